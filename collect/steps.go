@@ -11,11 +11,33 @@ import (
 type stepCounter struct {
 	dir     string
 	offsets map[string]int64
-	steps   map[string]int64
+	steps   map[string]*stepCount
+}
+
+// stepCount is the steps of one process. The agent ends a step before it has seen a second optimizer, whose updates are
+// those that end steps from then on: the first one's have ended none where it goes on updating (a discriminator).
+type stepCount struct {
+	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
+	updates map[uint64]int64 // by the optimizer
+	latest  uint64           // optimizer that updated last
+}
+
+func (c *stepCount) updated(record []byte) {
+	c.latest = binary.LittleEndian.Uint64(record[markA:])
+	c.updates[c.latest]++
+}
+
+func (c *stepCount) steps() (n int64) {
+	for optimizer, ended := range c.ended {
+		if len(c.ended) == 1 || c.updates[optimizer] <= ended {
+			n += ended
+		}
+	}
+	return n
 }
 
 func newStepCounter(dir string) *stepCounter {
-	return &stepCounter{dir: dir, offsets: map[string]int64{}, steps: map[string]int64{}}
+	return &stepCounter{dir: dir, offsets: map[string]int64{}, steps: map[string]*stepCount{}}
 }
 
 // Offsets of fields in a record of the marks file (see package spool).
@@ -23,6 +45,7 @@ const (
 	markK     = 0
 	markKind  = 6
 	markFlags = 7
+	markA     = 16
 )
 
 // read gives the steps of the process that is furthest, -1 before there is a journal.
@@ -34,12 +57,17 @@ func (s *stepCounter) read() int64 {
 	furthest := int64(-1)
 	for _, path := range paths {
 		s.follow(path)
-		furthest = max(furthest, s.steps[path])
+		furthest = max(furthest, s.steps[path].steps())
 	}
 	return furthest
 }
 
 func (s *stepCounter) follow(path string) {
+	count := s.steps[path]
+	if count == nil {
+		count = &stepCount{ended: map[uint64]int64{}, updates: map[uint64]int64{}}
+		s.steps[path] = count
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return
@@ -51,7 +79,7 @@ func (s *stepCounter) follow(path string) {
 		n, _ := f.ReadAt(buf, at)
 		// The file is allocated ahead of use, so what follows the last record is zeros; a zero record before
 		// others was never finished.
-		used, steps := 0, int64(0)
+		used := 0
 		for i := 0; i+spool.RecordSize <= n; i += spool.RecordSize {
 			if binary.LittleEndian.Uint32(buf[i+markK:]) == 0 {
 				continue
@@ -59,12 +87,16 @@ func (s *stepCounter) follow(path string) {
 			used = i + spool.RecordSize
 			switch spool.Kind(buf[i+markKind]) {
 			case spool.StepEnd:
-				steps++
+				count.ended[count.latest]++
+			case spool.OptimizerEnd:
+				count.updated(buf[i:])
 			case spool.Updated:
-				steps += int64(buf[i+markFlags] & spool.FlagEnds)
+				count.updated(buf[i:])
+				if buf[i+markFlags]&spool.FlagEnds != 0 {
+					count.ended[count.latest]++
+				}
 			}
 		}
-		s.steps[path] += steps
 		at += int64(used)
 		if used == 0 || n < len(buf) {
 			break

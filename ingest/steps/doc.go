@@ -42,7 +42,8 @@
 //
 // - a call in eval mode, followed by one in training mode before backward, is eval; so is any other call that does not
 // train;
-//   - a call with gradients on whose output is not differentiable (a data transform) changes no phase;
+//   - a call with gradients on whose output is not differentiable, or with no tensor on the device (data transforms)
+//     changes no phase;
 //   - a forward call inside backward is told by the mark around it: recompute, or a DP hook's sampler;
 //   - a backward run with create_graph that accumulates nothing (gradient penalty, MAML) is part of forward;
 //

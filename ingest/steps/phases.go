@@ -235,7 +235,7 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 		w.beginForward(c.begin, l)
 		w.walk(c, schemas.PhaseForward, w.forwardG)
 		w.back(c.end, l)
-	case grad && !differentiable:
+	case grad && !differentiable, c.endFlags&spool.FlagHost != 0:
 		w.back(c.begin, l)
 	default:
 		g := w.newGroup()

@@ -9,7 +9,7 @@ const (
 	// outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward],
 	// [FlagGraphModule], [FlagFake]
 	ForwardBegin  Kind = 1
-	ForwardEnd    Kind = 2 // a: module id. Bits: as above, and [FlagDifferentiable]
+	ForwardEnd    Kind = 2 // a: module id. Bits: as above without [FlagFake], and [FlagDifferentiable], [FlagHost]
 	BackwardBegin Kind = 3 // a run of the autograd engine. a: number of roots. Bits: [FlagKeepGraph] …
 	BackwardEnd   Kind = 4
 	// Optimizer.step. a: optimizer number (names: "optimizer N Class"). Bits: [FlagNested], [FlagInBackward]
@@ -83,7 +83,8 @@ const (
 	FlagInBackward     = 1 << 3 // also marks of optimizers and updates: a step hook that runs inside backward
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
-	FlagFake           = 1 << 6
+	FlagFake           = 1 << 6 // of a beginning, in journals of older agents
+	FlagHost           = 1 << 6 // of an end: the call had no tensor on the device
 	// an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step counts as
 	// no update
 	FlagRepaired = 1 << 7

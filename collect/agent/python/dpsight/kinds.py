@@ -55,6 +55,7 @@ INFERENCE = 1 << 2
 IN_BACKWARD = 1 << 3  # of marks of optimizers and updates too
 DIFFERENTIABLE = 1 << 4
 GRAPH_MODULE = 1 << 5
+HOST = 1 << 6
 REPAIRED = 1 << 7
 
 # Flags of backward marks.

@@ -5,7 +5,6 @@ killed has said what it had read by its last drain."""
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ from dpsight import kinds
 from dpsight.garbage import garbage
 from dpsight.patch import Patches
 from dpsight.recorder import events, recorder
-from dpsight.torch_compat import ENGINE, ENGINE_THREADS, INDUCTOR
+from dpsight.torch_compat import ENGINE, ENGINE_THREADS, inductor_ran
 
 _PAUSE = 100e-6  # s, between two looks at autograd's threads
 _LOOKS = 100  # at most, after each run
@@ -69,7 +68,7 @@ def _gather(values: Any) -> dict[str, Any]:
         "copied": _counted(values.copied() if hasattr(values, "copied") else {}),
         "notes": list(values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
-        "compiled": INDUCTOR in sys.modules,
+        "compiled": inductor_ran(),
         "garbage": garbage.facts(),
     }
 

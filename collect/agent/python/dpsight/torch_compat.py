@@ -423,6 +423,19 @@ def dynamo_skips(torch: Any) -> Callable[[CodeType], Any] | None:
     return getattr(frames, "skip_code", None)
 
 
+def inductor_ran() -> bool:
+    """Whether TorchInductor has compiled something, or may have: importing it, as naming torch.compile does, is no
+    sign."""
+    if INDUCTOR not in sys.modules:
+        return False
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    code = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+    written = getattr(code, "modules", None)
+    if counters is None or not isinstance(written, list):
+        return True
+    return bool(counters["stats"].get("unique_graphs") or written)
+
+
 # The interpreter's frames.
 
 _OPTIMIZED = 1  # flag of code whose variables lie in no dictionary: a function's

@@ -34,7 +34,7 @@ from dpsight.recorder import (
     unphased,
 )
 from dpsight.registry import registry
-from dpsight.tensors import needs_grad
+from dpsight.tensors import needs_grad, quiet
 from dpsight.torch_compat import CALL, compile_with, private, set_compiled
 
 _serial = itertools.count(1).__next__
@@ -99,7 +99,7 @@ def watched(impl: Callable[..., Any]) -> Any:
             return out
         finally:
             if recorder.level:
-                _ended(id(_frame()), args[0], kwargs, out)
+                _ended(id(_frame()), args, kwargs, out)
 
     return _call_impl
 
@@ -162,7 +162,7 @@ def _outermost(frame: int, module: Any, args: Any) -> None:
 
 
 @guarded("the forward hook", opens=(kinds.FORWARD_BEGIN,))
-def _ended(frame: int, module: Any, kwargs: dict[str, Any], out: Any) -> None:
+def _ended(frame: int, args: Any, kwargs: dict[str, Any], out: Any) -> None:
     """Runs after each call that began with marks. out is None if it raised."""
     calls = thread.calls
     if not any(c[0] == frame for c in calls):
@@ -170,7 +170,7 @@ def _ended(frame: int, module: Any, kwargs: dict[str, Any], out: Any) -> None:
     while calls[-1][0] != frame:
         calls.pop()  # an interrupt came while we were marking its end
     if len(calls) == 1:
-        _outermost_ended(module, kwargs, out, calls)
+        _outermost_ended(args, kwargs, out, calls)
         return
     call = calls.pop()
     if recorder.level < MODULES:
@@ -181,13 +181,16 @@ def _ended(frame: int, module: Any, kwargs: dict[str, Any], out: Any) -> None:
     events.module_returned.tell(out, call, calls)
 
 
-def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[Call]) -> None:
-    inside_backward = in_backward()
+def _outermost_ended(args: Any, kwargs: dict[str, Any], out: Any, calls: list[Call]) -> None:
+    inside_backward, module = in_backward(), args[0]
     call = calls[0]
     flags = kinds.GRAD if _torch.grad_enabled() else 0
     flags |= kinds.TRAINING if module.training else 0
     flags |= kinds.IN_BACKWARD if inside_backward else 0
-    flags |= kinds.DIFFERENTIABLE if needs_grad(out) else 0
+    if needs_grad(out):
+        flags |= kinds.DIFFERENTIABLE
+    elif type(out) is recorder.torch.Tensor and recorder.cuda and _is_of_host(module, args, kwargs, out):
+        flags |= kinds.HOST
     k = thread.end(kinds.FORWARD_BEGIN, flags, call[1])
     calls.clear()
     if inside_backward:
@@ -202,6 +205,15 @@ def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[
     elif recorder.tagging and recorder.cuda:
         nodes.repeated(call[1], call[3])
     events.model_returned.tell(kwargs, out)
+
+
+@quiet
+def _is_of_host(module: Any, args: Any, kwargs: dict[str, Any], out: Any) -> bool:
+    """Whether a call had nothing on the device: a transform of data that is a module."""
+    if out.is_cuda:
+        return False
+    tensors = [t for t in (*args[1:], *kwargs.values()) if isinstance(t, recorder.torch.Tensor)]
+    return not any(t.is_cuda for t in (*tensors, *module.parameters(), *module.buffers()))
 
 
 def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
