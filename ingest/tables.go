@@ -48,6 +48,7 @@ func write(dir string, r *report, fill func(*tables) error) error {
 	if err := t.small(); err != nil {
 		return err
 	}
+	r.Tables = t.files.Digests()
 	if err := t.files.File(schemas.IngestReportFile, r.Encode); err != nil {
 		return err
 	}

@@ -1,11 +1,14 @@
 package schemas
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,18 +57,27 @@ func writePartial(path string, write func(io.Writer) error) (err error) {
 // A Replacement is a set of files of one folder that are replaced together: all are written and synced beside the old
 // ones before the first of these is touched.
 type Replacement struct {
-	Dir   string
-	files []string
+	Dir     string
+	files   []string
+	digests map[string]string
 }
 
 // File writes one of the files, by its name.
 func (r *Replacement) File(name string, write func(io.Writer) error) error {
-	if err := writePartial(filepath.Join(r.Dir, name), write); err != nil {
+	h := sha256.New()
+	err := writePartial(filepath.Join(r.Dir, name), func(w io.Writer) error { return write(io.MultiWriter(w, h)) })
+	if err != nil {
 		return err
 	}
-	r.files = append(r.files, name)
+	if r.digests == nil {
+		r.digests = map[string]string{}
+	}
+	r.files, r.digests[name] = append(r.files, name), "sha256:"+hex.EncodeToString(h.Sum(nil))
 	return nil
 }
+
+// Digests are those of the files that are written so far, by their names: see [CheckTables].
+func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests) }
 
 // Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all
 // others. A crash in between leaves a folder without it, never one where it vouches for what is not its own.
@@ -129,6 +141,9 @@ func readDocument(path, schema string, v any, older ...string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkDocument(filepath.Base(path), b); err != nil {
+		return err
+	}
 	var head struct {
 		Schema string `json:"schema"`
 	}
@@ -162,7 +177,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 // WriteManifest writes run.json into a run folder.
 func WriteManifest(dir string, m *Manifest) error {
 	m.Schema = ManifestSchema
-	return WriteDocument(filepath.Join(dir, ManifestFile), m)
+	return WriteFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return encodeSigned(w, m) })
 }
 
 // ReadIngestReport reads ingest.json of a run folder; a run that was never ingested gives fs.ErrNotExist.
@@ -178,7 +193,7 @@ func ReadIngestReport(dir string) (*IngestReport, error) {
 // Encode writes the report as a document to w.
 func (r *IngestReport) Encode(w io.Writer) error {
 	r.Schema = IngestReportSchema
-	return encodeDocument(w, r)
+	return encodeSigned(w, r)
 }
 
 // A SchemaError says that a file is of another table or version than the reader knows.

@@ -30,6 +30,9 @@ type IngestReport struct {
 	// Prediction is what the figures of a predicted run rest on; null for others, and in reports of older versions.
 	Prediction *Prediction `json:"prediction,omitempty"`
 	Warnings   []string    `json:"warnings"`
+	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
+	// versions.
+	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
 }
 
 // DeviceVerdict is the proof for one rank and device.

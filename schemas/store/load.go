@@ -43,8 +43,9 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 	}
 	recorded := events > 0
 	type job struct {
-		want schemas.Want
-		read func() error
+		want  schemas.Want
+		read  func() error
+		files []string // that it reads and the report has digests of
 	}
 	lists := schemas.WantDetail
 	if len(report.OOMs) > 0 { // what was cached when they failed is in the lists, and a summary says it
@@ -58,39 +59,59 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 		{schemas.WantMemory, func() (err error) {
 			t.Allocations, err = allocations(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
-		}},
+		}, []string{schemas.Allocations.File()}},
 		{schemas.WantMemory, func() (err error) {
 			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
-		}},
+		}, []string{schemas.Owners.File()}},
 		{schemas.WantEvents, func() (err error) {
 			if t.Events, err = segmentEvents(r.Dir, recorded); err == nil {
 				t.Reserved, err = reserved(r.Dir, t.Events, report)
 			}
 			return err
-		}},
-		{schemas.WantClock, func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err }},
+		}, []string{schemas.Events.File(), schemas.Reserved.File()}},
+		{schemas.WantClock,
+			func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err },
+			[]string{schemas.Events.File()}},
 		{schemas.WantGradients, func() (err error) {
 			if recorded {
 				t.Gradients, err = gradientWrites(r.Dir)
 			}
 			return err
-		}},
-		{schemas.WantDetail | schemas.WantModuleTimes, func() error { return read(&t.Modules, schemas.Modules, r.Dir) }},
-		{schemas.WantModuleTimes, func() error { return read(&t.ModuleTimes, schemas.ModuleTimes, r.Dir) }},
-		{lists, func() (err error) { t.Segments, err = windowLists(r.Dir, report); return err }},
-		{schemas.WantDetail, func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) }},
-		{schemas.WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
-		{schemas.WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},
-		{processes, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},
-		{schemas.WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err }},
+		}, []string{schemas.Events.File(), schemas.Marks.File()}},
+		{schemas.WantDetail | schemas.WantModuleTimes,
+			func() error { return read(&t.Modules, schemas.Modules, r.Dir) },
+			[]string{schemas.Modules.File()}},
+		{schemas.WantModuleTimes,
+			func() error { return read(&t.ModuleTimes, schemas.ModuleTimes, r.Dir) },
+			[]string{schemas.ModuleTimes.File()}},
+		{lists,
+			func() (err error) { t.Segments, err = windowLists(r.Dir, report); return err },
+			[]string{schemas.Segments.File()}},
+		{schemas.WantDetail,
+			func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) },
+			[]string{schemas.Stacks.File()}},
+		{schemas.WantTimes,
+			func() error { return read(&t.Steps, schemas.Steps, r.Dir) },
+			[]string{schemas.Steps.File()}},
+		{schemas.WantTimes,
+			func() error { return read(&t.Phases, schemas.Phases, r.Dir) },
+			[]string{schemas.Phases.File()}},
+		{processes,
+			func() error { return read(&t.Processes, schemas.Processes, r.Dir) },
+			[]string{schemas.Processes.File()}},
+		{schemas.WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err }, nil},
 	}
 	// Decoding is all of a report's time, and the tables do not depend on each other.
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
 	for i, j := range jobs {
 		if want&j.want != 0 {
-			wg.Go(func() { errs[i] = j.read() })
+			wg.Go(func() {
+				if errs[i] = schemas.CheckTables(r.Dir, report.Tables, j.files...); errs[i] == nil {
+					errs[i] = j.read()
+				}
+			})
 		}
 	}
 	wg.Wait()

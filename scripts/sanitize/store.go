@@ -60,8 +60,14 @@ func (c *cleaner) run(dir string) error {
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		return err
 	}
-	clean := func(b []byte) ([]byte, error) { return c.json(b, host) }
+	clean := func(b []byte) ([]byte, error) { return c.json(schemas.Unsigned(b), host) }
 	if err := rewrite(filepath.Join(dir, schemas.ManifestFile), clean); err != nil {
+		return err
+	}
+	if m, err = schemas.ReadManifest(dir); err != nil {
+		return err
+	}
+	if err := schemas.WriteManifest(dir, m); err != nil { // with its digest
 		return err
 	}
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
