@@ -53,7 +53,8 @@ func (x *evidence) gradients() []Finding {
 }
 
 // unused are the events from which on gradients are held for nothing: the end of the last optimizer before each step's
-// first forward pass. What runs in between, such as a frozen encoder or a validation, has them beside it.
+// first forward pass, and the beginning of that pass, since a zero_grad in between may write to them. What runs in
+// between, such as a frozen encoder or a validation, has them beside it.
 func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out []int64) {
 	known := memory.PhasesWithBytes(in)
 	for _, forward := range forwards {
@@ -65,13 +66,12 @@ func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out
 				at = max(at, f.EndSeq)
 			}
 		}
-		if at < 0 {
-			at = forward
+		if out = append(out, forward); at >= 0 {
+			out = append(out, at)
 		}
-		out = append(out, at)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // firstForwards gives for each recorded step the event after which its first forward pass begins.

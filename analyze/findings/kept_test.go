@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/fixture"
@@ -64,6 +65,22 @@ func TestKeptGradientsBeforeForward(t *testing.T) {
 	f := theFinding(t, inspected(beforeForward(1000)), KeptGradients)
 	if f == nil || f.SavesBytes == nil || *f.Bytes != 100 || *f.SavesBytes != 100 ||
 		factsOf[KeptGradientsFacts](t, f).AtPeakBytes != 100 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A zero_grad that keeps .grad writes to it between the optimizer and the forward pass: it is held for nothing after it
+// too.
+func TestKeptGradientsAfterZeroing(t *testing.T) {
+	in := fixture.KeptRun(false)
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		in.Phases = append(in.Phases, schemas.Phase{Step: s.Step, Phase: schemas.PhaseOptimizer, BeginSeq: s.EndSeq - 1,
+			EndSeq: s.EndSeq - 1})
+		in.Gradients = append(in.Gradients, schemas.GradientWrite{Seq: s.EndSeq, Address: in.Gradients[0].Address})
+	}
+	slices.SortFunc(in.Gradients, func(a, b schemas.GradientWrite) int { return int(a.Seq - b.Seq) })
+	if f := theFinding(t, inspected(in), KeptGradients); f == nil || f.SavesBytes == nil || *f.SavesBytes != 100 {
 		t.Errorf("%+v", f)
 	}
 }

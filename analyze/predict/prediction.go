@@ -41,9 +41,9 @@ type PredictionRun struct {
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
 	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
-	// have taken is not known. A run that ended well after a request had failed does not fit: what it did then is not
-	// what was asked for, and a script that halves its batch until it goes through would make every batch fit. Why says
-	// what the status does not: that, or how the script ended. Report words it where Cause has it.
+	// have taken is not known. A run that ended well fits, whatever requests its script caught; one of a search does not
+	// where the device had no room for some, see [NewFitRun]. Why says what the status does not: that, or how the script
+	// ended. Report words it where Cause has it.
 	Fits       *bool  `json:"fits"`
 	Why        string `json:"why,omitempty"`
 	Cause      Cause  `json:"-"`
