@@ -79,8 +79,8 @@ func TestRoomsAreInOrder(t *testing.T) {
 }
 
 // wordless are the rooms that give figures alone: report finds the words.
-var wordless = []string{".", "compare", "explain", "findings", "gate", "ladder", "memory", "predict", "repeats",
-	"timeline", "timing"}
+var wordless = []string{".", "compare", "confidence", "explain", "findings", "gate", "ladder", "memory", "predict",
+	"repeats", "timeline", "timing"}
 
 // TestRoomsWithoutWords finds in those rooms no unit, no sentence that is formatted, and nothing of prose. What is said
 // of bad input is an error and may be a sentence.

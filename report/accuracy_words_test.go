@@ -29,14 +29,15 @@ func TestAccuracyWords(t *testing.T) {
 func TestWhyWords(t *testing.T) {
 	const caught = "the script caught 3 requests that failed for want of memory and went on"
 	const unsaid = "a process did not live to say what it took"
-	run := predict.PredictionRun{Fits: new(false), Cause: predict.CauseCaught, CaughtOOMs: 3}
+	run := predict.PredictionRun{Fits: new(false), Because: predict.Because{Cause: predict.CauseCaught, Caught: 3}}
 	doc := tellPredictions(predict.PredictionDocument{Runs: []predict.PredictionRun{run,
-		{Cause: predict.CauseUnsaid}, {Why: "failed: ValueError"}}})
+		{Because: predict.Because{Cause: predict.CauseUnsaid}},
+		{Because: predict.Because{Cause: predict.CauseEnded, Status: "failed", Reason: "ValueError"}}}})
 	if doc.Runs[0].Why != caught || doc.Runs[1].Why != unsaid || doc.Runs[2].Why != "failed: ValueError" {
 		t.Errorf("%q, %q, %q", doc.Runs[0].Why, doc.Runs[1].Why, doc.Runs[2].Why)
 	}
 	cell := predict.FitCell{Stopped: "stopped: " + unsaid, Probes: []predict.FitProbe{
-		{Fits: new(false), Cause: predict.CauseCaught, CaughtOOMs: 3}, {Cause: predict.CauseUnsaid}}}
+		{Fits: new(false), Because: predict.Because{Cause: predict.CauseCaught, Caught: 3}}, {Because: predict.Because{Cause: predict.CauseUnsaid}}}}
 	probes := tellFit(predict.FitDocument{Cells: []predict.FitCell{cell}}).Cells[0].Probes
 	if probes[0].Why != caught || probes[1].Why != "" {
 		t.Errorf("%+v", probes)

@@ -275,7 +275,7 @@ func TestFitTables(t *testing.T) {
 	run := func(value int64, fits *bool) predict.FitRun {
 		r := predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits}}
 		if fits == nil {
-			r.Run.Why = "failed: ValueError"
+			r.Run.Because = predict.Because{Cause: predict.CauseEnded, Status: "failed", Reason: "ValueError"}
 		}
 		return r
 	}

@@ -42,7 +42,7 @@ func tellFit(d predict.FitDocument) predict.FitDocument {
 		c.Probes = slices.Clone(c.Probes)
 		for k := range c.Probes {
 			p := &c.Probes[k]
-			p.Why = whyWords(p.Why, p.Cause, p.CaughtOOMs)
+			p.Why = whyWords(&p.Because)
 			if p.Fits == nil && strings.HasSuffix(c.Stopped, p.Why) {
 				p.Why = "" // Stopped says it
 			}

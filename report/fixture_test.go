@@ -194,7 +194,9 @@ func methodRun(id, method string) madeUp {
 func summaries(runs ...madeUp) []analyze.Summary {
 	var out []analyze.Summary
 	for _, m := range runs {
-		out = append(out, analyze.Summarize(m.input()))
+		in := m.input()
+		in.Confidence = report.ConfidenceOf(&in)
+		out = append(out, analyze.Summarize(in))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -17,4 +18,19 @@ func CollectionProgress(when string, g schemas.Garbage) string {
 		return found + ", whose moments vary: predicting again without it"
 	}
 	return fmt.Sprintf("%s, whose moments vary: predicting again with garbage collected %s", found, when)
+}
+
+// garbageReason says what Python's garbage collector has to do with the peak.
+func garbageReason(r *confidence.Reason) string {
+	switch r.Kind {
+	case confidence.GarbageForced:
+		return fmt.Sprintf("Python's garbage was collected %s, and not when Python does it", r.Name)
+	case confidence.GarbageCollected:
+		return fmt.Sprintf("%s were freed by Python's garbage collector, whose moments vary: dpsight predict without "+
+			"--vary gives the range of the peak", prose.MiB(r.Bytes[0]))
+	case confidence.GarbageDecides:
+		return fmt.Sprintf("where Python's garbage is collected %s the run ended otherwise: %s", r.Name, r.Other)
+	}
+	return fmt.Sprintf("when Python's garbage collector runs moves the peak allocated: from %s where garbage is "+
+		"collected at once to %s where it never is", prose.MiB(r.Bytes[0]), prose.MiB(r.Bytes[1]))
 }

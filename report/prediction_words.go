@@ -23,18 +23,22 @@ func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument 
 }
 
 // predictionWhy says what the status does not: why a run does not fit, or how it ended.
-func predictionWhy(p *predict.PredictionRun) string { return whyWords(p.Why, p.Cause, p.CaughtOOMs) }
+func predictionWhy(p *predict.PredictionRun) string { return whyWords(&p.Because) }
 
-// whyWords are why itself where there is no cause.
-func whyWords(why string, cause predict.Cause, caught int) string {
-	switch cause {
+// whyWords are empty where there is no cause.
+func whyWords(b *predict.Because) string {
+	switch b.Cause {
+	case predict.CauseEnded:
+		return strings.TrimSpace(b.Status + ": " + b.Reason)
 	case predict.CauseCaught:
-		return "the script caught " + prose.Plural(caught, "request that failed", "requests that failed") +
+		return "the script caught " + prose.Plural(b.Caught, "request that failed", "requests that failed") +
 			" for want of memory and went on"
 	case predict.CauseUnsaid:
 		return "a process did not live to say what it took"
+	case predict.CauseNothing:
+		return confidence.NothingTaken(b.Unheard).Error()
 	}
-	return why
+	return ""
 }
 
 func survivedWords(p *predict.PredictionRun) (out []string) {
@@ -59,7 +63,7 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	if p.Fits != nil {
 		return ""
 	}
-	if p.Why == confidence.NothingTaken || strings.HasSuffix(p.Why, confidence.WithoutAgent) {
+	if p.Because.Cause == predict.CauseNothing {
 		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
 	}
 	for _, n := range p.Notes {

@@ -293,6 +293,7 @@ func wholeReport(tb testing.TB, dir, out string) {
 		if err != nil {
 			tb.Fatal(err)
 		}
+		tables.Confidence = report.ConfidenceOf(tables)
 		runs = append(runs, analyze.Summarize(*tables))
 	}
 	study := compare.NewStudy(runs, &runs[compare.DefaultBaseline(runs, nil)])

@@ -105,6 +105,15 @@ type Prediction struct {
 	Band *PlacementBand `json:"band"`
 }
 
+// Parts of [Prediction.Notes] that tell the notes apart: the phantom GPU, and the agent, write them.
+const (
+	NoteUnanswered = "cannot be answered without a device" // a function fails
+	NoteNoOps      = "ran as no-ops"                       // kernels of a library that is not torch's
+	NoteFinite     = "were taken for finite"
+	NoteKernelRead = "a kernel read from the device what no kernel had computed"
+	NoteCopyLimit  = "a read of more than the copy limit"
+)
+
 // The levels of confidence in a predicted peak, the best first.
 const (
 	ExactExpected = "exact expected"

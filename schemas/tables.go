@@ -20,10 +20,12 @@ const (
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
 type Tables struct {
-	Manifest    *Manifest
-	Report      *IngestReport // nil: never ingested
-	Allocations []Allocation  // identity, sizes and life; with detail where they were born
-	Owners      []Owner       // with detail their names and modules
+	Manifest *Manifest
+	Report   *IngestReport // nil: never ingested
+	// Confidence is of a predicted run; where it is nil, Report has it, or it was not put into words.
+	Confidence  *Confidence
+	Allocations []Allocation // identity, sizes and life; with detail where they were born
+	Owners      []Owner      // with detail their names and modules
 	Steps       []Step
 	Phases      []Phase
 	Processes   []Process

@@ -1,12 +1,12 @@
 package confidence
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -16,15 +16,19 @@ var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 // judgement gathers what speaks against a prediction: each reason holds its level to what it names or worse.
 type judgement struct {
 	level   int
-	reasons []string
+	reasons []Reason
 	nothing bool // was taken of a device
 }
 
-func (j *judgement) atMost(level, format string, args ...any) {
+func (j *judgement) atMost(level string, r Reason) {
 	if i := slices.Index(Levels, level); i > j.level {
 		j.level = i
 	}
-	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
+	j.reasons = append(j.reasons, r)
+}
+
+func (j *judgement) assessment() *Assessment {
+	return &Assessment{Level: Levels[j.level], Reasons: j.reasons}
 }
 
 // Assess says how sure the peak allocated of a predicted run is, and why: nil for other runs, and for those without
@@ -32,87 +36,75 @@ func (j *judgement) atMost(level, format string, args ...any) {
 //
 //   - exact expected: all that it depends on was computed or modelled, on a profile and a torch whose predictions were
 //     compared with recordings from such a device.
-//
-// - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the
-// profile
-//
-//	  was not, and nothing else speaks against it.
-//	- indicative: both, or it cannot be told what was unknown.
+//   - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the
+//     profile was not, and nothing else speaks against it.
+//   - indicative: both, or it cannot be told what was unknown.
 //
 // It looks at facts alone: the manifest, and what the phantom GPU said. Of what a script does at random it sees Poisson
 // sampling alone.
-func Assess(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
+func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
 	}
 	j := &judgement{}
 	f, p := m.Phantom, r.Prediction
 	if f == nil || p == nil {
-		j.atMost(schemas.Indicative, "it was made by a dpsight that did not keep what the script read")
-		return &schemas.Confidence{Level: Levels[j.level], Reasons: j.reasons}
+		j.atMost(schemas.Indicative, Reason{Kind: OldVersion})
+		return j.assessment()
 	}
-	device := "this kind of device"
+	device := ""
 	if len(m.GPUs) > 0 {
-		device += " (" + m.GPUs[0].Name + ")"
+		device = m.GPUs[0].Name
 	}
 	if j.run(m, r); j.nothing { // what else may be unknown has nothing to be unknown of
-		return &schemas.Confidence{Level: Levels[j.level], Reasons: j.reasons}
+		return j.assessment()
 	}
 	if drawnAnew(m) {
-		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each "+
-			"run has other batches and another peak, on a device too")
+		j.atMost(schemas.Close, Reason{Kind: DrawnAnew})
 	}
-	const wherever = "where one fails depends on what a context takes, and on what else runs on the device"
 	if caughtOOM(r) {
-		j.atMost(schemas.Close, "the script caught a request that failed for want of memory and went on: "+wherever)
+		j.atMost(schemas.Close, Reason{Kind: CaughtOOM})
 	} else if absorbedOOM(r) {
-		j.atMost(schemas.Close, "torch tried workspaces that there was no memory for and took smaller ones: "+wherever)
+		j.atMost(schemas.Close, Reason{Kind: AbsorbedOOM})
 	}
 	if u := SharedDevice(m); u != nil {
-		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another "+
-			"on a device, where they take time", prose.Plural(u.Processes, "process", "processes"))
+		j.atMost(schemas.Indicative, Reason{Kind: DeviceShared, Count: u.Processes})
 		if a, b, same := ranksTogether(m, r, p); same {
-			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses "+
-				"two ranks on one device of one host (NCCL_HOSTID): "+
-				`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`, a.Rank, b.Rank, a.Device)
+			j.atMost(schemas.Indicative, Reason{Kind: RanksTogether, Ranks: [2]int32{a.Rank, b.Rank}, Device: a.Device})
 		}
 	}
 	j.values(f, p)
 	j.libraries(f, p)
 	if f.Checked && m.Environment == nil {
-		j.atMost(schemas.Close, "which torch made it is not known, and predictions were compared with a device under "+
-			"%s alone", f.CheckedTorch)
+		j.atMost(schemas.Close, Reason{Kind: TorchUnknown, Other: f.CheckedTorch})
 	} else if f.Checked && !sameRelease(m.Environment.Torch, f.CheckedTorch) {
-		j.atMost(schemas.Close, "under torch %s no prediction was compared with a device, under %s they were",
-			m.Environment.Torch, f.CheckedTorch)
+		j.atMost(schemas.Close, Reason{Kind: TorchUnchecked, Name: m.Environment.Torch, Other: f.CheckedTorch})
 	}
 	if !f.Checked {
-		j.atMost(schemas.Close, "no prediction was ever compared with %s", device)
+		j.atMost(schemas.Close, Reason{Kind: DeviceUnchecked, Name: device})
 	}
 	if f.Addresses != f.DefaultAddresses {
-		j.atMost(schemas.Close, "segments were placed by the policy %s, not as the profile says (%s)", f.Addresses,
-			f.DefaultAddresses)
+		j.atMost(schemas.Close, Reason{Kind: OtherAddresses, Name: f.Addresses, Other: f.DefaultAddresses})
 	}
 	for _, x := range f.Placements {
 		if x.Status != m.Status {
-			j.atMost(schemas.Close, "with segments placed by the policy %s the run ended otherwise: %s", x.Addresses,
-				x.Status)
+			j.atMost(schemas.Close, Reason{Kind: AddressesDecide, Name: x.Addresses, Other: x.Status})
 		}
 	}
 	if b := p.Band; b != nil && b.Allocated[0] != b.Allocated[1] {
-		j.atMost(schemas.Close, "where the driver puts segments moves the peak allocated: from %s to %s",
-			prose.MiB(b.Allocated[0]), prose.MiB(b.Allocated[1]))
+		j.atMost(schemas.Close, Reason{Kind: AddressesMatter, Bytes: b.Allocated})
 	}
 	j.garbage(m, r)
 	if j.level == 0 {
-		j.reasons = []string{"nothing was read that nobody had computed", "no library was estimated or left out",
-			fmt.Sprintf("predictions for %s under torch %s were compared with recordings", device, f.CheckedTorch)}
+		j.reasons = []Reason{{Kind: NothingUnknown}, {Kind: NothingEstimated},
+			{Kind: Compared, Name: device, Other: f.CheckedTorch}}
 	}
-	c := &schemas.Confidence{Level: Levels[j.level], Reasons: j.reasons, Unchecked: unchecked(f)}
-	if c.Level == schemas.Close {
-		c.KnownError = knownError(Doubts(m, r))
+	a := j.assessment()
+	a.Unchecked = unchecked(f)
+	if a.Level == schemas.Close {
+		a.Known = knownErrors(Doubts(m, r))
 	}
-	return c
+	return a
 }
 
 // ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had
@@ -180,16 +172,17 @@ func TookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
 	})
 }
 
-// NothingTaken is what is said of such a run.
-const NothingTaken = "nothing was allocated on a CUDA device"
-
-// NothingRecorded is what is said of such a run where processes of it left no journal: with them nobody knows.
-func NothingRecorded(m *schemas.Manifest) string {
-	n := len(m.Collector.Uninjected)
-	if n == 0 {
-		return NothingTaken
+// NothingTaken is the error of such a run. With processes of it that left no journal nobody knows.
+func NothingTaken(unheard int) error {
+	processes := "processes"
+	switch unheard {
+	case 0:
+		return errors.New("nothing was allocated on a CUDA device")
+	case 1:
+		processes = "process"
 	}
-	return NothingTaken + ", as far as was recorded: " + prose.Plural(n, "process", "processes") + WithoutAgent
+	return fmt.Errorf("nothing was allocated on a CUDA device, as far as was recorded: %d %s loaded torch and trained "+
+		"nothing, or ran without the agent", unheard, processes)
 }
 
 // run looks at how the run ended.
@@ -197,22 +190,20 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	switch m.Status {
 	case schemas.StatusOK, schemas.StatusOOM:
 	default:
-		j.atMost(schemas.Indicative, "the run ended early (%s)", m.Status)
+		j.atMost(schemas.Indicative, Reason{Kind: EndedEarly, Name: m.Status})
 	}
 	if slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool { return d.Verdict == schemas.Lossy }) {
-		j.atMost(schemas.Indicative, "the recording does not hold together: events are missing")
+		j.atMost(schemas.Indicative, Reason{Kind: EventsMissing})
 	}
 	unheard := len(m.Collector.Uninjected)
 	if unheard > 0 && !TookNothing(m, r) {
-		j.atMost(schemas.Indicative, "%s: what it took is not in the peak",
-			prose.Plural(unheard, "process", "processes")+
-				WithoutAgent)
+		j.atMost(schemas.Indicative, Reason{Kind: Unheard, Count: unheard})
 	}
 	switch {
 	case r.Prediction != nil && !r.Prediction.Complete && (unheard == 0 || m.Status != schemas.StatusOK):
-		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
+		j.atMost(schemas.Indicative, Reason{Kind: Unsaid})
 	case TookNothing(m, r):
-		j.atMost(schemas.Indicative, "%s", NothingRecorded(m))
+		j.atMost(schemas.Indicative, Reason{Kind: Nothing, Count: unheard})
 		j.nothing = true
 	}
 }
@@ -225,28 +216,22 @@ func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 		worst = schemas.Indicative
 	}
 	if reads := UnknownReads(p); len(reads) > 0 {
-		j.atMost(worst, "the script read values that nobody had computed, in %s, %s: on a device it may go another "+
-			"way there", prose.Plural(len(reads), "place", "places"), prose.Plural(int(SumOf(reads)), "time", "times"))
+		j.atMost(worst, Reason{Kind: UnknownRead, Count: len(reads), Times: int(SumOf(reads))})
 	}
 	if len(p.CopiedReads) > 0 {
-		j.atMost(worst, "the script read values that other ranks have a part in, in %s, %s: this rank's value was "+
-			"taken for all ranks', and on devices it may go another way there",
-			prose.Plural(len(p.CopiedReads), "place", "places"),
-			prose.Plural(int(SumOf(p.CopiedReads)), "time", "times"))
+		j.atMost(worst, Reason{Kind: CopiedRead, Count: len(p.CopiedReads), Times: int(SumOf(p.CopiedReads))})
 	}
 	if len(p.Assumptions) > 0 {
-		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were "+
-			"taken to be", prose.JoinWords(names(p.Assumptions)))
+		j.atMost(worst, Reason{Kind: TakenForFinite, Names: names(p.Assumptions)})
 	}
 	if len(p.Guesses) > 0 {
-		j.atMost(worst, "the size of what %s gives depends on values: it was taken for the most that it can be",
-			prose.JoinWords(names(p.Guesses)))
+		j.atMost(worst, Reason{Kind: SizeByValues, Names: names(p.Guesses)})
 	}
 }
 
-// noOps mark the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that are
-// not torch's.
-var noOps = []string{"cannot be answered without a device", "ran as no-ops"}
+// noOps are in the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that
+// are not torch's.
+var noOps = []string{schemas.NoteUnanswered, schemas.NoteNoOps}
 
 // libraries looks at what was estimated, refused or left out.
 func (j *judgement) libraries(f *schemas.Phantom, p *schemas.Prediction) {
@@ -255,31 +240,30 @@ func (j *judgement) libraries(f *schemas.Phantom, p *schemas.Prediction) {
 		if !f.Checked || slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {
 			level = schemas.Indicative
 		}
-		j.atMost(level, "%s", n)
+		j.atMost(level, Reason{Kind: Noted, Name: n})
 	}
 	if p.Compiled {
 		worst := schemas.Close
 		if !f.Checked {
 			worst = schemas.Indicative
 		}
-		j.atMost(worst, "torch.compile was used: what it generates depends on timings and caches, which a device has "+
-			"others of")
+		j.atMost(worst, Reason{Kind: CodeGenerated})
 	}
 }
 
 // unchecked names what a profile can change and was never compared.
-func unchecked(f *schemas.Phantom) []string {
-	out := []string{}
+func unchecked(f *schemas.Phantom) []Unchecked {
+	out := []Unchecked{}
 	if f.Checked {
 		return out
 	}
-	out = append(out, "which attention kernels torch takes (SDPA)", "cuDNN's engines and their workspaces",
-		"the sizes of cuBLAS workspaces", "where the driver puts segments")
+	out = append(out, Unchecked{Kind: AttentionKernels}, Unchecked{Kind: CuDNNEngines}, Unchecked{Kind: CuBLASWorkspaces},
+		Unchecked{Kind: SegmentAddresses})
 	if major, _, _ := strings.Cut(f.ComputeCapability, "."); len(major) == 1 && major < "8" {
-		out = append(out, "bf16, which compute capability "+f.ComputeCapability+" has no instructions for")
+		out = append(out, Unchecked{Kind: BF16, Names: []string{f.ComputeCapability}})
 	}
 	if len(f.Assumed) > 0 {
-		out = append(out, "properties that no source gives: "+strings.Join(f.Assumed, ", "))
+		out = append(out, Unchecked{Kind: PropertiesAssumed, Names: f.Assumed})
 	}
 	return out
 }
@@ -313,12 +297,19 @@ func names(counts []schemas.Counted) (out []string) {
 	return out
 }
 
-// Of is what the report holds, else what its facts say: reports of older versions hold neither.
+// Of is how sure the peak of a predicted run is, in the words that ingest's report keeps, or that were found when the
+// run was read since its report is of an older version. Where neither is there, it is the level alone.
 func Of(in *schemas.Tables) *schemas.Confidence {
+	if in.Confidence != nil {
+		return in.Confidence
+	}
 	if in.Report != nil && in.Report.Prediction != nil && in.Report.Prediction.Confidence != nil {
 		return in.Report.Prediction.Confidence
 	}
-	return Assess(in.Manifest, in.Report)
+	if a := Assess(in.Manifest, in.Report); a != nil {
+		return &schemas.Confidence{Level: a.Level, Reasons: []string{}, Unchecked: []string{}}
+	}
+	return nil
 }
 
 // SharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil
@@ -364,6 +355,3 @@ func SharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use 
 	}
 	return use, true
 }
-
-// WithoutAgent is all that is known of a process that left no journal.
-const WithoutAgent = " loaded torch and trained nothing, or ran without the agent"

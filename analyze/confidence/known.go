@@ -3,13 +3,10 @@ package confidence
 import (
 	_ "embed" // the table of known errors
 	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -66,9 +63,8 @@ func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 
 // noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
 var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks},
-	{"were taken for finite", schemas.DoubtFinite},
-	{"a kernel read from the device what no kernel had computed", schemas.DoubtReads},
-	{"a read of more than the copy limit", schemas.DoubtReads}}
+	{schemas.NoteFinite, schemas.DoubtFinite},
+	{schemas.NoteKernelRead, schemas.DoubtReads}, {schemas.NoteCopyLimit, schemas.DoubtReads}}
 
 func doubtOf(note string) string {
 	for _, n := range noteKinds {
@@ -96,38 +92,16 @@ var knownByKind = sync.OnceValue(func() map[string]*KnownErrors {
 	return byKind
 })
 
-// knownError says how far off the recorded cases of these doubts were, nil where no recordings are of one of them.
-func knownError(kinds []string) *string {
-	var said []string
+// knownErrors are those of the recorded cases of these doubts, nil where no recordings are of one of them.
+func knownErrors(kinds []string) (known []KnownErrors) {
 	for _, kind := range Decisive(kinds) {
 		k := knownByKind()[kind]
 		if k == nil {
 			return nil
 		}
-		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s",
-			prose.Plural(k.Allocated.Of, "script", "scripts"), kind,
-			k.Allocated.Exact, worst(k.Allocated), k.Reserved.Exact, worst(k.Reserved)))
+		known = append(known, *k)
 	}
-	if said == nil {
-		return nil
-	}
-	return new(strings.Join(said, "; "))
-}
-
-// worst is by how much the others were off at most.
-func worst(e AccuracyErrors) string {
-	if e.Exact == e.Of {
-		return ""
-	}
-	return fmt.Sprintf(" (off by at most %s: %s in docs/accuracy.md)", atMostPercent(*e.Worst), e.Where)
-}
-
-// atMostPercent rounds a share up, so that "at most" holds.
-func atMostPercent(share float64) string {
-	if share == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%.1f %%", math.Ceil(1000*share)/10)
+	return known
 }
 
 // AccuracyUnended is an experiment whose prediction did not end well.

@@ -185,7 +185,7 @@ func withoutEvents(in *schemas.Tables) error {
 	case in.Manifest.Status != schemas.StatusOK:
 		return fmt.Errorf("it ended (%s) before it allocated anything", in.Manifest.Status)
 	case len(in.Manifest.Collector.Uninjected) > 0:
-		return errors.New(confidence.NothingRecorded(in.Manifest))
+		return confidence.NothingTaken(len(in.Manifest.Collector.Uninjected))
 	case unsaid(in):
 		return errors.New("a process did not live to say what it had allocated")
 	}

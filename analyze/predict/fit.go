@@ -3,7 +3,6 @@ package predict
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -59,7 +58,7 @@ func NewFitRun(in schemas.Tables) FitRun {
 	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
 		return o.LimitBytes == 0 || memory.WholeDevice(&in, o.LimitBytes)
 	}) {
-		p.Fits, p.Cause, p.SpareBytes = new(false), CauseCaught, nil
+		p.Fits, p.Because, p.SpareBytes = new(false), Because{Cause: CauseCaught, Caught: p.CaughtOOMs}, nil
 	}
 	return r
 }
@@ -118,10 +117,10 @@ type FitProbe struct {
 	// unlike one in which torch went on by itself
 	CaughtOOMs int `json:"caught_ooms"`
 	// a run that ended well does not fit, or, where Fits is null, how it ended; report words it where Cause has it
-	Why               string `json:"why,omitempty"`
-	Cause             Cause  `json:"-"`
-	PeakBytes         *int64 `json:"peak_bytes"`
-	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	Why               string  `json:"why,omitempty"`
+	Because           Because `json:"-"`
+	PeakBytes         *int64  `json:"peak_bytes"`
+	PeakReservedBytes *int64  `json:"peak_reserved_bytes"`
 }
 
 // Fit says of each search what it found.
@@ -146,12 +145,9 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	var largest, refused *FitRun
 	for i := range runs {
 		r := &runs[i]
-		fits, why := r.Run.Fits, r.Run.Why
-		if fits == nil && strings.HasSuffix(s.Stopped, why) {
-			why = "" // Stopped says it
-		}
+		fits := r.Run.Fits
 		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status,
-			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why, Cause: r.Run.Cause,
+			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Because: r.Run.Because,
 			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
 		if fits != nil && *fits {
 			largest = r

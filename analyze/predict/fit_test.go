@@ -138,7 +138,7 @@ func TestFitThatWasCaught(t *testing.T) {
 	caught.Value = 2
 	c := Fit(v, []FitSearch{{Runs: []FitRun{probe(1, new(true), 10, schemas.Close), caught}}}).Cells[0]
 	if c.Outcome != FitSome || value(c.Largest) != 1 || value(c.Refused) != 2 || c.Probes[1].CaughtOOMs != 3 ||
-		c.Probes[1].Cause != CauseCaught {
+		c.Probes[1].Because.Cause != CauseCaught {
 		t.Errorf("%+v", c)
 	}
 }

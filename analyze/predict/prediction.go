@@ -3,7 +3,6 @@ package predict
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/confidence"
@@ -42,12 +41,12 @@ type PredictionRun struct {
 	MemoryGiven bool   `json:"memory_given"`
 	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
 	// have taken is not known. A run that ended well fits, whatever requests its script caught; one of a search does not
-	// where the device had no room for some, see [NewFitRun]. Why says what the status does not: that, or how the script
-	// ended. Report words it where Cause has it.
-	Fits       *bool  `json:"fits"`
-	Why        string `json:"why,omitempty"`
-	Cause      Cause  `json:"-"`
-	CaughtOOMs int    `json:"caught_ooms"` // requests that failed, that the script caught
+	// where the device had no room for some, see [NewFitRun]. Why says what the status does not: report makes it of
+	// Because.
+	Fits       *bool   `json:"fits"`
+	Why        string  `json:"why,omitempty"`
+	Because    Because `json:"-"`
+	CaughtOOMs int     `json:"caught_ooms"` // requests that failed, that the script caught
 	// that torch itself went on without: the run did all that it was to do
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
@@ -87,12 +86,22 @@ type PredictionRun struct {
 	Survived []schemas.OOM `json:"-"`
 }
 
-// Cause is why a run that ended well does not fit, as one of a search, or is not known to.
+// Because is why a run does not fit, or is not known to, where its status alone does not say it.
+type Because struct {
+	Cause          Cause
+	Status, Reason string // for [CauseEnded]
+	Caught         int    // requests, for [CauseCaught]
+	Unheard        int    // processes that left no journal, for [CauseNothing]
+}
+
+// Cause is a kind of reason.
 type Cause string
 
 const (
-	CauseCaught Cause = "caught" // the script caught requests that failed, and went on
-	CauseUnsaid Cause = "unsaid" // a process did not live to say what it took
+	CauseEnded   Cause = "ended"   // the script ended early, and not for want of memory
+	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on
+	CauseUnsaid  Cause = "unsaid"  // a process did not live to say what it took
+	CauseNothing Cause = "nothing" // was taken of a device
 )
 
 // RankPeaks is what a rank had of a device at its highest.
@@ -166,11 +175,11 @@ func Predict(in schemas.Tables) PredictionRun {
 	p.CaughtOOMs = len(p.Survived)
 	p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
-		p.Fits, p.Why = nil, confidence.NothingRecorded(in.Manifest)
-		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Complete {
-			p.Why, p.Cause = "", CauseUnsaid
+		p.Fits, p.Because = nil, Because{Cause: CauseNothing, Unheard: len(in.Manifest.Collector.Uninjected)}
+		if p.Because.Unheard == 0 && !p.Complete {
+			p.Because.Cause = CauseUnsaid
 		}
-		// there is nothing to break down, and Why or Cause says it
+		// there is nothing to break down, and Because says it
 		p.Remarks = slices.DeleteFunc(slices.Clone(p.Remarks), func(r analyze.Remark) bool {
 			return r.Kind == analyze.RemarkNoBlocks
 		})
@@ -211,7 +220,7 @@ func (p *PredictionRun) verdict() {
 	case p.Status == schemas.StatusOOM:
 		p.Fits = new(false)
 	case p.Status != schemas.StatusOK:
-		p.Why = strings.TrimSpace(p.Status + ": " + p.Reason)
+		p.Because = Because{Cause: CauseEnded, Status: p.Status, Reason: p.Reason}
 	default:
 		p.Fits = new(true)
 	}

@@ -17,7 +17,7 @@ import (
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
-	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.Cause != "" || p.CaughtOOMs != 0 ||
+	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Because != (Because{}) || p.CaughtOOMs != 0 ||
 		len(p.Remarks) != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -30,21 +30,22 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in.Manifest.GPUs = []schemas.GPU{{TotalBytes: 8 << 30}}
 	for limit, fits := range map[int64]bool{0: false, 8 << 30: false, 2 << 30: true} {
 		in.Report.OOMs[0].LimitBytes = limit
-		if r := NewFitRun(in).Run; *r.Fits != fits || (r.Cause == CauseCaught) == fits || (r.SpareBytes != nil) != fits &&
-			r.MemoryBytes != nil {
-			t.Errorf("a search says %v, %q at a limit of %d bytes", *r.Fits, r.Cause, limit)
+		if r := NewFitRun(in).Run; *r.Fits != fits || (r.Because.Cause == CauseCaught) == fits ||
+			(r.SpareBytes != nil) != fits && r.MemoryBytes != nil {
+			t.Errorf("a search says %v, %+v at a limit of %d bytes", *r.Fits, r.Because, limit)
 		}
 		if p := Predict(in); !*p.Fits {
 			t.Errorf("a prediction does not fit at a limit of %d bytes", limit)
 		}
 	}
 	in.Manifest.Status, in.Manifest.Reason = schemas.StatusFailed, "ValueError"
-	if p = Predict(in); p.Fits != nil || p.Why != "failed: ValueError" {
-		t.Errorf("fits %v, %q", p.Fits, p.Why)
+	if p = Predict(in); p.Fits != nil ||
+		p.Because != (Because{Cause: CauseEnded, Status: "failed", Reason: "ValueError"}) {
+		t.Errorf("fits %v, %+v", p.Fits, p.Because)
 	}
 	in.Manifest.Status, in.Report.OOMs[0].Fatal = schemas.StatusOOM, true
-	if p = Predict(in); *p.Fits || p.Why != "" || p.CaughtOOMs != 0 {
-		t.Errorf("fits %v, %q", *p.Fits, p.Why)
+	if p = Predict(in); *p.Fits || p.Because != (Because{}) || p.CaughtOOMs != 0 {
+		t.Errorf("fits %v, %+v", *p.Fits, p.Because)
 	}
 }
 
@@ -76,7 +77,7 @@ func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	in.Report.Prediction.CopiedReads = []schemas.Counted{{Name: "world.py:4", Count: 2}}
 	p := Predict(in)
 	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.Close ||
-		!strings.Contains(c.Reasons[0], "this rank's value was taken for all ranks'") || len(p.CopiedReads) != 1 ||
+		c.Reasons[0].Kind != confidence.CopiedRead || len(p.CopiedReads) != 1 ||
 		confidence.Doubts(in.Manifest, in.Report)[0] != schemas.DoubtRanks {
 		t.Errorf("%+v, %+v", c, p.CopiedReads)
 	}
@@ -88,8 +89,8 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 		Source: schemas.Predicted},
 		Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
 	p := Predict(in)
-	if p.Fits != nil || p.Why != "" || p.Cause != CauseUnsaid || len(p.Remarks) != 0 {
-		t.Errorf("fits %v, %q, %+v", p.Fits, p.Why, p.Remarks)
+	if p.Fits != nil || p.Because != (Because{Cause: CauseUnsaid}) || len(p.Remarks) != 0 {
+		t.Errorf("fits %v, %+v, %+v", p.Fits, p.Because, p.Remarks)
 	}
 }
 
@@ -98,20 +99,16 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	for _, c := range []struct {
 		uninjected []string
 		told       bool
-		want       string
-	}{
-		{nil, true, "nothing was allocated on a CUDA device"},
-		{[]string{"python cpu.py"}, false, "nothing was allocated on a CUDA device, as far as was recorded: 1 " +
-			"process loaded torch and trained nothing, or ran without the agent"},
-	} {
+	}{{nil, true}, {[]string{"python cpu.py"}, false}} {
+		unheard := len(c.uninjected)
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
 			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: c.told}}}
 		in.Manifest.Collector.Uninjected = c.uninjected
 		p := Predict(in)
-		if p.Fits != nil || p.Why != c.want || len(p.Remarks) != 0 ||
-			!slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative {
-			t.Errorf("fits %v, %q, %+v, %+v", p.Fits, p.Why, p.Remarks, p.Confidence)
+		if p.Fits != nil || p.Because != (Because{Cause: CauseNothing, Unheard: unheard}) || len(p.Remarks) != 0 ||
+			p.Confidence.Level != schemas.Indicative {
+			t.Errorf("fits %v, %+v, %+v, %+v", p.Fits, p.Because, p.Remarks, p.Confidence)
 		}
 		if _, err := memory.Breakdown(in, memory.At{}); err == nil || strings.Contains(err.Error(), "live to say") {
 			t.Error(err)
@@ -166,8 +163,7 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 		if p := Predict(in); p.SpareBytes == nil || *p.SpareBytes > least {
 			t.Errorf("%s: %v spare", c.what, p.SpareBytes)
 		}
-		if got := strings.Contains(strings.Join(confidence.Assess(in.Manifest, in.Report).Reasons, "\n"),
-			" together and NCCL in use"); got != c.together {
+		if got := reasonOf(in, confidence.RanksTogether) != nil; got != c.together {
 			t.Errorf("%s: together %v", c.what, got)
 		}
 	}
@@ -196,22 +192,30 @@ func TestPredictCountsDevices(t *testing.T) {
 		*p.PeakReservedBytes != 600<<20 || *p.SpareBytes != 124<<20 {
 		t.Errorf("%d reserved, %d spare, %+v", *p.PeakReservedBytes, *p.SpareBytes, p.Remarks)
 	}
-	reasons := func() string { return strings.Join(confidence.Assess(in.Manifest, in.Report).Reasons, "\n") }
 	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.Indicative ||
-		!strings.Contains(reasons(), "2 processes had memory of one device at once") ||
-		strings.Contains(reasons(), "set_device") {
+		reasonOf(in, confidence.DeviceShared).Count != 2 || reasonOf(in, confidence.RanksTogether) != nil {
 		t.Errorf("%+v", c)
 	}
 	// Over gloo they may; NCCL would not start. A rank that has more of a device of its own makes its communicator
 	// there.
 	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
-	if !strings.Contains(reasons(), "rank 0 and rank 1 had cuda:0 together and NCCL in use, which refuses two ranks "+
-		"on one device of one host (NCCL_HOSTID): was torch.cuda.set_device(") {
-		t.Error(reasons())
+	if r := reasonOf(in, confidence.RanksTogether); r == nil || r.Ranks != [2]int32{0, 1} || r.Device != 0 {
+		t.Errorf("%+v", r)
 	}
 	other.Device, other.PeakReservedBytes = 1, 2*other.PeakReservedBytes+1
 	in.Report.Devices = append(in.Report.Devices, other)
-	if strings.Contains(reasons(), "set_device") {
-		t.Error(reasons())
+	if r := reasonOf(in, confidence.RanksTogether); r != nil {
+		t.Errorf("%+v", r)
 	}
+}
+
+// reasonOf is the reason of a kind for the level of a prediction, nil where there is none.
+func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
+	reasons := confidence.Assess(in.Manifest, in.Report).Reasons
+	for i := range reasons {
+		if reasons[i].Kind == kind {
+			return &reasons[i]
+		}
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -41,7 +40,7 @@ func (c *ingestCmd) Run(s *streams) error {
 // judge adds to the reports of predicted runs, by their folders, how sure their peaks are.
 func judge(dirs ...string) error {
 	for _, dir := range dirs {
-		if err := store.SetConfidence(dir, confidence.Assess); err != nil {
+		if err := store.SetConfidence(dir, report.Confidence); err != nil {
 			return withHint(err, "its tables are there; dpsight ingest "+dir+" judges it once the folder can be written")
 		}
 	}

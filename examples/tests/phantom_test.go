@@ -127,11 +127,11 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 	expectSame(t, in, want.in)
 	c := confidence.Assess(in.Manifest, in.Report)
 	// What uses cuDNN, as attention does in bf16, is called close for that, though all of these are exact.
-	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(reason string) bool {
-		return strings.HasPrefix(reason, "cuDNN chooses its engines")
+	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(r confidence.Reason) bool {
+		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chooses its engines")
 	})
 	if c.Level != schemas.ExactExpected && (c.Level != schemas.Close || len(others) > 0) {
-		t.Errorf("confidence %s: %q", c.Level, c.Reasons)
+		t.Errorf("confidence %s: %+v", c.Level, c.Reasons)
 	}
 	v, recorded := in.Report.Devices[0], want.in.Report.Devices[0]
 	if got, want := v.PeakReservedBytes, recorded.PeakReservedBytes; got != want {

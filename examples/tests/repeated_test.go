@@ -183,7 +183,7 @@ func predictsCounters(t *testing.T, name string, some bool) {
 		expectCounters(t, in, schemas.DeviceVerdict{TorchPeakAllocatedBytes: m.PeakBytes,
 			TorchPeakReservedBytes: m.PeakReservedBytes})
 		if c := confidence.Assess(in.Manifest, in.Report); c.Level != p.Confidence {
-			t.Errorf("%s is called %s, and %s before: %q", x.Name, c.Level, p.Confidence, c.Reasons)
+			t.Errorf("%s is called %s, and %s before: %+v", x.Name, c.Level, p.Confidence, c.Reasons)
 		}
 	}
 	if len(measured) != len(plan.Experiments) || len(kept) != len(plan.Experiments) {

@@ -112,7 +112,14 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	if err != nil {
 		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
-	return *t, nil
+	return told(t), nil
+}
+
+// told adds the words that the reports of older versions do not have.
+func told(t *schemas.Tables) schemas.Tables {
+	in := *t
+	in.Confidence = report.ConfidenceOf(t)
+	return in
 }
 
 // Prediction reads the predicted run in a folder.
@@ -143,7 +150,7 @@ func prediction(dir string) (in schemas.Tables, err error) {
 
 // Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
-	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
+	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(told(t)) })
 	for _, d := range damaged {
 		r.from.Warn(d.Error())
 	}

@@ -1,0 +1,93 @@
+package confidence
+
+// An Assessment is how sure a predicted peak is, and why. Report has the words.
+type Assessment struct {
+	Level     string // one of [Levels]
+	Reasons   []Reason
+	Unchecked []Unchecked // of a device that no prediction was compared with
+	// Known are the errors of recorded predictions with the same doubts; nil where the level is another than close, and
+	// where no recordings say.
+	Known []KnownErrors
+}
+
+// A Reason is one fact that a level rests on. Beside each kind stands which figures it has.
+type Reason struct {
+	Kind         Kind
+	Name, Other  string
+	Names        []string
+	Count, Times int
+	Bytes        [2]int64
+	Ranks        [2]int32
+	Device       int32
+}
+
+// Kind is what a reason is about.
+type Kind string
+
+// What speaks for a prediction.
+const (
+	NothingUnknown   Kind = "nothing unknown"   // no value that nobody had computed was read
+	NothingEstimated Kind = "nothing estimated" // no library was estimated or left out
+	Compared         Kind = "compared"          // with recordings, of device Name under torch Other
+)
+
+// What speaks against one: how the run ended.
+const (
+	OldVersion    Kind = "old version"    // its dpsight did not keep what the script read
+	EndedEarly    Kind = "ended early"    // Name is its status
+	EventsMissing Kind = "events missing" // the recording does not hold together
+	Unheard       Kind = "unheard"        // Count processes left no journal
+	Unsaid        Kind = "unsaid"         // a process did not live to say what it had read
+	Nothing       Kind = "nothing"        // was taken of a device; Count processes left no journal
+	CaughtOOM     Kind = "caught OOM"     // the script went on after a request had failed
+	AbsorbedOOM   Kind = "absorbed OOM"   // torch itself did
+)
+
+// What it read, and what was estimated.
+const (
+	DrawnAnew      Kind = "drawn anew"       // each run has batches of other sizes
+	UnknownRead    Kind = "unknown read"     // in Count places, Times times
+	CopiedRead     Kind = "copied read"      // of a value that other ranks have a part in; likewise
+	TakenForFinite Kind = "taken-for-finite" // by what Names ask
+	SizeByValues   Kind = "size-by-values"   // of what Names give: the most that it can be was taken
+	Noted          Kind = "noted"            // Name is the phantom GPU's own sentence
+	CodeGenerated  Kind = "code generated"   // by torch.compile
+)
+
+// What it ran on.
+const (
+	DeviceShared    Kind = "device shared"    // Count processes had memory of one at once
+	RanksTogether   Kind = "ranks together"   // Ranks had Device together, which NCCL refuses
+	DeviceUnchecked Kind = "device unchecked" // no prediction was compared with a device called Name
+	TorchUnknown    Kind = "torch unknown"    // predictions were compared under torch Other alone
+	TorchUnchecked  Kind = "torch unchecked"  // none was under torch Name; under Other some were
+	OtherAddresses  Kind = "other addresses"  // policy Name, and the profile's is Other
+	AddressesDecide Kind = "addresses decide" // by policy Name the run ended otherwise: Other is the status
+	AddressesMatter Kind = "addresses matter" // Bytes are the least and the most
+)
+
+// When Python's garbage was collected.
+const (
+	GarbageForced    Kind = "garbage forced"    // Name is when
+	GarbageCollected Kind = "garbage collected" // Bytes[0] were freed by it, and nobody made the runs that bound the peak
+	GarbageDecides   Kind = "garbage decides"   // collected at Name the run ended otherwise: Other is the status
+	GarbageMatters   Kind = "garbage matters"   // Bytes are the least and the most
+)
+
+// Unchecked is something that a device's profile decides and that was never compared with such a device.
+type Unchecked struct {
+	Kind  UncheckedKind
+	Names []string
+}
+
+// UncheckedKind is what was not compared.
+type UncheckedKind string
+
+const (
+	AttentionKernels  UncheckedKind = "attention kernels"
+	CuDNNEngines      UncheckedKind = "cuDNN engines"
+	CuBLASWorkspaces  UncheckedKind = "cuBLAS workspaces"
+	SegmentAddresses  UncheckedKind = "segment addresses"
+	BF16              UncheckedKind = "bf16"       // Names is the compute capability, which has no instructions for it
+	PropertiesAssumed UncheckedKind = "properties" // Names, that no source gives
+)

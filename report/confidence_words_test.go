@@ -1,0 +1,156 @@
+package report
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The sentences are kept in ingest reports, and stay what they are.
+func TestConfidenceWords(t *testing.T) {
+	const fails = ": where one fails depends on what a context takes, and on what else runs on the device"
+	for _, c := range []struct {
+		reason confidence.Reason
+		want   string
+	}{
+		{confidence.Reason{Kind: confidence.NothingUnknown}, "nothing was read that nobody had computed"},
+		{confidence.Reason{Kind: confidence.NothingEstimated}, "no library was estimated or left out"},
+		{confidence.Reason{Kind: confidence.Compared, Name: "NVIDIA H200", Other: "2.11.0"},
+			"predictions for this kind of device (NVIDIA H200) under torch 2.11.0 were compared with recordings"},
+		{confidence.Reason{Kind: confidence.Compared, Other: "2.11.0"},
+			"predictions for this kind of device under torch 2.11.0 were compared with recordings"},
+		{confidence.Reason{Kind: confidence.OldVersion},
+			"it was made by a dpsight that did not keep what the script read"},
+		{confidence.Reason{Kind: confidence.EndedEarly, Name: "failed"}, "the run ended early (failed)"},
+		{confidence.Reason{Kind: confidence.EventsMissing},
+			"the recording does not hold together: events are missing"},
+		{confidence.Reason{Kind: confidence.Unheard, Count: 2},
+			"2 processes loaded torch and trained nothing, or ran without the agent: what it took is not in the peak"},
+		{confidence.Reason{Kind: confidence.Unsaid}, "a process did not live to say what it had read"},
+		{confidence.Reason{Kind: confidence.Nothing}, "nothing was allocated on a CUDA device"},
+		{confidence.Reason{Kind: confidence.Nothing, Count: 1}, "nothing was allocated on a CUDA device, as far as was " +
+			"recorded: 1 process loaded torch and trained nothing, or ran without the agent"},
+		{confidence.Reason{Kind: confidence.Nothing, Count: 2}, "nothing was allocated on a CUDA device, as far as was " +
+			"recorded: 2 processes loaded torch and trained nothing, or ran without the agent"},
+		{confidence.Reason{Kind: confidence.CaughtOOM},
+			"the script caught a request that failed for want of memory and went on" + fails},
+		{confidence.Reason{Kind: confidence.AbsorbedOOM},
+			"torch tried workspaces that there was no memory for and took smaller ones" + fails},
+		{confidence.Reason{Kind: confidence.DrawnAnew}, "Poisson sampling draws the sizes of batches at random, and no " +
+			"seed was seen: each run has other batches and another peak, on a device too"},
+		{confidence.Reason{Kind: confidence.UnknownRead, Count: 2, Times: 1}, "the script read values that nobody had " +
+			"computed, in 2 places, 1 time: on a device it may go another way there"},
+		{confidence.Reason{Kind: confidence.CopiedRead, Count: 1, Times: 4}, "the script read values that other ranks " +
+			"have a part in, in 1 place, 4 times: this rank's value was taken for all ranks', and on devices it may go " +
+			"another way there"},
+		{confidence.Reason{Kind: confidence.TakenForFinite, Names: []string{"isnan", "isinf"}}, "the script asked whether " +
+			"values that nobody had computed are finite (isnan and isinf), and they were taken to be"},
+		{confidence.Reason{Kind: confidence.SizeByValues, Names: []string{"nonzero"}},
+			"the size of what nonzero gives depends on values: it was taken for the most that it can be"},
+		{confidence.Reason{Kind: confidence.Noted, Name: "NCCL: peers are copies"}, "NCCL: peers are copies"},
+		{confidence.Reason{Kind: confidence.CodeGenerated}, "torch.compile was used: what it generates depends on " +
+			"timings and caches, which a device has others of"},
+		{confidence.Reason{Kind: confidence.DeviceShared, Count: 2}, "2 processes had memory of one device at once: how " +
+			"their peaks fall together is another on a device, where they take time"},
+		{confidence.Reason{Kind: confidence.RanksTogether, Ranks: [2]int32{0, 3}, Device: 1}, "rank 0 and rank 3 had " +
+			"cuda:1 together and NCCL in use, which refuses two ranks on one device of one host (NCCL_HOSTID): was " +
+			`torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`},
+		{confidence.Reason{Kind: confidence.DeviceUnchecked, Name: "Tesla T4"},
+			"no prediction was ever compared with this kind of device (Tesla T4)"},
+		{confidence.Reason{Kind: confidence.TorchUnknown, Other: "2.11.0"}, "which torch made it is not known, and " +
+			"predictions were compared with a device under 2.11.0 alone"},
+		{confidence.Reason{Kind: confidence.TorchUnchecked, Name: "2.15.0", Other: "2.11.0"},
+			"under torch 2.15.0 no prediction was compared with a device, under 2.11.0 they were"},
+		{confidence.Reason{Kind: confidence.OtherAddresses, Name: "up", Other: "h200"},
+			"segments were placed by the policy up, not as the profile says (h200)"},
+		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "oom"},
+			"with segments placed by the policy 7 the run ended otherwise: oom"},
+		{confidence.Reason{Kind: confidence.AddressesMatter, Bytes: [2]int64{1 << 20, 2 << 20}},
+			"where the driver puts segments moves the peak allocated: from 1.00 MiB to 2.00 MiB"},
+		{confidence.Reason{Kind: confidence.GarbageForced, Name: "never"},
+			"Python's garbage was collected never, and not when Python does it"},
+		{confidence.Reason{Kind: confidence.GarbageCollected, Bytes: [2]int64{3 << 20}}, "3.00 MiB were freed by " +
+			"Python's garbage collector, whose moments vary: dpsight predict without --vary gives the range of the peak"},
+		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "oom"},
+			"where Python's garbage is collected at once the run ended otherwise: oom"},
+		{confidence.Reason{Kind: confidence.GarbageMatters, Bytes: [2]int64{1 << 20, 2 << 20}}, "when Python's garbage " +
+			"collector runs moves the peak allocated: from 1.00 MiB where garbage is collected at once to 2.00 MiB where " +
+			"it never is"},
+	} {
+		if got := confidenceWords(&c.reason); got != c.want {
+			t.Errorf("%s:\n%q, want\n%q", c.reason.Kind, got, c.want)
+		}
+	}
+}
+
+// A whole judgement, as the ingest report keeps it.
+func TestConfidenceDocument(t *testing.T) {
+	m := &schemas.Manifest{Source: schemas.Predicted, Status: schemas.StatusOK, GPUs: []schemas.GPU{{Name: "Tesla T4"}},
+		Phantom: &schemas.Phantom{Assumed: []string{"context_bytes", "l2_bytes"}, ComputeCapability: "7.5"}}
+	r := &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: true},
+		Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1}}}
+	judged := func() string {
+		text, err := json.Marshal(Confidence(m, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got, want := judged(), `{"level":"close","reasons":["no prediction was ever compared with this kind of device `+
+		`(Tesla T4)"],"unchecked":["which attention kernels torch takes (SDPA)","cuDNN's engines and their workspaces",`+
+		`"the sizes of cuBLAS workspaces","where the driver puts segments","bf16, which compute capability 7.5 has no `+
+		`instructions for","properties that no source gives: context_bytes, l2_bytes"],"known_error":null}`; got != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+	m.Phantom = &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
+	m.Environment = &schemas.Environment{Torch: "2.11.0+cu130"}
+	if got, want := judged(), `{"level":"exact expected","reasons":["nothing was read that nobody had computed","no `+
+		`library was estimated or left out","predictions for this kind of device (Tesla T4) under torch 2.11.0 were `+
+		`compared with recordings"],"unchecked":[],"known_error":null}`; got != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+	if m.Source = schemas.Measured; Confidence(m, r) != nil {
+		t.Error("a measured run is no prediction")
+	}
+}
+
+func TestKnownErrorWords(t *testing.T) {
+	known := []confidence.KnownErrors{
+		{Doubt: schemas.DoubtCuDNN, Allocated: confidence.AccuracyErrors{Of: 12, Exact: 9, Worst: new(0.5661), Where: "hinge"},
+			Reserved: confidence.AccuracyErrors{Of: 12, Exact: 12}},
+		{Doubt: schemas.DoubtCompile, Allocated: confidence.AccuracyErrors{Of: 1, Exact: 1},
+			Reserved: confidence.AccuracyErrors{Of: 1, Worst: new(0.0), Where: "x"}}}
+	want := "of 12 scripts with cuDNN's choices 9 came to the byte in allocated (off by at most 56.7 %: hinge in " +
+		"docs/accuracy.md), 12 in reserved; of 1 script with torch.compile 1 came to the byte in allocated, 0 in " +
+		"reserved (off by at most 0 %: x in docs/accuracy.md)"
+	if got := knownErrorWords(known); got == nil || *got != want {
+		t.Errorf("%v, want %q", got, want)
+	}
+	if knownErrorWords(nil) != nil {
+		t.Error("nothing is known")
+	}
+}
+
+// What was said once stays; a report that an older version wrote is judged when it is read, also one that has no
+// prediction to keep that in.
+func TestConfidenceOf(t *testing.T) {
+	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Predicted}, Report: &schemas.IngestReport{}}
+	if c := ConfidenceOf(&in); c.Level != schemas.Indicative || !slices.ContainsFunc(c.Reasons, func(s string) bool {
+		return strings.HasPrefix(s, "it was made by a dpsight that did not keep")
+	}) {
+		t.Errorf("%+v", c)
+	}
+	in.Report.Prediction = &schemas.Prediction{Confidence: &schemas.Confidence{Level: schemas.Close,
+		Reasons: []string{"said then"}}}
+	if c := ConfidenceOf(&in); c.Level != schemas.Close || c.Reasons[0] != "said then" {
+		t.Errorf("%+v", c)
+	}
+	measured := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Measured}}
+	if ConfidenceOf(&measured) != nil {
+		t.Error("a measured run is no prediction")
+	}
+}
