@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
