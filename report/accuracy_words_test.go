@@ -37,7 +37,8 @@ func TestWhyWords(t *testing.T) {
 		t.Errorf("%q, %q, %q", doc.Runs[0].Why, doc.Runs[1].Why, doc.Runs[2].Why)
 	}
 	cell := predict.FitCell{Stopped: "stopped: " + unsaid, Probes: []predict.FitProbe{
-		{Fits: new(false), Because: predict.Because{Cause: predict.CauseCaught, Caught: 3}}, {Because: predict.Because{Cause: predict.CauseUnsaid}}}}
+		{Fits: new(false), Because: predict.Because{Cause: predict.CauseCaught, Caught: 3}},
+		{Because: predict.Because{Cause: predict.CauseUnsaid}}}}
 	probes := tellFit(predict.FitDocument{Cells: []predict.FitCell{cell}}).Cells[0].Probes
 	if probes[0].Why != caught || probes[1].Why != "" {
 		t.Errorf("%+v", probes)

@@ -120,8 +120,9 @@ func TestConfidenceDocument(t *testing.T) {
 
 func TestKnownErrorWords(t *testing.T) {
 	known := []confidence.KnownErrors{
-		{Doubt: schemas.DoubtCuDNN, Allocated: confidence.AccuracyErrors{Of: 12, Exact: 9, Worst: new(0.5661), Where: "hinge"},
-			Reserved: confidence.AccuracyErrors{Of: 12, Exact: 12}},
+		{Doubt: schemas.DoubtCuDNN,
+			Allocated: confidence.AccuracyErrors{Of: 12, Exact: 9, Worst: new(0.5661), Where: "hinge"},
+			Reserved:  confidence.AccuracyErrors{Of: 12, Exact: 12}},
 		{Doubt: schemas.DoubtCompile, Allocated: confidence.AccuracyErrors{Of: 1, Exact: 1},
 			Reserved: confidence.AccuracyErrors{Of: 1, Worst: new(0.0), Where: "x"}}}
 	want := "of 12 scripts with cuDNN's choices 9 came to the byte in allocated (off by at most 56.7 %: hinge in " +

@@ -34,6 +34,12 @@ type madeUp struct {
 }
 
 func (m madeUp) input() schemas.Tables {
+	in := m.tables()
+	in.Confidence = report.ConfidenceOf(&in)
+	return in
+}
+
+func (m madeUp) tables() schemas.Tables {
 	start := time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC)
 	torch, profile := "2.11.0", "h200"
 	manifest := &schemas.Manifest{RunID: m.id, Name: m.name, Source: m.source, Status: m.status, Reason: m.reason,
@@ -195,9 +201,7 @@ func methodRun(id, method string) madeUp {
 func summaries(runs ...madeUp) []analyze.Summary {
 	var out []analyze.Summary
 	for _, m := range runs {
-		in := m.input()
-		in.Confidence = report.ConfidenceOf(&in)
-		out = append(out, analyze.Summarize(in))
+		out = append(out, analyze.Summarize(m.input()))
 	}
 	return out
 }
