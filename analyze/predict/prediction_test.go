@@ -23,8 +23,8 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
 	p := Predict(in)
-	if !*p.Fits || p.Because != (Because{}) || p.CaughtOOMs != 1 || len(p.Survived) != 1 || p.Survived[0].RequestedBytes != 1<<30 ||
-		p.Survived[0].Step != 2 {
+	if !*p.Fits || p.Because != (Because{}) || p.CaughtOOMs != 1 || len(p.Survived) != 1 ||
+		p.Survived[0].RequestedBytes != 1<<30 || p.Survived[0].Step != 2 {
 		t.Errorf("fits %v, %d caught, survived %+v", *p.Fits, p.CaughtOOMs, p.Survived)
 	}
 	in.Manifest.GPUs = []schemas.GPU{{TotalBytes: 8 << 30}}
