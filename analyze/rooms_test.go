@@ -14,7 +14,7 @@ import (
 )
 
 // rooms are the packages of analyze, in order: each may import those above it. The packages for tests come last.
-var rooms = []string{"prose", "confidence", "identity", "memory", "grouping", "timeline", "timing", "ladder", ".",
+var rooms = []string{"confidence", "identity", "memory", "grouping", "timeline", "timing", "ladder", ".",
 	"repeats", "compare", "gate", "explain", "findings", "predict", "fixture", "fixture/summaries"}
 
 // What one room holds at most.
@@ -82,8 +82,8 @@ func TestRoomsAreInOrder(t *testing.T) {
 var wordless = []string{".", "compare", "confidence", "explain", "findings", "gate", "ladder", "memory", "predict",
 	"repeats", "timeline", "timing"}
 
-// TestRoomsWithoutWords finds in those rooms no unit, no sentence that is formatted, and nothing of prose. What is said
-// of bad input is an error and may be a sentence.
+// TestRoomsWithoutWords finds in those rooms no unit and no sentence. What is said of bad input is an error and may be
+// a sentence.
 func TestRoomsWithoutWords(t *testing.T) {
 	for _, room := range wordless {
 		paths, err := filepath.Glob(filepath.Join(room, "*.go"))
@@ -107,7 +107,7 @@ func TestRoomsWithoutWords(t *testing.T) {
 
 func TestWordsOf(t *testing.T) {
 	const source = `package x
-import "github.com/dpsight/dpsight/analyze/prose"
+var lines = units.Plural(2, "line", "lines") + units.MiB(1)
 var a, unit = fmt.Sprintf("%d of %d steps", 1, 2), "MiB"
 var fine = fmt.Sprintf("%s %d", errors.New("no such step is there"), 1)
 func f() { say("the peak lies in steps", 1) }
@@ -118,20 +118,18 @@ func Error() string { return "a step is there" }`
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := wordsOf(f), []string{"prose", `"%d of %d steps"`, `"MiB"`, `"the peak lies in steps"`,
+	if got, want := wordsOf(f), []string{"Plural", "MiB", `"%d of %d steps"`, `"MiB"`, `"the peak lies in steps"`,
 		`"no step is there"`, `"a step is there"`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
+// unitWords are the functions of units that are for reports.
+var unitWords = []string{"Fixed", "Grouped", "InMiB", "MiB", "Plural"}
+
 // wordsOf are the strings of a file that are meant for people: units, and what has three words or more and is no
-// error's, be it made or said by an Error method; and whether it imports prose.
+// error's, be it made or said by an Error method; and what of [units] puts figures into words.
 func wordsOf(f *ast.File) (found []string) {
-	for _, im := range f.Imports {
-		if strings.HasSuffix(im.Path.Value, `/analyze/prose"`) {
-			found = append(found, "prose")
-		}
-	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -139,6 +137,10 @@ func wordsOf(f *ast.File) (found []string) {
 		case *ast.CallExpr:
 			if s, is := n.Fun.(*ast.SelectorExpr); is && (s.Sel.Name == "Errorf" || s.Sel.Name == "New") {
 				return false
+			}
+		case *ast.SelectorExpr:
+			if x, is := n.X.(*ast.Ident); is && x.Name == "units" && slices.Contains(unitWords, n.Sel.Name) {
+				found = append(found, n.Sel.Name)
 			}
 		case *ast.Field:
 			return n.Tag == nil

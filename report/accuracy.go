@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
@@ -123,7 +124,7 @@ func sizeCell(e float64) table.Cell {
 
 // errorCell is an error of a prediction. What is not 0 never prints as 0.
 func errorCell(e float64) table.Cell {
-	text := table.Fixed(100*e, 3) + " %"
+	text := units.Fixed(100*e, 3) + " %"
 	switch {
 	case e == 0:
 		text = "0"

@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // BreakdownTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
@@ -227,14 +228,14 @@ func sharedSentence(d *memory.DeviceBreakdown) string {
 func sharedActivationSentence(s *memory.SharedActivation) string {
 	by := "by autograd"
 	if s.AutogradBytes < s.SharedBytes {
-		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
+		by = fmt.Sprintf("by others (%s MiB by autograd)", units.InMiB(s.AutogradBytes))
 	}
-	text := fmt.Sprintf("hook_activations: %s of %s MiB are also held %s", table.MiB(s.SharedBytes),
-		table.MiB(s.HeldBytes), by)
+	text := fmt.Sprintf("hook_activations: %s of %s MiB are also held %s", units.InMiB(s.SharedBytes),
+		units.InMiB(s.HeldBytes), by)
 	if s.ExtraBytes == 0 {
 		return text + ": their extra cost is 0.00 MiB"
 	}
-	return text + "; hooks alone hold " + table.MiB(s.ExtraBytes) + " MiB"
+	return text + "; hooks alone hold " + units.MiB(s.ExtraBytes)
 }
 
 func conservation(d *memory.DeviceBreakdown) string {
@@ -242,9 +243,9 @@ func conservation(d *memory.DeviceBreakdown) string {
 }
 
 func conservationSentence(c *memory.Conservation, torch *int64) string {
-	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, table.Fixed(float64(c.ResidueBytes), 0))
+	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, units.Fixed(float64(c.ResidueBytes), 0))
 	if torch != nil {
-		s += fmt.Sprintf("; torch's own peak %s MiB", table.MiB(*torch))
+		s += fmt.Sprintf("; torch's own peak %s MiB", units.InMiB(*torch))
 	}
 	if c.AmbiguousTags > 0 {
 		s += fmt.Sprintf("; %d ambiguous tags", c.AmbiguousTags)
@@ -307,7 +308,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 			}
 			if !r.BrokenDown() {
 				notes.add(label, fmt.Sprintf("the peak is torch's counter and is not broken down: the categories are "+
-					"those of the highest recorded moment, %s MiB", table.MiB(d.AllocatedBytes)))
+					"those of the highest recorded moment, %s MiB", units.InMiB(d.AllocatedBytes)))
 			}
 		} else {
 			notes.add(label, ended(r))

@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand
@@ -154,7 +155,7 @@ func byGrid(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 	line(table.Text("allocated"), d.Columns, d.AllocatedBytes)
 	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by lifetime, of %s MiB "+
 		"by phase only",
-		table.MiB(known.TaggedBytes), table.MiB(known.LifetimeBytes), table.MiB(known.PhaseOnlyBytes)))
+		units.InMiB(known.TaggedBytes), units.InMiB(known.LifetimeBytes), units.InMiB(known.PhaseOnlyBytes)))
 }
 
 func sameKey(a, b *string) bool {
@@ -205,17 +206,17 @@ func heading(d grouping.Dimension) string { return strings.ToUpper(string(d[:1])
 func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
 		if bytes := d.UnknownBytes[dim]; bytes > 0 && bytes < d.AllocatedBytes {
-			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes),
+			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, units.InMiB(bytes),
 				percent(bytes, d.AllocatedBytes).Text))
 		}
 	}
 	if m := d.ModuleBytes; m != nil && m.NoneBytes+m.SharedBytes < d.AllocatedBytes {
 		text := fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the "+
 			"parameter that the owner names, for %s MiB from what ran at the block's birth",
-			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes))
+			units.InMiB(m.OwnerBytes), units.InMiB(m.NameBytes), units.InMiB(m.BirthBytes))
 		if m.SharedBytes > 0 {
 			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s",
-				table.MiB(m.SharedBytes), schemas.SharedByModules)
+				units.InMiB(m.SharedBytes), schemas.SharedByModules)
 		}
 		notes = append(notes, text)
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // otherClocks is said where two runs are not timed by the same clock.
@@ -36,7 +37,7 @@ func comparisonWord(r *compare.Remark) string {
 		return "energy is that of the bare run of the same experiment"
 	case compare.RemarkPeaksDiffer:
 		return fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down is the median one", r.N,
-			prose.MiB(r.Low), prose.MiB(r.High))
+			units.MiB(r.Low), units.MiB(r.High))
 	case compare.RemarkBadRepeats:
 		var how []string
 		for _, e := range r.Endings {
@@ -124,7 +125,7 @@ func keptWords(r *compare.Remark) string {
 	}
 	if r.Freed == nil {
 		return fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who,
-			prose.MiB(r.High))
+			units.MiB(r.High))
 	}
 	freed, kept := prose.SignedMiB(*r.Freed), prose.SignedMiB(*r.Kept)
 	if freed == kept {
@@ -148,8 +149,8 @@ func settingWords(r *compare.Remark) string {
 // heldWords say what hooks hold instead of autograd, beside a baseline.
 func heldWords(h *compare.HeldByHooks, baseline string) string {
 	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
-		"what autograd does not: together they differ by %s", prose.MiB(h.Activations), baseline,
-		prose.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
+		"what autograd does not: together they differ by %s", units.MiB(h.Activations), baseline,
+		units.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
 }
 
 // compareWarnings are all that is to be known of a comparison.

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Confidence says how sure the peak of a predicted run is, and why, in the words that its ingest report keeps: nil for
@@ -60,7 +61,7 @@ func confidenceWords(r *confidence.Reason) string {
 	case confidence.EventsMissing:
 		return "the recording does not hold together: events are missing"
 	case confidence.Unheard:
-		return prose.Plural(r.Count, "process", "processes") + withoutAgent + ": what it took is not in the peak"
+		return units.Plural(r.Count, "process", "processes") + withoutAgent + ": what it took is not in the peak"
 	case confidence.Unsaid:
 		return "a process did not live to say what it had read"
 	case confidence.Nothing:
@@ -82,7 +83,7 @@ func confidenceWords(r *confidence.Reason) string {
 
 // valuesWords speak of what the script did by values that the phantom GPU does not compute.
 func valuesWords(r *confidence.Reason) string {
-	in := prose.Plural(r.Count, "place", "places") + ", " + prose.Plural(r.Times, "time", "times")
+	in := units.Plural(r.Count, "place", "places") + ", " + units.Plural(r.Times, "time", "times")
 	switch r.Kind {
 	case confidence.DrawnAnew:
 		return "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches " +
@@ -106,7 +107,7 @@ func valuesWords(r *confidence.Reason) string {
 func setupWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DeviceShared:
-		return prose.Plural(r.Count, "process", "processes") + " had memory of one device at once: how their peaks fall " +
+		return units.Plural(r.Count, "process", "processes") + " had memory of one device at once: how their peaks fall " +
 			"together is another on a device, where they take time"
 	case confidence.RanksTogether:
 		return fmt.Sprintf("rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one "+
@@ -125,7 +126,7 @@ func setupWords(r *confidence.Reason) string {
 		return fmt.Sprintf("with segments placed by the policy %s the run ended otherwise: %s", r.Name, r.Other)
 	case confidence.AddressesMatter:
 		return fmt.Sprintf("where the driver puts segments moves the peak allocated: from %s to %s",
-			prose.MiB(r.Bytes[0]), prose.MiB(r.Bytes[1]))
+			units.MiB(r.Bytes[0]), units.MiB(r.Bytes[1]))
 	}
 	panic("no words for the reason " + string(r.Kind))
 }
@@ -162,7 +163,7 @@ func knownErrorWords(known []confidence.KnownErrors) *string {
 	for i := range known {
 		k := &known[i]
 		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s",
-			prose.Plural(k.Allocated.Of, "script", "scripts"), k.Doubt,
+			units.Plural(k.Allocated.Of, "script", "scripts"), k.Doubt,
 			k.Allocated.Exact, worstWords(&k.Allocated), k.Reserved.Exact, worstWords(&k.Reserved)))
 	}
 	if said == nil {

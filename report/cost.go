@@ -6,6 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // CostTable prints what the instrument cost each run, beside the proof that it lost and moved nothing.
@@ -29,7 +30,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		{Title: "Drains", Key: "drain_share", Right: true}, {Title: "Collector", Key: "collector_share", Right: true},
 		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs}, {Title: "Collector sealing ms",
 			Key: "collector_seal_ms", For: table.Programs}}}
-	share := func(x float64) table.Cell { return table.Cell{Text: table.Fixed(100*x, 2) + " %", Value: x} }
+	share := func(x float64) table.Cell { return table.Cell{Text: units.Fixed(100*x, 2) + " %", Value: x} }
 	signed := func(x float64) table.Cell {
 		c := share(x)
 		if x > 0 {

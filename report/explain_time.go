@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest
@@ -96,7 +97,7 @@ func scaledTo(m *explain.ModuleTiming) string {
 	return bareSteps(m.BareSteps)
 }
 
-func others(n int) string { return table.Fixed(float64(n), 0) + " others" }
+func others(n int) string { return units.Fixed(float64(n), 0) + " others" }
 
 // largestModuleDelta is the largest difference of the steps and their modules.
 func largestModuleDelta(doc *explain.Explanation) float64 {

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/dpsight/dpsight/analyze/explain"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 )
 
 // rounding is what sums of floats in ms may be off by: a nanosecond.

@@ -8,9 +8,10 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // ExplainDocument is what "dpsight analyze explain --format json" prints.
@@ -83,7 +84,7 @@ func peakSentences(e *explain.Explanation) []string {
 	for i, bytes := range e.Kept {
 		if bytes > 0 {
 			s.say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.",
-				e.Runs[i].Label, prose.MiB(bytes))
+				e.Runs[i].Label, units.MiB(bytes))
 		}
 	}
 	switch {
@@ -97,13 +98,13 @@ func peakSentences(e *explain.Explanation) []string {
 		if h == nil {
 			continue
 		}
-		cost := "their extra cost is " + prose.MiB(0)
+		cost := "their extra cost is " + units.MiB(0)
 		if h.ExtraBytes > 0 {
-			cost = "hooks alone hold " + prose.MiB(h.ExtraBytes)
+			cost = "hooks alone hold " + units.MiB(h.ExtraBytes)
 		}
 		s.say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by "+
-			"autograd): %s.", prose.MiB(h.HeldBytes), e.Runs[i].Label, prose.MiB(h.SharedBytes),
-			prose.MiB(h.AutogradBytes), cost)
+			"autograd): %s.", units.MiB(h.HeldBytes), e.Runs[i].Label, units.MiB(h.SharedBytes),
+			units.MiB(h.AutogradBytes), cost)
 	}
 	if e.HeldByHooks != nil {
 		s.say("At %s's peak %s.", b.Label, heldWords(e.HeldByHooks, a.Label))
@@ -122,12 +123,12 @@ func stepSentences(e *explain.Explanation) []string {
 	if b.StepMS.Clock == timing.ClockGPU {
 		clock = "GPU time"
 	}
-	of := fmt.Sprintf("medians of %d and %s", b.StepMS.N, prose.Plural(a.StepMS.N, "step", "steps"))
+	of := fmt.Sprintf("medians of %d and %s", b.StepMS.N, units.Plural(a.StepMS.N, "step", "steps"))
 	switch {
 	case a.StepMS.Over == timing.OverRepeats || b.StepMS.Over == timing.OverRepeats:
 		of = "medians of " + over(b.StepMS) + " and of " + over(a.StepMS)
 	case a.StepMS.N == b.StepMS.N:
-		of = "medians of " + prose.Plural(a.StepMS.N, "step each", "steps each")
+		of = "medians of " + units.Plural(a.StepMS.N, "step each", "steps each")
 	}
 	s.say("%s: %s, in %s.", prose.Comparison("A step of "+b.Label, "takes", b.StepMS.Median, a.StepMS.Median,
 		"one of "+a.Label, prose.MS), of, clock)
@@ -147,7 +148,7 @@ func over(v *timing.Interval) string {
 	if v.Over == timing.OverRepeats {
 		return fmt.Sprintf("%d repeats (%s to %s)", v.N, prose.MS(v.Low), prose.MS(v.High))
 	}
-	return prose.Plural(v.N, "step", "steps")
+	return units.Plural(v.N, "step", "steps")
 }
 
 // untimedModules says why the difference of the steps is not known by module.
@@ -208,9 +209,9 @@ func (s *sentences) categories(e *explain.Explanation) {
 			way = "less"
 		}
 		lead := prose.Lead{Parts: fmt.Sprintf("Of the %s %s of %s at %s's peak, ",
-			prose.MiB(prose.Magnitude(c.DeltaBytes)), way,
+			units.MiB(prose.Magnitude(c.DeltaBytes)), way,
 			prose.Words(c.Category), b.Label),
-			Sum: fmt.Sprintf("The %s %s of %s at %s's peak are the sum of ", prose.MiB(prose.Magnitude(c.DeltaBytes)),
+			Sum: fmt.Sprintf("The %s %s of %s at %s's peak are the sum of ", units.MiB(prose.Magnitude(c.DeltaBytes)),
 				way,
 				prose.Words(c.Category), b.Label)}
 		s.say("%s.", prose.Account(float64(c.DeltaBytes), lead, "belong to", "modules", terms, prose.Bytes))

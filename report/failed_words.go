@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // failedWords say what failed for want of memory and what was in its way.
@@ -37,35 +38,35 @@ func failedWords(r *memory.FailedRequest) string {
 	var rest int64
 	for i, c := range r.Holders() {
 		if i < most {
-			names = append(names, prose.MiB(c.Bytes)+" of "+prose.Words(c.Category))
+			names = append(names, units.MiB(c.Bytes)+" of "+prose.Words(c.Category))
 		} else {
 			rest += c.Bytes
 		}
 	}
 	if rest > 0 {
-		names = append(names, prose.MiB(rest)+" of others")
+		names = append(names, units.MiB(rest)+" of others")
 	}
-	text += fmt.Sprintf(". The %s: %s were allocated", limitWords(r), prose.MiB(d.AllocatedBytes))
+	text += fmt.Sprintf(". The %s: %s were allocated", limitWords(r), units.MiB(d.AllocatedBytes))
 	if len(names) > 0 {
 		text += " (" + prose.JoinWords(names) + ")"
 	}
 	if lay == nil {
 		return text + "."
 	}
-	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", prose.MiB(lay.Free()),
-		prose.MiB(lay.Largest))
+	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", units.MiB(lay.Free()),
+		units.MiB(lay.Largest))
 	if lay.Free() >= o.RequestedBytes {
 		text += " The cache had as many bytes as were asked for, but not in one piece."
 	}
 	if short := r.ShortOf(); short > 0 {
-		text += fmt.Sprintf(" With %s less held or cached it would have been served.", prose.MiB(short))
+		text += fmt.Sprintf(" With %s less held or cached it would have been served.", units.MiB(short))
 	}
 	return text
 }
 
 // requestWords say what was asked, and by whom.
 func requestWords(o *schemas.OOM) string {
-	text := "request for " + prose.MiB(o.RequestedBytes)
+	text := "request for " + units.MiB(o.RequestedBytes)
 	if o.Module != "" {
 		text += " by module " + o.Module
 	}
@@ -85,7 +86,7 @@ func diedWords(r *memory.FailedRequest) string {
 func failedHereWords(device string, r *memory.FailedRequest) string {
 	text := fmt.Sprintf("%s: a %s failed here; the %s", device, requestWords(r.OOM), limitWords(r))
 	if r.OOM.LimitBytes > 0 {
-		text += fmt.Sprintf(", and %s were free on the device", prose.MiB(r.OOM.DeviceFreeBytes))
+		text += fmt.Sprintf(", and %s were free on the device", units.MiB(r.OOM.DeviceFreeBytes))
 	}
 	return text
 }
@@ -98,18 +99,18 @@ func atFailure(r *memory.FailedRequest) string { return "--at " + memory.At{OOM:
 func limitWords(r *memory.FailedRequest) string {
 	limit := r.OOM.LimitBytes
 	if limit == 0 {
-		return "limit is not known, and " + prose.MiB(r.OOM.DeviceFreeBytes) + " were free on the device"
+		return "limit is not known, and " + units.MiB(r.OOM.DeviceFreeBytes) + " were free on the device"
 	}
-	text := "limit is " + prose.MiB(limit)
+	text := "limit is " + units.MiB(limit)
 	taken := r.BesideTensors()
 	switch {
 	case r.Whole && r.ReservedBytes == nil:
 		text += ", with what the CUDA context and others take of it"
 	case r.Whole && taken > 0:
 		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
-			"left for tensors", prose.MiB(taken), prose.MiB(limit-taken))
+			"left for tensors", units.MiB(taken), units.MiB(limit-taken))
 	case taken > 0:
-		text += fmt.Sprintf(", of which %s were left for tensors", prose.MiB(limit-taken))
+		text += fmt.Sprintf(", of which %s were left for tensors", units.MiB(limit-taken))
 	}
 	return text
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 const (
@@ -28,9 +29,9 @@ func cachedWords(w *wording, x findings.CachedFacts) {
 	}
 	w.say("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments without any block, "+
 		"and %s "+
-		"between blocks, which no call of empty_cache gives back.", highest, prose.MiB(lay.Reserved), when(w.At),
-		prose.MiB(lay.Free()), prose.Share(float64(lay.Free()), float64(lay.Reserved)), prose.MiB(lay.Idle),
-		prose.MiB(lay.Gaps))
+		"between blocks, which no call of empty_cache gives back.", highest, units.MiB(lay.Reserved), when(w.At),
+		units.MiB(lay.Free()), prose.Share(float64(lay.Free()), float64(lay.Reserved)), units.MiB(lay.Idle),
+		units.MiB(lay.Gaps))
 	w.Change = expandable
 	w.Assumption = "at most: reserved would have to follow allocated to the byte, so that the highest of both are equal"
 }
@@ -50,9 +51,9 @@ func fragmentationWords(w *wording, x findings.FragmentationFacts) {
 		often += " the last time"
 	}
 	w.say("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many free bytes, in pieces "+
-		"that were too small or of another stream or pool: %s %s with %s free.", prose.MiB(*w.Bytes),
-		prose.Share(float64(*w.Bytes), float64(x.ReservedBytes)), prose.MiB(x.ReservedBytes), most, often,
-		when(w.At), prose.MiB(x.FreeBytes))
+		"that were too small or of another stream or pool: %s %s with %s free.", units.MiB(*w.Bytes),
+		prose.Share(float64(*w.Bytes), float64(x.ReservedBytes)), units.MiB(x.ReservedBytes), most, often,
+		when(w.At), units.MiB(x.FreeBytes))
 	w.Change = expandable
 	w.Assumption = "at most: every request that found its bytes free in pieces would have been served from them, and " +
 		"nothing reserved later for their sake"
@@ -63,7 +64,7 @@ func slackWords(w *wording) {
 		w.event()))
 	w.peakFigure()
 	w.say("%s (%s) of %s were never asked for: requests are rounded up, and a remainder of up to 1 MiB stays with a "+
-		"large block.", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+		"large block.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which splits off remainders from 512 bytes on; " +
 		"check roundup_power2_divisions if it is set"
 	w.Assumption = "at most: each block is as large as its request"
@@ -78,7 +79,7 @@ func streamWorkspacesWords(w *wording, x findings.StreamWorkspacesFacts) {
 	if x.Streams > 2 {
 		others = fmt.Sprintf("the %d others", x.Streams-1)
 	}
-	w.say("cuBLAS has workspaces on %d streams: %s of %s are those of %s.", x.Streams, prose.MiB(*w.Bytes), w.peak,
+	w.say("cuBLAS has workspaces on %d streams: %s of %s are those of %s.", x.Streams, units.MiB(*w.Bytes), w.peak,
 		others)
 	w.Change = "run matrix products on one stream, or " + smallerWorkspaces
 	w.Assumption = "no matrix product runs on another stream; all other allocations stay as they are"
@@ -90,7 +91,7 @@ func threadWorkspacesWords(w *wording, x findings.ThreadWorkspacesFacts) {
 	w.peakFigure()
 	w.say("One stream has %s of workspaces, of which %s (%s of %s) are of a size that it has already: cuBLAS has a "+
 		"handle in each thread, and backward runs in a thread of its own.",
-		prose.MiB(x.StreamBytes), prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+		units.MiB(x.StreamBytes), units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "run backward in the calling thread, with torch.autograd.set_multithreading_enabled(False), or " +
 		smallerWorkspaces
 	w.Assumption = "all threads use the first workspace; all other allocations stay as they are"

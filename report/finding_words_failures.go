@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func growthWords(w *wording, x findings.GrowthFacts) {
@@ -21,10 +22,10 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		of = "each recorded step"
 	}
 	w.say("From step %d to step %d the lowest allocated of %s is above that of the one before: by %s a step, %s "+
-		"(%s of %s) in all", first.Step, last.Step, of, prose.MiB(each), prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+		"(%s of %s) in all", first.Step, last.Step, of, units.MiB(each), units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	var parts []string
 	for _, p := range x.Categories {
-		parts = append(parts, prose.MiB(p.Bytes)+" "+prose.Words(p.Name))
+		parts = append(parts, units.MiB(p.Bytes)+" "+prose.Words(p.Name))
 		w.bytes("of it "+prose.Words(p.Name), p.Bytes, fmt.Sprintf("owners.parquet: category %s after event %d, less "+
 			"that after event %d", p.Name, last.Event, first.Event))
 	}
@@ -33,7 +34,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	}
 	parts = nil
 	for _, p := range x.Modules {
-		parts = append(parts, prose.MiB(p.Bytes)+" of module "+p.Name)
+		parts = append(parts, units.MiB(p.Bytes)+" of module "+p.Name)
 		w.bytes("made in it for module "+p.Name, p.Bytes, fmt.Sprintf("allocations.parquet and owners.parquet: live "+
 			"after event %d, made after event %d", last.Event, first.Event))
 	}

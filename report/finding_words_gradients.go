@@ -7,8 +7,8 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
@@ -18,10 +18,10 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 		"written since, after event %d", w.event()))
 	w.peakFigure()
 	w.say("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s of gradients that "+
-		"were written before", x.Step, prose.MiB(*w.Bytes))
+		"were written before", x.Step, units.MiB(*w.Bytes))
 	if x.AtPeakBytes > 0 {
 		w.say(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them included.",
-			prose.MiB(x.AtPeakBytes), w.peak, w.share(x.AtPeakBytes))
+			units.MiB(x.AtPeakBytes), w.peak, w.share(x.AtPeakBytes))
 	} else {
 		w.say("; %s has none of them.", w.peak)
 	}
@@ -34,11 +34,11 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 func perSampleWords(w *wording, x findings.PerSampleFacts) {
 	w.bytes("per-sample gradients", *w.Bytes, w.of(schemas.PerSampleGradients))
 	w.peakFigure()
-	w.say("Per-sample gradients are %s (%s) of %s", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.say("Per-sample gradients are %s (%s) of %s", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of them "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.PerSampleGradients)+
 			", modules.parquet")
-		w.say("; the largest part, %s, is of %s", prose.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
+		w.say("; the largest part, %s, is of %s", units.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
 	}
 	w.say(".")
 	w.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, " +
@@ -57,7 +57,7 @@ func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
 	w.peakFigure()
 	w.say("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table "+
 		"(%s), of which it touches no more rows than it has tokens.",
-		prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak, grouping.ModuleWords(x.Largest), prose.MiB(table))
+		units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak, grouping.ModuleWords(x.Largest), units.MiB(table))
 	w.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its " +
 		"per-sample gradient sparse"
 	w.Assumption = "the embedding's norm needs no table of gradients; all other allocations stay as they are"
@@ -66,12 +66,12 @@ func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
 func clipTemporariesWords(w *wording, x findings.ClipTemporariesFacts) {
 	w.bytes("clip temporaries", *w.Bytes, w.of(schemas.ClipTemporaries))
 	w.peakFigure()
-	w.say("%s (%s) of %s, %s, are temporaries of norms and clipping", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak,
+	w.say("%s (%s) of %s, %s, are temporaries of norms and clipping", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak,
 		when(&w.found.Highest.At))
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of them "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.ClipTemporaries)+
 			", modules.parquet")
-		w.say(", %s of them in %s", prose.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
+		w.say(", %s of them in %s", units.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
 		switch {
 		case m.NormBy == findings.NormGhost:
 			w.say(", whose norm comes from two T×T Gram matrices for each sample")

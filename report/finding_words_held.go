@@ -6,16 +6,17 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func sharedHooksWords(w *wording, x findings.HookFacts) {
 	w.hookFigures(&x)
 	w.say("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too (%s by autograd): "+
-		"what the hooks cost is %s, not what they hold.", prose.MiB(x.HeldBytes), w.peak, prose.MiB(x.SharedBytes),
-		prose.Share(float64(x.SharedBytes), float64(x.HeldBytes)), prose.MiB(x.AutogradBytes),
-		prose.MiB(x.HeldBytes-x.SharedBytes))
+		"what the hooks cost is %s, not what they hold.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
+		prose.Share(float64(x.SharedBytes), float64(x.HeldBytes)), units.MiB(x.AutogradBytes),
+		units.MiB(x.HeldBytes-x.SharedBytes))
 }
 
 func (w *wording) hookFigures(x *findings.HookFacts) {
@@ -31,10 +32,10 @@ func ownHooksWords(w *wording, x findings.OwnHooksFacts) {
 	where := ""
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of it "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.HookActivations))
-		where = fmt.Sprintf(", the largest part in %s (%s)", grouping.ModuleWords(m), prose.MiB(x.Largest.Bytes))
+		where = fmt.Sprintf(", the largest part in %s (%s)", grouping.ModuleWords(m), units.MiB(x.Largest.Bytes))
 	}
 	w.say("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: autograd does not hold "+
-		"them, or no longer, or holds other copies.", w.peak, prose.MiB(*w.Bytes), w.share(*w.Bytes), where)
+		"them, or no longer, or holds other copies.", w.peak, units.MiB(*w.Bytes), w.share(*w.Bytes), where)
 	if x.Needed {
 		w.say(" Book-keeping needs them until it has clipped; where parameter gradients are skipped, autograd has no " +
 			"use for them.")
@@ -53,8 +54,8 @@ func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
 	w.bytes("in them", *w.Bytes, "the same")
 	w.peakFigure()
 	w.say("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that are held by head and "+
-		"loss: %[5]s, %[6]s of %[1]s.", w.peak, when(&w.found.Highest.At), x.Copies, prose.MiB(x.SizeBytes),
-		prose.MiB(*w.Bytes), w.share(*w.Bytes))
+		"loss: %[5]s, %[6]s of %[1]s.", w.peak, when(&w.found.Highest.At), x.Copies, units.MiB(x.SizeBytes),
+		units.MiB(*w.Bytes), w.share(*w.Bytes))
 	w.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
 		"their gradients"
 	w.Assumption = fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each such block is held at a "+
@@ -65,7 +66,7 @@ func optimizerWords(w *wording) {
 	w.bytes("optimizer temporaries", *w.Bytes, w.of(schemas.OptimizerTemporaries)+", born in phase "+
 		schemas.PhaseOptimizer)
 	w.peakFigure()
-	w.say("%s (%s) of %s are temporaries of the optimizer's step.", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.say("%s (%s) of %s are temporaries of the optimizer's step.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
 	w.Assumption = "at most: the step holds no temporary; all other allocations stay as they are"
 }
@@ -80,20 +81,20 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 		w.bytes("highest "+prose.Words(p.Category), p.MaxBytes, "owners.parquet and allocations.parquet: maximum of "+
 			"category "+p.Category)
 		if absent := p.MaxBytes - p.Bytes; memory.AtLeast(absent, whole, leastNamedPercent) {
-			over = append(over, prose.MiB(absent)+" of "+prose.Words(p.Category))
+			over = append(over, units.MiB(absent)+" of "+prose.Words(p.Category))
 		}
 	}
 	var small int64
 	for _, p := range x.LeftOut {
 		w.bytes(prose.Words(p.Name)+" at "+w.peak, p.Bytes, w.of(p.Name))
 		if memory.AtLeast(p.Bytes, whole, leastNamedPercent) {
-			under = append(under, prose.MiB(p.Bytes)+" of "+prose.Words(p.Name))
+			under = append(under, units.MiB(p.Bytes)+" of "+prose.Words(p.Name))
 		} else {
 			small += p.Bytes
 		}
 	}
 	if small > 0 {
-		under = append(under, prose.MiB(small)+" of others")
+		under = append(under, units.MiB(small)+" of others")
 	}
 	w.peakFigure()
 	state := "the optimizer's state"
@@ -101,7 +102,7 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 		state = "two moments for each parameter"
 	}
 	w.say("Parameters, gradients, %s and activations, each at its own maximum, come to %s; %s is %s, %s.", state,
-		prose.MiB(x.SumBytes), w.peak, prose.MiB(whole), besideSum(whole-x.SumBytes, x.SumBytes))
+		units.MiB(x.SumBytes), w.peak, units.MiB(whole), besideSum(whole-x.SumBytes, x.SumBytes))
 	if len(over) > 0 {
 		w.say(" Of what the rule counts, %s are not there at %s.", prose.JoinWords(over), w.peak)
 	}
@@ -114,9 +115,9 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 func besideSum(delta, sum int64) string {
 	switch {
 	case delta > 0:
-		return fmt.Sprintf("%s (%s of the sum) more", prose.MiB(delta), prose.Share(float64(delta), float64(sum)))
+		return fmt.Sprintf("%s (%s of the sum) more", units.MiB(delta), prose.Share(float64(delta), float64(sum)))
 	case delta < 0:
-		return fmt.Sprintf("%s (%s of the sum) less", prose.MiB(-delta), prose.Share(float64(-delta), float64(sum)))
+		return fmt.Sprintf("%s (%s of the sum) less", units.MiB(-delta), prose.Share(float64(-delta), float64(sum)))
 	}
 	return "the same"
 }

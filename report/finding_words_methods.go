@@ -4,9 +4,10 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
@@ -16,8 +17,8 @@ func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	w.trialStep(own)
 	w.trialStep(best)
 	w.say("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
-		best.Run.Title(), trialStepWords(best), prose.MiB(best.PeakBytes), own.Run.Title(), trialStepWords(own),
-		prose.MiB(own.PeakBytes))
+		best.Run.Title(), trialStepWords(best), units.MiB(best.PeakBytes), own.Run.Title(), trialStepWords(own),
+		units.MiB(own.PeakBytes))
 	if x.Overlap {
 		w.say(" The ranges of their steps overlap, so that no time is saved for certain.")
 	}
@@ -33,23 +34,23 @@ func (w *wording) methods(m *findings.Methods) {
 	}
 	lowest := trialRuns(&m.Lowest, trialMethod(&m.Lowest))
 	noneLower := "no recorded method of the same parameters peaks lower: the lowest is " +
-		prose.MiB(m.Lowest.PeakBytes) + ", " + lowest
+		units.MiB(m.Lowest.PeakBytes) + ", " + lowest
 	w.trialPeak(&m.Lowest)
 	if m.Best == nil {
 		w.say(" Another method would save nothing: the lowest recorded peak of those that do without is %s, %s of the "+
-			"same parameters.", prose.MiB(m.Lowest.PeakBytes), lowest)
+			"same parameters.", units.MiB(m.Lowest.PeakBytes), lowest)
 		w.Change, w.Assumption = w.rest, noneLower
 		return
 	}
 	best, it := m.Best, "it takes"
 	w.Assumption = noneLower
 	if m.Lower {
-		w.Assumption = fmt.Sprintf("%s: a peak of %s, %s", trialSource(best), prose.MiB(best.PeakBytes),
+		w.Assumption = fmt.Sprintf("%s: a peak of %s, %s", trialSource(best), units.MiB(best.PeakBytes),
 			trialRuns(best, trialMethod(best)+" of the same parameters"))
 	}
 	if best.Run.RunID != m.Lowest.Run.RunID {
 		w.trialPeak(best)
-		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.Run.Method(), prose.MiB(best.PeakBytes),
+		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.Run.Method(), units.MiB(best.PeakBytes),
 			trialRuns(best, ""))
 	}
 	if m.Own.Step != nil && best.Step != nil {

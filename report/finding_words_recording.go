@@ -4,8 +4,9 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func phaseOnlyWords(w *wording, x findings.PhaseOnlyFacts) {
@@ -13,7 +14,7 @@ func phaseOnlyWords(w *wording, x findings.PhaseOnlyFacts) {
 	w.bytes("of them "+prose.Words(x.Largest.Name), x.Largest.Bytes, w.of(x.Largest.Name))
 	w.peakFigure()
 	w.say("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.", w.peak,
-		prose.MiB(*w.Bytes), w.share(*w.Bytes), prose.MiB(x.Largest.Bytes), prose.Words(x.Largest.Name))
+		units.MiB(*w.Bytes), w.share(*w.Bytes), units.MiB(x.Largest.Bytes), prose.Words(x.Largest.Name))
 	w.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
 }
 
@@ -23,20 +24,20 @@ func unattributedWords(w *wording, x findings.UnattributedFacts) {
 	w.Change = "name the tensors with dpsight.tag(tensor, category)"
 	var parts []string
 	if before := x.UntracedBytes - x.BetweenBytes; before > 0 {
-		parts = append(parts, prose.MiB(before)+" were live before recording began")
+		parts = append(parts, units.MiB(before)+" were live before recording began")
 		w.Change += "; start the script under dpsight collect, so that nothing is allocated before recording begins"
 	}
 	if x.BetweenBytes > 0 {
 		w.bytes("of it made between windows", x.BetweenBytes, "allocations.parquet: alloc_seq of the window, "+
 			"without a phase")
-		parts = append(parts, prose.MiB(x.BetweenBytes)+" were made in steps that were not recorded")
+		parts = append(parts, units.MiB(x.BetweenBytes)+" were made in steps that were not recorded")
 		w.Change += "; record more steps, with --record-steps or --window-steps"
 	}
 	if x.OtherBytes > 0 {
-		parts = append(parts, prose.MiB(x.OtherBytes)+" fit no rule")
+		parts = append(parts, units.MiB(x.OtherBytes)+" fit no rule")
 	}
 	w.peakFigure()
-	w.say("Of %s, %s (%s) have no owner: %s.", w.peak, prose.MiB(*w.Bytes), w.share(*w.Bytes), prose.JoinWords(parts))
+	w.say("Of %s, %s (%s) have no owner: %s.", w.peak, units.MiB(*w.Bytes), w.share(*w.Bytes), prose.JoinWords(parts))
 }
 
 func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
@@ -51,7 +52,7 @@ func notConservedWords(w *wording, x findings.NotConservedFacts) {
 	}
 	w.bytes("residue", *w.Bytes, "ingest.json: devices[].residue_bytes")
 	w.say("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", verdict,
-		prose.MiB(*w.Bytes))
+		units.MiB(*w.Bytes))
 	w.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its " +
 		"figures with the residue"
 }
@@ -60,7 +61,7 @@ func notBrokenDownWords(w *wording, x findings.NotBrokenDownFacts) {
 	highest := w.found.Highest.AllocatedBytes
 	w.bytes("peak by torch's counter", x.PeakBytes, "ingest.json: devices[].torch_peak_allocated_bytes")
 	w.bytes("highest recorded moment", highest, fmt.Sprintf("allocations.parquet: after event %d", w.event()))
-	w.say("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", prose.MiB(x.PeakBytes),
-		prose.MiB(highest), prose.MiB(x.PeakBytes-highest))
+	w.say("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", units.MiB(x.PeakBytes),
+		units.MiB(highest), units.MiB(x.PeakBytes-highest))
 	w.Change = "record more steps, with --record-steps"
 }

@@ -4,9 +4,10 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func throttledWords(w *wording, x findings.ThrottledFacts) {
@@ -75,7 +76,7 @@ func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
 	w.bytes("lowest peak", x.LowBytes, "run "+x.LowRun)
 	w.bytes("highest peak", x.HighBytes, "run "+x.HighRun)
 	w.say("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", x.Repeats,
-		prose.MiB(x.LowBytes), prose.MiB(x.HighBytes))
+		units.MiB(x.LowBytes), units.MiB(x.HighBytes))
 	w.Change = "look for what differs between the repeats: dpsight analyze explain " + x.LowRun + " " + x.HighRun +
 		" (Poisson sampling, for one, draws batches of other sizes)"
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Finding", Key: "finding"},
@@ -134,7 +135,7 @@ func advice(f *Finding, reserved bool) string {
 	text := " What to change: " + f.Change
 	var saved []string
 	if f.SavesBytes != nil && *f.SavesBytes > 0 {
-		saved = append(saved, fmt.Sprintf("%s MiB of the %s", table.MiB(*f.SavesBytes), wholeTitles[of]))
+		saved = append(saved, fmt.Sprintf("%s MiB of the %s", units.InMiB(*f.SavesBytes), wholeTitles[of]))
 	}
 	if f.SavesMS != nil && *f.SavesMS > 0 {
 		saved = append(saved, table.Milliseconds(*f.SavesMS).Text+" ms of a step")

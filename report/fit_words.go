@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/predict"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // FitFailure says that a search was stopped, or that nothing fits, with no method on no device; nil where something
@@ -63,13 +63,13 @@ func oddityWords(name string, o predict.Oddity) string {
 	if o.Figure == "" {
 		return fmt.Sprintf("%s %d fits, though %d does not", name, o.Value, o.Below)
 	}
-	return fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, o.Value, o.Below, prose.MiB(o.Bytes),
-		o.Figure, prose.MiB(o.Was))
+	return fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, o.Value, o.Below, units.MiB(o.Bytes),
+		o.Figure, units.MiB(o.Was))
 }
 
 // fitSentence says in one line what the search found.
 func fitSentence(c *predict.FitCell, v *predict.Vary) string {
-	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, prose.MiB(c.MemoryBytes))
+	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, units.MiB(c.MemoryBytes))
 	switch c.Outcome {
 	case predict.FitNone:
 		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.Lowest(v))

@@ -4,15 +4,15 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // CollectionProgress says why a prediction is made again.
 func CollectionProgress(when string, g schemas.Garbage) string {
-	found := prose.MiB(g.CollectedBytes) + " were freed by Python's garbage collector"
+	found := units.MiB(g.CollectedBytes) + " were freed by Python's garbage collector"
 	if g.CollectedBytes == 0 {
-		found = prose.MiB(g.LeftBytes) + " were left to Python's garbage collector"
+		found = units.MiB(g.LeftBytes) + " were left to Python's garbage collector"
 	}
 	if when == schemas.GarbageNever {
 		return found + ", whose moments vary: predicting again without it"
@@ -27,10 +27,10 @@ func garbageReason(r *confidence.Reason) string {
 		return fmt.Sprintf("Python's garbage was collected %s, and not when Python does it", r.Name)
 	case confidence.GarbageCollected:
 		return fmt.Sprintf("%s were freed by Python's garbage collector, whose moments vary: dpsight predict without "+
-			"--vary gives the range of the peak", prose.MiB(r.Bytes[0]))
+			"--vary gives the range of the peak", units.MiB(r.Bytes[0]))
 	case confidence.GarbageDecides:
 		return fmt.Sprintf("where Python's garbage is collected %s the run ended otherwise: %s", r.Name, r.Other)
 	}
 	return fmt.Sprintf("when Python's garbage collector runs moves the peak allocated: from %s where garbage is "+
-		"collected at once to %s where it never is", prose.MiB(r.Bytes[0]), prose.MiB(r.Bytes[1]))
+		"collected at once to %s where it never is", units.MiB(r.Bytes[0]), units.MiB(r.Bytes[1]))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -85,7 +84,7 @@ func (d *CheckDocument) Sentence() string {
 				matched++
 			}
 		}
-		return "no regression in " + prose.Plural(matched, "experiment", "experiments")
+		return "no regression in " + units.Plural(matched, "experiment", "experiments")
 	case 1:
 		return d.Failures[0]
 	default:
@@ -227,7 +226,7 @@ func quantity(v float64, u compare.Unit) string {
 		if v < 1<<20/10 {
 			return units.Grouped(strconv.FormatFloat(v, 'f', -1, 64)) + " bytes"
 		}
-		return prose.MiB(int64(v))
+		return units.MiB(int64(v))
 	case compare.UnitMS:
 		return units.Grouped(strconv.FormatFloat(v, 'f', 3, 64)) + " ms"
 	case compare.UnitJoules:

@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For: table.Programs},
@@ -77,7 +78,7 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 	t.Notes = append(t.Notes, m.Notes...)
 	if m.DriverReserveBytes != nil {
 		t.Notes = append(t.Notes, fmt.Sprintf("the driver's reserve, %s MiB, is not in what NVML has in use",
-			table.MiB(*m.DriverReserveBytes)))
+			units.InMiB(*m.DriverReserveBytes)))
 	}
 	if m.OtherProcesses != nil && *m.OtherProcesses > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("other processes on the GPU: %d", *m.OtherProcesses))
@@ -143,7 +144,7 @@ func outsideNote(g *ladder.GPULadder) string {
 		if at != "" {
 			at = " (" + at + ")"
 		}
-		levels = append(levels, table.MiB(l.Bytes)+at)
+		levels = append(levels, units.InMiB(l.Bytes)+at)
 	}
 	return "outside torch, in MiB, each time it changed: " + strings.Join(levels, "; ")
 }

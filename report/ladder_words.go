@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/ladder"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // tellLadders fills in the notes of each moment and the warnings of each run.
@@ -64,7 +64,7 @@ func remarkWords(r ladder.Remark) string {
 		return fmt.Sprintf("what is outside torch is that of the sample %.1f ms %s the event, and device used the sum",
 			r.MS, side)
 	case ladder.RemarkOtherSide:
-		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, prose.MiB(r.Bytes))
+		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, units.MiB(r.Bytes))
 	}
 	return untaggedWords(r.Untagged)
 }

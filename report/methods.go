@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them
@@ -301,7 +302,7 @@ func intervalCells(v *timing.Interval) (median, low, high, n, confidence table.C
 		return a, a, a, a, a
 	}
 	return table.Milliseconds(v.Median), table.Milliseconds(v.Low), table.Milliseconds(v.High), table.Count(int64(v.N)),
-		table.Cell{Text: table.Fixed(100*v.Confidence, 1), Value: v.Confidence}
+		table.Cell{Text: units.Fixed(100*v.Confidence, 1), Value: v.Confidence}
 }
 
 // spreadNotes say what low and high are, for each kind of interval that the cells have.

@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // PredictionTables prints a row a run, and what holds the memory of each.
@@ -120,10 +121,10 @@ func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if b := r.Band; b != nil {
 		same := "allocated is the same under all"
 		if b.Allocated[0] != b.Allocated[1] {
-			same = fmt.Sprintf("allocated %s to %s MiB", table.MiB(b.Allocated[0]), table.MiB(b.Allocated[1]))
+			same = fmt.Sprintf("allocated %s to %s MiB", units.InMiB(b.Allocated[0]), units.InMiB(b.Allocated[1]))
 		}
 		notes.add(label, fmt.Sprintf("reserved %s to %s MiB over %d placements of segments (%s); %s",
-			table.MiB(b.Reserved[0]), table.MiB(b.Reserved[1]),
+			units.InMiB(b.Reserved[0]), units.InMiB(b.Reserved[1]),
 			len(b.Policies), strings.Join(b.Policies, ", "), same))
 	}
 	for i, c := range r.UnknownReads {

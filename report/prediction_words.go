@@ -7,8 +7,8 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/predict"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // tellPredictions fills in why a run does not fit, and adds to the warnings of each run the requests that failed and
@@ -31,7 +31,7 @@ func whyWords(b *predict.Because) string {
 	case predict.CauseEnded:
 		return strings.TrimSpace(b.Status + ": " + b.Reason)
 	case predict.CauseCaught:
-		return "the script caught " + prose.Plural(b.Caught, "request that failed", "requests that failed") +
+		return "the script caught " + units.Plural(b.Caught, "request that failed", "requests that failed") +
 			" for want of memory and went on"
 	case predict.CauseUnsaid:
 		return "a process did not live to say what it took"
@@ -49,10 +49,10 @@ func survivedWords(p *predict.PredictionRun) (out []string) {
 			when = fmt.Sprintf("in step %d", o.Step)
 		}
 		out = append(out, fmt.Sprintf("a request for %s failed %s, and the script went on: what is said of it "+
-			"later may be of less than it was to do", prose.MiB(o.RequestedBytes), when))
+			"later may be of less than it was to do", units.MiB(o.RequestedBytes), when))
 	}
 	if n := p.AbsorbedOOMs; n > 0 {
-		out = append(out, prose.Plural(n, "request", "requests")+" for workspaces failed, and torch itself went on "+
+		out = append(out, units.Plural(n, "request", "requests")+" for workspaces failed, and torch itself went on "+
 			"with smaller ones: a device with more memory may hold more at the peak")
 	}
 	return out
@@ -80,18 +80,18 @@ func caughtWords(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return "; the script caught " + prose.Plural(n, "request that failed", "requests that failed")
+	return "; the script caught " + units.Plural(n, "request that failed", "requests that failed")
 }
 
 // predictionSentence says in one line whether the run fits.
 func predictionSentence(p *predict.PredictionRun) string {
 	on := p.GPU
 	if p.MemoryBytes != nil {
-		on += " with " + prose.MiB(*p.MemoryBytes) + " for its tensors"
+		on += " with " + units.MiB(*p.MemoryBytes) + " for its tensors"
 		// the figure that findings and torch's own error have
 		if all := p.OfDeviceBytes; all > *p.MemoryBytes {
-			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", prose.MiB(all),
-				prose.MiB(all-*p.MemoryBytes))
+			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", units.MiB(all),
+				units.MiB(all-*p.MemoryBytes))
 		}
 	}
 	switch {
@@ -100,7 +100,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 	case p.Fits == nil:
 		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
 	case *p.Fits && p.PeakReservedBytes != nil:
-		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes)) +
+		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, units.MiB(*p.PeakReservedBytes)) +
 			caughtWords(p.CaughtOOMs)
 	case *p.Fits:
 		return fmt.Sprintf("%s fits on %s", p.Title(), on) + caughtWords(p.CaughtOOMs)
@@ -110,7 +110,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 		return fmt.Sprintf("%s does not fit on %s", p.Title(), on)
 	}
 	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.Title(), on,
-		prose.MiB(p.Failure.RequestedBytes))
+		units.MiB(p.Failure.RequestedBytes))
 	if p.At != nil {
 		text += " " + when(p.At)
 	}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // RunWords are a sentence a remark on a run.
@@ -64,12 +65,12 @@ func runWord(r *analyze.Remark) string {
 
 func lateWords(r *analyze.Remark, where string) string {
 	return fmt.Sprintf("the peak of %s %s and is torch's counter: it is not broken down; the highest recorded moment "+
-		"is %s", prose.MiB(r.Bytes), where, prose.MiB(r.OtherBytes))
+		"is %s", units.MiB(r.Bytes), where, units.MiB(r.OtherBytes))
 }
 
 func togetherWords(processes int, reserved string) string {
 	return fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak is that of the fullest "+
-		"process, and a breakdown is of one process alone", prose.Plural(processes, "process", "processes"), reserved)
+		"process, and a breakdown is of one process alone", units.Plural(processes, "process", "processes"), reserved)
 }
 
 // repeatsWords say what all repeats of a run take.
@@ -93,7 +94,7 @@ func costWord(r *analyze.Remark) string {
 	case analyze.RemarkBatchesVary:
 		return "batches vary: Δ is by time a sample, for a bare step of median size"
 	case analyze.RemarkUntimedSteps:
-		return prose.Plural(r.N, "step", "steps") + " in no median: forward and backward took no time on the GPU, as " +
+		return units.Plural(r.N, "step", "steps") + " in no median: forward and backward took no time on the GPU, as " +
 			"where a CUDA graph captures them"
 	case analyze.RemarkFasterSteps:
 		return "instrumented steps took less time than bare ones: steps differ by more than hooks and tags take, as " +
@@ -116,8 +117,8 @@ func besideBareWords(r *analyze.Remark) string {
 	if r.Bytes < r.OtherBytes {
 		way = "less"
 	}
-	return fmt.Sprintf("%s %s than its bare twin %s (%s, and %s)", prose.MiB(prose.Magnitude(r.Bytes-r.OtherBytes)),
-		way, r.Name, prose.MiB(r.Bytes), prose.MiB(r.OtherBytes))
+	return fmt.Sprintf("%s %s than its bare twin %s (%s, and %s)", units.MiB(prose.Magnitude(r.Bytes-r.OtherBytes)),
+		way, r.Name, units.MiB(r.Bytes), units.MiB(r.OtherBytes))
 }
 
 // tellRuns fills in the warnings of each row.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // RunsTable prints a store.
@@ -45,7 +45,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			status, imported = table.Absent(), true
 			if n := r.FailedRequests; n != nil && *n > 0 {
 				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight analyze findings names them",
-					r.RunID, prose.Plural(*n, "request", "requests")))
+					r.RunID, units.Plural(*n, "request", "requests")))
 			}
 		}
 		if r.SupersededBy != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report/prose"
 )
 
 // tellModuleTimes fills in the warnings of each run.

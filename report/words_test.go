@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/explain"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 

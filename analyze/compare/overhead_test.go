@@ -13,9 +13,9 @@ import (
 	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // overheads compares single runs with a baseline.
@@ -252,7 +252,7 @@ func TestThrottledSteps(t *testing.T) {
 func TestMiB(t *testing.T) {
 	for n, want := range map[int64]string{0: "0.00 MiB", 1: "<0.01 MiB", 1 << 20: "1.00 MiB", 999 << 20: "999.00 MiB",
 		4470<<20 + 1<<19: "4,470.50 MiB", 1234567 << 20: "1,234,567.00 MiB"} {
-		if got := prose.MiB(n); got != want {
+		if got := units.MiB(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 const chartsPage = "../../docs/migration.md"
@@ -261,13 +262,13 @@ func holdChartsPage(t *testing.T, files map[string]replacedResult, here map[stri
 	add("dpsight", "norm_only", here["norm_only"])
 	tab.Notes = []string{fmt.Sprintf("the old bar is the sum of six components: of ghost, the activations of its "+
 		"hooks alone are %s MiB; of vanilla, nothing stands for activations and gradients",
-		table.MiB(mebibytes(files["ghost"].Breakdown["activation_hooks_mb"]))),
+		units.InMiB(mebibytes(files["ghost"].Breakdown["activation_hooks_mb"]))),
 		fmt.Sprintf("each tool trains a model of its own code with these sizes: the peaks differ by %s MiB (vanilla) "+
 			"and %s MiB (ghost, norm_only), and lie %s and %s MiB above vanilla's",
-			table.MiB(here["vanilla"].peak-there["vanilla"].peak),
-			table.MiB(here["norm_only"].peak-there["ghost"].peak),
-			table.MiB(there["ghost"].peak-there["vanilla"].peak),
-			table.MiB(here["norm_only"].peak-here["vanilla"].peak))}
+			units.InMiB(here["vanilla"].peak-there["vanilla"].peak),
+			units.InMiB(here["norm_only"].peak-there["ghost"].peak),
+			units.InMiB(there["ghost"].peak-there["vanilla"].peak),
+			units.InMiB(here["norm_only"].peak-here["vanilla"].peak))}
 	page, err := os.ReadFile(chartsPage)
 	if err != nil {
 		t.Fatal(err)

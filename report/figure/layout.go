@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Sizes in logical pixels.
@@ -163,9 +164,9 @@ func (r *Row) total() string {
 	switch ratio := r.Overhead.PeakRatio; {
 	case ratio == nil:
 	case *ratio >= 10:
-		s += " (" + table.Fixed(*ratio, 0) + "×)"
+		s += " (" + units.Fixed(*ratio, 0) + "×)"
 	default:
-		percent := table.Fixed((*ratio-1)*100, 1)
+		percent := units.Fixed((*ratio-1)*100, 1)
 		if d > 0 {
 			percent = "+" + percent
 		}

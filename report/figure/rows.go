@@ -2,7 +2,7 @@ package figure
 
 import (
 	"github.com/dpsight/dpsight/report/canvas"
-	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // rows are the lines of a picture of bars: what stands before each, and where it is.
@@ -103,7 +103,7 @@ func drawPart(c *canvas.Canvas, b canvas.Box, fill canvas.Color, bytes int64, u 
 	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the part: bars keep their ends
 		c.Rect(canvas.Box{X0: b.X0, Y0: b.Y0, X1: b.X0 + 0.5, Y1: b.Y1}, paper)
 	}
-	text := table.Fixed(float64(max(bytes, -bytes))/u.bytes, 2)
+	text := units.Fixed(float64(max(bytes, -bytes))/u.bytes, 2)
 	if canvas.Measure(text, insideSize)+8 <= b.X1-b.X0 {
 		c.Text(text, (b.X0+b.X1)/2, (b.Y0+b.Y1)/2+insideSize*0.36, insideSize, canvas.Middle, inkOn(fill))
 	}

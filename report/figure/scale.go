@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // unit is a binary unit of an axis.
@@ -59,7 +59,7 @@ func tickText(v float64) string {
 	s := strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
 	for digits := range 7 {
 		if f := strconv.FormatFloat(v, 'f', digits, 64); f == s {
-			return table.Fixed(v, digits)
+			return units.Fixed(v, digits)
 		}
 	}
 	return s

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/predict"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // readBaseline reads a baseline document, or makes one of the runs that a name stands for, without those that leave
@@ -122,7 +122,7 @@ func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	for _, l := range left {
 		s.Note(fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats of one suite, "+
 			"code and machine",
-			l.Name, prose.Plural(l.Runs, "older run is", "older runs are")))
+			l.Name, units.Plural(l.Runs, "older run is", "older runs are")))
 	}
 	return kept
 }

@@ -20,11 +20,11 @@ func Text(s string) Cell { return Cell{s, s} }
 func Count(n int64) Cell { return Cell{units.Grouped(strconv.FormatInt(n, 10)), n} }
 
 // Bytes shows bytes in MiB and keeps bytes.
-func Bytes(n int64) Cell { return Cell{MiB(n), n} }
+func Bytes(n int64) Cell { return Cell{units.InMiB(n), n} }
 
 // DeltaBytes is [Bytes] with its sign.
 func DeltaBytes(n int64) Cell {
-	t := MiB(n)
+	t := units.InMiB(n)
 	if n > 0 && t[0] != '<' {
 		t = "+" + t
 	}
@@ -32,7 +32,7 @@ func DeltaBytes(n int64) Cell {
 }
 
 // Milliseconds shows and keeps milliseconds.
-func Milliseconds(ms float64) Cell { return Cell{Fixed(ms, msDigits(ms)), ms} }
+func Milliseconds(ms float64) Cell { return Cell{units.Fixed(ms, msDigits(ms)), ms} }
 
 // DeltaMilliseconds is [Milliseconds] with its sign.
 func DeltaMilliseconds(ms float64) Cell {
@@ -51,10 +51,10 @@ func msDigits(ms float64) int {
 }
 
 // Ratio shows how many times as much: 1.07×.
-func Ratio(r float64) Cell { return Cell{Fixed(r, 3) + "×", r} }
+func Ratio(r float64) Cell { return Cell{units.Fixed(r, 3) + "×", r} }
 
 // Number shows a number with so many digits after the point.
-func Number(x float64, digits int) Cell { return Cell{Fixed(x, digits), x} }
+func Number(x float64, digits int) Cell { return Cell{units.Fixed(x, digits), x} }
 
 // Optional is cell(*v), or an absent cell.
 func Optional[T any](v *T, cell func(T) Cell) Cell {
@@ -63,12 +63,6 @@ func Optional[T any](v *T, cell func(T) Cell) Cell {
 	}
 	return cell(*v)
 }
-
-// MiB is [units.InMiB].
-func MiB(n int64) string { return units.InMiB(n) }
-
-// Fixed is [units.Fixed].
-func Fixed(x float64, digits int) string { return units.Fixed(x, digits) }
 
 // Size formats bytes in the largest binary unit that they fill: 61.25 GiB, 512 B.
 func Size(n int64) string {
@@ -82,8 +76,8 @@ func Size(n int64) string {
 	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
 		// 1023.996 KiB would print as 1024.00
 		if float64(size) >= float64(int64(1)<<u.shift)*0.99999 {
-			return Fixed(float64(n)/float64(int64(1)<<u.shift), 2) + " " + u.name
+			return units.Fixed(float64(n)/float64(int64(1)<<u.shift), 2) + " " + u.name
 		}
 	}
-	return fmt.Sprintf("%s B", Fixed(float64(n), 0))
+	return fmt.Sprintf("%s B", units.Fixed(float64(n), 0))
 }

@@ -106,10 +106,11 @@ func TestLaTeXRowThatBeginsWithABracket(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{MiB(0), "0.00"}, {MiB(1), "<0.01"}, {MiB(-1), ">−0.01"}, {MiB(62716*1<<20 + 1<<19), "62,716.50"},
-		{MiB(-(1000 << 20)), "−1,000.00"},
-		{Fixed(-0.0001, 2), "0.00"}, {Fixed(999.999, 2), "1,000.00"}, {Fixed(1234567, 0), "1,234,567"},
-		{Fixed(-12345.6, 1), "−12,345.6"},
+		{Bytes(0).Text, "0.00"}, {Bytes(1).Text, "<0.01"}, {Bytes(-1).Text, ">−0.01"},
+		{Bytes(62716*1<<20 + 1<<19).Text, "62,716.50"},
+		{Bytes(-(1000 << 20)).Text, "−1,000.00"},
+		{Number(-0.0001, 2).Text, "0.00"}, {Number(999.999, 2).Text, "1,000.00"}, {Number(1234567, 0).Text, "1,234,567"},
+		{Number(-12345.6, 1).Text, "−12,345.6"},
 		{Size(0), "0 B"}, {Size(1023), "1,023 B"}, {Size(1 << 10), "1.00 KiB"}, {Size(1<<30 - 1), "1.00 GiB"},
 		{Size(-(3 << 29)), "−1.50 GiB"}, {Size(5 << 40), "5.00 TiB"},
 		{Milliseconds(0.1234).Text, "0.123"}, {Milliseconds(19032.5).Text, "19,032.5"}, {DeltaMilliseconds(-1).Text,

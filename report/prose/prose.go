@@ -12,21 +12,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-func Plural(n int, one, many string) string { return units.Plural(n, one, many) }
-
 func Magnitude(n int64) int64 { return max(n, -n) }
 
 func Below(part, whole float64) bool { return math.Abs(part) < negligible*math.Abs(whole) }
 
-// SignedMiB is [MiB] of a difference.
+// SignedMiB is [units.MiB] of a difference.
 func SignedMiB(bytes int64) string {
 	switch {
 	case bytes < 0:
-		return "−" + MiB(-bytes)
+		return "−" + units.MiB(-bytes)
 	case bytes > 0:
-		return "+" + MiB(bytes)
+		return "+" + units.MiB(bytes)
 	}
-	return MiB(0)
+	return units.MiB(0)
 }
 
 // Times is "once" or "3 times".
@@ -36,8 +34,6 @@ func Times(n int) string {
 	}
 	return fmt.Sprintf("%d times", n)
 }
-
-func MiB(bytes int64) string { return units.MiB(bytes) }
 
 // Comparison sets two figures side by side: "The peak of b is 3 MiB, 1 MiB (50 %) more than that of a (2 MiB)".
 func Comparison(subject, verb string, to, from float64, object string, show func(float64) string) string {
@@ -163,7 +159,7 @@ func JoinWords(list []string) string {
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
-func Bytes(n float64) string { return MiB(int64(n)) }
+func Bytes(n float64) string { return units.MiB(int64(n)) }
 
 // MS shows milliseconds as tables do.
 func MS(ms float64) string {
