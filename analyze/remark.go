@@ -41,6 +41,7 @@ const (
 const (
 	RemarkLatePeak    RemarkKind = "late peak"    // Bytes, outside the recorded steps
 	RemarkMissedPeak  RemarkKind = "missed peak"  // Bytes, where events are missing
+	RemarkBounded     RemarkKind = "bounded"      // at least Bytes, at most OtherBytes
 	RemarkOfFullest   RemarkKind = "fullest"      // of N devices
 	RemarkInTurn      RemarkKind = "in turn"      // of N processes, which had a device one after the other
 	RemarkTogether    RemarkKind = "together"     // N processes had a device at once, and reserved is what they had

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
@@ -42,6 +43,7 @@ type Summary struct {
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
+	PeakHighBytes     *int64 // what the peak is at most, where the sizes of some blocks are not known; else nil
 	Allocations       *int64 // on the busiest device, while events were recorded; null where none were
 	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
 	// Null where no step says.
@@ -172,6 +174,10 @@ func (s *Summary) peaks(in *schemas.Tables) {
 			s.PeakBytes = &d.AllocatedBytes
 		}
 	}
+	if low, high := boundsOf(in); high != nil {
+		s.PeakHighBytes = high
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkBounded, Bytes: *low, OtherBytes: *high})
+	}
 	devices := gpusOf(in, s.devicesUsed)
 	if f := in.Manifest.Phantom; f != nil && len(f.Devices) > 0 {
 		devices = len(f.Devices)
@@ -181,6 +187,24 @@ func (s *Summary) peaks(in *schemas.Tables) {
 	}
 	s.peaksOfShared(in)
 	s.PeakDeviceBytes = timing.PeakDevice(in)
+}
+
+// boundsOf are those of the highest peak of all devices where some device's has bounds, else nil.
+func boundsOf(in *schemas.Tables) (low, high *int64) {
+	if !slices.ContainsFunc(in.Report.Devices, func(v schemas.DeviceVerdict) bool { return v.PeakHighBytes != nil }) {
+		return nil, nil
+	}
+	low, high = new(int64), new(int64)
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		if peak := identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
+			*low, *high = max(*low, *peak), max(*high, *peak)
+		}
+		if v.PeakHighBytes != nil {
+			*high = max(*high, *v.PeakHighBytes)
+		}
+	}
+	return low, high
 }
 
 // latePeak takes torch's own counter of the fullest device, which is above all that d, the highest breakdown, explains.

@@ -244,6 +244,12 @@ func conservation(d *memory.DeviceBreakdown) string {
 
 func conservationSentence(c *memory.Conservation, torch *int64) string {
 	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, units.Fixed(float64(c.ResidueBytes), 0))
+	if c.PeakHighBytes != nil {
+		s += "; " + boundedPeak(*c.PeakLowBytes, *c.PeakHighBytes)
+	}
+	if c.OpenBytes > 0 {
+		s += fmt.Sprintf("; at this moment up to %s MiB more may have been allocated, as slack", units.InMiB(c.OpenBytes))
+	}
 	if torch != nil {
 		s += fmt.Sprintf("; torch's own peak %s MiB", units.InMiB(*torch))
 	}
@@ -254,6 +260,16 @@ func conservationSentence(c *memory.Conservation, torch *int64) string {
 		s += "; " + reason
 	}
 	return s
+}
+
+// boundedPeak says what is known of a peak that rests on blocks of unknown size.
+func boundedPeak(low, high int64) string {
+	if low == high {
+		return "the peak is exact, but some blocks from before recording began have no known size: other moments may be " +
+			"higher than shown"
+	}
+	return fmt.Sprintf("the peak is at least %s MiB and at most %s MiB: some blocks from before recording began have no "+
+		"known size", units.InMiB(low), units.InMiB(high))
 }
 
 func sourceNotes(id *identity.Identity) []string {

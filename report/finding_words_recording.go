@@ -50,6 +50,12 @@ func notConservedWords(w *wording, x findings.NotConservedFacts) {
 	if reason := conservationReason(x.Conservation); reason != "" {
 		verdict += ": " + reason
 	}
+	if x.Conservation.Verdict == schemas.Bounded {
+		w.say("The recording began late: %s. Its figures are at least what is shown.",
+			conservationReason(x.Conservation))
+		w.Change = "record from before the first use of the GPU; until then quote the peak with its bounds"
+		return
+	}
 	w.bytes("residue", *w.Bytes, "ingest.json: devices[].residue_bytes")
 	w.say("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", verdict,
 		units.MiB(*w.Bytes))

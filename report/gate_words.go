@@ -209,6 +209,8 @@ func reasonWords(r *gate.Reason) string {
 		return side + "'s peak is not broken down"
 	case gate.NotAPhase:
 		return side + " has no such phase"
+	case gate.NotExact:
+		return side + "'s is known within bounds only, which reach over the threshold"
 	case gate.NotOneClock:
 		return "GPU time cannot be compared with wall time"
 	case gate.NotWellInBoth:

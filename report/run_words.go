@@ -51,6 +51,8 @@ func runWord(r *analyze.Remark) string {
 		return lateWords(r, "came outside the recorded steps")
 	case analyze.RemarkMissedPeak:
 		return lateWords(r, "is above all recorded events, of which some are missing,")
+	case analyze.RemarkBounded:
+		return boundedPeak(r.Bytes, r.OtherBytes)
 	case analyze.RemarkOfFullest:
 		return fmt.Sprintf("memory is that of the fullest of %d devices", r.N)
 	case analyze.RemarkInTurn:

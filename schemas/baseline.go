@@ -39,7 +39,10 @@ type BaselineExperiment struct {
 	Runs   int    `json:"runs"` // that ended well
 	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the
 	// categories sum to a peak that a run had. Null where unknown.
-	PeakBytes         *int64 `json:"peak_bytes"`          // highest allocated
+	PeakBytes *int64 `json:"peak_bytes"` // highest allocated
+	// PeakHighBytes is what PeakBytes may be at most, where sizes of blocks from before recording are not known; null
+	// elsewhere, and in older documents.
+	PeakHighBytes     *int64 `json:"peak_high_bytes,omitempty"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
 	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
 	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older

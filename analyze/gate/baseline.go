@@ -103,7 +103,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 		return e
 	}
 	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
-	e.Allocations = c.Allocations
+	e.Allocations, e.PeakHighBytes = c.Allocations, c.PeakHighBytes
 	if c.BrokenDown() {
 		e.Categories = map[schemas.Category]int64{}
 		for _, b := range c.Main().Categories {

@@ -270,8 +270,11 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 	delta := *c.Current - *c.Baseline
 	c.Delta, c.Ratio = &delta, timing.Ratio(*c.Current, *c.Baseline)
 	c.Verdict = VerdictOK
-	if t.exceeded(*c.Baseline, *c.Current, floor) {
+	switch before, after := *c.Baseline+openOf(m, base), *c.Current+openOf(m, now); {
+	case t.exceeded(before, *c.Current, floor):
 		c.Verdict = VerdictExceeded
+	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both it may be either
+		c.Verdict, c.Reason = VerdictUnchecked, &Reason{Why: NotExact, OfBaseline: after == *c.Current}
 	}
 	return c
 }

@@ -22,7 +22,8 @@ const (
 	NotAPhase     Why = "no phase" // of that name
 	NotKnown      Why = "not known"
 	NotOneClock   Why = "other clocks"
-	NotWellInBoth Why = "not well" // no experiment ended well in both
+	NotExact      Why = "not exact" // within its bounds it is both below and above the threshold
+	NotWellInBoth Why = "not well"  // no experiment ended well in both
 	NotInBoth     Why = "not there"
 )
 

@@ -132,6 +132,16 @@ func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	return c.Cmp(b.Mul(b, t.Ratio)) > 0
 }
 
+// openOf is by how much more a metric may be: what is not known of the peak is slack of blocks from before recording.
+func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
+	bytes := m.Name == compare.MetricPeak || m.Name == compare.MetricPhasePeak ||
+		m == (compare.Metric{Name: compare.MetricCategory, Of: schemas.Slack})
+	if !bytes || e.PeakHighBytes == nil || e.PeakBytes == nil {
+		return 0
+	}
+	return float64(*e.PeakHighBytes - *e.PeakBytes)
+}
+
 // valueOf is the metric of a reduced experiment, nil where it has none.
 func valueOf(m compare.Metric, e *schemas.BaselineExperiment) *float64 {
 	switch m.Name {

@@ -107,7 +107,7 @@ func (k *Evidence) Add(bytes int64, e schemas.Evidence) {
 
 // Conservation is the proof that nothing is missing.
 type Conservation struct {
-	Verdict string `json:"verdict"` // exact, lossy or unverifiable
+	Verdict string `json:"verdict"` // exact, bounded, lossy or unverifiable
 	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and
 	// replay.
 	ResidueBytes  int64  `json:"residue_bytes"`
@@ -115,6 +115,17 @@ type Conservation struct {
 	Reason        string `json:"reason"` // ingest's; where Sum is not replay's figure, report's
 	// Sum is what the categories sum to and Replayed what they should; nil where they do.
 	Sum, Replayed *int64 `json:"-"`
+	// PeakLowBytes and PeakHighBytes are what the device's peak is at least and at most, null unless the verdict is
+	// bounded. OpenBytes is by how much more may have been allocated at the moment that is broken down, as slack.
+	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
+	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
+	OpenBytes     int64  `json:"open_bytes,omitempty"`
+}
+
+// ConservationOf is the verdict on a device, without what is of one moment.
+func ConservationOf(v *schemas.DeviceVerdict) Conservation {
+	return Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes, AmbiguousTags: v.AmbiguousTags,
+		Reason: v.Reason, PeakLowBytes: v.PeakLowBytes, PeakHighBytes: v.PeakHighBytes}
 }
 
 // Category returns the named category's part, zero if it has none.
@@ -285,8 +296,12 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 	}
 	if v := identity.Verdict(in, p); v != nil {
 		d.TorchPeakAllocatedBytes = v.TorchPeakAllocatedBytes
-		d.Conservation = Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes, AmbiguousTags: v.AmbiguousTags,
-			Reason: v.Reason}
+		d.Conservation = ConservationOf(v)
+	}
+	for _, a := range l.Allocs {
+		if a.LiveAt(seq) {
+			d.Conservation.OpenBytes += a.OpenBytes
+		}
 	}
 	d.checkSum(replayed)
 	return d

@@ -179,8 +179,7 @@ func deviceTimeline(in *schemas.Tables, p identity.Place, l *memory.Ledger, r Ev
 		if u := memory.UntaggedAt(in, p, peak.At); u != nil {
 			d.Untagged = append(d.Untagged, u)
 		}
-		d.Conservation = memory.Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes,
-			AmbiguousTags: v.AmbiguousTags, Reason: v.Reason}
+		d.Conservation = memory.ConservationOf(v)
 	}
 	if err := bounds(in, p, l, r, &d); err != nil {
 		return d, err
