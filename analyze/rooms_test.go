@@ -78,14 +78,15 @@ func TestRoomsAreInOrder(t *testing.T) {
 	}
 }
 
-// wordless are the rooms that give figures alone: report finds the words.
-var wordless = []string{".", "compare", "confidence", "explain", "findings", "gate", "ladder", "memory", "predict",
-	"repeats", "timeline", "timing"}
+// rowNames are what rows of a breakdown by something are called in its document, and so are values and not words: a
+// reader of the document groups by them.
+var rowNames = map[string][]string{"grouping": {`"before the first step"`, `"not an activation"`, `"under 512 B"`,
+	`"MiB"`, `"GiB"`, `" < "`}}
 
-// TestRoomsWithoutWords finds in those rooms no unit and no sentence. What is said of bad input is an error and may be
-// a sentence.
+// TestRoomsWithoutWords finds in the rooms, which give figures alone, no unit and no sentence: report finds the words.
+// What is said of bad input is an error and may be a sentence.
 func TestRoomsWithoutWords(t *testing.T) {
-	for _, room := range wordless {
+	for _, room := range rooms {
 		paths, err := filepath.Glob(filepath.Join(room, "*.go"))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %v, %v", room, paths, err)
@@ -99,6 +100,9 @@ func TestRoomsWithoutWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, said := range wordsOf(f) {
+				if slices.Contains(rowNames[room], said) {
+					continue
+				}
 				t.Errorf("%s has words: %s", path, said)
 			}
 		}

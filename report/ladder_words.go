@@ -14,6 +14,9 @@ func tellLadders(doc ladder.Document) ladder.Document {
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		r.Warnings = slices.Clone(r.Warnings)
+		if r.NotIngested {
+			r.Warnings = append(r.Warnings, notIngested)
+		}
 		for _, u := range r.Unsampled {
 			r.Warnings = append(r.Warnings, unsampledWords(u))
 		}

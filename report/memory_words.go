@@ -127,8 +127,20 @@ func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun 
 		for k := range r.Devices {
 			d := &r.Devices[k]
 			d.Warnings = append(memoryWords(d.Remarks), d.Warnings...)
+			for _, dim := range d.Nameless {
+				d.Warnings = append(d.Warnings, namelessWords(d.Device, dim))
+			}
 			d.Conservation.Reason = conservationReason(&d.Conservation)
 		}
 	}
 	return runs
+}
+
+// namelessWords are said where a breakdown by dim has nothing to go by.
+func namelessWords(device string, dim grouping.Dimension) string {
+	text := fmt.Sprintf("%s: the %s of no block is known", device, dim)
+	if dim == grouping.DimensionStack {
+		text += ": collect --stacks python records stacks"
+	}
+	return text
 }

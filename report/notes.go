@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 )
+
+// notIngested is said of a run that has no tables yet: there is nothing else to say of it.
+const notIngested = "not ingested yet"
 
 // runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a
 // run has no tables yet is said last, after what it is: of a store that nobody ingested it would be a page.
@@ -22,7 +24,7 @@ type runNote struct {
 
 // add says something of a run, once.
 func (n *runNotes) add(label, text string) {
-	if text == identity.NotIngested {
+	if text == notIngested {
 		n.pending = include(n.pending, label)
 		return
 	}
@@ -57,7 +59,7 @@ func (n *runNotes) all() (out []string) {
 		}
 	}
 	if len(n.pending) > 0 {
-		out = append(out, identity.NotIngested+": "+strings.Join(n.pending, ", "))
+		out = append(out, notIngested+": "+strings.Join(n.pending, ", "))
 	}
 	return out
 }

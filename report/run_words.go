@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -27,7 +26,7 @@ func RunWords(remarks []analyze.Remark) []string {
 func runWord(r *analyze.Remark) string {
 	switch r.Kind {
 	case analyze.RemarkNotIngested:
-		return identity.NotIngested
+		return notIngested
 	case analyze.RemarkNoBlocks:
 		return "not broken down: " + r.Err.Error()
 	case analyze.RemarkNoPeak:

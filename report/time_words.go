@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/prose"
 )
@@ -37,7 +36,7 @@ func timeWords(r timing.Remark) string {
 			"include the GPU's idling, and modules of many short calls have too large a share",
 			prose.Share(r.InstrumentedMS-r.StepMS, r.StepMS), prose.MS(r.InstrumentedMS), prose.MS(r.StepMS))
 	case timing.RemarkNotIngested:
-		return identity.NotIngested
+		return notIngested
 	case timing.RemarkPredicted:
 		return "predicted runs have no times: nothing was computed"
 	case timing.RemarkBareRun:

@@ -96,6 +96,8 @@ type DeviceBy struct {
 	Conservation          memory.Conservation      `json:"conservation"`
 	Warnings              []string                 `json:"warnings"`
 	Remarks               []memory.Remark          `json:"-"`
+	// Nameless are the dimensions of which no block's value is known; report tells of them among Warnings.
+	Nameless []Dimension `json:"-"`
 }
 
 // ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
@@ -155,11 +157,7 @@ func deviceBy(in *schemas.Tables, p identity.Place, l *memory.Ledger, d *memory.
 	for i, dim := range by.Dimensions {
 		out.UnknownBytes[dim] = t.unknown[i]
 		if t.unknown[i] > 0 && t.unknown[i]+t.none[i] == d.AllocatedBytes {
-			text := fmt.Sprintf("%s: the %s of no block is known", d.Device, dim)
-			if dim == DimensionStack {
-				text += ": collect --stacks python records stacks"
-			}
-			out.Warnings = append(out.Warnings, text)
+			out.Nameless = append(out.Nameless, dim)
 		}
 	}
 	if slices.ContainsFunc(by.Dimensions, Dimension.NeedsModule) {

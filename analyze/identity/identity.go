@@ -86,9 +86,6 @@ func (id *Identity) bare(badge string) string {
 	return badge
 }
 
-// NotIngested is the warning of a run that has no tables yet: there is nothing else to say of it.
-const NotIngested = "not ingested yet"
-
 // Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of
 // that name there.
 func (id *Identity) Shown() string { return cmp.Or(id.label, id.Title()) }

@@ -34,6 +34,8 @@ type Run struct {
 	identity.Identity
 	GPUs     []GPULadder `json:"gpus"`
 	Warnings []string    `json:"warnings"`
+	// NotIngested is whether it has no tables yet; report tells of it among Warnings.
+	NotIngested bool `json:"-"`
 	// Unsampled are the GPUs without samples, each reason once; report tells of them among Warnings.
 	Unsampled []Unsampled `json:"-"`
 }
@@ -164,7 +166,7 @@ func Of(in schemas.Tables) (Run, error) { return With(&in, memory.NewLedgers(&in
 func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 	run := Run{Identity: identity.Of(in), GPUs: []GPULadder{}, Warnings: []string{}}
 	if in.Report == nil {
-		run.Warnings = append(run.Warnings, identity.NotIngested)
+		run.NotIngested = true
 	} else {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
 	}
