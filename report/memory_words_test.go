@@ -124,3 +124,12 @@ func TestWhen(t *testing.T) {
 		}
 	}
 }
+
+func TestNamelessWords(t *testing.T) {
+	for dim, want := range map[grouping.Dimension]string{grouping.DimensionOp: "cuda:0: the op of no block is known",
+		grouping.DimensionStack: "cuda:0: the stack of no block is known: collect --stacks python records stacks"} {
+		if got := namelessWords("cuda:0", dim); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

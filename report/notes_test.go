@@ -3,8 +3,6 @@ package report
 import (
 	"slices"
 	"testing"
-
-	"github.com/dpsight/dpsight/analyze/identity"
 )
 
 // What is true of several runs is said once, and so is that they have no tables yet.
@@ -13,10 +11,10 @@ func TestRunNotes(t *testing.T) {
 	n.add("a", "slow")
 	n.add("a", "slow")
 	n.add("b", "slow")
-	n.add("b", identity.NotIngested)
+	n.add("b", notIngested)
 	n.say("all are predicted")
-	n.add("c", identity.NotIngested)
-	n.add("b", identity.NotIngested)
+	n.add("c", notIngested)
+	n.add("b", notIngested)
 	n.say("all are predicted")
 	if want := []string{"a, b: slow", "all are predicted", "not ingested yet: b, c"}; !slices.Equal(n.all(), want) {
 		t.Errorf("%q", n.all())

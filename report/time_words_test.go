@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
@@ -23,7 +22,7 @@ func TestModuleTimeWords(t *testing.T) {
 		"a bare run has no instrumented step: its time is known by phase only",
 		"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between CUDA events then " +
 			"include the GPU's idling, and modules of many short calls have too large a share",
-		"no instrumented step after warm-up: the times of modules are not known", identity.NotIngested,
+		"no instrumented step after warm-up: the times of modules are not known", notIngested,
 		"predicted runs have no times: nothing was computed", "step 3 has" + captured,
 		"the recording has no times of modules",
 		"there is no bare step with phases: times are those of instrumented steps, and not scaled",
