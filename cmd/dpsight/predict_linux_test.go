@@ -230,13 +230,16 @@ func TestPredictedPage(t *testing.T) {
 	levels := map[string]string{"h200": schemas.ExactExpected, "t4": schemas.Close}
 	peaks := map[string]int64{}
 	runs, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
-	if err != nil || len(runs) != 2 {
+	if err != nil || len(runs) < 2 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, path := range runs {
 		m, err := schemas.ReadManifest(filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if m.Phantom.Garbage != "" { // made to bound the peak of another
+			continue
 		}
 		i, err := schemas.ReadIngestReport(filepath.Dir(path))
 		if err != nil {

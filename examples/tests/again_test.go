@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -50,6 +51,9 @@ func TestIngestAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if name == schemas.IngestReportFile {
+					got, want = withoutNewKeys(t, got), withoutNewKeys(t, want)
+				}
 				if !bytes.Equal(got, want) && !(filepath.Ext(name) == ".parquet" && sameRows(t, got, want)) {
 					t.Errorf("%s came out differently: %d bytes, recorded %d", name, len(got), len(want))
 				}
@@ -85,12 +89,39 @@ func reservedAsDerived(t *testing.T, recorded, ingested string) {
 // noLongerWritten is a column of allocations.parquet that recorded stores still have.
 const noLongerWritten = "category_at_peak"
 
+// newColumn is of the allocations, newer than the recorded stores.
+const newColumn = "open_bytes"
+
+// withoutNewKeys is an ingest report without what is newer than the recorded stores: digests, and a new schema.
+func withoutNewKeys(t *testing.T, document []byte) []byte {
+	t.Helper()
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(document, &keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"schema", "tables", "digest"} {
+		delete(keys, key)
+	}
+	out, err := json.Marshal(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // sameRows compares tables column by column. Builds for other processors may compress them differently.
 func sameRows(t *testing.T, got, want []byte) bool {
 	t.Helper()
 	recorded := columnsOf(t, want)
 	delete(recorded, noLongerWritten)
-	return maps.EqualFunc(columnsOf(t, got), recorded, func(a, b []parquet.Value) bool {
+	derived := columnsOf(t, got)
+	for _, v := range derived[newColumn] { // of complete recordings no size is open
+		if v.Int64() != 0 {
+			t.Errorf("%s is %s", newColumn, v)
+		}
+	}
+	delete(derived, newColumn)
+	return maps.EqualFunc(derived, recorded, func(a, b []parquet.Value) bool {
 		return slices.EqualFunc(a, b, func(a, b parquet.Value) bool { return parquet.Equal(a, b) })
 	})
 }
