@@ -59,7 +59,7 @@ func TestManifestHasTheCode(t *testing.T) {
 func TestRevisionIsOfTheScript(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("there is no git")
+		t.Fatal("git is needed: the tests of revisions make repositories")
 	}
 	commit := func(text string) string {
 		t.Helper()
