@@ -1,4 +1,4 @@
-# make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
+# make demo       what differential privacy costs, on this machine's GPU or on the phantom GPU, and a report on it
 # make test       the tests, under torch 2.11.0: about 12 minutes on two cores. It says what it left out
 # make test-more  test-rest (what make test left out), test-next (the agent and the phantom GPU under torch 2.15.0) and
 #                 test-edges (benchmarks, fuzzing, the race detector)
@@ -6,12 +6,16 @@
 #                 phantom GPU
 # make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8)
 #                 or 2.13
-# make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that
-#                 has nothing else
-.PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone clean
+# make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
+# make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
+# make lint       gofmt, go vet, staticcheck, ruff, mypy, builds for Linux, macOS and Windows, and a report by a build
+#                 that has nothing else
+.PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
+.PHONY: walk clean test-notebooks
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
+AGENT := collect/agent/python
 # Tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine: under the race detector
 # they take minutes and find nothing. So it is with examples, whose tests go through every recording with what other
 # packages test.
@@ -39,7 +43,7 @@ WITH = python=$$($(VENV)/torch-$(1).txt) && DPSIGHT_TEST_PYTHON=$$python
 
 # Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from
 # the others.
-test test-rest test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
+test test-rest test-notebooks test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
 
 test: setup
 	$(call WITH,2.11) go test -timeout 40m ./...
@@ -47,9 +51,16 @@ test: setup
 
 test-more: test-rest test-next test-edges
 
+# make test-rest SHARE=1/3 runs every third of these tests, from the first.
 test-rest: setup
-	$(call WITH,2.11) DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run)" \
+	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
+	  DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run $(SHARE))" \
 	  $$(scripts/left-out.sh -packages)
+
+# A notebook that records its cells, and tables beside DuckDB's: ten seconds, in an environment of their own.
+test-notebooks: setup
+	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
+	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore)$$' ./collect/agent
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead
@@ -75,10 +86,11 @@ test-long: setup
 
 	$(MAKE) --no-print-directory repeat
 
-# Ten predictions of each script have one peak, or are not called exact.
+# Ten predictions of each script have one peak, or announce how far it varies.
 repeat: setup
-	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" examples/scripts/gan.py \
-	  collect/livetest/testdata/cases/*.py
+	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" collect/livetest/testdata/cases/*.py \
+	  examples/scripts/gan.py "examples/scripts/oom.py die" "examples/scripts/oom.py recover"
+	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/scripts.txt)" examples/scripts/{resnet,llama_lora}.py
 
 test-torch: export DPSIGHT_TEST_PART := all
 test-torch:
@@ -91,6 +103,8 @@ lint:
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples scripts
+	MYPYPATH=$(AGENT) $$(dirname $$($(VENV)/lint.txt))/mypy --strict --python-version 3.10 --follow-imports=silent \
+	  $(AGENT)/dpsight/{__init__,__main__,api}.py $(AGENT)/dpsight/client collect/agent/tests/typed.py
 	@for os in linux darwin windows; do \
 	  echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go vet ./...
@@ -108,5 +122,17 @@ alone:
 	$$lonely env -i PATH=/nonexistent "$$temp/alone" report examples/headline -o "$$temp/b" >/dev/null && \
 	cmp "$$temp/a/results.json" "$$temp/b/results.json"
 
+# The wheels of all platforms, and the source distribution: dist/. auditwheel says whether those for Linux are what
+# their names say.
+wheels:
+	$$($(VENV)/wheels.txt) scripts/wheels.py --audit
+
+# What the wheel does where there is neither Go nor gcc. An interpreter that is not installed is named in the table, and
+# then this fails.
+walk: PYTHONS := /usr/bin/python3 3.10 3.11 3.12 3.13
+walk:
+	$$($(VENV)/wheels.txt) scripts/wheels.py --audit manylinux_2_28_x86_64
+	$$($(VENV)/walk.txt) scripts/walk_wheel.py dist/dpsight-*-manylinux_2_28_x86_64.whl $(PYTHONS)
+
 clean:
-	rm -rf dpsight runs
+	rm -rf dpsight runs dist

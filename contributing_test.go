@@ -2,6 +2,7 @@ package dpsight_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -61,4 +62,23 @@ func testNames(t *testing.T) map[string]bool {
 		}
 	}
 	return names
+}
+
+// TestWhatIsLeftOutIsNamed holds scripts/left-out.sh to the tests: what it hands to go test -run are tests that exist,
+// and it can name each test that leaves something out.
+func TestWhatIsLeftOutIsNamed(t *testing.T) {
+	out, err := exec.Command("scripts/left-out.sh", "-run").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	defined := testNames(t)
+	named := regexp.MustCompile(`Test\w+`).FindAllString(string(out), -1)
+	for _, name := range named {
+		if !defined[name] {
+			t.Errorf("there is no test %s", name)
+		}
+	}
+	if len(named) < 20 {
+		t.Errorf("only %d tests are named: %s", len(named), out)
+	}
 }

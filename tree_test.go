@@ -59,6 +59,7 @@ var ownHeaders = map[string]bool{
 	"collect/phantom/csrc/driver/driver.h":            true,
 	"collect/phantom/csrc/include/crt/host_defines.h": true,
 	"collect/phantom/testdata/deferred/deferred.h":    true,
+	"collect/phantom/csrc/tensor.h":                   true,
 	"collect/phantom/csrc/values/call.h":              true,
 	"collect/phantom/csrc/values/collective.h":        true,
 	"collect/phantom/csrc/values/counted.h":           true,

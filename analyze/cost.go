@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -147,42 +148,47 @@ func Cost(in schemas.Tables) CostRun {
 		c.Remarks = append(c.Remarks, Remark{Kind: RemarkNotIngested})
 		return c
 	}
-	for i := range in.Report.Devices {
-		d := &in.Report.Devices[i]
+	c.Remarks = append(c.Remarks, boundedRemarks(&c.Identity)...)
+	c.addDevices(in.Report)
+	if measured {
+		c.addTimes(in.Report.Cost)
+	}
+	return c
+}
+
+// addDevices adds what the verdicts on all devices say.
+func (c *CostRun) addDevices(report *schemas.IngestReport) {
+	for i := range report.Devices {
+		d := &report.Devices[i]
 		c.Events += d.Events
 		c.MissingEvents += d.MissingEvents
 		c.ResidueBytes = max(c.ResidueBytes, d.ResidueBytes)
 		if c.Verdict == "" || d.Verdict != schemas.Exact {
 			c.Verdict = d.Verdict
 		}
-		if d.Events > 0 && (c.PeakBytes == nil || d.PeakAllocatedBytes > *c.PeakBytes) {
-			c.PeakBytes = &d.PeakAllocatedBytes
+		if d.Events > 0 {
+			raise(&c.PeakBytes, &d.PeakAllocatedBytes)
 		}
-		if p := d.TorchPeakAllocatedBytes; p != nil && (c.TorchPeakBytes == nil || *p > *c.TorchPeakBytes) {
-			c.TorchPeakBytes = p
-		}
-		if r := identity.Higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes); r != nil &&
-			(c.PeakReservedBytes == nil || *r > *c.PeakReservedBytes) {
-			c.PeakReservedBytes = r
-		}
+		raise(&c.TorchPeakBytes, d.TorchPeakAllocatedBytes)
+		raise(&c.PeakReservedBytes, identity.Higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes))
 	}
-	if !measured {
-		return c
+}
+
+// raise takes a value that is higher, or the first that is known.
+func raise[T cmp.Ordered](highest **T, value *T) {
+	if value != nil && (*highest == nil || *value > **highest) {
+		*highest = value
 	}
-	slowest := func(at **float64, ns *int64) {
-		if ns != nil {
-			if ms := float64(*ns) / 1e6; *at == nil || ms > **at {
-				*at = &ms
-			}
-		}
-	}
-	for _, k := range in.Report.Cost {
+}
+
+// addTimes adds what recording took in the rank where it took most.
+func (c *CostRun) addTimes(ranks []schemas.InstrumentCost) {
+	for _, k := range ranks {
 		if k.BareStepNS != nil && k.InstrumentedStepNS != nil && *k.BareStepNS > 0 {
 			ns := *k.InstrumentedStepNS - *k.BareStepNS
 			if k.InstrumentNS != nil {
 				ns = *k.InstrumentNS
-				c.Remarks = append(c.Remarks, Remark{Kind: RemarkBatchesVary,
-					Rank: oneOf(len(in.Report.Cost), k.Rank)})
+				c.Remarks = append(c.Remarks, Remark{Kind: RemarkBatchesVary, Rank: oneOf(len(ranks), k.Rank)})
 			}
 			if ms := float64(ns) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
 				c.InstrumentMS, c.InstrumentShare = &ms, new(1e6*ms/float64(*k.BareStepNS))
@@ -195,13 +201,12 @@ func Cost(in schemas.Tables) CostRun {
 				c.DrainMS, c.DrainShare = new(float64(k.DrainNS)/1e6), &share
 			}
 		}
-		slowest(&c.BareStepMS, k.BareStepNS)
-		slowest(&c.InstrumentedStepMS, k.InstrumentedStepNS)
+		raise(&c.BareStepMS, milliseconds(k.BareStepNS))
+		raise(&c.InstrumentedStepMS, milliseconds(k.InstrumentedStepNS))
 	}
-	for _, k := range in.Report.Cost {
+	for _, k := range ranks {
 		if n := k.CapturedSteps; n > 0 {
-			c.Remarks = append(c.Remarks, Remark{Kind: RemarkUntimedSteps, Rank: oneOf(len(in.Report.Cost), k.Rank),
-				N: int(n)})
+			c.Remarks = append(c.Remarks, Remark{Kind: RemarkUntimedSteps, Rank: oneOf(len(ranks), k.Rank), N: int(n)})
 		}
 	}
 	if c.InstrumentShare != nil && *c.InstrumentShare < -leastFaster {
@@ -210,7 +215,14 @@ func Cost(in schemas.Tables) CostRun {
 	if c.DrainShare != nil && *c.DrainShare > MostDraining {
 		c.Remarks = append(c.Remarks, Remark{Kind: RemarkDrains, Share: *c.DrainShare})
 	}
-	return c
+}
+
+// milliseconds is nil where a time is not known.
+func milliseconds(ns *int64) *float64 {
+	if ns == nil {
+		return nil
+	}
+	return new(float64(*ns) / 1e6)
 }
 
 // leastFaster is how much less than a bare step an instrumented one may take, as a part of it, before it is said that

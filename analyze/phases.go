@@ -66,6 +66,7 @@ type PhaseRow struct {
 func Phases(in schemas.Tables) PhasesRun {
 	t := timing.Of(&in)
 	run := phasesRun(&in, &t)
+	run.Remarks = append(run.Remarks, goneRemarks(in.Report)...)
 	run.Remarks = append(run.Remarks, recomputing(&in, run.Phases)...)
 	return run
 }
@@ -145,6 +146,7 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 		run.Remarks = append(run.Remarks, Remark{Kind: RemarkNotIngested})
 	case len(run.Phases) > 0:
 		run.Remarks = append(run.Remarks, timeRemarks(t.Remarks)...)
+		run.Remarks = append(run.Remarks, boundedRemarks(&run.Identity)...)
 	}
 	return run
 }

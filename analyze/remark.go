@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -14,7 +15,7 @@ type Remark struct {
 	MS                *float64
 	StepMS            *timing.Interval
 	Share             float64
-	Name              string // of another run
+	Name              string // of another run, or of a file
 	Status            string
 	Hook              *schemas.FailedHook
 	Times             *timing.Remark
@@ -32,6 +33,7 @@ const (
 	RemarkOfTimes     RemarkKind = "times"        // Times
 	RemarkEndedEarly  RemarkKind = "ended early"  // Status
 	RemarkHookFailed  RemarkKind = "hook failed"  // Hook, of the agent; Rank
+	RemarkTableGone   RemarkKind = "table gone"   // Name, a file, without which the rest cannot be checked
 	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS a step, nil where modules were not timed
 	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS stands in place of MS, which the run Name has
@@ -79,6 +81,25 @@ func hookRemarks(of *schemas.IngestReport) (out []Remark) {
 		}
 	}
 	return out
+}
+
+// goneRemarks are those on tables that were taken away.
+func goneRemarks(of *schemas.IngestReport) (out []Remark) {
+	if of == nil {
+		return nil
+	}
+	for _, name := range of.Gone {
+		out = append(out, Remark{Kind: RemarkTableGone, Name: name})
+	}
+	return out
+}
+
+// boundedRemarks say what a peak is at least and at most.
+func boundedRemarks(id *identity.Identity) []Remark {
+	if !id.Bounded() {
+		return nil
+	}
+	return []Remark{{Kind: RemarkBounded, Bytes: *id.PeakLowBytes, OtherBytes: *id.PeakHighBytes}}
 }
 
 // oneOf is the rank that a remark is on, nil where there is one alone.

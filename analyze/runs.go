@@ -10,7 +10,7 @@ import (
 )
 
 // ListTables are those that a list of runs needs: no allocations.
-const ListTables = schemas.WantTimes
+const ListTables = schemas.WantTimes | schemas.WantReserved
 
 // RunsSchema is the version of [RunsDocument].
 const RunsSchema = "dpsight.runs/1"
@@ -55,7 +55,9 @@ type RunsRow struct {
 	Suite             *string `json:"suite"`
 	Trial             bool    `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64  `json:"peak_bytes"`
-	PeakReservedBytes *int64  `json:"peak_reserved_bytes"`
+	PeakReservedBytes *int64  `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
+	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated; null where that is not known.
+	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
 	// PeakReservedBytes is that of several processes on one device
 	ReservedTogether bool      `json:"reserved_together,omitempty"`
 	StepMS           *float64  `json:"step_ms"` // median
@@ -78,8 +80,9 @@ func Runs(runs []Summary) RunsDocument {
 	for i := range runs {
 		s := &runs[i]
 		row := RunsRow{Identity: s.Identity, Suite: identity.OrNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
-			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.ReservedAlone != nil,
-			SamplesPerS: s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started,
+			PeakReservedBytes: s.PeakReservedBytes, ReservedAtPeakBytes: s.reservedAtPeak,
+			ReservedTogether: s.ReservedAlone != nil,
+			SamplesPerS:      s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started,
 			FailedRequests: s.FailedRequests, Warnings: []string{}, Remarks: s.Remarks}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median
@@ -106,6 +109,7 @@ func ListRun(in schemas.Tables) RunsRow {
 	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })
 	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
 	s.Remarks = append(s.Remarks, hookRemarks(in.Report)...)
+	s.Remarks = append(s.Remarks, goneRemarks(in.Report)...)
 	if in.Report == nil {
 		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNotIngested})
 	}

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
@@ -43,7 +42,6 @@ type Summary struct {
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
-	PeakHighBytes     *int64 // what the peak is at most, where the sizes of some blocks are not known; else nil
 	Allocations       *int64 // on the busiest device, while events were recorded; null where none were
 	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
 	// Null where no step says.
@@ -73,6 +71,16 @@ type Summary struct {
 	devicesUsed int
 	// reservedAlone is the peak reserved of the fullest process where PeakReservedBytes is that of several, else nil.
 	ReservedAlone *int64
+	// reservedAtPeak is what the busiest device had reserved at its peak; nil where that is not known.
+	reservedAtPeak *int64
+}
+
+// PeakAtMost is what the run's peak is at most: PeakBytes, but of a bounded one. It is nil where no peak is known.
+func (s *Summary) PeakAtMost() *int64 {
+	if s.PeakHighBytes != nil && s.PeakBytes != nil && *s.PeakHighBytes > *s.PeakBytes {
+		return s.PeakHighBytes
+	}
+	return s.PeakBytes
 }
 
 // Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Remarks.
@@ -130,6 +138,7 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 	s.Throttled = timing.Throttled(in, &t)
 	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
 	s.Remarks = append(s.Remarks, hookRemarks(in.Report)...)
+	s.Remarks = append(s.Remarks, goneRemarks(in.Report)...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
 		s.Remarks = append(s.Remarks, Remark{Kind: RemarkEndedEarly, Status: s.Status})
 	}
@@ -174,10 +183,11 @@ func (s *Summary) peaks(in *schemas.Tables) {
 			s.PeakBytes = &d.AllocatedBytes
 		}
 	}
-	if low, high := boundsOf(in); high != nil {
-		s.PeakHighBytes = high
-		s.Remarks = append(s.Remarks, Remark{Kind: RemarkBounded, Bytes: *low, OtherBytes: *high})
+	if fullest != nil && fullest.Events > 0 && *s.PeakBytes == fullest.PeakAllocatedBytes {
+		s.reservedAtPeak = memory.ReservedAt(in, identity.Place{Rank: fullest.Rank, Device: fullest.Device},
+			memory.PeakEvent(fullest))
 	}
+	s.Remarks = append(s.Remarks, boundedRemarks(&s.Identity)...)
 	devices := gpusOf(in, s.devicesUsed)
 	if f := in.Manifest.Phantom; f != nil && len(f.Devices) > 0 {
 		devices = len(f.Devices)
@@ -187,24 +197,6 @@ func (s *Summary) peaks(in *schemas.Tables) {
 	}
 	s.peaksOfShared(in)
 	s.PeakDeviceBytes = timing.PeakDevice(in)
-}
-
-// boundsOf are those of the highest peak of all devices where some device's has bounds, else nil.
-func boundsOf(in *schemas.Tables) (low, high *int64) {
-	if !slices.ContainsFunc(in.Report.Devices, func(v schemas.DeviceVerdict) bool { return v.PeakHighBytes != nil }) {
-		return nil, nil
-	}
-	low, high = new(int64), new(int64)
-	for i := range in.Report.Devices {
-		v := &in.Report.Devices[i]
-		if peak := identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
-			*low, *high = max(*low, *peak), max(*high, *peak)
-		}
-		if v.PeakHighBytes != nil {
-			*high = max(*high, *v.PeakHighBytes)
-		}
-	}
-	return low, high
 }
 
 // latePeak takes torch's own counter of the fullest device, which is above all that d, the highest breakdown, explains.

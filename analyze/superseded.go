@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -97,7 +98,7 @@ func experimentOfManifest(m *schemas.Manifest) string {
 	if m.Suite != nil && m.Suite.Key != "" {
 		said = "suite\x00" + m.Suite.Key + identity.ToldText(m.Params)
 	}
-	parts := []string{said, m.Source, ""}
+	parts := []string{said, m.Source, "", deviceKinds(m)}
 	if m.Profile != nil {
 		parts[2] = *m.Profile
 	}
@@ -105,4 +106,16 @@ func experimentOfManifest(m *schemas.Manifest) string {
 		parts = append(parts, "bare")
 	}
 	return strings.Join(parts, "\x00")
+}
+
+// deviceKinds are the kinds of GPUs that a run was measured on, with their memory to the nearest GiB, which drivers
+// report a little differently: that a run fits on a larger card does not take back that it did not fit on a smaller
+// one. Empty where no GPU is known. A predicted run has a profile and the memory that it was given.
+func deviceKinds(m *schemas.Manifest) string {
+	var kinds []string
+	for _, g := range m.GPUs {
+		kinds = append(kinds, g.Name+"\x00"+strconv.FormatInt((g.TotalBytes+1<<29)>>30, 10))
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), "\x00")
 }

@@ -54,6 +54,19 @@ func TestSupersede(t *testing.T) {
 	add("D0", "", in("D", "k", 0, schemas.StatusOK))
 	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
 	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
+	// What fits on a larger card, or on another kind, may still not fit on the one where it failed; a driver may report
+	// some MiB less of the same card.
+	on := func(status, name string, mib int64) func(*schemas.Manifest) {
+		return func(m *schemas.Manifest) {
+			m.Name, m.Status = "card", status
+			m.GPUs = []schemas.GPU{{Name: name, TotalBytes: mib << 20}}
+		}
+	}
+	add("small", "", on(schemas.StatusOOM, "NVIDIA A100-SXM4-40GB", 40960))
+	add("kind", "", on(schemas.StatusOOM, "NVIDIA H100 80GB HBM3", 81559))
+	add("same card", "large", on(schemas.StatusOOM, "NVIDIA A100-SXM4-80GB", 81920))
+	add("slice", "", on(schemas.StatusOOM, "NVIDIA A100-SXM4-80GB", 20096))
+	add("large", "", on(schemas.StatusOK, "NVIDIA A100-SXM4-80GB", 81916))
 	doc.Supersede(all)
 	// What did not end well is left out, unless it is named, also where what stands in its place is not selected.
 	left := func(runs []*schemas.Manifest, named string) (ids []string) {
@@ -69,13 +82,13 @@ func TestSupersede(t *testing.T) {
 		}
 		return ids
 	}
-	if got := left(all, ""); !slices.Equal(got, []string{"between", "A1", "B0 again", "B1 first"}) {
+	if got := left(all, ""); !slices.Equal(got, []string{"between", "A1", "B0 again", "B1 first", "same card"}) {
 		t.Errorf("left out: %q", got)
 	}
 	if got := left(all[8:9], ""); !slices.Equal(got, []string{"between"}) {
 		t.Errorf("left out of one: %q", got)
 	}
-	if got := left(all, "between"); !slices.Equal(got, []string{"A1", "B0 again", "B1 first"}) {
+	if got := left(all, "between"); !slices.Equal(got, []string{"A1", "B0 again", "B1 first", "same card"}) {
 		t.Errorf("left out where one is named: %q", got)
 	}
 	for _, r := range doc.Runs {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/dpsight/dpsight/collect/agent"
@@ -14,10 +15,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// revision is the commit of a build that go build found no repository for, with "+modified" behind it where files were
+// changed since. scripts/wheels.py sets it, by the linker.
+var revision string
+
 // Built is the code that this binary is made of.
 var Built = sync.OnceValue(func() schemas.Built {
 	b := schemas.Built{Agent: hashOfFiles(agent.FS()), Phantom: hashOfFiles(all(phantom.Files())...)}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if revision != "" {
+		b.Revision, b.Modified = linkedRevision(revision)
+	} else if info, ok := debug.ReadBuildInfo(); ok {
 		b.Revision, b.Modified = revisionOf(info.Settings)
 	}
 	return b
@@ -29,6 +36,12 @@ func all(files []embed.FS) []fs.FS {
 		out = append(out, f)
 	}
 	return out
+}
+
+// linkedRevision reads what the linker wrote.
+func linkedRevision(text string) (revision *string, modified *bool) {
+	commit, changed := strings.CutSuffix(text, "+modified")
+	return &commit, &changed
 }
 
 // revisionOf is the commit of a build, and whether files were changed since; nil where go build was told not to look,

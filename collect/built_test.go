@@ -50,6 +50,15 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
+// A wheel's program has its commit from the linker.
+func TestLinkedRevision(t *testing.T) {
+	for text, changed := range map[string]bool{"12ab": false, "12ab+modified": true} {
+		if revision, modified := linkedRevision(text); *revision != "12ab" || *modified != changed {
+			t.Errorf("%s: %s, %v", text, *revision, *modified)
+		}
+	}
+}
+
 // The phantom's want is of all that it is made of.
 func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}

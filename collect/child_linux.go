@@ -26,8 +26,9 @@ type child struct {
 	lost          bool     // the supervisor itself died; valid once ended is closed
 }
 
-// startChild starts the experiment through a supervisor, which holds the run's lock too. stdin may be nil.
-func startChild(spec supervisorSpec, runID string, lock, stdin, stdout, stderr *os.File) (*child, error) {
+// startChild starts the experiment through a supervisor, which holds the run's lock too. stdin may be nil. typed is the
+// user's terminal where what is typed there is passed on, or nil.
+func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, stderr *os.File) (*child, error) {
 	controlRead, controlWrite, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -49,6 +50,9 @@ func startChild(spec supervisorSpec, runID string, lock, stdin, stdout, stderr *
 	}
 	if stdin != nil {
 		cmd.Stdin = stdin
+	}
+	if spec.Typed = typed != nil; spec.Typed {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, typed)
 	}
 	err = cmd.Start()
 	controlRead.Close()

@@ -41,6 +41,12 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 			set["DPSIGHT_STACK_STEPS"] = strconv.Itoa(*e.StackSteps)
 		}
 	}
+	if predicted && e.Steps != "" && e.Steps != StepsAll {
+		set["DPSIGHT_STEPS"] = e.Steps
+	}
+	if e.World != nil {
+		set["DPSIGHT_RANKS"] = strconv.Itoa(len(e.World.Ranks))
+	}
 	if e.Garbage != "" {
 		set["DPSIGHT_GARBAGE"] = e.Garbage
 	}

@@ -18,9 +18,10 @@ type Collections struct {
 
 // runCollections makes the runs that bound the peak of r and notes them in its manifest: one whose garbage is collected
 // at once and, where the collector has freed something in r, one where it never runs. Where it has freed nothing r is
-// itself such a run.
+// itself such a run. A run that was ended, as by its time limit, got as far as chance would have it: others would end
+// elsewhere and bound nothing.
 func runCollections(ctx context.Context, e Experiment, c Collections, r *Result) error {
-	if r.Garbage == nil || !r.Garbage.Any() || r.Interrupted {
+	if r.Garbage == nil || !r.Garbage.Any() || r.Interrupted || !schemas.EndedByItself(r.Manifest.Status) {
 		return nil
 	}
 	whens := []string{schemas.GarbageAtOnce}

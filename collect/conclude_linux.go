@@ -25,6 +25,10 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	}
 	recorded(m, journals)
 	r.garbage = spool.GarbageOf(journals)
+	if m.Status == schemas.StatusFailed {
+		r.suspects = suspects(journals)
+		m.Reason += suspicion(r.suspects)
+	}
 	m.Params = r.secrets.Params(m.Params)
 	m.Collector.Uninjected = watch.uninjected(journals, r.secrets)
 	for _, command := range m.Collector.Uninjected {
@@ -92,7 +96,10 @@ func (r *recording) finish(errs error) error {
 		m.Collector.SealCPUNS = &seal
 	}
 	m.Interrupted = r.why.signal != nil || r.why.cancelled
-	err := errors.Join(errs, schemas.WriteManifest(r.dir, m))
+	sampled, err := schemas.TableDigests(r.dir, schemas.SampledTables()...)
+	m.Tables = sampled
+	r.last()
+	err = errors.Join(errs, err, schemas.WriteManifest(r.dir, m))
 	elapsed := time.Duration(0)
 	if !r.started.IsZero() {
 		elapsed = time.Since(r.started)

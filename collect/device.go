@@ -33,6 +33,7 @@ type Machine struct {
 	profile      phantom.Profile
 	memory       int64            // of the phantom GPU, 0 = the profile's
 	addresses    string           // of the phantom GPU, "" = the profile's policy
+	chosen       string           // why the phantom GPU was chosen, "" = it was named
 	library      nvml.Library     // nil without NVML, and on the phantom GPU
 	nvmlReason   string           // why library is nil
 	idle         map[string]int64 // lowest memory in use seen, by UUID
@@ -116,18 +117,24 @@ func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) 
 		return nil, &UsageError{err.Error(), cmp.Or(didYouMean(profile, DevicePhantom+":"), "name a profile as in "+
 			"--device phantom:"+phantom.DefaultProfile)}
 	}
-	m := &Machine{Predicted: true, profile: p, memory: o.MemoryBytes, nvmlReason: "the phantom GPU has no sensors",
-		Note: "device: phantom GPU, predicting the memory of the " + p.Name}
-	if m.memory > 0 {
-		m.Note += fmt.Sprintf(" with %.2f GiB", float64(m.memory)/(1<<30))
+	m := &Machine{Predicted: true, profile: p, chosen: reason, nvmlReason: "the phantom GPU has no sensors"}
+	m.setMemory(o.MemoryBytes)
+	return m, nil
+}
+
+// setMemory gives a phantom GPU so many bytes, 0 = its profile's.
+func (m *Machine) setMemory(bytes int64) {
+	m.memory = bytes
+	m.Note = "device: phantom GPU, predicting the memory of the " + m.profile.Name
+	if bytes > 0 {
+		m.Note += fmt.Sprintf(" with %.2f GiB", float64(bytes)/(1<<30))
 	}
-	if !p.Checked {
+	if !m.profile.Checked {
 		m.Note += ", with which no prediction was ever compared"
 	}
-	if reason != "" {
-		m.Note += " (" + reason + ")"
+	if m.chosen != "" {
+		m.Note += " (" + m.chosen + ")"
 	}
-	return m, nil
 }
 
 // Close gives NVML back.
@@ -223,7 +230,7 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 		{phantom.ErrNoHeaders, "pip install the package nvidia-cuda-runtime of torch's CUDA version"},
 		{phantom.ErrNoKernels, "name another device with --device phantom:PROFILE (" + strings.Join(phantom.Profiles(),
 			", ") + "), or install a torch that was built for it"},
-		{phantom.ErrNoCompiler, "install gcc (apt-get install gcc libc6-dev)"},
+		{phantom.ErrNoCompiler, "install gcc and g++ (apt-get install gcc g++ libc6-dev)"},
 		{phantom.ErrNoCXXCompiler, "install g++ (apt-get install g++)"},
 	}
 	for _, h := range hints {

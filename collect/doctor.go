@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpsight/dpsight/collect/agent"
+	"github.com/dpsight/dpsight/collect/interpreter"
 	"github.com/dpsight/dpsight/collect/nvml"
 	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/schemas"
@@ -52,12 +54,14 @@ func Doctor(ctx context.Context, python, store string) Diagnosis {
 	if path != "" {
 		torch, opacus = checkTorch(ctx, path)
 	}
+	own := checkAgent(ctx, path)
 	features, tried := checkFeatures(ctx, path, torch.OK)
 	gpu := checkGPU()
-	fake := checkPhantom(ctx, path, torch.OK)
+	fake, library := checkPhantom(ctx, path, torch.OK)
 	// One of the two is enough.
 	gpu.Needed, fake.Needed = !fake.OK, !gpu.OK
-	checks = append(checks, torch, tried, opacus, gpu, checkCompiler(ctx), fake, checkStore(store), checkCache())
+	compiler := checkCompiler(ctx, library)
+	checks = append(checks, torch, tried, own, opacus, gpu, compiler, fake, checkStore(store), checkCache())
 	return Diagnosis{checks, features}
 }
 
@@ -90,7 +94,7 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 		opacus.Detail = torch.Detail
 		return torch, opacus
 	}
-	if err := install.check(python); err != nil {
+	if err := install.check(python, true); err != nil {
 		torch.fail(err)
 	} else {
 		torch.OK, torch.Detail = true, fmt.Sprintf("%s, for CUDA %s, Python %s", install.Torch, install.CUDA,
@@ -102,6 +106,27 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 		opacus.OK, opacus.Detail, opacus.Hint = true, install.Opacus, ""
 	}
 	return torch, opacus
+}
+
+// CheckPrivate says why the built-in private experiments cannot be recorded with an interpreter, which is chosen as for
+// them where none is given; nil if they can.
+func CheckPrivate(ctx context.Context, python string) error {
+	chosen, err := BuiltinPython(python)
+	if err != nil {
+		return err
+	}
+	install, err := Probe(ctx, chosen.Path, os.Environ())
+	if err != nil {
+		return err
+	}
+	if err := install.check(chosen.Path, true); err != nil {
+		return err
+	}
+	if install.Opacus == "" {
+		return &UsageError{fmt.Sprintf("%s (Python %s) has no opacus", chosen.Path, install.Python),
+			"pip install opacus, or name an interpreter that has it with --python; dpsight doctor names that of make setup"}
+	}
+	return nil
 }
 
 // checkFeatures tries what the agent uses in torch without a promise that it stays.
@@ -132,6 +157,26 @@ func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.To
 	return features, c
 }
 
+// checkAgent says whose agent records: it is always the program's own, whichever package dpsight is installed.
+func checkAgent(ctx context.Context, python string) Check {
+	c := Check{Name: "agent", OK: true, Detail: "the program's own"}
+	if python == "" {
+		return c
+	}
+	answer, err := interpreter.Ask(ctx, python, os.Environ())
+	if err != nil || len(answer.Package) == 0 {
+		return c // that the interpreter does not run is said above
+	}
+	folder := answer.Package[0]
+	installed := strings.TrimSpace("the package dpsight " + answer.PackageVersion)
+	if agent.Is(folder) {
+		c.Detail += fmt.Sprintf("; %s in %s is the same", installed, filepath.Dir(folder))
+	} else {
+		c.Detail += fmt.Sprintf("; %s in %s is another, which recordings do not use", installed, filepath.Dir(folder))
+	}
+	return c
+}
+
 func checkGPU() Check {
 	c := Check{Name: "gpu", Hint: "without a GPU experiments run on the phantom GPU: memory is predicted, time is not"}
 	library, err := nvml.Open()
@@ -157,45 +202,62 @@ func checkGPU() Check {
 	return c
 }
 
-func checkCompiler(ctx context.Context) Check {
+// checkCompiler is content without compilers where the phantom GPU was made without them. library is nil where there is
+// no phantom GPU.
+func checkCompiler(ctx context.Context, library *phantom.Library) Check {
 	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is " +
 		"compiled at first use"}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var versions []string
+	var err error
 	for _, name := range []string{"gcc", "g++"} {
-		out, err := exec.CommandContext(ctx, name, "--version").Output()
-		if err != nil {
+		var out []byte
+		if out, err = exec.CommandContext(ctx, name, "--version").Output(); err != nil {
 			c.Detail = name + " cannot be run: " + whyNotFound(err)
-			return c
+			break
 		}
 		versions = append(versions, firstLine(string(out)))
 	}
-	c.OK, c.Detail, c.Hint = true, strings.Join(versions, "; "), ""
+	if err == nil {
+		c.Detail = strings.Join(versions, "; ")
+	}
+	unneeded := library != nil && library.Compiler == ""
+	if unneeded {
+		c.Detail += "; not needed: the phantom GPU for torch " + library.TorchVersion + " is inside dpsight"
+	}
+	if c.OK = err == nil || unneeded; c.OK {
+		c.Hint = ""
+	}
 	return c
 }
 
-func checkPhantom(ctx context.Context, python string, torch bool) Check {
-	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, gcc with g++ and a CUDA build of torch"}
+func checkPhantom(ctx context.Context, python string, torch bool) (Check, *phantom.Library) {
+	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, a CUDA build of torch and gcc with g++"}
 	if !torch {
 		c.Detail = "there is no torch to make it for"
-		return c
+		return c, nil
 	}
 	p, err := phantom.LoadProfile(phantom.DefaultProfile)
 	if err == nil {
 		m := &Machine{Predicted: true, profile: p}
 		var lib *phantom.Library
 		if lib, err = m.buildPhantom(ctx, python); err == nil {
-			c.OK, c.Detail, c.Hint = true, fmt.Sprintf("built for torch %s; profiles: %s", lib.TorchVersion,
-				strings.Join(phantom.Profiles(), ", ")), ""
-			return c
+			c.OK, c.Hint = true, ""
+			made := "inside dpsight"
+			if lib.Compiler != "" {
+				made = "compiled by " + lib.Compiler
+			}
+			c.Detail = fmt.Sprintf("for torch %s, %s; profiles: %s", lib.TorchVersion, made,
+				strings.Join(phantom.Profiles(), ", "))
+			return c, lib
 		}
 	}
 	hint := c.Hint
 	if c.fail(err); c.Hint == "" {
 		c.Hint = hint
 	}
-	return c
+	return c, nil
 }
 
 // checkStore looks without making the store: doctor is asked before anything is to be written.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -39,12 +40,18 @@ type Experiment struct {
 	World          *World        // play ranks of a script that torchrun would start; nil = run the command as it is
 	Suite          *schemas.SuiteRef
 	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
+	GPUs           int                 // devices of a phantom machine; 0 = one, or one a rank that a launcher starts
+	Decisions      []schemas.Decision  // reads of what nobody computes that are answered the other way
+	Steps          string              // after which step a prediction ends the script; see [CheckSteps]
 	Garbage        string              // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
 	Version        string              // of dpsight
 
-	Stdin          *os.File  // nil, or a terminal, is no input: an experiment in the background cannot read a terminal
+	Stdin          *os.File  // nil is no input, and so is a terminal without Terminal
 	Stdout, Stderr io.Writer // where the output is shown besides its logs; may be nil
 	Progress       func(Progress)
+	// Terminal is where the output is shown, if that is a terminal and of this experiment alone: then the experiment has
+	// a terminal of its own, of the same size, and what is typed on Stdin is passed on. May be nil.
+	Terminal *os.File
 
 	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. May be nil.
 	Signals <-chan os.Signal
@@ -70,6 +77,35 @@ func (e *Experiment) Check() error {
 	return nil
 }
 
+// plannedSteps is how many steps the experiment will have, 0 where it does not say. A built-in one has two to each
+// timed step, a bare and an instrumented one.
+func (e *Experiment) plannedSteps() int64 {
+	if n, err := strconv.ParseInt(e.Steps, 10, 64); err == nil {
+		return n
+	}
+	timed, warmup := wholeNumber(e.Params["num_iter"]), wholeNumber(e.Params["warmup_iter"])
+	switch {
+	case len(e.Command) > 0 || timed == 0:
+		return 0
+	case e.Bare:
+		return warmup + timed
+	}
+	return warmup + 2*timed
+}
+
+// wholeNumber is a parameter that is one, as YAML and the table of options give it, else 0.
+func wholeNumber(value any) int64 {
+	switch n := value.(type) {
+	case int:
+		return int64(n)
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
+}
+
 // DefaultGrace is the time that an experiment has to end by itself after TERM.
 const DefaultGrace = 10 * time.Second
 
@@ -79,6 +115,8 @@ type Result struct {
 	Dir      string // the run's folder
 	// Garbage is what only Python's garbage collector frees, on the phantom GPU; nil elsewhere.
 	Garbage *schemas.Garbage
+	// Suspects are the reads of what nobody had computed that may be why a predicted run failed, the likeliest first.
+	Suspects []string
 	// Interrupted is set when a signal or the context ended the run: what was to come after it should not be run.
 	Interrupted bool
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // follow passes signals on, holds the time limit and tells of progress until nothing of the experiment is left.
-func (r *recording) follow(ctx context.Context, c *child, s *samplers) {
+// terminal may be nil.
+func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal *session) {
 	grace := r.e.Grace
 	if grace <= 0 {
 		grace = DefaultGrace
@@ -23,6 +24,10 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers) {
 	defer ticker.Stop()
 	steps := newStepCounter(r.spool)
 	signals, cancelled, exited := r.e.Signals, ctx.Done(), c.exited
+	var paused chan os.Signal // by Ctrl-Z
+	if terminal != nil {
+		paused = terminal.paused
+	}
 	for {
 		select {
 		case <-c.ended:
@@ -45,9 +50,11 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers) {
 				continue
 			}
 			r.onSignal(sig, c)
+		case <-paused:
+			terminal.pause(c)
 		case <-ticker.C:
 			r.steps = steps.read()
-			p := Progress{Elapsed: time.Since(r.started), Steps: r.steps}
+			p := Progress{Elapsed: time.Since(r.started), Steps: r.steps, Planned: r.e.plannedSteps()}
 			if s.gpu != nil {
 				if used := s.gpu.used.Load(); used >= 0 {
 					p.UsedBytes = &used

@@ -20,8 +20,8 @@ const pythonVariable = "DPSIGHT_PYTHON"
 const chosenByCommand = "command"
 
 // BuiltinPython chooses the interpreter of the built-in experiments: override (--python), $DPSIGHT_PYTHON, the active
-// virtual environment, the one that make setup made, python3. A choice that was made explicitly and cannot be run is an
-// error: to go on to the next would run another torch than was asked for.
+// virtual environment, the one whose pip installed dpsight, the one that make setup made, python3. A choice that was
+// made explicitly and cannot be run is an error: to go on to the next would run another torch than was asked for.
 func BuiltinPython(override string) (*schemas.Interpreter, error) {
 	if override != "" {
 		return explicitPython(override, "--python")
@@ -34,6 +34,11 @@ func BuiltinPython(override string) (*schemas.Interpreter, error) {
 			if p, err := exec.LookPath(filepath.Join(dir, "bin", "python")); err == nil {
 				return &schemas.Interpreter{Path: p, Chosen: "virtual environment"}, nil
 			}
+		}
+	}
+	if program, err := os.Executable(); err == nil {
+		if p := pythonBeside(program); p != "" {
+			return &schemas.Interpreter{Path: p, Chosen: "installed with"}, nil
 		}
 	}
 	if p := setupPython(); p != "" {
@@ -54,6 +59,20 @@ func explicitPython(path, how string) (*schemas.Interpreter, error) {
 			"give the path of a Python interpreter"}
 	}
 	return &schemas.Interpreter{Path: absolute(p), Chosen: how}, nil
+}
+
+// pythonBeside is the interpreter that a program was installed with by pip, "" if it was not.
+func pythonBeside(program string) string {
+	folder := filepath.Dir(program)
+	packages, err := filepath.Glob(filepath.Join(filepath.Dir(folder), "lib", "python*", "*-packages", "dpsight"))
+	if err != nil || len(packages) == 0 {
+		return ""
+	}
+	p, err := exec.LookPath(filepath.Join(folder, "python3"))
+	if err != nil {
+		return ""
+	}
+	return p
 }
 
 // setupPython is the interpreter whose path make setup left in the user's cache, "" if there is none.

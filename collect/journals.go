@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -18,21 +17,15 @@ import (
 // maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may
 // hold some. It happens before they are sealed, when their processes have ended.
 func maskJournals(dir string, secrets *mask.Secrets) error {
-	if secrets.Empty() {
-		return nil
-	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.frames"))
 	for _, path := range files {
-		b, e := os.ReadFile(path)
+		b, e := schemas.ReadRegular(path)
 		if e != nil {
 			err = errors.Join(err, e)
 			continue
 		}
-		if !secrets.In(b) {
-			continue
-		}
 		masked, e := maskFrames(b, secrets)
-		if e == nil {
+		if e == nil && !bytes.Equal(masked, b) {
 			e = schemas.WriteFile(path, func(w io.Writer) error {
 				_, err := w.Write(masked)
 				return err
@@ -86,10 +79,14 @@ func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	if d.Decode(&v) != nil {
 		return secrets.SameLength(payload) // nobody can read it, but for the secrets
 	}
+	found := false
 	if key == "" {
-		maskText(v, secrets)
+		maskText(v, secrets, &found)
 	} else if part, ok := v[key]; ok {
-		v[key] = maskText(part, secrets)
+		v[key] = maskText(part, secrets, &found)
+	}
+	if !found {
+		return payload
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -100,17 +97,19 @@ func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func maskText(v any, secrets *mask.Secrets) any {
+func maskText(v any, secrets *mask.Secrets, found *bool) any {
 	switch v := v.(type) {
 	case string:
-		return secrets.String(v)
+		masked := secrets.String(v)
+		*found = *found || masked != v
+		return masked
 	case []any:
 		for i := range v {
-			v[i] = maskText(v[i], secrets)
+			v[i] = maskText(v[i], secrets, found)
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = maskText(v[k], secrets)
+			v[k] = maskText(v[k], secrets, found)
 		}
 	}
 	return v

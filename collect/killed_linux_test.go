@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +70,31 @@ func TestKilledCollector(t *testing.T) {
 		if err := MergeSegments(dir); err != nil {
 			t.Errorf("merging: %v", err)
 		}
+	}
+}
+
+// A collector that ends by SIGQUIT ends its run first, and one that is killed has its supervisor clean up: neither
+// leaves anything in the temporary folder.
+func TestTemporaryFolderOfEndedCollectors(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
+		store, pids := t.TempDir(), t.TempDir()
+		cmd := startCollector(t, store, "", "sh", "-c", `echo $$ > "$0/main"; exec sleep 1000`, pids)
+		testkit.Eventually(t, "the experiment", func() bool { return readPID(pids+"/main") > 0 })
+		temporary := ""
+		for _, entry := range cmd.Env {
+			if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
+				temporary = dir
+			}
+		}
+		if left, _ := os.ReadDir(temporary); len(left) == 0 {
+			t.Errorf("%v: nothing was there to be left", signal)
+		}
+		cmd.Process.Signal(signal)
+		cmd.Wait()
+		testkit.Eventually(t, "an empty temporary folder", func() bool {
+			left, err := os.ReadDir(temporary)
+			return err == nil && len(left) == 0
+		})
 	}
 }
 

@@ -23,12 +23,13 @@ func lockRun(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives.
+// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives. It
+// asks for a shared lock, so that two that ask at once do not take each other for a collector.
 func Running(dir string) bool {
-	f, err := lockRun(dir)
-	if err == nil {
-		f.Close()
+	f, err := os.Open(filepath.Join(dir, spool.Dir))
+	if err != nil {
 		return false
 	}
-	return err == unix.EWOULDBLOCK
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParamsWithMachine are an experiment's parameters, and with them what the user said of the machine: the world that a
-// script is a rank of, and the memory of the GPU. Both decide what fits as much as the batch size does, so runs that
-// differ in them are no repeats of each other. What the user did not say is left out: a GPU's own memory is its
-// profile's.
+// ParamsWithMachine are an experiment's parameters, and with them what the user said of the machine and of the
+// prediction: the world that a script is a rank of, the memory of the GPU, and how many steps it has. They decide
+// what fits as much as the batch size does, so runs that differ in them are no repeats of each other. What the user did
+// not say is left out: a GPU's own memory is its profile's.
 func (m *Machine) ParamsWithMachine(e *Experiment) map[string]any {
 	params := maps.Clone(e.Params)
 	if params == nil {
@@ -22,6 +22,12 @@ func (m *Machine) ParamsWithMachine(e *Experiment) map[string]any {
 		}
 		params["world_size"], params["ranks"], params["gpus_per_node"] = int64(w.Size), strings.Join(ranks, ","),
 			int64(w.PerNode)
+	}
+	if m.Predicted && e.Steps != "" && e.Steps != StepsAuto {
+		params["predicted_steps"] = e.Steps
+	}
+	if m.Predicted && e.GPUs > 0 {
+		params["gpus"] = int64(e.GPUs)
 	}
 	if m.memory > 0 {
 		params["gpu_memory"] = m.memory

@@ -30,7 +30,14 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	m.Reason = ""
 	exception, oom := firstException(journals)
 	clean := exit.Code == 0 && exit.Signal == 0
+	ended := spool.EndedOf(journals)
 	switch {
+	case ended != nil && oom == "" && why.signal == nil && !why.cancelled:
+		m.Status, m.Reason = schemas.StatusOK, endedReason(ended)
+		if !clean { // the prediction has its answer: what the script made of its end is no part of it
+			m.Warnings = append(m.Warnings, "after it was ended between two steps, the script failed: "+
+				cmp.Or(exception, lastError, "it had to be killed"))
+		}
 	case why.timeout > 0:
 		m.Status, m.Reason = schemas.StatusTimeout, fmt.Sprintf("it was ended after %s, its time limit", why.timeout)
 	case why.cancelled:
@@ -64,10 +71,7 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 // firstException is the exception that ended a process of the run, and the out-of-memory error among them; each one
 // line. Of several ranks it is that of the one that wrote nothing more first: the others fail because they wait for it.
 func firstException(journals []*spool.Journal) (exception, oom string) {
-	ended := slices.SortedStableFunc(slices.Values(journals), func(a, b *spool.Journal) int {
-		return cmp.Compare(lastMark(a), lastMark(b))
-	})
-	for _, j := range ended {
+	for _, j := range inOrderOfTheirEnds(journals) {
 		e := j.Exception
 		if e == nil {
 			continue
@@ -84,6 +88,13 @@ func firstException(journals []*spool.Journal) (exception, oom string) {
 		}
 	}
 	return exception, oom
+}
+
+// inOrderOfTheirEnds sorts journals by their last marks.
+func inOrderOfTheirEnds(journals []*spool.Journal) []*spool.Journal {
+	return slices.SortedStableFunc(slices.Values(journals), func(a, b *spool.Journal) int {
+		return cmp.Compare(lastMark(a), lastMark(b))
+	})
 }
 
 func lastMark(j *spool.Journal) int64 {

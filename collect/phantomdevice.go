@@ -58,19 +58,20 @@ func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	return machines, nil
 }
 
-// OpenMachineWith is [OpenMachine] for a phantom GPU of so many bytes, 0 = what --device names.
+// OpenMachineWith is [OpenMachine] where a phantom GPU gets so many bytes, 0 = its profile's. A GPU has the memory that
+// it has.
 func OpenMachineWith(device string, memory int64) (*Machine, error) {
-	word, _, _ := strings.Cut(device, ":")
-	switch {
-	case memory == 0:
-		return OpenMachine(device)
-	case word == "", word == DeviceAuto, word == DeviceCUDA:
-		return nil, &UsageError{"--gpu-memory is of a phantom GPU",
-			"choose one with --device phantom, or use dpsight predict"}
-	case word != DevicePhantom:
-		return OpenMachine(device) // which says what it may have been meant for
+	m, err := OpenMachine(device)
+	if err != nil || memory == 0 {
+		return m, err
 	}
-	return OpenPhantom(device, PhantomOptions{MemoryBytes: memory})
+	if !m.Predicted {
+		m.Close()
+		return nil, &UsageError{"--gpu-memory is of a phantom GPU, and here is a GPU",
+			"choose one with --device phantom, or use dpsight predict"}
+	}
+	m.setMemory(memory)
+	return m, nil
 }
 
 // Profile is the phantom GPU's profile, empty on a real GPU.
@@ -78,6 +79,9 @@ func (m *Machine) Profile() string { return m.profile.ID }
 
 // GPUName is the name of the phantom GPU's device.
 func (m *Machine) GPUName() string { return m.profile.Name }
+
+// Checked is whether predictions for the phantom GPU's device were compared with recordings from one.
+func (m *Machine) Checked() bool { return m.profile.Checked }
 
 // ProcessBytes is what one process can take of the phantom GPU.
 func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(&Experiment{}).MemoryBytes }
@@ -109,7 +113,7 @@ func (m *Machine) phantomFacts(e *Experiment) *schemas.Phantom {
 		Assumed:     slices.Sorted(maps.Keys(m.profile.Assumed)),
 		MemoryBytes: m.memory, MemoryGiven: m.memory > 0, Addresses: m.addresses, DefaultAddresses: m.profile.Addresses,
 		ComputeCapability: fmt.Sprintf("%d.%d", p["compute_major"], p["compute_minor"]),
-		Placements:        e.Placements, Garbage: e.Garbage}
+		Placements:        e.Placements, Garbage: e.Garbage, Decisions: e.Decisions}
 	if f.Assumed == nil {
 		f.Assumed = []string{}
 	}

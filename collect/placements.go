@@ -16,7 +16,8 @@ type Placements struct {
 	// Collections are made of the last run.
 	Collections Collections
 	// Begin is told of each run but the last before it is made.
-	Begin func(i, of int, policy string)
+	Begin    func(i, of int, policy string)
+	Deciding Deciding
 	// End makes the tables of a run and gives what it adds to the range of what is reserved.
 	End func(*Result) (schemas.Placement, error)
 }
@@ -34,7 +35,8 @@ func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, er
 			x.Machine, x.Params = m.placed(policy), maps.Clone(e.Params)
 			x.Params["placement"] = policy
 		}
-		r, recording := Run(ctx, x)
+		r, recording := RunDeciding(ctx, &x, p.Deciding)
+		e.Decisions = x.Decisions
 		if r == nil {
 			return nil, recording
 		}
@@ -74,6 +76,7 @@ func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 		if r == nil {
 			return made, err
 		}
+		e.Decisions = r.Manifest.Phantom.Decisions // the next device needs the same
 		if err != nil {
 			tell(m, err)
 			made.Broken = append(made.Broken, r.Manifest.RunID)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect/agent"
 	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/mask"
 	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/launch"
@@ -63,7 +64,8 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	}
 	if script, _ := launch.Started(p.argv); script != "" {
 		if _, err := os.Stat(inFolder(p.dir, script)); errors.Is(err, fs.ErrNotExist) {
-			return nil, &UsageError{fmt.Sprintf("%s: no such script", script), "it is looked for in " + p.dir}
+			return nil, &UsageError{fmt.Sprintf("%s: no such script", script), beside(meantScript(p.dir, script),
+				"it is looked for in "+p.dir)}
 		}
 	}
 	if err := checkAllocator(p.environ); err != nil {
@@ -76,12 +78,12 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		install, err := m.install(ctx, python, p.environ)
 		var none *UsageError
 		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) { // --python changes nothing there
-			err = &UsageError{none.Problem, "the command after -- names it: give another interpreter there"}
+			err = &UsageError{none.Problem, "the command names it: give another interpreter there"}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := install.check(python); err != nil {
+		if err := install.check(python, p.builtin); err != nil {
 			return nil, err
 		}
 	}
@@ -110,6 +112,8 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	switch {
 	case p.world != nil:
 		library.Devices = p.world.devices()
+	case e.GPUs > 0:
+		library.Devices = e.GPUs
 	case !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "PHANTOM_DEVICES=") }):
 		library.Devices = min(launch.Ranks(p.argv), phantom.MostDevices) // each rank takes one
 	}
@@ -182,6 +186,13 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 		return nil, "", fmt.Errorf("unpacking the agent: %w", err)
 	}
 	path = []string{filepath.Join(dir, "python")}
+	patterns, err := mask.PatternsForAgent()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path[0], "dpsight", mask.AgentFile), patterns, 0o600)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("unpacking the agent: %w", err)
+	}
 	if p.phantom != nil {
 		plugins, err := phantom.Unpack(dir)
 		if err != nil {

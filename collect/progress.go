@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/screen"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
@@ -19,6 +22,8 @@ type Progress struct {
 	Elapsed     time.Duration
 	// Steps is how many have ended; -1 before the agent has begun to write.
 	Steps int64
+	// Planned is how many steps there will be, 0 where nobody has said.
+	Planned int64
 	// UsedBytes is the memory in use on the visible devices as NVML counts it; nil without NVML.
 	UsedBytes *int64
 	Predicted bool
@@ -34,6 +39,7 @@ type Progress struct {
 type Console struct {
 	mu        sync.Mutex
 	err       io.Writer
+	file      *os.File // that err is
 	terminal  bool
 	shown     bool // the progress line is on the screen
 	midLine   bool // the experiment has begun a line and not ended it
@@ -41,6 +47,32 @@ type Console struct {
 	// Of experiments that run at the same time: the newest state of each, in the order of their beginning.
 	together bool
 	running  []Progress
+	plan     series
+	brief    bool
+}
+
+// Brief leaves out the lines that each run begins and ends with, but for one that did not end well.
+func (c *Console) Brief() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brief = true
+}
+
+// A series is how many runs a console is told of, how many have begun, and since when.
+type series struct {
+	runs, begun int
+	began       time.Time
+}
+
+// Plan says that run i of so many begins, counted from 0, so that progress can say how many are left. A run that is
+// made again is the same one.
+func (c *Console) Plan(i, runs int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plan.runs != runs || i < c.plan.begun {
+		c.plan = series{runs: runs, began: time.Now()}
+	}
+	c.plan.begun = i + 1
 }
 
 // Together prepares the console for experiments that run at the same time: their lines carry their names, and one line
@@ -53,7 +85,15 @@ func (c *Console) Together() {
 
 // NewConsole returns a console on a program's standard error.
 func NewConsole(stderr *os.File) *Console {
-	return &Console{err: stderr, terminal: isTerminal(stderr)}
+	return &Console{err: stderr, file: stderr, terminal: isTerminal(stderr)}
+}
+
+// Terminal is the terminal that the console writes to, nil if it is none.
+func (c *Console) Terminal() *os.File {
+	if !c.terminal {
+		return nil
+	}
+	return c.file
 }
 
 // Writer returns a writer for output that may go to the same terminal.
@@ -67,7 +107,7 @@ type consoleWriter struct {
 // Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. It writes
 // whole lines, each behind the experiment's name.
 func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
-	return &prefixWriter{consoleWriter{c, w}, "[" + name + "] ", nil}
+	return &prefixWriter{consoleWriter{c, w}, "[" + units.Printable(name) + "] ", nil}
 }
 
 type prefixWriter struct {
@@ -125,7 +165,41 @@ func (c *Console) println(text string) {
 		fmt.Fprintln(c.err)
 		c.midLine = false
 	}
-	fmt.Fprintln(c.err, text)
+	screen.Println(c.err, units.Printable(text))
+}
+
+// Doing shows on a terminal what is done just now, until something else is shown or [Console.Done] is called: so much
+// of it, where of is not 0.
+func (c *Console) Doing(text string, done, of int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.terminal || c.midLine {
+		return
+	}
+	columns := cmp.Or(screen.Columns(c.file), 80)
+	line := screen.Cut(units.Printable(text), columns-1)
+	if of > 0 {
+		line = screen.Bar(units.Printable(text), float64(done)/float64(of), 0, columns)
+	}
+	c.clear()
+	fmt.Fprint(c.err, line)
+	c.shown = true
+}
+
+// Reading shows that a file or a folder is read, and how large it is.
+func (c *Console) Reading(path string) {
+	text := "reading " + path
+	if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Size() >= 1<<20 {
+		text += fmt.Sprintf(" (%.0f MiB)", float64(st.Size())/(1<<20))
+	}
+	c.Doing(text, 0, 0)
+}
+
+// Done takes away what [Console.Doing] shows.
+func (c *Console) Done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear()
 }
 
 // Update shows a run's progress.
@@ -136,18 +210,52 @@ func (c *Console) Update(p Progress) {
 		c.updateTogether(p)
 		return
 	}
-	if c.announced != p.RunID {
+	if c.announced != p.RunID && !c.brief {
 		c.announced = p.RunID
 		c.println("run " + p.RunID)
 	}
-	switch {
-	case p.Status != "":
-		c.println(p.end())
-	case c.terminal && !c.midLine: // a progress bar of the experiment's own is not written over
-		c.clear()
-		fmt.Fprint(c.err, p.line())
-		c.shown = true
+	if p.Status != "" {
+		if c.clear(); !c.brief || p.Status != schemas.StatusOK {
+			c.println(p.end())
+		}
+		return
 	}
+	c.show([]Progress{p})
+}
+
+// show draws the line of progress: on a terminal, and not over a progress bar of the experiment's own.
+func (c *Console) show(running []Progress) {
+	if !c.terminal || c.midLine || len(running) == 0 {
+		return
+	}
+	lines, done, took := make([]string, len(running)), 0.0, running[0].Elapsed
+	for i := range running {
+		lines[i], done = running[i].line(), done+running[i].share()
+	}
+	text := strings.Join(lines, " | ")
+	known := running[0].Planned > 0
+	if c.plan.runs > 1 {
+		ended := max(c.plan.begun-len(running), 0)
+		text = fmt.Sprintf("%d of %d: %s", ended+1, c.plan.runs, text)
+		done, took, known = (float64(ended)+done)/float64(c.plan.runs), time.Since(c.plan.began), true
+	}
+	columns := cmp.Or(screen.Columns(c.file), 80)
+	if known {
+		text = screen.Bar(units.Printable(text), done, screen.Left(done, took), columns)
+	} else {
+		text = screen.Cut(units.Printable(text), columns-1)
+	}
+	c.clear()
+	fmt.Fprint(c.err, text)
+	c.shown = true
+}
+
+// share is how much of a run is done, 0 where that is not known.
+func (p Progress) share() float64 {
+	if p.Planned <= 0 || p.Steps <= 0 {
+		return 0
+	}
+	return min(1, float64(p.Steps)/float64(p.Planned))
 }
 
 func (c *Console) updateTogether(p Progress) {
@@ -164,24 +272,19 @@ func (c *Console) updateTogether(p Progress) {
 	default:
 		c.running[at] = p
 	}
-	if c.terminal && !c.midLine && len(c.running) > 0 {
-		c.clear()
-		lines := make([]string, len(c.running))
-		for i, q := range c.running {
-			lines[i] = q.line()
-		}
-		fmt.Fprint(c.err, strings.Join(lines, " | "))
-		c.shown = true
-	}
+	c.show(c.running)
 }
 
 func (p Progress) line() string {
 	if p.Waiting {
-		return fmt.Sprintf("%s  %s  waiting for the GPU to be free", p.Name, clock(p.Elapsed))
+		return fmt.Sprintf("%s  %s  waiting for the GPU to be free", p.Name, screen.Clock(p.Elapsed))
 	}
 	steps, memory := "starting", ""
 	if p.Steps >= 0 {
 		steps = fmt.Sprintf("step %d", p.Steps)
+	}
+	if p.Steps >= 0 && p.Planned > 0 {
+		steps += fmt.Sprintf(" of %d", p.Planned)
 	}
 	switch {
 	case p.Predicted:
@@ -189,11 +292,11 @@ func (p Progress) line() string {
 	case p.UsedBytes != nil:
 		memory = fmt.Sprintf("  %.2f GiB in use", float64(*p.UsedBytes)/(1<<30))
 	}
-	return fmt.Sprintf("%s  %s  %s%s", p.Name, clock(p.Elapsed), steps, memory)
+	return fmt.Sprintf("%s  %s  %s%s", p.Name, screen.Clock(p.Elapsed), steps, memory)
 }
 
 func (p Progress) end() string {
-	text := fmt.Sprintf("%s: %s after %s", p.Name, p.Status, clock(p.Elapsed))
+	text := fmt.Sprintf("%s: %s after %s", p.Name, p.Status, screen.Clock(p.Elapsed))
 	if p.Steps > 0 {
 		text += fmt.Sprintf(", %s", units.Plural(int(p.Steps), "step", "steps"))
 	}
@@ -201,15 +304,4 @@ func (p Progress) end() string {
 		text += ": " + p.Reason
 	}
 	return text
-}
-
-func clock(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	d = d.Round(time.Second)
-	if d < time.Hour {
-		return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }

@@ -76,3 +76,69 @@ func TestTogetherOnATerminal(t *testing.T) {
 		t.Errorf("%q", shown.String())
 	}
 }
+
+// A suite's line says which run of how many is made, and how far all of them are.
+func TestProgressOfASuite(t *testing.T) {
+	var shown bytes.Buffer
+	c := &Console{err: &shown, terminal: true}
+	c.Plan(0, 4)
+	last := func() string {
+		text := strings.ReplaceAll(shown.String(), "\n", "\r\x1b[K")
+		lines := strings.Split(text, "\r\x1b[K")
+		return lines[len(lines)-1]
+	}
+	c.Update(Progress{RunID: "r1", Name: "a", Steps: 3, Planned: 6, Predicted: true})
+	if want := "1 of 4: a  0.0 s  step 3 of 6  predicted  12% |█         |"; last() != want {
+		t.Errorf("%q, want %q", last(), want)
+	}
+	c.Update(Progress{RunID: "r1", Name: "a", Status: "ok", Steps: 6})
+	c.Update(Progress{RunID: "again", Name: "a", Steps: -1, Planned: 6}) // with a decision the other way
+	if want := "1 of 4: a  0.0 s  starting   0% |          |"; last() != want {
+		t.Errorf("%q, want %q", last(), want)
+	}
+	c.Update(Progress{RunID: "again", Name: "a", Status: "ok", Steps: 6})
+	c.Plan(1, 4)
+	c.plan.began = time.Now().Add(-10 * time.Second)
+	c.Update(Progress{RunID: "r2", Name: "b", Steps: -1, Planned: 6})
+	if want := "2 of 4: b  0.0 s  starting  25% |██        |  30.0 s left"; last() != want {
+		t.Errorf("%q, want %q", last(), want)
+	}
+	c.Update(Progress{RunID: "r2", Name: strings.Repeat("long ", 40), Steps: 1})
+	if n := len([]rune(last())); n > 79 {
+		t.Errorf("%d columns: %q", n, last())
+	}
+}
+
+// The built-in experiments and predictions that are ended early say how many steps there will be.
+func TestPlannedSteps(t *testing.T) {
+	params := map[string]any{"num_iter": int64(3), "warmup_iter": 2.0}
+	for _, test := range []struct {
+		e    Experiment
+		want int64
+	}{{Experiment{Params: params}, 8}, {Experiment{Params: params, Bare: true}, 5},
+		{Experiment{Params: params, Command: []string{"python"}}, 0}, {Experiment{Steps: "auto"}, 0},
+		{Experiment{Steps: "7", Command: []string{"python"}}, 7}} {
+		if got := test.e.plannedSteps(); got != test.want {
+			t.Errorf("%v: %d, want %d", test.e.Params, got, test.want)
+		}
+	}
+}
+
+// What is done just now is shown on a terminal alone, and taken away.
+func TestDoing(t *testing.T) {
+	var plain, terminal bytes.Buffer
+	for _, c := range []*Console{{err: &plain}, {err: &terminal, terminal: true}} {
+		c.Reading("progress_test.go")
+		c.Doing("drawing the report", 3, 6)
+		c.Done()
+		c.Done()
+	}
+	if plain.Len() > 0 {
+		t.Errorf("on a pipe: %q", plain.String())
+	}
+	const clear = "\r\x1b[K"
+	want := "reading progress_test.go" + clear + "drawing the report  50% |█████     |" + clear
+	if terminal.String() != want {
+		t.Errorf("on a terminal: %q, want %q", terminal.String(), want)
+	}
+}

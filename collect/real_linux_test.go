@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,10 +70,29 @@ func TestSecretsOfARealRun(t *testing.T) {
 	if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
+	searchRun(t, r.Dir, planted)
+}
+
+// searchRun looks for secrets in every file of a run and in the names of all, and at who may read them.
+func searchRun(t *testing.T, dir string, secrets []string) {
+	t.Helper()
 	files := 0
-	err := filepath.WalkDir(r.Dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
 			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if info.Mode().Perm() != 0o700 {
+				t.Errorf("%s has mode %v", path, info.Mode())
+			}
+			return nil
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", path, info.Mode())
 		}
 		files++
 		b, err := os.ReadFile(path)
@@ -93,8 +113,8 @@ func TestSecretsOfARealRun(t *testing.T) {
 			}
 			b = slices.Concat(b, text)
 		}
-		for _, secret := range planted {
-			if bytes.Contains(b, []byte(secret)) {
+		for _, secret := range secrets {
+			if bytes.Contains(b, []byte(secret)) || strings.Contains(path, secret) {
 				t.Errorf("%s holds %s", filepath.Base(path), secret)
 			}
 		}
@@ -103,6 +123,81 @@ func TestSecretsOfARealRun(t *testing.T) {
 	if err != nil || files < len(ingest.DerivedFiles())+5 {
 		t.Errorf("%d files searched: %v", files, err)
 	}
+}
+
+const plantedTraining = `
+import json, os, sys, torch, dpsight
+cases = json.loads(open(os.environ["CASES"]).read().replace("~", ""))
+expected = [a for c in cases for a in c.get("argv", [])]
+assert sys.argv[1:] == expected, "the script's arguments changed"
+for case in cases:
+    for name, value in case.get("environ", {}).items():
+        assert os.environ[name] == value, name + " changed"
+texts = [c["text"] for c in cases if "text" in c]
+for case in cases:
+    if "config" in case:
+        dpsight.config(**case["config"])
+print("arguments", sys.argv, flush=True)
+print({name: value for case in cases for name, value in case.get("environ", {}).items()}, flush=True)
+print(*texts, sep="\n", flush=True)
+print(*texts, sep="\n", file=sys.stderr, flush=True)
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    with dpsight.phase(texts[step]):
+        model(torch.randn(8, 64).cuda()).sum().backward()
+    optimizer.step()
+raise RuntimeError("\n".join(texts))
+`
+
+// Secrets of many forms, in arguments, variables, output, labels, the configuration and an exception, are in no file of
+// a run, while the script is given all of them.
+func TestSecretsOfAllForms(t *testing.T) {
+	python := testkit.Python(t)
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, []byte(plantedTraining), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs("mask/testdata/planted.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Argv         []string
+		Environ      map[string]string
+		Name, Secret string
+	}
+	if err := json.Unmarshal(bytes.ReplaceAll(b, []byte("~"), nil), &cases); err != nil {
+		t.Fatal(err)
+	}
+	e := phantomExperiment(t, python, script)
+	e.Environ, e.Name = append(os.Environ(), "CASES="+path), "label"
+	var secrets []string
+	for _, c := range cases {
+		secrets = append(secrets, c.Secret)
+		e.Command = append(e.Command, c.Argv...)
+		for name, value := range c.Environ {
+			e.Environ = append(e.Environ, name+"="+value)
+		}
+		if c.Name != "" {
+			e.Name += " " + c.Name
+		}
+	}
+	r := run(t, e)
+	if m := r.Manifest; m.Status != schemas.StatusFailed || !strings.Contains(m.Reason, "RuntimeError") ||
+		m.Collector.SealedJournals != 1 {
+		stderr, _ := os.ReadFile(filepath.Join(r.Dir, StderrFile))
+		t.Fatalf("status %s, reason %q, %d journals\n%s", m.Status, m.Reason, m.Collector.SealedJournals, stderr)
+	}
+	if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	searchRun(t, r.Dir, secrets)
 }
 
 func TestBuiltinExperimentOnThePhantom(t *testing.T) {

@@ -47,6 +47,15 @@ func TestBuiltinPython(t *testing.T) {
 	os.MkdirAll(filepath.Join(dir, "cache/dpsight"), 0o755)
 	os.WriteFile(filepath.Join(dir, "cache/dpsight/python"), []byte(setup+"\n"), 0o600)
 	expect("", setup, "make setup")
+	installed := program(t, dir, "prefix/bin/dpsight", sh)
+	beside := program(t, dir, "prefix/bin/python3", sh)
+	if got := pythonBeside(installed); got != "" {
+		t.Errorf("dpsight, which pip did not install, is said to be with %s", got)
+	}
+	os.MkdirAll(filepath.Join(dir, "prefix/lib/python3.11/site-packages/dpsight"), 0o755)
+	if got := pythonBeside(installed); got != beside {
+		t.Errorf("dpsight was installed with %s, not with %s", beside, got)
+	}
 	venv := program(t, dir, "venv/bin/python", sh)
 	t.Setenv("VIRTUAL_ENV", filepath.Join(dir, "venv"))
 	expect("", venv, "virtual environment")

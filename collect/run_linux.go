@@ -6,21 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/collect/host"
 	"github.com/dpsight/dpsight/collect/mask"
-	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
-const (
-	progressInterval = 500 * time.Millisecond
-	// teeTime bounds the wait for the end of the output once no process of the run is left.
-	teeTime = 2 * time.Second
-)
+const progressInterval = 500 * time.Millisecond
 
 // Run runs one experiment and records it. Whatever becomes of the experiment is in the result's manifest; an error is
 // the collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the result as far
@@ -39,7 +34,7 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 		}
 	}
 	if len(e.Command) == 0 && e.Params == nil {
-		return nil, &UsageError{"no command to run", "give one after --, as in: dpsight collect -- python train.py, " +
+		return nil, &UsageError{"no command to run", "give one, as in: dpsight collect python train.py, " +
 			"or a --method"}
 	}
 	p, err := m.prepare(ctx, &e)
@@ -52,28 +47,34 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 	}
 	r.cpu = cpu
 	defer r.lock.Close()
+	defer r.release()
+	defer r.last()
 	err = r.record(ctx)
 	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.manifest.Interrupted,
-		Garbage: r.garbage}, err
+		Garbage: r.garbage, Suspects: r.suspects}, err
 }
 
 // A recording is a run in progress.
 type recording struct {
-	e        *Experiment
-	machine  *Machine
-	plan     *plan
-	dir      string
-	spool    string
-	lock     *os.File
-	secrets  *mask.Secrets
-	manifest *schemas.Manifest
-	started  time.Time // of the experiment
-	cpu      cpuMeter
-	steps    int64
-	journals int // that the run has
-	why      cause
-	signals  int // received so far
-	garbage  *schemas.Garbage
+	e         *Experiment
+	machine   *Machine
+	plan      *plan
+	dir       string
+	spool     string
+	lock      *os.File
+	release   func() // of the room that is kept for the run's end
+	last      func() // of the room that is kept for its manifest
+	secrets   *mask.Secrets
+	manifest  *schemas.Manifest
+	started   time.Time // of the experiment
+	cpu       cpuMeter
+	steps     int64
+	journals  int // that the run has
+	why       cause
+	signals   int // received so far
+	garbage   *schemas.Garbage
+	suspects  []string // reads of values that nobody computed, which may have led to its exception
+	strangers []string // ranks of a played world that joined no process group
 }
 
 // begin makes the run's folder and its first manifest.
@@ -87,6 +88,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 			name = nameOf(p.argv)
 		}
 	}
+	name = r.secrets.Label(name)
 	start := time.Now().UTC()
 	id := NewRunID(start, name)
 	store, err := filepath.Abs(e.Store)
@@ -96,22 +98,28 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r.dir = filepath.Join(store, id)
 	r.spool = filepath.Join(r.dir, spool.Dir)
 	if err = os.MkdirAll(store, 0o755); err == nil {
-		err = os.Mkdir(r.dir, 0o755) // of this run alone: it is removed again below
+		err = os.Mkdir(r.dir, 0o700) // of this run alone: it is removed again below
 	}
 	if err != nil {
 		return nil, StoreError(store, err)
 	}
-	if err = os.Mkdir(r.spool, 0o755); err == nil {
+	if err = os.Mkdir(r.spool, 0o700); err == nil {
 		r.lock, err = lockRun(r.dir)
+	}
+	if err == nil {
+		if r.release, r.last, err = reserve(r.dir); err != nil {
+			r.lock.Close()
+		}
 	}
 	if err != nil {
 		os.RemoveAll(r.dir)
 		return nil, StoreError(store, err)
 	}
 	r.manifest = &schemas.Manifest{
-		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial,
+		RunID: id, Name: units.Text(name), Source: schemas.Measured, Status: schemas.StatusPartial,
 		Reason:  "the collector did not finish",
-		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.ParamsWithMachine(e)), Bare: e.Bare, Suite: e.Suite,
+		Command: r.secrets.Command(units.Texts(p.argv)), Params: r.secrets.Params(m.ParamsWithMachine(e)),
+		Bare: e.Bare, Suite: e.Suite,
 		Start: start, Host: host.Facts(), GPUs: m.gpus(), Driver: m.driver(), Interpreter: p.interpreter,
 		Collector: schemas.Collector{Version: e.Version, Built: new(Built()), SampleIntervalNS: int64(r.interval()),
 			NVML:       m.library != nil,
@@ -126,6 +134,8 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 		r.manifest.Params["bare"] = true
 	}
 	if err := schemas.WriteManifest(r.dir, r.manifest); err != nil {
+		r.release()
+		r.last()
 		r.lock.Close()
 		os.RemoveAll(r.dir)
 		return nil, StoreError(store, err)
@@ -199,71 +209,59 @@ func (r *recording) progress(p Progress) {
 
 // run holds the experiment's whole life. Its errors are the recording's.
 func (r *recording) run(ctx context.Context) error {
-	scratch, err := os.MkdirTemp("", "dpsight-")
+	scratch, remove, err := newScratch()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer remove()
 	path, plugin, err := r.plan.unpack(scratch)
 	if err != nil {
 		return err
 	}
-	env := childEnv(r.plan.environ, r.e, r.manifest.RunID, r.spool, path, plugin, r.machine.Predicted)
-	var strangers []string // ranks that joined no process group
+	spec := supervisorSpec{Path: r.plan.path, Argv: r.plan.argv, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch,
+		Env: childEnv(r.plan.environ, r.e, r.manifest.RunID, r.spool, path, plugin, r.machine.Predicted)}
 	if r.plan.phantom != nil {
-		library := *r.plan.phantom
-		library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
-		library.Shared = filepath.Join(scratch, "devices")
-		shared, err := phantom.NewShared(library.Shared, r.plan.world.pages())
+		leave, err := r.onPhantom(&spec, scratch)
 		if err != nil {
 			return err
 		}
-		defer shared.Close()
-		defer func() { r.keepUses(shared, strangers) }()
-		env = library.Env(env)
+		defer leave()
 	}
-	command, argv := r.plan.path, r.plan.argv
-	if world := r.plan.world; world != nil {
-		joined, err := os.MkdirTemp("", "dpsight-joined-")
+	if r.plan.world != nil {
+		leave, err := r.inWorld(&spec, scratch)
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(joined)
-		defer func() {
-			strangers = world.strangers(joined)
-			if len(strangers) > 0 && r.manifest.Status == schemas.StatusOK {
-				r.warn("rank " + strings.Join(strangers, ", ") + " joined no process group: the script never called " +
-					"torch.distributed.init_process_group, so what was recorded is a process on its own")
-			}
-		}()
-		env = append(env, joinedVariable+"="+joined)
-		command, argv, env = world.command(scratch, r.plan.interpreter.Path, command, argv, env)
+		defer leave()
 	}
-	spec := supervisorSpec{Path: command, Argv: argv, Env: env, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch}
 
-	out, stdout, err := startTee(filepath.Join(r.dir, StdoutFile), r.e.Stdout, r.secrets)
+	var terminal *session
+	var typed *os.File
+	stdin := r.stdin()
+	if r.e.Terminal != nil {
+		if terminal, err = newSession(r.e.Terminal, r.e.Stdin); err != nil {
+			return fmt.Errorf("opening a terminal for the experiment: %w", err)
+		}
+		defer terminal.close()
+		spec.Terminal = true
+		if terminal.input != nil {
+			typed, stdin = terminal.input, terminal.stdout.theirs
+		}
+	}
+	out, err := r.startOutput(terminal)
 	if err != nil {
 		return err
-	}
-	errOut, stderr, err := startTee(filepath.Join(r.dir, StderrFile), r.e.Stderr, r.secrets)
-	if err != nil {
-		stdout.Close()
-		return errors.Join(err, out.close(nil))
 	}
 	devices := r.machine.devices()
 	before := computing(devices)
 	setup := r.cpu.part() + r.machine.openingCPU()
 	r.manifest.Collector.SetupCPUNS = &setup
 	r.started = time.Now()
-	c, err := startChild(spec, r.manifest.RunID, r.lock, r.stdin(), stdout, stderr)
-	stdout.Close()
-	stderr.Close()
+	c, err := startChild(spec, r.manifest.RunID, r.lock, typed, stdin, out.stdout.theirs, out.stderr.theirs)
+	out.handOver()
 	if err != nil {
 		r.manifest.Status, r.manifest.Reason = schemas.StatusFailed, r.secrets.String(err.Error())
-		limit := make(chan struct{})
-		time.AfterFunc(teeTime, func() { close(limit) })
-		out.close(limit)
-		errOut.close(limit)
+		out.close()
 		return err
 	}
 	watch := newTorchWatch()
@@ -271,38 +269,23 @@ func (r *recording) run(ctx context.Context) error {
 	s := startSamplers(r.dir, r.manifest.RunID, devices, r.interval(), tree, newRunProcesses(c.supervisor.Process.Pid,
 		before))
 
-	r.follow(ctx, c, s)
+	if terminal != nil {
+		terminal.begin()
+	}
+	r.follow(ctx, c, s, terminal)
 
 	sampling := s.close()
-	limit := make(chan struct{})
-	timer := time.AfterFunc(teeTime, func() { close(limit) })
-	logs := errors.Join(out.close(limit), errOut.close(limit))
-	timer.Stop()
+	logs := out.close()
 	r.steps = max(r.steps, newStepCounter(r.spool).read())
+	r.release()
 	r.manifest.Collector.CPUNS = r.cpu.part() + c.exit.CPUNS
 	if s.gpu != nil {
 		r.manifest.Collector.Samples, r.manifest.Collector.MissedTicks = s.gpu.samples, s.gpu.missed
 	}
-	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, errOut.last.String()))
+	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, out.lastError()))
 }
 
-// keepUses puts into the manifest what the processes held of each device together. Strangers are the ranks of a played
-// world that joined no process group.
-func (r *recording) keepUses(shared *phantom.Shared, strangers []string) {
-	uses, err := shared.Uses()
-	if err != nil {
-		r.warn("what processes held of a device together is not known: " + err.Error())
-		return
-	}
-	r.manifest.Phantom.Devices = deviceUses(uses)
-	if world := r.plan.world; world != nil {
-		if warning := world.astray(uses, strangers); warning != "" {
-			r.warn(warning)
-		}
-	}
-}
-
-// stdin is what the experiment reads.
+// stdin is what the experiment reads, where that is no terminal.
 func (r *recording) stdin() *os.File {
 	if r.e.Stdin == nil || isTerminal(r.e.Stdin) {
 		return nil

@@ -42,7 +42,7 @@ func TestDeviceUsesAreKept(t *testing.T) {
 	}
 	r := &recording{plan: &plan{}, secrets: mask.Gather(nil, nil, nil),
 		manifest: &schemas.Manifest{Phantom: &schemas.Phantom{}}}
-	r.keepUses(shared, nil)
+	r.keepUses(shared)
 	if got := r.manifest.Phantom.Devices; !slices.Equal(got,
 		[]schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 5 << 20, TakenBytes: 6 << 20}}) ||
 		len(r.manifest.Warnings) > 0 {
@@ -51,7 +51,7 @@ func TestDeviceUsesAreKept(t *testing.T) {
 	if err := f.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	if r.keepUses(shared, nil); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0],
+	if r.keepUses(shared); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0],
 		"together is not known: ") {
 		t.Errorf("%q", r.manifest.Warnings)
 	}

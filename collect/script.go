@@ -15,11 +15,11 @@ func notFound(word string, err error) *UsageError {
 	hint := "is it installed, and its folder on PATH?"
 	switch {
 	case word == "":
-		return &UsageError{"the command's first word is empty", "as in: -- python train.py"}
+		return &UsageError{"the command's first word is empty", "as in: python train.py"}
 	case launch.IsLauncher(word) && word == launch.Base(word):
 		hint = launcherHint(word)
 	case strings.HasSuffix(word, ".py"):
-		hint = "a script goes behind its interpreter, as in: -- python " + word
+		hint = "a script goes behind its interpreter, as in: python " + word
 	case strings.ContainsRune(word, filepath.Separator):
 		hint = "the command's first word is a program, by its name or its path"
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is
@@ -61,24 +62,43 @@ func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parqu
 // Recover puts together what a killed collector left of a run. It refuses a run that is still being collected.
 func Recover(dir string) error {
 	if Running(dir) {
-		return errors.New("the run is still being collected")
+		return schemas.WithHint(errors.New("the run is still being collected"), "its tables are made when it ends; "+
+			"dpsight runs says how far it is")
 	}
-	return MergeSegments(dir)
+	return RecoverTables(dir)
+}
+
+// RecoverTables puts together the tables of a run that its collector did not see the end of, and keeps their digests in
+// the manifest.
+func RecoverTables(dir string) error {
+	if err := MergeSegments(dir); err != nil {
+		return err
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil || m.Tables != nil || m.Schema != schemas.ManifestSchema {
+		return err
+	}
+	if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil || len(m.Tables) == 0 {
+		return err
+	}
+	return schemas.WriteManifest(dir, m)
 }
 
 // MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run
-// that ended by itself has none left; one whose collector was killed has, and also partial files, a manifest's too,
-// which are removed. It can be interrupted and called again. The run must not be running (see [Running]).
+// that ended by itself has none left; one whose collector was killed has, and also partial files, which are removed
+// wherever they lie. It can be interrupted and called again. The run must not be running (see [Running]), and nobody
+// else may be writing its files: its collector holds its lock, and who ingests it has locked its folder.
 func MergeSegments(dir string) error {
-	os.Remove(filepath.Join(dir, schemas.ManifestFile+schemas.PartialSuffix))
+	for _, folder := range []string{dir, filepath.Join(dir, spool.Dir)} {
+		partials, _ := filepath.Glob(filepath.Join(folder, "*"+schemas.PartialSuffix))
+		for _, path := range partials {
+			os.Remove(path)
+		}
+	}
 	return errors.Join(mergeTable(dir, schemas.Samples), mergeTable(dir, schemas.HostSamples))
 }
 
 func mergeTable[T any](dir string, table schemas.Table[T]) error {
-	partial, _ := filepath.Glob(filepath.Join(dir, table.Name+"*.parquet"+schemas.PartialSuffix))
-	for _, p := range partial {
-		os.Remove(p)
-	}
 	segments, err := filepath.Glob(filepath.Join(dir, table.Name+"-[0-9]*.parquet"))
 	if err != nil || len(segments) == 0 {
 		return err
@@ -118,7 +138,7 @@ func mergeInto[T any](path string, table schemas.Table[T], segments []string) er
 }
 
 func readSegment[T any](table schemas.Table[T], path string) ([]T, error) {
-	f, err := os.Open(path)
+	f, err := schemas.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,6 +24,8 @@ func didYouMean(device, prefix string) string {
 	case len(words) > 0 || prefix == "":
 	case numbered && word == DeviceCUDA:
 		return "did you mean --device cuda? CUDA_VISIBLE_DEVICES=" + gpu + " chooses among several GPUs"
+	case word == "gpu":
+		words = []string{DeviceCUDA}
 	default:
 		if guess := near.Word(word, []string{DeviceAuto, DeviceCUDA, DevicePhantom}); guess != "" {
 			words = []string{guess}
@@ -32,6 +35,23 @@ func didYouMean(device, prefix string) string {
 		return ""
 	}
 	return "did you mean --device " + strings.Join(words, " or ") + "?"
+}
+
+// meantScript asks whether a script that there is not was meant to be one of its folder.
+func meantScript(dir, script string) string {
+	folder := inFolder(dir, filepath.Dir(script))
+	paths, err := filepath.Glob(filepath.Join(folder, "*"+filepath.Ext(script)))
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = filepath.Base(path)
+	}
+	if meant := near.Word(filepath.Base(script), names); meant != "" {
+		return "did you mean " + filepath.Join(filepath.Dir(script), meant) + "?"
+	}
+	return ""
 }
 
 // beside puts what is known behind a question.

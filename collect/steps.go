@@ -3,8 +3,11 @@ package collect
 import (
 	"encoding/binary"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // A stepCounter follows the live journals of a run and counts the steps that ended, without reading a record twice.
@@ -20,11 +23,17 @@ type stepCount struct {
 	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
 	updates map[uint64]int64 // by the optimizer
 	latest  uint64           // optimizer that updated last
+	trained bool             // something ran backward
 }
 
 func (c *stepCount) updated(record []byte) {
+	if spool.Kind(record[markKind]) == spool.OptimizerEnd && record[markFlags]&spool.FlagInitializes != 0 {
+		return
+	}
 	c.latest = binary.LittleEndian.Uint64(record[markA:])
-	c.updates[c.latest]++
+	if c.trained { // an update before that may only have made the optimizer's state, and ended no step
+		c.updates[c.latest]++
+	}
 }
 
 func (c *stepCount) steps() (n int64) {
@@ -38,6 +47,28 @@ func (c *stepCount) steps() (n int64) {
 
 func newStepCounter(dir string) *stepCounter {
 	return &stepCounter{dir: dir, offsets: map[string]int64{}, steps: map[string]*stepCount{}}
+}
+
+// Recording says how far a run is that is still being recorded; it is nil where nothing is recorded any more. Each
+// step's mark is on disk when it has ended, its events are after the next drain, which writes the file of frames.
+func Recording(dir string) *store.Progress {
+	if !Running(dir) {
+		return nil
+	}
+	folder := filepath.Join(dir, spool.Dir)
+	p := &store.Progress{Steps: newStepCounter(folder).read(), Written: -1}
+	journals, err := spool.LiveJournals(folder)
+	if err != nil {
+		return p
+	}
+	for _, marks := range journals {
+		if written, err := spool.LastFrame(marks); err == nil {
+			if ago := max(0, time.Since(written)); p.Written < 0 || ago < p.Written {
+				p.Written = ago
+			}
+		}
+	}
+	return p
 }
 
 // Offsets of fields in a record of the marks file (see package spool).
@@ -86,6 +117,8 @@ func (s *stepCounter) follow(path string) {
 			}
 			used = i + spool.RecordSize
 			switch spool.Kind(buf[i+markKind]) {
+			case spool.BackwardBegin:
+				count.trained = true
 			case spool.StepEnd:
 				count.ended[count.latest]++
 			case spool.OptimizerEnd:

@@ -32,6 +32,11 @@ type supervisorSpec struct {
 	Dir     string
 	Spool   string
 	Cleanup string // folder to remove at the end
+	// Terminal says that the experiment's output is a terminal: it is its own.
+	Terminal bool
+	// Typed says that the collector passes on what is typed on the user's terminal, which is open here too: if the
+	// collector is killed, its mode is restored from here.
+	Typed bool
 }
 
 // supervisorCommand is a later message to a supervisor.

@@ -18,6 +18,7 @@ const (
 	supervisorControl = 3
 	supervisorStatus  = 4
 	supervisorLock    = 5
+	supervisorTyped   = 6 // where the specification says so
 )
 
 // A program that collects is its own supervisor, whatever its main does: if main had to call a function for it, one
@@ -35,6 +36,8 @@ type supervisor struct {
 	exited chan struct{} // closed when main was reaped
 	gone   chan struct{} // closed when no process of the run is left
 	exit   treeExit      // valid once exited is closed
+	// restore sets the mode of the user's terminal that a killed collector has left in its own.
+	restore func()
 }
 
 // keep is the life of a supervisor. It runs on the main thread, which lives as long as the process: the parent-death
@@ -50,11 +53,15 @@ func keep() int {
 	unix.CloseOnExec(supervisorLock)
 	k := &supervisor{
 		status: gob.NewEncoder(os.NewFile(supervisorStatus, "status")),
-		exited: make(chan struct{}), gone: make(chan struct{}),
+		exited: make(chan struct{}), gone: make(chan struct{}), restore: func() {},
 	}
 	control := gob.NewDecoder(os.NewFile(supervisorControl, "control"))
 	if err := control.Decode(&k.spec); err != nil {
 		return 1 // the collector died before it said what to run
+	}
+	if k.spec.Typed {
+		unix.CloseOnExec(supervisorTyped)
+		k.restore = restorer(supervisorTyped)
 	}
 	if k.spec.Cleanup != "" {
 		defer os.RemoveAll(k.spec.Cleanup)
@@ -85,9 +92,13 @@ func (k *supervisor) start() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
+	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if k.spec.Terminal {
+		attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1, Pdeathsig: syscall.SIGKILL}
+	}
 	pid, err := syscall.ForkExec(k.spec.Path, k.spec.Argv, &syscall.ProcAttr{
 		Dir: k.spec.Dir, Env: k.spec.Env, Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		Sys: attributes,
 	})
 	if err != nil {
 		return err
@@ -173,6 +184,7 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 			switch {
 			case !ok:
 				commands = nil
+				k.restore()
 				end(orphanGrace)
 				if hopeless == nil {
 					hopeless = time.After(orphanGrace + drainTime + workTime + killTime)
@@ -182,8 +194,10 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 				if hopeless == nil {
 					hopeless = time.After(c.Grace + drainTime + workTime + killTime)
 				}
-			case c.Signal != 0:
+			case c.Drain: // which takes a while
 				go k.forward(c)
+			case c.Signal != 0:
+				k.forward(c) // in their order
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -20,7 +21,11 @@ const (
 // maxLine bounds what is kept of the last line for the manifest.
 const maxLine = 300
 
-// A tee copies one stream of the experiment to its log and shows it, both masked. Neither can stop the experiment:
+// ansi finds what a terminal is told of colours and the cursor: a traceback on a terminal has some.
+var ansi = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
+
+// A tee copies one stream of the experiment to its log and shows it, both masked: what is shown only of the values that
+// are known to be secret, since a prompt cannot wait for the end of its line. Neither can stop the experiment:
 // should the log or the terminal fail, the rest of the stream is read all the same.
 type tee struct {
 	read *os.File
@@ -30,40 +35,36 @@ type tee struct {
 	err  error // of the log; valid once done is closed
 }
 
-// startTee returns the file that the experiment writes to; the caller closes it once the experiment has it. live may be
-// nil.
-func startTee(path string, live io.Writer, secrets *mask.Secrets) (*tee, *os.File, error) {
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+// startTee copies what is read until its end. live may be nil.
+func startTee(path string, read *os.File, live io.Writer, secrets *mask.Secrets) (*tee, error) {
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
-		return nil, nil, err
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		log.Close()
-		return nil, nil, err
+		return nil, err
 	}
 	t := &tee{read: read, log: log, done: make(chan struct{})}
 	go t.copy(live, secrets)
-	return t, write, nil
+	return t, nil
 }
 
 func (t *tee) copy(live io.Writer, secrets *mask.Secrets) {
 	defer close(t.done)
 	file := &sticky{w: t.log}
-	outs := []io.Writer{file, &t.last}
+	kept := secrets.NewLineWriter(io.MultiWriter(file, &t.last))
+	shown := secrets.NewWriter(io.Discard)
 	if live != nil {
-		outs = append(outs, &sticky{w: live})
+		shown = secrets.NewWriter(&sticky{w: live})
 	}
-	masked := secrets.NewWriter(io.MultiWriter(outs...))
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := t.read.Read(buf)
-		masked.Write(buf[:n])
+		shown.Write(buf[:n])
+		kept.Write(buf[:n])
 		if err != nil {
 			break
 		}
 	}
-	masked.Flush()
+	shown.Flush()
+	kept.Flush()
 	t.err = errors.Join(file.err, t.log.Sync(), t.log.Close())
 }
 
@@ -127,6 +128,7 @@ func (l *lastLineWriter) String() string {
 		return text
 	}
 	for _, b := range [][]byte{l.current, l.line} {
+		b = ansi.ReplaceAll(b, nil)
 		if s := strings.TrimSpace(strings.ToValidUTF8(string(b), "")); !isRule(s) {
 			return s
 		}

@@ -1,12 +1,225 @@
 package collect
 
 import (
+	"errors"
 	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+// A session is the terminal of an experiment: pseudoterminals for its input and output and for its errors, of the size
+// of the user's terminal. They are two, so that each stream has a log of its own.
+type session struct {
+	user          *os.File // that the output is shown on
+	input         *os.File // that is typed on; nil = it is no terminal, or another job has it
+	stdout        endpoints
+	stderr        endpoints
+	mu            sync.Mutex
+	before        *unix.Termios // of the user's terminal; nil = as it was
+	resized       chan os.Signal
+	paused        chan os.Signal // by Ctrl-Z
+	stop, stopped *os.File       // a pipe: its end says to read no more of what is typed
+	done          sync.WaitGroup
+}
+
+// endpoints are what one stream is read from and written to.
+type endpoints struct{ ours, theirs *os.File }
+
+func (p endpoints) close() {
+	for _, f := range []*os.File{p.ours, p.theirs} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// newSession opens a session. user is the terminal that output is shown on.
+func newSession(user, stdin *os.File) (*session, error) {
+	s := &session{user: user, resized: make(chan os.Signal, 1), paused: make(chan os.Signal, 1)}
+	signal.Notify(s.paused, syscall.SIGTSTP) // before there is an experiment: it would go on where only this is stopped
+	var err error
+	if s.stopped, s.stop, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	for _, pair := range []*endpoints{&s.stdout, &s.stderr} {
+		if pair.ours, pair.theirs, err = pty.Open(); err == nil {
+			err = asWritten(pair.theirs)
+		}
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	if stdin != nil && isTerminal(stdin) && inForeground(stdin) {
+		s.input = stdin
+	}
+	s.resize()
+	return s, nil
+}
+
+// asWritten has what is written to a pseudoterminal arrive as it was written, so that a log is the same as without a
+// terminal: the user's makes two characters of a line's end.
+func asWritten(f *os.File) error {
+	mode, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	mode.Oflag &^= unix.OPOST
+	return unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, mode)
+}
+
+// inForeground reports whether this job has the terminal: another one that read from it would be stopped.
+func inForeground(f *os.File) bool {
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// begin passes on what is typed, and the terminal's size when it changes.
+func (s *session) begin() {
+	signal.Notify(s.resized, syscall.SIGWINCH)
+	s.done.Go(func() {
+		for range s.resized {
+			s.resize()
+		}
+	})
+	if s.input == nil {
+		return
+	}
+	s.take()
+	s.done.Go(s.pass)
+}
+
+// pass passes on what is typed until the session ends.
+func (s *session) pass() {
+	fds := []unix.PollFd{{Fd: int32(s.input.Fd()), Events: unix.POLLIN}, {Fd: int32(s.stopped.Fd()), Events: unix.POLLIN}}
+	buf := make([]byte, 4096)
+	for {
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		if fds[1].Revents != 0 {
+			return
+		}
+		if fds[0].Revents == 0 {
+			continue
+		}
+		n, err := unix.Read(int(s.input.Fd()), buf)
+		if n > 0 {
+			if _, err := s.stdout.ours.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if n <= 0 && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+	}
+}
+
+func (s *session) resize() {
+	if size, err := pty.GetsizeFull(s.user); err == nil {
+		pty.Setsize(s.stdout.ours, size)
+		pty.Setsize(s.stderr.ours, size)
+	}
+}
+
+// passing is the mode in which a terminal gives what is typed at once and unechoed: the experiment's does lines and
+// echo, as its programs set it. What signals are made of stays: Ctrl-C is for the collector, which passes it on.
+func passing(mode unix.Termios) unix.Termios {
+	mode.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
+	mode.Iflag &^= unix.ICRNL
+	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 1, 0
+	return mode
+}
+
+// restorer remembers the mode of a terminal. What it gives sets that mode again, unless somebody other than the
+// collector has set another one since: a shell sets its own when a job was killed.
+func restorer(fd int) func() {
+	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		if now, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && *now == passing(*before) {
+			signal.Ignore(unix.SIGTTOU) // it would stop whoever is in the background
+			unix.IoctlSetTermios(fd, unix.TCSETS, before)
+		}
+	}
+}
+
+// take has the user's terminal pass on what is typed.
+func (s *session) take() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.input == nil || s.before != nil || !inForeground(s.input) {
+		return
+	}
+	fd := int(s.input.Fd())
+	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return
+	}
+	raw := passing(*mode)
+	if unix.IoctlSetTermios(fd, unix.TCSETS, &raw) == nil {
+		s.before = mode
+	}
+}
+
+// giveBack leaves the user's terminal as it was.
+func (s *session) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.before != nil {
+		unix.IoctlSetTermios(int(s.input.Fd()), unix.TCSETS, s.before)
+		s.before = nil
+	}
+}
+
+// close ends the session. The ends that are read belong to the tees.
+func (s *session) close() {
+	signal.Stop(s.paused)
+	signal.Stop(s.resized)
+	close(s.resized)
+	s.stop.Close()
+	s.done.Wait()
+	s.stopped.Close()
+	s.giveBack()
+	s.stdout.close()
+	s.stderr.close()
+}
+
+// pause stops the experiment and this process, as Ctrl-Z at its own terminal would, until the shell goes on with both.
+func (s *session) pause(c *child) {
+	c.send.Encode(supervisorCommand{Signal: int(unix.SIGSTOP)})
+	s.giveBack()
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	<-continued // this thread may run for a moment before it is stopped
+	signal.Stop(continued)
+	s.take()
+	s.resize()
+	c.send.Encode(supervisorCommand{Signal: int(unix.SIGCONT)})
+}
+
+// streams are what the experiment's output goes through: pipes, or the session's terminals.
+func (s *session) streams() (stdout, stderr endpoints, err error) {
+	if s != nil {
+		return s.stdout, s.stderr, nil
+	}
+	if stdout.ours, stdout.theirs, err = os.Pipe(); err != nil {
+		return stdout, stderr, err
+	}
+	if stderr.ours, stderr.theirs, err = os.Pipe(); err != nil {
+		stdout.close()
+	}
+	return stdout, stderr, err
 }

@@ -50,10 +50,14 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 	return in, nil
 }
 
-// check says in one sentence why experiments cannot be recorded with this install, nil if they can.
-func (in *Install) check(python string) error {
-	const install = "pip install torch (2.10 or later, a CUDA build), or give the path of an interpreter that has it " +
-		"in place of python; dpsight doctor names that of make setup"
+// check says in one sentence why experiments cannot be recorded with this install, nil if they can. builtin says that
+// the experiment is one of the built-in ones, whose interpreter --python names.
+func (in *Install) check(python string, builtin bool) error {
+	other := "give the path of an interpreter that has it in place of python"
+	if builtin {
+		other = "name an interpreter that has it with --python"
+	}
+	install := "pip install torch (2.10 or later, a CUDA build), or " + other + "; dpsight doctor names that of make setup"
 	switch major, minor := torchVersion(in.Torch); {
 	case in.Torch == "":
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no torch", python, in.Python), install}

@@ -80,7 +80,7 @@ func (w *World) check(m *Machine, e *Experiment, python string) error {
 			"add --device phantom; on GPUs, run torchrun itself"}
 	case len(e.Command) == 0:
 		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments " +
-			"do not", "give a command after --"}
+			"do not", "give a command"}
 	case launch.Behind(e.Command) != nil:
 		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])),
 			"give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
@@ -156,6 +156,15 @@ func (w *World) command(dir, python, path string, argv, env []string) (newPath s
 // joinedVariable names the folder where a rank that joins a process group leaves a file of its number.
 const joinedVariable = "PHANTOM_JOINED"
 
+// ranksWords are "rank 1", "ranks 0 and 63" or "ranks 0, 1 and 63".
+func ranksWords(ranks []string) string {
+	last := len(ranks) - 1
+	if last == 0 {
+		return "rank " + ranks[0]
+	}
+	return "ranks " + strings.Join(ranks[:last], ", ") + " and " + ranks[last]
+}
+
 // strangers are the ranks that joined no process group.
 func (w *World) strangers(folder string) (ranks []string) {
 	for _, rank := range w.Ranks {
@@ -181,8 +190,8 @@ func (w *World) astray(uses []phantom.Use, strangers []string) string {
 		return ""
 	}
 	slices.Sort(devices)
-	return fmt.Sprintf("rank %s took memory of %s, where each rank of a machine is taken to have a device of its "+
+	return fmt.Sprintf("%s took memory of %s, where each rank of a machine is taken to have a device of its "+
 		"own: with others there it has less, and NCCL refuses two ranks on one device; "+
 		`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten, or map_location of torch.load?`,
-		strings.Join(slices.Compact(ranks), ", "), strings.Join(slices.Compact(devices), ", "))
+		ranksWords(slices.Compact(ranks)), strings.Join(slices.Compact(devices), ", "))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -21,6 +22,8 @@ type Outcome struct {
 	Again  bool   // with schemas.IngestNew: it had been ingested before
 	Reason string // why it was refused
 	Hint   string // what to do about that, where the error says it
+	// Warnings are the report's, of a snapshot.
+	Warnings []string
 }
 
 // ImportAll ingests each path and says what became of it.
@@ -32,7 +35,8 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 			return doc, err
 		}
 		for _, out := range outcomes {
-			in := schemas.IngestedInput{Path: out.Path, RunIDs: []string{}, State: out.State, Again: out.Again}
+			in := schemas.IngestedInput{Path: out.Path, RunIDs: []string{}, State: out.State, Again: out.Again,
+				Warnings: out.Warnings}
 			if out.RunID != "" {
 				in.RunIDs = append(in.RunIDs, out.RunID)
 			}
@@ -48,10 +52,13 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 	return doc, nil
 }
 
-// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, or a
-// folder of these. What is known is left alone unless o.Again. The error is of the store or the disk; an input that
-// dpsight cannot take is an outcome.
+// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, packed
+// in any way that package packed knows, or a folder of these. A pipe or [Stdin] is read as a file is. What is known is
+// left alone unless o.Again. The error is of the store or the disk; an input that dpsight cannot take is an outcome.
 func Import(path, store string, o Options) ([]Outcome, error) {
+	if path == Stdin {
+		return importFile(path, store, o)
+	}
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,12 +66,17 @@ func Import(path, store string, o Options) ([]Outcome, error) {
 	case err != nil:
 		return []Outcome{{Path: path, State: schemas.IngestRefused, Reason: err.Error()}}, nil
 	case !st.IsDir():
-		out, err := importFile(path, store, o)
-		return []Outcome{out}, err
+		return importFile(path, store, o)
 	case schemas.IsRun(path):
 		return []Outcome{importRun(path, o)}, nil
 	}
 	return importFolder(path, store, o)
+}
+
+func (o *Options) begin(path string) {
+	if o.Begin != nil {
+		o.Begin(path)
+	}
 }
 
 // importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside
@@ -89,8 +101,13 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
 			return nil
 		}
-		one, err := importFile(path, store, o)
-		out = append(out, one)
+		// Only a pipe that is named by itself has somebody who writes to it.
+		if err := schemas.CheckRegular(path); err != nil {
+			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
+			return nil
+		}
+		outs, err := importFile(path, store, o)
+		out = append(out, outs...)
 		return err
 	})
 	if err == nil && len(out) == 0 {
@@ -100,13 +117,24 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 }
 
 func importRun(dir string, o Options) Outcome {
+	o.begin(dir)
 	out := outcome(dir, dir, o)
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return refused(dir, err)
 	}
 	out.RunID = m.RunID
-	if out.State == schemas.IngestKnown {
+	o.Again = o.Again || otherRules(m, o)
+	if out.State, out.Again = stateOf(dir, o); out.State == schemas.IngestKnown {
+		return out
+	}
+	lock, err := schemas.LockPath(dir)
+	if err != nil {
+		return refused(dir, err)
+	}
+	defer lock.Unlock()
+	// Another process may have ingested the run while this one waited.
+	if out.State, out.Again = stateOf(dir, o); out.State == schemas.IngestKnown {
 		return out
 	}
 	if o.Prepare != nil {
@@ -114,7 +142,7 @@ func importRun(dir string, o Options) Outcome {
 			return refused(dir, err)
 		}
 	}
-	if _, err := Run(dir, o); err != nil {
+	if _, err := derive(dir, o); err != nil {
 		return refused(dir, err)
 	}
 	return out
@@ -130,37 +158,84 @@ func refused(dir string, err error) Outcome {
 	return out
 }
 
-func importFile(path, store string, o Options) (Outcome, error) {
+// importFile imports the snapshots in a file.
+func importFile(path, store string, o Options) ([]Outcome, error) {
+	o.begin(path)
+	_, missing := os.Stat(store)
+	if err := os.MkdirAll(store, 0o755); err != nil {
+		return nil, err
+	}
+	if missing != nil {
+		defer os.Remove(store) // fails if it holds a run, as it should
+	}
+	in, err := openInput(path, store)
+	if err != nil {
+		out, err := refusedFile(path, nil, err, store)
+		return []Outcome{out}, err
+	}
+	defer in.Close()
+	entries := in.snapshots()
+	if len(entries) == 0 {
+		out, err := refusedFile(path, in, fmt.Errorf("none of the %d files in it is named like one", len(in.entries)), store)
+		return []Outcome{out}, err
+	}
+	var outs []Outcome
+	for _, e := range entries {
+		out, err := importSnapshot(e, in, store, o)
+		if err != nil {
+			out, err = refusedFile(path, in, err, store)
+		}
+		if len(in.entries) > 1 {
+			out.Path += ":" + e.Name
+		}
+		outs = append(outs, out)
+		if err != nil {
+			return outs, err
+		}
+	}
+	return outs, nil
+}
+
+// refusedFile is a file that could not be imported. The error is of the store.
+func refusedFile(path string, in *input, err error, store string) (Outcome, error) {
 	out := Outcome{Path: path, State: schemas.IngestRefused}
-	done, err := importSnapshot(path, store, o)
 	var own *refusal
 	switch {
-	case err == nil:
-		return done, nil
 	case errors.As(err, &own):
 		out.Reason = own.reason
+		return out, nil
 	case isStoreError(err, store):
 		out.Reason = err.Error()
 		return out, err
-	case errors.Is(err, torchsnap.ErrNotSnapshot), !looksLikePickle(path):
+	}
+	if in != nil {
+		if what, advice := in.foreignKind(); what != "" {
+			out.Reason, out.Hint = "not a memory snapshot of torch, but "+what, advice
+			return out, nil
+		}
+	}
+	out.Reason = err.Error()
+	if errors.Is(err, torchsnap.ErrNotSnapshot) || !looksLikePickle(path) {
 		out.Reason = fmt.Sprintf("not a memory snapshot of torch (%v)", err)
-	default:
-		out.Reason = err.Error()
 	}
 	return out, nil
 }
 
-// outcome is what becomes of an input whose run lies in dir, or will. A report that cannot be read is made again
-// unasked.
+// outcome is what becomes of an input whose run lies in dir, or will.
 func outcome(path, dir string, o Options) Outcome {
-	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: schemas.IngestNew}
-	switch _, err := schemas.ReadIngestReport(dir); {
-	case err == nil && !o.Again:
-		out.State = schemas.IngestKnown
-	default:
-		out.Again = !errors.Is(err, fs.ErrNotExist)
-	}
+	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir)}
+	out.State, out.Again = stateOf(dir, o)
 	return out
+}
+
+// stateOf says whether a run is to be ingested, and whether it was before. A report that cannot be read is made again
+// unasked.
+func stateOf(dir string, o Options) (state string, again bool) {
+	_, err := schemas.ReadIngestReport(dir)
+	if err == nil && !o.Again {
+		return schemas.IngestKnown, false
+	}
+	return schemas.IngestNew, !errors.Is(err, fs.ErrNotExist)
 }
 
 // isStoreError tells trouble with the place written to from trouble with the file.
@@ -182,9 +257,6 @@ func within(path, dir string) bool {
 
 // looksLikePickle reports whether a file's name says that it is one, compressed or not.
 func looksLikePickle(path string) bool {
-	name := strings.ToLower(filepath.Base(path))
-	for _, suffix := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, suffix)
-	}
+	name := strings.ToLower(packed.Plain(filepath.Base(path)))
 	return strings.HasSuffix(name, ".pickle") || strings.HasSuffix(name, ".pkl")
 }

@@ -6,9 +6,6 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/ingest/join"
-	"github.com/dpsight/dpsight/ingest/modelnames"
-	"github.com/dpsight/dpsight/ingest/steps"
-	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -26,11 +23,26 @@ type Options struct {
 	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May
 	// be nil.
 	Prepare func(dir string) error
+	// StackRules are the user's rules on stacks, for snapshots; nil = those that the run was made with.
+	StackRules []schemas.StackRule
+	// Begin is told of each file and run folder of [Import] before it is read. May be nil.
+	Begin func(path string)
 }
 
 // Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them,
-// whatever was derived before. It never touches run.json.
+// whatever was derived before. It never touches run.json. Where another process ingests the same folder, it waits for
+// that one to end.
 func Run(dir string, o Options) (*schemas.IngestReport, error) {
+	lock, err := schemas.LockPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	return derive(dir, o)
+}
+
+// derive is [Run] of a folder that is locked.
+func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -45,12 +57,15 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	} else if len(running) > 0 {
 		warnings = append(warnings, fmt.Sprintf("process %d still runs: its journal is read as far as it goes",
 			running[0]))
-	} else if _, err := spool.Seal(folder); err != nil {
-		return nil, fmt.Errorf("sealing the journals: %w", err)
+	} else if err := sealLate(folder, m); err != nil {
+		return nil, err
 	}
 	journals, err := spool.ReadDir(folder)
 	if err != nil {
 		return nil, err
+	}
+	if n := m.Collector.SealedJournals; len(journals) < n {
+		return nil, &MissingError{fmt.Sprintf("%d of the %d journals that were sealed are gone", n-len(journals), n)}
 	}
 	if err := allThere(dir, journals); err != nil {
 		return nil, err
@@ -66,7 +81,7 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 				return fmt.Errorf("rank %d: %w", j.Rank, err)
 			}
 		}
-		r.sum()
+		r.warnOfDevices()
 		if r.Prediction = prediction(m, journals); r.Prediction != nil {
 			r.Prediction.Band = band(m, &r.IngestReport)
 		}
@@ -76,6 +91,43 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 		return nil, err
 	}
 	return &r.IngestReport, nil
+}
+
+// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not be
+// sealed: then each is whole, as its process ended before the run did, and one that is not has lost its tail since.
+func sealLate(folder string, m *schemas.Manifest) error {
+	paths, err := spool.LiveJournals(folder)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if m.Status != schemas.StatusOK {
+			break
+		}
+		switch j, err := spool.OpenLive(path); {
+		case err != nil:
+			return err
+		case j.Torn != nil:
+			return &MissingError{fmt.Sprintf("the run ended well, and its journal %s is %v", filepath.Base(path),
+				j.Torn)}
+		case j.End == nil:
+			return &MissingError{fmt.Sprintf("the run ended well, and its journal %s has no end", filepath.Base(path))}
+		}
+	}
+	if _, err := spool.Seal(folder); err != nil {
+		return fmt.Errorf("sealing the journals: %w", err)
+	}
+	return nil
+}
+
+// A MissingError says that a part of a recording is gone that was there when the run ended.
+type MissingError struct{ What string }
+
+func (e *MissingError) Error() string { return "the recording is not whole: " + e.What }
+
+// Hint is what to do about it.
+func (e *MissingError) Hint() string {
+	return "bring the run's folder " + spool.Dir + " back from a copy; nothing in it was changed"
 }
 
 // allThere refuses a run that has lost journals of which there are tables: nothing else makes those again. A run that
@@ -98,94 +150,3 @@ func allThere(dir string, journals []*spool.Journal) error {
 	}
 	return nil
 }
-
-// ingestJournal ingests one rank.
-func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) error {
-	modules := join.Modules(m.RunID, j.Rank, j.Modules) // roles are by the names that the model itself gives
-	modelnames.Disambiguate(j)
-	paths := map[int64]string{} // a module's last row counts
-	for _, m := range j.Modules {
-		paths[int64(m.ID)] = m.Path
-	}
-	for i := range modules {
-		modules[i].Path = paths[modules[i].ID]
-	}
-	stacks := torchsnap.NewStacks()
-	recs := read(j, stacks)
-	s := steps.Derive(j.Marks, j.Names)
-	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names,
-		Intervals: j.Intervals, Steps: s,
-		LastK: lastRecorded(j), Untimed: m.Source != schemas.Measured}
-	if j.Environment != nil {
-		rank.Workspace = join.Workspaces(j.Environment.Variables["CUBLAS_WORKSPACE_CONFIG"])
-	}
-	ctx := join.NewContext(rank)
-	var devices []join.Device
-	var verdicts []schemas.DeviceVerdict
-	for _, rec := range recs {
-		d := join.Device{Device: rec.device}
-		res, v, err := rec.replayed()
-		if err != nil {
-			return fmt.Errorf("device %d: %w", rec.device, err)
-		}
-		if res != nil {
-			d.Events, d.Replay = &rec.events, res
-			r.anomalies(j.Rank, rec, res)
-		}
-		v.Rank = j.Rank
-		if v.Events == 0 && bare(j) {
-			v.Reason = "a bare run: counters and timers only"
-		}
-		for i := range rec.checkpoints {
-			rec.checkpoints[i].Rank = j.Rank
-		}
-		d.Checkpoints = rec.checkpoints
-		devices, verdicts = append(devices, d), append(verdicts, v)
-	}
-	joined, unbound := join.Join(ctx, devices)
-	for i, jd := range joined {
-		v := &verdicts[i]
-		v.AmbiguousTags, v.InstrumentedPeakSeq = jd.AmbiguousTags, jd.InstrumentedPeakSeq
-		v.BareSteps = listed(jd.BareSteps, jd.StepAt(v.PeakSeq))
-		if i == 0 { // an address that no device knows belongs to none of them
-			v.UnboundTags = unbound
-		}
-		for _, a := range jd.Ambiguous {
-			r.warn("rank %d, device %d: %s", j.Rank, recs[i].device, a)
-		}
-		if more := jd.AmbiguousTags - int64(len(jd.Ambiguous)); more > 0 {
-			r.warn("rank %d, device %d: %d more ambiguous tags", j.Rank, recs[i].device, more)
-		}
-		if err := t.add(m.RunID, j.Rank, recs[i], devices[i].Replay, jd); err != nil {
-			return err
-		}
-	}
-	if len(joined) == 0 {
-		times := ctx.Times()
-		t.phases, t.steps = append(t.phases, times.Phases...), append(t.steps, times.Steps...)
-	}
-	r.Devices = append(r.Devices, verdicts...)
-	r.rank(m, j, s, ctx, recs)
-	t.modules = append(t.modules, modules...)
-	if j.Process != nil && j.Process.ModuleTimes {
-		t.moduleTimes = append(t.moduleTimes, ctx.ModuleTimes()...)
-	}
-	t.addStacks(m.RunID, j.Rank, stacks)
-	t.processes = append(t.processes, processes(m, j, recs, r)...)
-	return t.addMarks(m.RunID, j, ctx.Tags())
-}
-
-// lastRecorded is the mark of the last drain with events, 0 if nothing can have come after it.
-func lastRecorded(j *spool.Journal) uint32 {
-	for i := len(j.Chunks) - 1; i >= 0; i-- {
-		switch c := &j.Chunks[i]; {
-		case c.Pickle != nil && c.Checkpoint != nil:
-			return c.Checkpoint.K
-		case c.Pickle != nil: // the process died before its counters were written
-			return 0
-		}
-	}
-	return 0
-}
-
-func bare(j *spool.Journal) bool { return j.Process != nil && j.Process.Mode == "bare" }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -410,18 +411,20 @@ func TestFailureLeavesTheOldResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{vanilla, imported[0].Dir} {
-		before := contents(t, dir)
-		for _, name := range []string{schemas.Owners.File(), schemas.Processes.File(), schemas.IngestReportFile} {
-			obstacle := filepath.Join(dir, name+schemas.PartialSuffix)
-			if err := os.Mkdir(obstacle, 0o755); err != nil {
+		for _, name := range []string{schemas.Owners.File(), schemas.Processes.File()} {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o755)); err != nil {
 				t.Fatal(err)
 			}
+			before := contents(t, dir)
 			if _, err := Run(dir, Options{Version: "another"}); err == nil {
 				t.Errorf("%s: no error", name)
 			}
-			os.Remove(obstacle)
 			if after := contents(t, dir); !maps.Equal(before, after) {
 				t.Errorf("%s cannot be written: the folder changed", name)
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if _, err := Run(dir, Options{Version: "another"}); err != nil {

@@ -198,7 +198,7 @@ func TestOddTraces(t *testing.T) {
 		warning string
 	}{
 		"nothing":        {func(*schemas.EventColumns) {}, schemas.Exact, ""},
-		"unknown action": {func(e *schemas.EventColumns) { e.Action[100] = 0 }, schemas.Lossy, "actions"},
+		"unknown action": {func(e *schemas.EventColumns) { e.Action[100] = 0 }, schemas.Lossy, "event has an action that"},
 		"only unknown actions": {func(e *schemas.EventColumns) { clear(e.Action) }, schemas.Lossy,
 			"actions"},
 		"times run backwards": {func(e *schemas.EventColumns) { e.TimeNS[100] = e.TimeNS[101] + 1000 },
@@ -214,9 +214,74 @@ func TestOddTraces(t *testing.T) {
 			continue
 		}
 		r := newReport(&schemas.Manifest{}, Options{})
-		r.anomalies(0, rec, res)
+		r.warnOfReplay(0, rec, res)
 		if all := strings.Join(r.Warnings, "\n"); c.warning == "" && all != "" || !strings.Contains(all, c.warning) {
 			t.Errorf("%s: warnings %q", name, all)
 		}
+	}
+}
+
+// without is what the recording would be without its events from first to last, as torch's counters have them all.
+func (rec *recording) without(first, last int) *recording {
+	e, n := &rec.events, rec.events.Len()
+	lost := &recording{device: rec.device, settings: rec.settings, final: slices.Clone(rec.final),
+		checkpoints: slices.Clone(rec.checkpoints), peaksSince: slices.Clone(rec.peaksSince), unseen: rec.unseen,
+		baseline: rec.baseline, everUsed: rec.everUsed}
+	for _, part := range [][2]int{{0, first}, {last, n}} {
+		from, to := part[0], part[1]
+		lost.events.AppendAll(&schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to],
+			Size: e.Size[from:to], Stream: e.Stream[from:to], TimeNS: e.TimeNS[from:to], Mark: e.Mark[from:to],
+			Stack: e.Stack[from:to], Pool: e.Pool[from:to]})
+	}
+	moved := func(seq int64) int64 { return min(seq, max(int64(first), seq-int64(last-first))) }
+	for i := range lost.final {
+		lost.final[i].Seq = moved(lost.final[i].Seq)
+	}
+	for i := range lost.checkpoints {
+		lost.checkpoints[i].Seq, lost.peaksSince[i] = moved(lost.checkpoints[i].Seq), moved(lost.peaksSince[i])
+	}
+	for _, g := range rec.gaps {
+		lost.gaps = append(lost.gaps, replay.Gap{Seq: moved(g.Seq), List: g.List})
+	}
+	return lost
+}
+
+// A journal that begins late, that lacks events in its middle, or that has counters alone, is never called
+// exact.
+func TestLateJournals(t *testing.T) {
+	cases, verdicts := 0, map[string]map[string]int{"late": {}, "gap": {}, "counters": {}}
+	captures(t, func(name string, rec *recording) {
+		if len(rec.checkpoints) == 0 {
+			return
+		}
+		whole, v, err := rec.replayed()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if whole == nil || v.Verdict != schemas.Exact || rec.events.Len() < 100 {
+			return
+		}
+		n := rec.events.Len()
+		for what, lost := range map[string]*recording{"late": rec.without(0, n/3), "gap": rec.without(n/3, n/2),
+			"counters": rec.without(0, n)} {
+			cases++
+			_, got, err := lost.replayed()
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, what, err)
+				continue
+			}
+			verdicts[what][got.Verdict]++
+			if got.Verdict == schemas.Exact || got.Verdict == schemas.Bounded &&
+				(*got.PeakLowBytes > v.PeakAllocatedBytes || *got.PeakHighBytes < v.PeakAllocatedBytes) {
+				t.Errorf("%s, %s: the peak is %d, and said to be %s: %+v", name, what, v.PeakAllocatedBytes, got.Verdict, got)
+			}
+			if got.Reason == "" {
+				t.Errorf("%s, %s: %s without a reason", name, what, got.Verdict)
+			}
+		}
+	})
+	t.Log(cases, verdicts)
+	if cases < 30 {
+		t.Errorf("%d cases", cases)
 	}
 }

@@ -50,7 +50,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 	}
 	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions),
 		tallied(assumed)
-	p.CopiedReads, p.Garbage = tallied(copied), spool.GarbageOf(journals)
+	p.CopiedReads, p.Garbage, p.Ended = tallied(copied), spool.GarbageOf(journals), spool.EndedOf(journals)
 	return p
 }
 
@@ -109,7 +109,8 @@ func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
 		own.PeakAllocatedBytes},
 		Reserved: [2]int64{own.PeakReservedBytes, own.PeakReservedBytes}}
 	for _, p := range m.Phantom.Placements {
-		if p.Status != m.Status { // the peak of a run that ended otherwise is of another stretch of the script
+		// The peak of a run that was ended, or ended otherwise, is of another stretch of the script.
+		if p.Status != m.Status || !schemas.EndedByItself(p.Status) {
 			continue
 		}
 		b.Policies = append(b.Policies, p.Addresses)

@@ -30,9 +30,11 @@ type recording struct {
 	unverified  int64 // events after the last drain that has counters
 	broken      error // a chunk that could not be read; what comes after it is lost
 	unknown     int64 // events whose action this version does not know
+	unread      int64 // what stands among the events and is none
 	backwards   int64 // events that are earlier than the one before
 	everUsed    bool
 	resetPeaks  bool
+	listOnly    bool // a snapshot without a history: the allocator's own list is all there is
 }
 
 // counts are events as torch counts them.
@@ -163,6 +165,9 @@ func (r *reader) device(d int32) *recording {
 
 func (r *reader) addEvents(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
+	if err == nil {
+		err = s.Strict()
+	}
 	if err != nil {
 		return fmt.Errorf("the allocator's events at byte %d of the journal: %w", c.Offset, err)
 	}

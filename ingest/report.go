@@ -27,20 +27,22 @@ func (r *report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (r *report) anomalies(rank int32, rec *recording, res *replay.Result) {
+// warnOfReplay says what was odd about the events of a device.
+func (r *report) warnOfReplay(rank int32, rec *recording, res *replay.Result) {
 	if s := res.Anomalies.Reason(); s != "" {
 		r.warn("rank %d, device %d: %s", rank, rec.device, s)
 	}
 	if rec.unknown > 0 {
-		r.warn("rank %d, device %d: %d events have actions that this dpsight does not know; what they did is not "+
-			"counted", rank, rec.device, rec.unknown)
+		r.warn("rank %d, device %d: %s that this dpsight does not know; what they did is not counted", rank,
+			rec.device, units.Plural(int(rec.unknown), "event has an action", "events have actions"))
 	}
 	if rec.backwards > 0 {
-		r.warn("rank %d, device %d: times run backwards at %d events", rank, rec.device, rec.backwards)
+		r.warn("rank %d, device %d: times run backwards at %s", rank, rec.device,
+			units.Plural(int(rec.backwards), "event", "events"))
 	}
 	if rec.unverified > 0 {
-		r.warn("rank %d, device %d: the last %d events have no counters to be checked against", rank, rec.device,
-			rec.unverified)
+		r.warn("rank %d, device %d: %s at the end without counters to be checked against", rank, rec.device,
+			units.Plural(int(rec.unverified), "event", "events"))
 	}
 	if rec.resetPeaks {
 		r.warn("rank %d, device %d: the script reset torch's peak counters; they are compared interval by interval",
@@ -48,11 +50,21 @@ func (r *report) anomalies(rank int32, rec *recording, res *replay.Result) {
 	}
 }
 
+// warnOfTags names the tags that several blocks of a device may be meant by.
+func (r *report) warnOfTags(rank, device int32, joined *join.Result) {
+	for _, a := range joined.Ambiguous {
+		r.warn("rank %d, device %d: %s", rank, device, a)
+	}
+	if more := joined.AmbiguousTags - int64(len(joined.Ambiguous)); more > 0 {
+		r.warn("rank %d, device %d: %d more ambiguous tags", rank, device, more)
+	}
+}
+
 // maxDamaged bounds the damaged frames that are named.
 const maxDamaged = 5
 
-// rank adds what a journal says of itself.
-func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context, recs []*recording) {
+// addRank adds what a journal says of itself.
+func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context, recs []*recording) {
 	v := schemas.RankVerdict{Rank: j.Rank, Marks: int64(len(j.Marks)), Frames: j.Frames, Complete: j.End != nil}
 	if j.Torn != nil {
 		v.Torn, v.TornReason = true, j.Torn.Error()
@@ -85,8 +97,8 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
 		r.Steps = schemas.StepDerivation{Rule: s.Rule, Derived: n, Optimizers: int64(s.Optimizers)}
 	}
-	r.Cost = append(r.Cost, cost(m, j, s, ctx))
-	r.outOfMemory(j, ctx, recs)
+	r.Cost = append(r.Cost, instrumentCost(m, j, s, ctx))
+	r.addFailures(j, ctx, recs)
 	for _, x := range j.Metrics {
 		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name,
 			Value: x.Value})
@@ -121,8 +133,8 @@ func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
 	return out
 }
 
-// sum adds what follows from all ranks together.
-func (r *report) sum() {
+// warnOfDevices says what is to be known of the verdicts on all devices.
+func (r *report) warnOfDevices() {
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		if d.Verdict == schemas.Lossy {
@@ -135,202 +147,8 @@ func (r *report) sum() {
 				d.Rank, d.Device, units.MiB(*t), units.MiB(d.PeakAllocatedBytes))
 		}
 		if d.UnboundTags > 0 {
-			r.warn("rank %d: %d tags name addresses that the allocator never had", d.Rank, d.UnboundTags)
+			r.warn("rank %d: %s that the allocator never had", d.Rank,
+				units.Plural(int(d.UnboundTags), "tag names an address", "tags name addresses"))
 		}
 	}
-}
-
-// cost is what the agent cost a rank.
-func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context) schemas.InstrumentCost {
-	c := schemas.InstrumentCost{Rank: j.Rank, Marks: int64(len(j.Marks))}
-	for i := range j.Chunks {
-		if p := j.Chunks[i].Checkpoint; p != nil && p.Drain > 0 {
-			c.Drains++
-			c.DrainNS += p.DrainNS
-			if p.Reason == schemas.ReasonWindow {
-				c.Windows++
-			}
-		}
-	}
-	for i := range s.Steps {
-		if s.Steps[i].Recorded {
-			c.RecordedSteps++
-		}
-	}
-	for i := range j.OOMs {
-		if j.OOMs[i].Listed && c.Windows > 0 { // of no step
-			c.Windows--
-		}
-	}
-	if c.RecordedSteps > 0 {
-		c.Windows++ // the first needs no drain to open
-	}
-	if n := len(j.Marks); n > 0 {
-		c.RecordedNS = j.Marks[n-1].TimeNS - j.Marks[0].TimeNS
-	}
-	if m.Source != schemas.Measured { // a phantom GPU has no times
-		return c
-	}
-	captured := schemas.Captured(ctx.Times().Phases)
-	rows := slices.Clone(ctx.Times().Steps)
-	for i := range rows {
-		if !rows[i].Warmup && captured[schemas.RankStep{Rank: rows[i].Rank, Step: rows[i].Step}] {
-			c.CapturedSteps++
-		}
-	}
-	rows = slices.DeleteFunc(rows, func(r schemas.Step) bool {
-		return captured[schemas.RankStep{Rank: r.Rank, Step: r.Step}] || r.Unphased && r.GPUNS == 0
-	})
-	bare, instrumented := stepTimesOf(rows, false), stepTimesOf(rows, true)
-	c.InstrumentNS = instrumentOf(bare, instrumented)
-	c.BareStepNS, c.InstrumentedStepNS = median(bare.ns), median(instrumented.ns)
-	c.BareSteps, c.InstrumentedSteps = int64(len(bare.ns)), int64(len(instrumented.ns))
-	return c
-}
-
-// stepTimes are the times of several steps, and the samples that each took.
-type stepTimes struct{ ns, samples []int64 }
-
-// stepTimesOf gives the times of all bare or of all instrumented steps: GPU times where each step has one, else wall
-// times.
-func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
-	var gpu, wall, samples []int64
-	for i := range rows {
-		row := &rows[i]
-		if row.Warmup || row.Instrumented != instrumented {
-			continue
-		}
-		wall, samples = append(wall, row.WallNS), append(samples, row.Samples)
-		if row.GPUNS > 0 {
-			gpu = append(gpu, row.GPUNS)
-		}
-	}
-	if len(gpu) == len(wall) {
-		return stepTimes{gpu, samples}
-	}
-	return stepTimes{wall, samples}
-}
-
-// medianFor is the median time of the steps if each had so many samples.
-func (t stepTimes) medianFor(samples int64) int64 {
-	scaled := make([]int64, len(t.ns))
-	for i, ns := range t.ns {
-		scaled[i] = int64(float64(ns) * float64(samples) / float64(t.samples[i]))
-	}
-	return *median(scaled)
-}
-
-// instrumentOf is what instrumented steps take more than bare ones if both had as many samples as the median bare step;
-// null where all have as many, or some did not report them. Medians of steps of different batches compare the batches.
-func instrumentOf(bare, instrumented stepTimes) *int64 {
-	all := slices.Concat(bare.samples, instrumented.samples)
-	if len(bare.ns) == 0 || len(instrumented.ns) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {
-		return nil
-	}
-	size := *median(bare.samples)
-	return new(instrumented.medianFor(size) - bare.medianFor(size))
-}
-
-func median(v []int64) *int64 {
-	if len(v) == 0 {
-		return nil
-	}
-	v = slices.Sorted(slices.Values(v))
-	n := len(v) / 2
-	m := v[n]
-	if len(v)%2 == 0 {
-		m = v[n-1] + (v[n]-v[n-1])/2
-	}
-	return &m
-}
-
-// outOfMemory adds the allocations that failed, each with what the script was doing.
-func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*recording) {
-	paths := map[uint32]string{}
-	for _, m := range j.Modules {
-		paths[m.ID] = m.Path
-		if m.Path == "" {
-			paths[m.ID] = m.Class
-		}
-	}
-	noted, raised := map[uint32]bool{}, map[uint32]bool{}
-	for i := range j.Marks {
-		switch m := &j.Marks[i]; {
-		case m.Kind == spool.OOM && m.Flags&spool.FlagNoted != 0:
-			noted[m.K] = true
-		case m.Kind == spool.Raised:
-			raised[uint32(m.A)] = true
-		}
-	}
-	fatal := -1
-	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not go on without
-		for i, o := range j.OOMs {
-			if !noted[o.K] || raised[o.K] {
-				fatal = i
-			}
-		}
-	}
-	seen := map[int32]int{}
-	for i, o := range j.OOMs {
-		step, phase, module := ctx.At(o.K)
-		if o.Module > 0 {
-			module = o.Module
-		}
-		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free,
-			LimitBytes: o.Limit,
-			Step:       step, Phase: phase, Module: paths[module],
-			Fatal: i == fatal}
-		if noted[o.K] {
-			row.Raised = new(raised[o.K])
-		}
-		for _, rec := range recs {
-			switch {
-			case rec.device != o.Device:
-			case o.Listed:
-				row.Seq = rec.listedAfter(o.K)
-			case o.Recorded == nil || *o.Recorded:
-				row.Seq = rec.failure(seen[o.Device])
-			}
-		}
-		if o.Recorded == nil || *o.Recorded {
-			seen[o.Device]++
-		}
-		r.OOMs = append(r.OOMs, row)
-	}
-}
-
-// failuresOf adds the allocations that failed of a trace that torch wrote. It says neither what the script was doing
-// nor whether it went on.
-func (r *report) failuresOf(rec *recording) {
-	for i, a := range rec.events.Action {
-		if a == schemas.ActionOOM {
-			r.OOMs = append(r.OOMs, schemas.OOM{Device: rec.device, Seq: int64(i) + 1,
-				RequestedBytes: max(rec.events.Size[i], 0), DeviceFreeBytes: int64(rec.events.Addr[i]), Step: -1,
-				EndUnknown: true})
-		}
-	}
-}
-
-// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none.
-// What it is the list of was tagged by then.
-func (rec *recording) listedAfter(k uint32) int64 {
-	for i := range rec.checkpoints {
-		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {
-			return c.Seq
-		}
-	}
-	return 0
-}
-
-// failure is the event of the n-th allocation that failed (from 0); 0 if the recording has no such event.
-func (rec *recording) failure(n int) int64 {
-	for i, a := range rec.events.Action {
-		if a == schemas.ActionOOM {
-			if n == 0 {
-				return int64(i) + 1
-			}
-			n--
-		}
-	}
-	return 0
 }

@@ -1,9 +1,6 @@
 package ingest
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,10 +15,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/packed"
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/stackrules"
 	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // snapshotKind is the kind of an imported memory snapshot.
@@ -30,9 +31,11 @@ const snapshotKind = "torch snapshot"
 // snapshotFile is the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
 const snapshotFile = "snapshot.pickle.zst"
 
-const hint = "record with torch 2.10 or later: torch.cuda.memory._record_memory_history() before the first use of " +
-	"the GPU, " +
+const hint = "call torch.cuda.memory._record_memory_history() before the first use of the GPU, and " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
+
+// idDigits of the digest of a snapshot's content end the id of its run.
+const idDigits = 6
 
 // refusal is an input that is sound, but not for us.
 type refusal struct{ reason string }
@@ -41,43 +44,10 @@ func (r *refusal) Error() string { return r.reason }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// importSnapshot makes a run of a snapshot file.
-func importSnapshot(path, store string, o Options) (out Outcome, err error) {
-	sum, err := hashOf(path)
-	if err != nil {
-		return out, err
-	}
-	s, err := readSnapshot(path)
-	if err != nil {
-		return out, err
-	}
-	m := snapshotManifest(path, sum, s, o)
-	dir := filepath.Join(store, m.RunID)
-	if out = outcome(path, dir, o); out.State == schemas.IngestKnown {
-		return out, nil
-	}
-	_, statErr := os.Stat(dir)
-	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
-		return out, err
-	}
-	defer func() {
-		if err != nil && os.IsNotExist(statErr) {
-			os.RemoveAll(dir)
-		}
-	}()
-	if err := keep(path, filepath.Join(dir, spool.Dir, snapshotFile)); err != nil {
-		return out, err
-	}
-	if err := schemas.WriteManifest(dir, m); err != nil {
-		return out, err
-	}
-	_, err = snapshotTables(dir, m, s, o)
-	return out, err
-}
-
 // ingestSnapshot ingests an imported run again, from its own copy.
 func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
-	s, err := readSnapshot(filepath.Join(dir, spool.Dir, snapshotFile))
+	path := filepath.Join(dir, spool.Dir, snapshotFile)
+	err := checkCopy(path, m.Import)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",
 			m.Import.File)
@@ -85,11 +55,59 @@ func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.Ingest
 	if err != nil {
 		return nil, err
 	}
+	s, err := readSnapshot(path)
+	if err != nil {
+		return nil, err
+	}
+	if o.StackRules != nil {
+		m.Import.StackRules = o.StackRules
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			return nil, err
+		}
+	}
 	return snapshotTables(dir, m, s, o)
 }
 
-func hashOf(path string) (string, error) {
+// checkCopy compares the copy of an imported file with its digest. Older versions kept the digest of the file alone,
+// which is that of the copy, or of what it holds, unless the file was compressed by gzip.
+func checkCopy(path string, of *schemas.Import) error {
+	copied, err := hashOf(path)
+	if err != nil || copied == of.CopySHA256 || of.CopySHA256 == "" && copied == of.SHA256 {
+		return err
+	}
+	if of.CopySHA256 == "" {
+		if strings.HasSuffix(strings.ToLower(of.File), ".gz") {
+			return nil
+		}
+		if plain, err := hashOfPlain(path); err == nil && plain == of.SHA256 {
+			return nil
+		}
+	}
+	return &schemas.DamagedError{File: snapshotFile, Reason: "its digest is not that of the file that was imported",
+		Advice: "ingest " + of.File + " again; tables that were made from it stay as they are"}
+}
+
+// hashOfPlain is the digest of what a file holds that zstd compressed.
+func hashOfPlain(path string) (string, error) {
 	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return "", err
+	}
+	defer z.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, z); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func hashOf(path string) (string, error) {
+	f, err := schemas.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
@@ -101,28 +119,26 @@ func hashOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readSnapshot reads a snapshot that can be attributed: with a history, by a torch that dpsight knows.
+// readSnapshot reads the copy that a run keeps.
 func readSnapshot(path string) (*torchsnap.Snapshot, error) {
 	s, err := torchsnap.ReadFile(path, torchsnap.Options{})
 	if err != nil {
 		return nil, err
 	}
-	events := 0
-	for i := range s.Devices {
-		events += s.Devices[i].Len()
-	}
-	switch {
-	case events == 0:
-		return nil, refuse("the snapshot holds no allocator events; %s", hint)
-	case !slices.Contains(s.TraceKeys, "user_metadata"):
-		return nil, refuse("the snapshot was written by a torch older than 2.10 (its events have no user_metadata); %s",
-			hint)
-	}
-	return s, nil
+	return s, attributable(s)
 }
 
-// snapshotManifest describes the run that a snapshot becomes. The same file gives the same id.
-func snapshotManifest(path, sum string, s *torchsnap.Snapshot, o Options) *schemas.Manifest {
+// attributable refuses a snapshot that shows nothing.
+func attributable(s *torchsnap.Snapshot) error {
+	used := func(c schemas.EventColumns) bool { return c.Len() > 0 }
+	if len(s.Segments) == 0 && !slices.ContainsFunc(s.Devices, used) {
+		return refuse("the snapshot holds no events and no blocks; %s", hint)
+	}
+	return nil
+}
+
+// snapshotManifest describes the run that a snapshot becomes. The same name and content give the same id.
+func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schemas.Manifest {
 	first, last := int64(0), int64(0)
 	for i := range s.Devices {
 		if t := s.Devices[i].TimeNS; len(t) > 0 && t[0] > 0 {
@@ -140,8 +156,8 @@ func snapshotManifest(path, sum string, s *torchsnap.Snapshot, o Options) *schem
 		e := time.Unix(0, last).UTC()
 		end = &e
 	}
-	name := filepath.Base(path)
-	for _, suffix := range []string{".gz", ".zst", ".pickle", ".pkl"} {
+	name := packed.Plain(file)
+	for _, suffix := range []string{".pickle", ".pkl"} {
 		name = strings.TrimSuffix(name, suffix)
 	}
 	name = sanitize(name)
@@ -149,12 +165,12 @@ func snapshotManifest(path, sum string, s *torchsnap.Snapshot, o Options) *schem
 	if first == 0 {
 		warnings = append(warnings, "the snapshot has no times")
 	}
-	return &schemas.Manifest{RunID: fmt.Sprintf("%s-%s-%s", stamp, name, sum[:6]), Name: name, Source: schemas.Imported,
-		Status:  schemas.StatusOK,
+	id := fmt.Sprintf("%s-%s-%s", stamp, name, sum[:idDigits])
+	return &schemas.Manifest{RunID: id, Name: name, Source: schemas.Imported, Status: schemas.StatusOK,
 		Command: []string{}, Params: map[string]any{}, Start: start, End: end, GPUs: []schemas.GPU{},
 		Warnings:  warnings,
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
-		Import:    &schemas.Import{Kind: snapshotKind, File: filepath.Base(path), SHA256: sum}}
+		Import:    &schemas.Import{Kind: snapshotKind, File: file, SHA256: sum, StackRules: o.StackRules}}
 }
 
 // sanitize makes a name safe in a path.
@@ -176,47 +192,18 @@ func sanitize(name string) string {
 	return safe
 }
 
-// keep copies a snapshot, compressed.
-func keep(path, to string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	head, err := in.Peek(4)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	return schemas.WriteFile(to, func(w io.Writer) error {
-		var from io.Reader = in
-		switch {
-		case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")): // zstd already
-			_, err := io.Copy(w, in)
-			return err
-		case bytes.HasPrefix(head, []byte("\x1f\x8b")):
-			g, err := gzip.NewReader(in)
-			if err != nil {
-				return err
-			}
-			from = g
-		}
-		z, err := zstd.NewWriter(w)
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(z, from); err != nil {
-			z.Close()
-			return err
-		}
-		return z.Close()
-	})
-}
-
-// snapshotTables derives the tables of an imported run. Without marks there is one phase, of which no rule tells
-// what a block is for.
+// snapshotTables derives the tables of an imported run. Without marks there is one phase, and stacks decide what a
+// block is for (package stackrules).
 func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Options) (*schemas.IngestReport, error) {
 	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := stackrules.Default.Before(m.Import.StackRules)
+	if err != nil {
+		return nil, err
+	}
+	meanings, err := rules.Meanings(s.Stacks)
 	if err != nil {
 		return nil, err
 	}
@@ -225,38 +212,140 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 	err = write(dir, r, func(t *tables) error {
 		var devices []join.Device
 		var recs []*recording
-		for d := range s.Devices {
-			if s.Devices[d].Len() == 0 {
+		for d := range deviceCount(s) {
+			rec := snapshotRecording(s, int32(d), settings)
+			if rec == nil {
 				continue
 			}
-			rec := &recording{device: int32(d), events: s.Devices[d], settings: settings}
-			clear(rec.events.Mark) // numbers of somebody else's
-			rec.final = blocks(s, rec.device, int64(rec.events.Len()), schemas.ListLast)
 			res, v, err := rec.replayed()
 			if err != nil {
 				return fmt.Errorf("device %d: %w", d, err)
 			}
-			r.anomalies(0, rec, res)
-			r.failuresOf(rec)
+			made := survivors(s, rec.device)
+			r.warnOfReplay(0, rec, res)
+			r.warnOfHistory(rec, res, made)
+			r.addTraceFailures(rec)
 			r.Devices = append(r.Devices, v)
 			recs = append(recs, rec)
-			devices = append(devices, join.Device{Device: rec.device, Events: &rec.events, Replay: res})
+			devices = append(devices, join.Device{Device: rec.device, Events: &rec.events, Replay: res, Survivors: made,
+				Meanings: meanings})
 		}
 		joined, _ := join.Join(ctx, devices)
 		for i, j := range joined {
 			r.Devices[i].InstrumentedPeakSeq = j.InstrumentedPeakSeq
+			r.warnOfOwners(recs[i], r.Devices[i].PeakSeq, j)
 			if err := t.add(m.RunID, 0, recs[i], devices[i].Replay, j); err != nil {
 				return err
 			}
 		}
 		t.addStacks(m.RunID, 0, s.Stacks)
-		r.warn("the file says nothing of phases and tensors: what its blocks are for is not known, and they are " +
-			"other, or untraced")
-		r.sum()
+		for _, odd := range s.Odd {
+			r.warn("the file is not as torch writes it: %s", odd)
+		}
+		r.warnOfDevices()
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &r.IngestReport, nil
+}
+
+// deviceCount is one more than the highest device that has events or memory.
+func deviceCount(s *torchsnap.Snapshot) int {
+	n := len(s.Devices)
+	for i := range s.Segments {
+		n = max(n, s.Segments[i].Device+1)
+	}
+	return n
+}
+
+// snapshotRecording is what a snapshot says of one device; nil = nothing.
+func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Settings) *recording {
+	rec := &recording{device: device, settings: settings}
+	if int(device) < len(s.Devices) {
+		rec.events, rec.unread = s.Devices[device], s.Unread[device]
+		clear(rec.events.Mark) // numbers of somebody else's
+	}
+	rec.final = blocks(s, device, int64(rec.events.Len()), schemas.ListLast)
+	if rec.listOnly = rec.events.Len() == 0; rec.listOnly && len(rec.final) == 0 {
+		return nil
+	}
+	return rec
+}
+
+// survivors are the stacks of the blocks that are in use at the end, by address.
+func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
+	out := map[uint64]uint32{}
+	for i := range s.Segments {
+		if int32(s.Segments[i].Device) != device {
+			continue
+		}
+		for _, b := range s.Segments[i].Blocks {
+			if b.Stack != 0 && b.State != schemas.BlockInactive {
+				out[b.Address] = b.Stack
+			}
+		}
+	}
+	return out
+}
+
+// warnOfHistory says that the events do not begin where the process did: what came before them may have been higher. A
+// block has a stack if torch recorded when it was made; then its event was there, and is gone.
+func (r *report) warnOfHistory(rec *recording, res *replay.Result, made map[uint64]uint32) {
+	if rec.listOnly || !res.Anomalies.Late() {
+		return
+	}
+	gone := 0
+	for i := range res.Allocs {
+		if a := &res.Allocs[i]; a.AllocSeq == 0 && a.FreeRequestedSeq == 0 && made[a.Address] != 0 {
+			gone++
+		}
+	}
+	if gone > 0 {
+		r.warn("device %d: the oldest events are missing (%s no allocation event), so an earlier, higher peak may be "+
+			"missing: raise max_entries of _record_memory_history", rec.device,
+			units.Plural(gone, "live block has", "live blocks have"))
+		return
+	}
+	r.warn("device %d: recording began after the first allocations: an earlier, higher peak is not in the file",
+		rec.device)
+}
+
+// warnOfOwners says of how much of what is allocated at the peak it is known what it is for.
+func (r *report) warnOfOwners(rec *recording, peak int64, joined *join.Result) {
+	s := joined.SharesAt(peak)
+	total := s.Stack + s.Other + s.Untraced + s.Rest
+	if total == 0 {
+		return
+	}
+	percent := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(total)) }
+	moment := "at the peak"
+	if rec.listOnly {
+		moment = "when the file was written"
+	}
+	if s.Stack == 0 {
+		r.warn("device %d: no stack in the file explains any of the %s allocated %s: they are other, or untraced",
+			rec.device, units.MiB(total), moment)
+		return
+	}
+	r.warn("device %d: stacks explain %s of the %s allocated %s; %s are other, %s untraced", rec.device,
+		percent(s.Stack+s.Rest), units.MiB(total), moment, percent(s.Other), percent(s.Untraced))
+}
+
+// ReadStackRules reads a user's rules on stacks; "" is no file, and gives none.
+func ReadStackRules(path string) ([]schemas.StackRule, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := schemas.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rules, err := stackrules.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rules, nil
 }

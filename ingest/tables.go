@@ -3,6 +3,7 @@ package ingest
 import (
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/replay"
@@ -97,38 +98,15 @@ func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
 	return nil
 }
 
-const batchRows = 16 << 10
-
-// batches hands n rows made by row to w, a batch at a time.
-func batches[T any](w *schemas.TableWriter[T], n int, row func(i int) T) error {
-	rows := make([]T, 0, min(n, batchRows))
-	for i := range n {
-		if rows = append(rows, row(i)); len(rows) == batchRows || i == n-1 {
-			if err := w.Write(rows); err != nil {
-				return err
-			}
-			rows = rows[:0]
-		}
-	}
-	return nil
-}
-
 // add takes all rows of one joined device. replayed is nil where it has no events.
 func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result) error {
-	e := &rec.events
-	err := batches(t.events, e.Len(), func(i int) schemas.Event {
-		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,
-			Action: int32(e.Action[i]), Addr: e.Addr[i],
-			Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i], Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]),
-			Pool: e.Pool[i]}
-	})
-	if err != nil {
+	if err := t.events.WriteAll(rec.rows(runID, rank)); err != nil {
 		return err
 	}
-	if err := j.Allocations(t.allocations.Write); err != nil {
+	if err := t.allocations.WriteAll(j.Allocations()); err != nil {
 		return err
 	}
-	if err := j.Owners(t.owners.Write); err != nil {
+	if err := t.owners.WriteAll(j.Owners()); err != nil {
 		return err
 	}
 	t.steps = append(t.steps, j.Steps()...)
@@ -149,6 +127,20 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 		}
 	}
 	return nil
+}
+
+// rows are the rows of events.parquet of one device.
+func (rec *recording) rows(runID string, rank int32) iter.Seq[schemas.Event] {
+	return func(yield func(schemas.Event) bool) {
+		e := &rec.events
+		for i := range e.Len() {
+			if !yield(schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,
+				Action: int32(e.Action[i]), Addr: e.Addr[i], Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i],
+				Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]), Pool: e.Pool[i]}) {
+				return
+			}
+		}
+	}
 }
 
 // reservedLevels are the rows of reserved.parquet of one device.
@@ -172,57 +164,54 @@ func reservedLevels(runID string, rank int32, rec *recording, replayed *replay.R
 	return rows
 }
 
-// addMarks takes the marks of a journal; each tag is a row of its own after its mark.
-func (t *tables) addMarks(runID string, j *spool.Journal, tags []spool.Tag) error {
-	var rows []schemas.Mark
-	next := 0
-	emit := func(m schemas.Mark) error {
-		m.RunID, m.Rank = runID, j.Rank
-		if rows = append(rows, m); len(rows) < batchRows {
-			return nil
-		}
-		err := t.marks.Write(rows)
-		rows = rows[:0]
-		return err
-	}
-	for i := range j.Marks {
-		m := &j.Marks[i]
-		row := schemas.Mark{K: int64(m.K), Thread: int32(m.Thread), TimeNS: m.TimeNS, Kind: m.Kind.String(),
-			Flags: int32(m.Flags), A: m.A, B: m.B}
-		switch m.Kind {
-		case spool.ForwardBegin, spool.ForwardEnd, spool.ModuleBegin, spool.ModuleEnd, spool.ModuleBackwardBegin,
-			spool.ModuleBackwardEnd,
-			spool.SamplerBegin, spool.SamplerEnd:
-			row.Module = int64(m.A)
-		case spool.PhaseBegin, spool.PhaseEnd, spool.UserMark, spool.CompiledBegin, spool.CompiledEnd, spool.Exception,
-			spool.HistoryReset:
-			row.Label = j.Names[uint32(m.A)]
-		}
-		if err := emit(row); err != nil {
-			return err
-		}
-		for next < len(tags) && tags[next].K < m.K {
-			next++
-		}
-		for ; next < len(tags) && tags[next].K == m.K; next++ {
-			g := &tags[next]
-			tag := schemas.Mark{K: row.K, Thread: row.Thread, TimeNS: row.TimeNS, Kind: "tag", Address: g.Address,
-				Bytes:    g.Bytes,
-				Category: g.Kind.String(), Label: j.Names[g.Name]}
-			if g.Untag {
-				tag.Kind = "untag"
+// markRows are the rows of marks.parquet: the marks of a journal, and each tag in a row of its own after its mark.
+func markRows(runID string, j *spool.Journal, tags []spool.Tag) iter.Seq[schemas.Mark] {
+	return func(yield func(schemas.Mark) bool) {
+		for i := range j.Marks {
+			m := &j.Marks[i]
+			row := markRow(runID, j, m)
+			if !yield(row) {
+				return
 			}
-			if g.Kind == spool.TagUser {
-				tag.Category = j.Names[g.Module]
-			} else {
-				tag.Module = int64(g.Module)
+			for len(tags) > 0 && tags[0].K < m.K {
+				tags = tags[1:]
 			}
-			if err := emit(tag); err != nil {
-				return err
+			for ; len(tags) > 0 && tags[0].K == m.K; tags = tags[1:] {
+				if !yield(tagRow(row, j, &tags[0])) {
+					return
+				}
 			}
 		}
 	}
-	return t.marks.Write(rows)
+}
+
+func markRow(runID string, j *spool.Journal, m *spool.Mark) schemas.Mark {
+	row := schemas.Mark{RunID: runID, Rank: j.Rank, K: int64(m.K), Thread: int32(m.Thread), TimeNS: m.TimeNS,
+		Kind: m.Kind.String(), Flags: int32(m.Flags), A: m.A, B: m.B}
+	switch m.Kind {
+	case spool.ForwardBegin, spool.ForwardEnd, spool.ModuleBegin, spool.ModuleEnd, spool.ModuleBackwardBegin,
+		spool.ModuleBackwardEnd, spool.SamplerBegin, spool.SamplerEnd:
+		row.Module = int64(m.A)
+	case spool.PhaseBegin, spool.PhaseEnd, spool.UserMark, spool.CompiledBegin, spool.CompiledEnd, spool.Exception,
+		spool.HistoryReset:
+		row.Label = j.Names[uint32(m.A)]
+	}
+	return row
+}
+
+// tagRow is the row of a tag that came with a mark.
+func tagRow(mark schemas.Mark, j *spool.Journal, g *spool.Tag) schemas.Mark {
+	row := schemas.Mark{RunID: mark.RunID, Rank: mark.Rank, K: mark.K, Thread: mark.Thread, TimeNS: mark.TimeNS,
+		Kind: "tag", Address: g.Address, Bytes: g.Bytes, Category: g.Kind.String(), Label: j.Names[g.Name]}
+	if g.Untag {
+		row.Kind = "untag"
+	}
+	if g.Kind == spool.TagUser {
+		row.Category = j.Names[g.Module]
+	} else {
+		row.Module = int64(g.Module)
+	}
+	return row
 }
 
 func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {

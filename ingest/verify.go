@@ -5,13 +5,14 @@ import (
 
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // replayed replays a device's events and checks them against all that torch said.
 func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) {
 	v := schemas.DeviceVerdict{Device: rec.device, Events: int64(rec.events.Len()), Verdict: schemas.Unverifiable}
 	rec.torchPeaks(&v)
-	if rec.events.Len() == 0 {
+	if rec.events.Len() == 0 && !rec.listOnly {
 		v.Reason = errNoEvents.Error()
 		return nil, v, nil
 	}
@@ -21,8 +22,8 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 			at = append(at, rec.checkpoints[i].Seq)
 		}
 	}
-	rec.doubt()
-	res, err := replay.RunWithGaps(&rec.events, rec.settings, rec.gaps, rec.final, at...)
+	rec.countOdd()
+	res, err := replay.Run(&rec.events, rec.settings, rec.gaps, rec.final, at...)
 	if err != nil {
 		return nil, v, err
 	}
@@ -69,40 +70,45 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 	case rec.broken != nil:
 		return schemas.Lossy, rec.broken.Error()
 	case v.MissingEvents > 0:
-		return schemas.Lossy, fmt.Sprintf("%d allocator events are missing: torch counted more than were recorded",
-			v.MissingEvents)
+		return schemas.Lossy, units.Plural(int(v.MissingEvents), "allocator event is", "allocator events are") +
+			" missing: torch counted more than were recorded"
 	case v.DifferingBlocks > 0:
-		return schemas.Lossy, fmt.Sprintf("%d blocks differ from the allocator's own list (%s)", v.DifferingBlocks,
-			res.Final.Differences[0])
+		return schemas.Lossy, fmt.Sprintf("%s from the allocator's own list (%s)",
+			units.Plural(int(v.DifferingBlocks), "block differs", "blocks differ"), res.Final.Differences[0])
 	case disagree > 0:
 		return schemas.Lossy, fmt.Sprintf("replay and torch's counters differ at %d of %d drains", disagree, checked)
 	case res.Final != nil && !res.Final.Exact():
 		return schemas.Lossy, "replayed totals differ from those of the allocator's own list"
 	case res.Anomalies.Lost() > 0:
 		return schemas.Lossy, res.Anomalies.Reason()
+	case rec.unread > 0:
+		return schemas.Lossy, units.Plural(int(rec.unread), "item", "items") + " among the events could not be read"
+	case rec.listOnly:
+		return schemas.Unverifiable, "there is no history: what was allocated when the file was written is known, and " +
+			"not the peak"
 	case rec.unknown > 0:
 		return schemas.Lossy, fmt.Sprintf("this dpsight does not know the actions of %d of %d events", rec.unknown,
 			rec.events.Len())
 	case checked == 0 && (res.Final == nil || res.Final.Blocks == 0):
 		return schemas.Unverifiable, "the recording holds no counters and no list of torch's to check against"
 	case checked == 0 && rec.backwards > 0:
-		return schemas.Unverifiable, fmt.Sprintf("times run backwards at %d events, so their order is in doubt",
-			rec.backwards)
+		return schemas.Unverifiable, fmt.Sprintf("times run backwards at %s, so their order is in doubt",
+			units.Plural(int(rec.backwards), "event", "events"))
 	case res.Anomalies.LateSlack > 0 && res.Rewound:
 		return schemas.Bounded, res.Anomalies.Reason()
 	case res.Anomalies.LateSlack > 0, checked == 0 && (res.Anomalies.Inexact() || res.Anomalies.Late() && !res.Rewound):
 		return schemas.Unverifiable, res.Anomalies.Reason()
 	case rec.unverified > 0:
-		return schemas.Exact, fmt.Sprintf("up to the last drain with counters; %d events after it are unchecked",
-			rec.unverified)
+		return schemas.Exact, "up to the last drain with counters; " +
+			units.Plural(int(rec.unverified), "event after it is", "events after it are") + " unchecked"
 	case res.Anomalies.Late():
 		return schemas.Exact, res.Anomalies.Reason()
 	}
 	return schemas.Exact, ""
 }
 
-// doubt counts events that torch cannot have written so, or that this version cannot read.
-func (rec *recording) doubt() {
+// countOdd counts events that torch cannot have written so, or that this version cannot read.
+func (rec *recording) countOdd() {
 	last := int64(0)
 	for i, a := range rec.events.Action {
 		switch t := rec.events.TimeNS[i]; {

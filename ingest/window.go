@@ -20,6 +20,9 @@ func listsBlocks(reason string) bool {
 // the replay goes on from.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
+	if err == nil {
+		err = s.Strict()
+	}
 	if err != nil {
 		return fmt.Errorf("the list of blocks at byte %d of the journal: %w", c.Offset, err)
 	}

@@ -122,7 +122,7 @@ func TestPeakOutsideTheRecordedSteps(t *testing.T) {
 	r := newReport(&schemas.Manifest{RunID: "r"}, Options{})
 	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20,
 		TorchPeakAllocatedBytes: new(int64(28289<<20 + 1<<19))}}
-	r.sum()
+	r.warnOfDevices()
 	if want := "rank 0, device 0: torch's peak of 28,289.50 MiB lies outside the recorded steps (there it is 999.00 " +
 		"MiB) and is not broken down"; !slices.Equal(r.Warnings, []string{want}) {
 		t.Errorf("%q", r.Warnings)

@@ -16,22 +16,26 @@ import (
 func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	doc = tellAccuracy(doc)
 	t := table.Table{Title: "Predicted beside measured", Document: doc,
-		Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
-			{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes",
-				Right: true}, {Title: "Error", Key: "peak_error", Right: true},
+		Columns: []table.Column{
+			{Title: "Experiment", Key: "experiment"},
+			{Title: "Allocated MiB", Key: "peak_bytes", Priority: 5, Right: true},
+			{Title: "Predicted", Key: "predicted_peak_bytes", Priority: 4, Right: true},
+			{Title: "Error", Key: "peak_error", Priority: 3, Right: true},
 			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
 			{Title: "Predicted", Key: "predicted_peak_reserved_bytes", Right: true},
-			{Title: "Error", Key: "reserved_error", Right: true},
-			{Title: "Allocations", Key: "allocations", Right: true}, {Title: "Predicted", Key: "predicted_allocations",
-				Right: true},
-			{Title: "Moved MiB", Key: "moved_bytes", Right: true}, {Title: "Most", Key: "most"},
-			{Title: "Confidence", Key: "confidence"}}}
+			{Title: "Error", Key: "reserved_error", Priority: 2, Right: true},
+			{Title: "Allocations", Key: "allocations", Right: true},
+			{Title: "Predicted", Key: "predicted_allocations", Right: true},
+			{Title: "Moved MiB", Key: "moved_bytes", Right: true},
+			{Title: "Most", Key: "most"},
+			{Title: "Confidence", Key: "confidence", Priority: 1},
+		}}
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
 		row := []table.Cell{table.Text(x.Label)}
 		for _, p := range []predict.Prediction{x.Allocated, x.Reserved} {
 			row = append(row, table.Optional(p.Measured, table.Bytes), table.Optional(p.Predicted, table.Bytes),
-				table.Optional(p.Error, errorCell))
+				accuracyError(&p))
 		}
 		known := func(s string) table.Cell {
 			if s == "" {
@@ -55,6 +59,7 @@ func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 			t.Notes = append(t.Notes, e.what+": "+errorsSentence(&e.of))
 		}
 	}
+	t.Notes = append(t.Notes, boundedNotes(doc.Experiments)...)
 	t.Notes = append(t.Notes, unendedNotes(doc.Unended)...)
 	if f := &doc.Fitting; f.OutOfMemory > 0 {
 		t.Notes = append(t.Notes, fittingSentence(f))
@@ -76,14 +81,46 @@ func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	return t
 }
 
+// accuracyError is the error of a prediction. Where a figure is bounded there is none, and the cell says why, since CSV
+// has no notes.
+func accuracyError(p *predict.Prediction) table.Cell {
+	if p.Bounded() {
+		return table.Text(schemas.Bounded)
+	}
+	return table.Optional(p.Error, errorCell)
+}
+
+// boundedNotes say which peaks allocated the errors are not of.
+func boundedNotes(list []predict.AccuracyExperiment) (notes []string) {
+	for i := range list {
+		x := &list[i]
+		for _, f := range []struct {
+			what      string
+			low, high *int64
+		}{{"measured", x.Allocated.Measured, x.Allocated.MeasuredHigh},
+			{"predicted", x.Allocated.Predicted, x.Allocated.PredictedHigh}} {
+			if f.high != nil {
+				notes = append(notes, fmt.Sprintf("%s, %s: %s; none of the errors of allocated is of it", x.Label, f.what,
+					boundedPeak(*f.low, *f.high)))
+			}
+		}
+	}
+	return notes
+}
+
 // KnownErrorsTable prints by kind of doubt how far off predictions were.
 func KnownErrorsTable(doc confidence.KnownErrorsDocument) table.Table {
 	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc,
-		Columns: []table.Column{{Title: "Doubt", Key: "doubt"}, {Title: "Scripts", Key: "scripts", Right: true},
-			{Title: "Allocated median", Key: "allocated_median", Right: true}, {Title: "Worst", Key: "allocated_worst",
-				Right: true}, {Title: "In", Key: "allocated_worst_in"},
-			{Title: "Reserved median", Key: "reserved_median", Right: true}, {Title: "Worst", Key: "reserved_worst",
-				Right: true}, {Title: "In", Key: "reserved_worst_in"}}}
+		Columns: []table.Column{
+			{Title: "Doubt", Key: "doubt"},
+			{Title: "Scripts", Key: "scripts", Right: true},
+			{Title: "Allocated median", Key: "allocated_median", Right: true},
+			{Title: "Worst", Key: "allocated_worst", Right: true},
+			{Title: "In", Key: "allocated_worst_in"},
+			{Title: "Reserved median", Key: "reserved_median", Right: true},
+			{Title: "Worst", Key: "reserved_worst", Right: true},
+			{Title: "In", Key: "reserved_worst_in"},
+		}}
 	for i := range doc.Doubts {
 		k := &doc.Doubts[i]
 		row := []table.Cell{table.Text(k.Doubt), table.Count(int64(k.Allocated.Of))}

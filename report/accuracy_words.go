@@ -1,13 +1,19 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellAccuracy fills in the warnings: what experiments were predicted for and measured with otherwise.
+// tellAccuracy fills in the warnings: what experiments were predicted for and measured with otherwise, and which
+// measured runs do not count.
 func tellAccuracy(doc predict.AccuracyDocument) predict.AccuracyDocument {
 	warnings := compare.NewGrouped()
 	for _, u := range doc.Unlike {
@@ -17,6 +23,26 @@ func tellAccuracy(doc predict.AccuracyDocument) predict.AccuracyDocument {
 		}
 		warnings.Add(text, u.Label)
 	}
+	for _, p := range doc.Passed {
+		warnings.Add(passedWords(&p), p.Label)
+	}
 	doc.Warnings = append(slices.Clone(doc.Warnings), warnings.Lines()...)
 	return doc
+}
+
+// passedWords say which measured runs of an experiment do not count.
+func passedWords(p *gate.Passed) string {
+	var parts []string
+	for _, a := range p.Apart {
+		switch a.Part {
+		case identity.PartFile:
+			parts = append(parts, a.File+" differs")
+		case identity.PartAgent, identity.PartPhantom, identity.PartRules: // digests say nothing to a reader
+			parts = append(parts, "dpsight's "+string(a.Part)+" differ")
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s, not %s", a.Part, a.That, a.This))
+		}
+	}
+	return units.Plural(p.Runs, "measured run is", "measured runs are") + " left out, of another origin than those that " +
+		"count: " + strings.Join(parts, "; ")
 }

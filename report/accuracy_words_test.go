@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/predict"
 )
 
@@ -22,6 +24,18 @@ func TestAccuracyWords(t *testing.T) {
 	}
 	if len(was.Warnings) > 0 {
 		t.Error("the document that was given is another now")
+	}
+}
+
+// Measured runs that do not count are said, and in what they differ from those that do.
+func TestPassedWords(t *testing.T) {
+	doc := tellAccuracy(predict.AccuracyDocument{Passed: []gate.Passed{{Label: "low", Runs: 2, Apart: []identity.Apart{
+		{Part: "GPU", This: "NVIDIA H200", That: "NVIDIA H100"}, {Part: identity.PartFile, File: "train.py"},
+		{Part: identity.PartRules, This: "sha256:1", That: "sha256:2"}}}}})
+	want := "low: 2 measured runs are left out, of another origin than those that count: GPU NVIDIA H100, not NVIDIA " +
+		"H200; train.py differs; dpsight's rules differ"
+	if !slices.Equal(doc.Warnings, []string{want}) {
+		t.Errorf("%q", doc.Warnings)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -31,6 +32,7 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	if len(empty) > 0 || len(tables) == 0 {
 		tables = append(tables, emptyTable(empty))
 	}
+	table.DropZero(tables, "stack_bytes")
 	for i := range tables {
 		tables[i].Document = doc
 	}
@@ -42,13 +44,18 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 func KnownTable(doc memory.BreakdownDocument) table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
 	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns,
-		[]table.Column{{Title: "Run", For: table.People},
-			{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true},
+		[]table.Column{
+			{Title: "Run", For: table.People},
+			{Title: "Device", For: table.People},
+			{Title: "MiB", Key: "bytes", Right: true},
 			{Title: "Tagged %", Key: "tagged_percent", Right: true},
-			{Title: "By lifetime %", Key: "lifetime_percent", Right: true}, {Title: "By phase only %",
-				Key: "phase_only_percent", Right: true},
-			{Title: "Other and untraced %", Key: "unowned_percent", Right: true}, {Title: "Ambiguous tags",
-				Key: "ambiguous_tags", Right: true}, {Title: "Conservation", Key: "verdict"}})}
+			{Title: "By lifetime %", Key: "lifetime_percent", Right: true},
+			{Title: "By stack %", Key: "stack_percent", Right: true},
+			{Title: "By phase only %", Key: "phase_only_percent", Right: true},
+			{Title: "Other and untraced %", Key: "unowned_percent", Right: true},
+			{Title: "Ambiguous tags", Key: "ambiguous_tags", Right: true},
+			{Title: "Conservation", Key: "verdict"},
+		})}
 	var notes runNotes
 	all, bare := ofBroken(doc.Runs), false
 	t.Notes = all.notes()
@@ -69,7 +76,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 			t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))),
 				table.Text(name), table.Text(d.Device+rank(d.Rank)),
 				table.Bytes(d.AllocatedBytes), share(known.TaggedBytes), share(known.LifetimeBytes),
-				share(known.PhaseOnlyBytes), share(known.UnownedBytes),
+				share(known.StackBytes), share(known.PhaseOnlyBytes), share(known.UnownedBytes),
 				table.Count(d.Conservation.AmbiguousTags), table.Text(d.Conservation.Verdict)))
 			for _, w := range d.Warnings {
 				notes.add(name, w)
@@ -82,7 +89,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in "+
 		"them, by what says so")
-	return t
+	return t.WithoutZero("stack_percent")
 }
 
 // ofBroken is the badge of all runs with a breakdown; empty where a run without one, which a note names, has another.
@@ -116,16 +123,49 @@ var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: 
 	{Key: "rank", For: table.Programs}}
 
 func machineCells(id *identity.Identity, device, rank table.Cell) []table.Cell {
-	return []table.Cell{table.Text(id.RunID), table.Text(id.Name), table.Text(id.Status), table.Text(id.Source),
+	return []table.Cell{table.Text(id.RunID), table.Text(id.Name), table.Text(id.Status), table.Text(howKnown(id)),
 		table.Optional(id.Profile, table.Text), device, rank}
 }
 
-var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true},
-	{Title: "%", Key: "percent", Right: true},
-	{Title: "Shared", Key: "shared_bytes", Right: true}, {Title: "Tagged", Key: "tagged_bytes", Right: true},
-	{Title: "By lifetime", Key: "lifetime_bytes", Right: true}, {Title: "By phase only", Key: "phase_only_bytes",
-		Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes",
-		Right: true}}
+// howKnown is where a run is from, and whether it is bounded.
+func howKnown(id *identity.Identity) string {
+	if id.Bounded() {
+		return id.Source + ", " + schemas.Bounded
+	}
+	return id.Source
+}
+
+// tellBounded adds to a table of two runs, which has a column of each, which of them is bounded. People see it in the
+// titles and notes, which programs do not read.
+func tellBounded(t *table.Table, a, b *identity.Identity, ofA, ofB string) {
+	var bounded []string
+	if a != nil && a.Bounded() {
+		bounded = append(bounded, ofA)
+	}
+	if b != nil && b.Bounded() {
+		bounded = append(bounded, ofB)
+	}
+	if bounded == nil {
+		return
+	}
+	t.Columns = append(t.Columns, table.Column{Key: schemas.Bounded, For: table.Programs})
+	for i := range t.Rows {
+		t.Rows[i] = append(t.Rows[i], table.Text(strings.Join(bounded, " and ")))
+	}
+}
+
+var categoryColumns = []table.Column{
+	{Title: "Category", Key: "category"},
+	{Title: "MiB", Key: "bytes", Priority: 6, Right: true},
+	{Title: "%", Key: "percent", Priority: 5, Right: true},
+	{Title: "Shared", Key: "shared_bytes", Right: true},
+	{Title: "Tagged", Key: "tagged_bytes", Priority: 4, Right: true},
+	{Title: "By lifetime", Key: "lifetime_bytes", Priority: 3, Right: true},
+	{Title: "By stack", Key: "stack_bytes", Priority: 5, Right: true},
+	{Title: "By phase only", Key: "phase_only_bytes", Priority: 2, Right: true},
+	{Title: "Blocks", Key: "blocks", Right: true},
+	{Title: "Own maximum", Key: "max_bytes", Priority: 1, Right: true},
+}
 
 // emptyTable lists runs without a breakdown: to programs as rows without figures.
 func emptyTable(runs []*memory.BreakdownRun) table.Table {
@@ -173,12 +213,16 @@ func deviceTable(r *memory.BreakdownRun, d *memory.DeviceBreakdown) table.Table 
 	}
 	for _, c := range d.Categories {
 		row(c.Category, table.Bytes(c.Bytes), percent(c.Bytes, d.AllocatedBytes), table.Bytes(c.SharedBytes),
-			table.Bytes(c.TaggedBytes), table.Bytes(c.LifetimeBytes), table.Bytes(c.PhaseOnlyBytes),
-			table.Count(c.Blocks), table.Bytes(c.MaxBytes))
+			table.Bytes(c.TaggedBytes), table.Bytes(c.LifetimeBytes), table.Bytes(c.StackBytes),
+			table.Bytes(c.PhaseOnlyBytes), table.Count(c.Blocks), table.Bytes(c.MaxBytes))
 	}
 	row("allocated", table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
 	if d.ReservedBytes != nil {
-		row("reserved", table.Bytes(*d.ReservedBytes))
+		row(map[bool]string{true: "reserved at the peak", false: "reserved at that moment"}[d.AtPeak],
+			table.Bytes(*d.ReservedBytes))
+	}
+	if d.PeakReservedBytes != nil {
+		row("highest reserved", table.Bytes(*d.PeakReservedBytes))
 	}
 	if s := sharedSentence(d); s != "" {
 		t.Notes = append(t.Notes, s)
@@ -186,7 +230,7 @@ func deviceTable(r *memory.BreakdownRun, d *memory.DeviceBreakdown) table.Table 
 	t.Notes = append(t.Notes, conservation(d))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

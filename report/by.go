@@ -34,6 +34,7 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	if len(empty) > 0 || len(tables) == 0 {
 		tables = append(tables, emptyTable(empty))
 	}
+	table.DropZero(tables, "By stack")
 	for i := range tables {
 		tables[i].Document = doc
 	}
@@ -47,7 +48,8 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	for _, d := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Key: string(d)})
 	}
-	for _, k := range []string{"modules", "bytes", "tagged_bytes", "lifetime_bytes", "phase_only_bytes", "blocks"} {
+	for _, k := range []string{"modules", "bytes", "tagged_bytes", "lifetime_bytes", "stack_bytes", "phase_only_bytes",
+		"blocks"} {
 		t.Columns = append(t.Columns, table.Column{Key: k})
 	}
 	for i := range doc.Runs {
@@ -71,14 +73,15 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 					}
 					t.Rows = append(t.Rows, slices.Concat(head, at, []table.Cell{table.Count(int64(paths)),
 						table.Bytes(w.Bytes),
-						table.Bytes(w.TaggedBytes), table.Bytes(w.LifetimeBytes), table.Bytes(w.PhaseOnlyBytes),
+						table.Bytes(w.TaggedBytes), table.Bytes(w.LifetimeBytes), table.Bytes(w.StackBytes),
+						table.Bytes(w.PhaseOnlyBytes),
 						table.Count(w.Blocks)}))
 				}
 			}
 			leaves(nil, 0, d.Rows)
 		}
 	}
-	return t
+	return t.WithoutZero("stack_bytes")
 }
 
 // keyCell names a row; counted, with how many modules it is of.
@@ -113,7 +116,7 @@ func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *g
 	t.Notes = append(t.Notes, conservationSentence(&d.Conservation, d.TorchPeakAllocatedBytes))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 
@@ -149,13 +152,15 @@ func byGrid(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		line(keyCell(r, true), r.Rows, r.Bytes)
-		known.TaggedBytes, known.LifetimeBytes, known.PhaseOnlyBytes = known.TaggedBytes+r.TaggedBytes,
-			known.LifetimeBytes+r.LifetimeBytes, known.PhaseOnlyBytes+r.PhaseOnlyBytes
+		known.Merge(&r.Evidence)
 	}
 	line(table.Text("allocated"), d.Columns, d.AllocatedBytes)
-	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by lifetime, of %s MiB "+
-		"by phase only",
-		units.InMiB(known.TaggedBytes), units.InMiB(known.LifetimeBytes), units.InMiB(known.PhaseOnlyBytes)))
+	byStack := ""
+	if known.StackBytes > 0 {
+		byStack = fmt.Sprintf("by stack: %s MiB; ", units.InMiB(known.StackBytes))
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("category known by tag: %s MiB; by lifetime: %s MiB; %sby phase only: %s MiB",
+		units.InMiB(known.TaggedBytes), units.InMiB(known.LifetimeBytes), byStack, units.InMiB(known.PhaseOnlyBytes)))
 }
 
 func sameKey(a, b *string) bool {
@@ -170,10 +175,11 @@ func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 	for _, dim := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
 	}
-	t.Columns = append(t.Columns, table.Column{Title: "MiB", Right: true}, table.Column{Title: "%", Right: true},
-		table.Column{Title: "Tagged", Right: true},
-		table.Column{Title: "By lifetime", Right: true}, table.Column{Title: "By phase only", Right: true},
-		table.Column{Title: "Blocks", Right: true})
+	t.Columns = append(t.Columns, table.Column{Title: "MiB", Priority: 6, Right: true},
+		table.Column{Title: "%", Priority: 5, Right: true}, table.Column{Title: "Tagged", Priority: 3, Right: true},
+		table.Column{Title: "By lifetime", Priority: 1, Right: true},
+		table.Column{Title: "By stack", Priority: 4, Right: true},
+		table.Column{Title: "By phase only", Priority: 2, Right: true}, table.Column{Title: "Blocks", Right: true})
 	line := func(level int, name table.Cell, cells ...table.Cell) {
 		row := make([]table.Cell, len(doc.By))
 		for i := range row {
@@ -191,8 +197,8 @@ func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 		for i := range rows {
 			r := &rows[i]
 			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes),
-				table.Bytes(r.TaggedBytes), table.Bytes(r.LifetimeBytes), table.Bytes(r.PhaseOnlyBytes),
-				table.Count(r.Blocks))
+				table.Bytes(r.TaggedBytes), table.Bytes(r.LifetimeBytes), table.Bytes(r.StackBytes),
+				table.Bytes(r.PhaseOnlyBytes), table.Count(r.Blocks))
 			walk(level+1, r.Rows)
 		}
 	}

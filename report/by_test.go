@@ -64,7 +64,7 @@ layers.*.q ×2        4.00         2.00     6.00   60.0
 head                 3.00                  3.00   30.0
 –                                 1.00     1.00   10.0
 allocated            7.00         3.00    10.00  100.0
-note: 10.00 MiB are tagged, of 0.00 MiB the category is known by lifetime, of 0.00 MiB by phase only
+note: category known by tag: 10.00 MiB; by lifetime: 0.00 MiB; by phase only: 0.00 MiB
 `
 	if got, want := printed(t, "table", report.BreakdownByTables(doc)), grid+byNotes; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

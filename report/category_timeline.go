@@ -66,7 +66,7 @@ func maximaTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 		conservationSentence(&d.Conservation, nil))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

@@ -277,10 +277,14 @@ func differenceTable(doc *compare.Document) table.Table {
 		base, run = *doc.Baseline.RunID, other
 	}
 	t := table.Table{Title: run + " beside " + base, Notes: all.notes(), Document: *doc,
-		Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
-			{Title: base, Key: "baseline", Right: true}, {Title: run, Key: "value", Right: true},
-			{Title: "Δ", Key: "delta",
-				Right: true}, {Title: "Ratio", Key: "ratio", Right: true}}}
+		Columns: []table.Column{
+			{Title: "What", Key: "metric"},
+			{Key: "unit", For: table.Programs},
+			{Title: base, Key: "baseline", Right: true},
+			{Title: run, Key: "value", Right: true},
+			{Title: "Δ", Key: "delta", Right: true},
+			{Title: "Ratio", Key: "ratio", Right: true},
+		}}
 	leftOut := false
 	for i := range doc.Differences {
 		d := &doc.Differences[i]
@@ -294,6 +298,11 @@ func differenceTable(doc *compare.Document) table.Table {
 			table.Text(string(d.Unit)), table.Optional(d.Baseline, value),
 			table.Optional(d.Value, value), table.Optional(d.Delta, delta), table.Optional(d.Ratio, table.Ratio)})
 	}
+	byID := map[string]*identity.Identity{}
+	for i := range doc.Runs {
+		byID[doc.Runs[i].RunID] = &doc.Runs[i]
+	}
+	tellBounded(&t, byID[*doc.Baseline.RunID], byID[other], "baseline", "value")
 	if leftOut {
 		t.Notes = append(t.Notes, "categories and phases that do not differ are left out")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -53,6 +54,10 @@ func comparisonWord(r *compare.Remark) string {
 			strings.Join(r.Names, ", ")
 	case compare.RemarkExperiments, compare.RemarkPooled, compare.RemarkCodeUnknown, compare.RemarkCode:
 		return originWords(r)
+	case compare.RemarkBoundedRatio:
+		return fmt.Sprintf("its peak is %s to %s × the baseline's, %s to %s: a peak of the two is bounded",
+			units.Fixed(r.Ratios[0], 3), units.Fixed(r.Ratios[1], 3), table.DeltaBytes(r.Low).Text+" MiB",
+			table.DeltaBytes(r.High).Text+" MiB")
 	case compare.RemarkEndedEarly:
 		return "no overhead: what ended early is not compared"
 	case compare.RemarkOtherWork:
@@ -113,8 +118,10 @@ func unfairWords(r *compare.Remark) string {
 		default:
 			return "the baseline's GPU was slowed down in " + theirs
 		}
+	case compare.RemarkKept:
+		return keptWords(r)
 	}
-	return keptWords(r)
+	panic("no words for the remark " + string(r.Kind))
 }
 
 // keptWords say what the gradients that one of two loops keeps do to the difference of the peaks.

@@ -56,10 +56,14 @@ func confidenceWords(r *confidence.Reason) string {
 		return fmt.Sprintf("predictions for %s under torch %s were compared with recordings", deviceKind(r.Name), r.Other)
 	case confidence.OldVersion:
 		return "it was made by a dpsight that did not keep what the script read"
+	case confidence.EndedBySteps:
+		return endedWords(&schemas.Ended{Step: int64(r.Count)})
 	case confidence.EndedEarly:
 		return "the run ended early (" + r.Name + ")"
 	case confidence.EventsMissing:
 		return "the recording does not hold together: events are missing"
+	case confidence.PeakBounded:
+		return "the peak is bounded: the sizes of some blocks from before recording began are not known"
 	case confidence.Unheard:
 		return units.Plural(r.Count, "process", "processes") + withoutAgent + ": what it took is not in the peak"
 	case confidence.Unsaid:
@@ -74,7 +78,8 @@ func confidenceWords(r *confidence.Reason) string {
 		return r.Name
 	case confidence.GarbageForced, confidence.GarbageCollected, confidence.GarbageDecides, confidence.GarbageMatters:
 		return garbageReason(r)
-	case confidence.DrawnAnew, confidence.UnknownRead, confidence.CopiedRead, confidence.TakenForFinite,
+	case confidence.DrawnAnew, confidence.UnknownRead, confidence.Decided, confidence.CopiedRead,
+		confidence.TakenForFinite,
 		confidence.SizeByValues, confidence.CodeGenerated:
 		return valuesWords(r)
 	}
@@ -83,24 +88,49 @@ func confidenceWords(r *confidence.Reason) string {
 
 // valuesWords speak of what the script did by values that the phantom GPU does not compute.
 func valuesWords(r *confidence.Reason) string {
-	in := units.Plural(r.Count, "place", "places") + ", " + units.Plural(r.Times, "time", "times")
 	switch r.Kind {
 	case confidence.DrawnAnew:
 		return "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches " +
 			"and another peak, on a device too"
 	case confidence.UnknownRead:
-		return "the script read values that nobody had computed, in " + in + ": on a device it may go another way there"
+		return placesWords(r.Places, "read values that nobody had computed") + ": they read as zeros, single " +
+			"floating-point numbers as ones that fall, and on a device the script may go another way there"
+	case confidence.Decided:
+		return decisionWords(r.Name, r.Other)
 	case confidence.CopiedRead:
-		return "the script read values that other ranks have a part in, in " + in + ": this rank's value was taken for " +
-			"all ranks', and on devices it may go another way there"
+		return placesWords(r.Places, "read values that other ranks have a part in") + ": this rank's value was taken " +
+			"for all ranks', and on devices the script may go another way there"
 	case confidence.TakenForFinite:
-		return fmt.Sprintf("the script asked whether values that nobody had computed are finite (%s), and they were "+
-			"taken to be", prose.JoinWords(r.Names))
+		if len(r.Places) == 0 { // of an older version
+			return fmt.Sprintf("the script asked whether values that nobody had computed are finite (%s), and they were "+
+				"taken to be", prose.JoinWords(r.Names))
+		}
+		return placesWords(r.Places, "asked whether values that nobody had computed are finite or valid") +
+			": they were taken to be"
+	case confidence.CodeGenerated:
+		return "torch.compile was used: what it generates depends on timings and caches, which a device has others of"
 	case confidence.SizeByValues:
 		return fmt.Sprintf("the size of what %s gives depends on values: it was taken for the most that it can be",
 			prose.JoinWords(r.Names))
 	}
-	return "torch.compile was used: what it generates depends on timings and caches, which a device has others of"
+	panic("no words for the reason " + string(r.Kind))
+}
+
+// placesWords say what the script did at one place, or at several and where these are.
+func placesWords(places []schemas.Counted, did string) string {
+	if len(places) == 1 {
+		return places[0].Name + " " + did + ", " + times(places[0].Count)
+	}
+	var named []string
+	for i, c := range places {
+		if i == mostNamed {
+			named = append(named, "and at "+units.Plural(len(places)-i, "more place", "more places"))
+			break
+		}
+		named = append(named, c.Name+", "+times(c.Count))
+	}
+	return fmt.Sprintf("the script %s, in %d places, %s (%s)", did, len(places), times(confidence.SumOf(places)),
+		strings.Join(named, "; "))
 }
 
 // setupWords speak of the device, of torch, and of where the driver puts segments.
@@ -123,6 +153,10 @@ func setupWords(r *confidence.Reason) string {
 	case confidence.OtherAddresses:
 		return fmt.Sprintf("segments were placed by the policy %s, not as the profile says (%s)", r.Name, r.Other)
 	case confidence.AddressesDecide:
+		if !schemas.EndedByItself(r.Other) {
+			return fmt.Sprintf("the peak with segments placed by the policy %s is not known: that run did not end by "+
+				"itself (%s)", r.Name, r.Other)
+		}
 		return fmt.Sprintf("with segments placed by the policy %s the run ended otherwise: %s", r.Name, r.Other)
 	case confidence.AddressesMatter:
 		return fmt.Sprintf("where the driver puts segments moves the peak allocated: from %s to %s",

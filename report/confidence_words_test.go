@@ -12,6 +12,7 @@ import (
 
 // The sentences are kept in ingest reports, and stay what they are.
 func TestConfidenceWords(t *testing.T) {
+	reads := []schemas.Counted{{Name: "train.py:7", Count: 1}, {Name: "loss.py:12", Count: 3}}
 	const fails = ": where one fails depends on what a context takes, and on what else runs on the device"
 	for _, c := range []struct {
 		reason confidence.Reason
@@ -26,8 +27,12 @@ func TestConfidenceWords(t *testing.T) {
 		{confidence.Reason{Kind: confidence.OldVersion},
 			"it was made by a dpsight that did not keep what the script read"},
 		{confidence.Reason{Kind: confidence.EndedEarly, Name: "failed"}, "the run ended early (failed)"},
+		{confidence.Reason{Kind: confidence.EndedBySteps, Count: 7},
+			"the script was ended after step 7: what later steps take is not known"},
 		{confidence.Reason{Kind: confidence.EventsMissing},
 			"the recording does not hold together: events are missing"},
+		{confidence.Reason{Kind: confidence.PeakBounded},
+			"the peak is bounded: the sizes of some blocks from before recording began are not known"},
 		{confidence.Reason{Kind: confidence.Unheard, Count: 2},
 			"2 processes loaded torch and trained nothing, or ran without the agent: what it took is not in the peak"},
 		{confidence.Reason{Kind: confidence.Unsaid}, "a process did not live to say what it had read"},
@@ -42,10 +47,20 @@ func TestConfidenceWords(t *testing.T) {
 			"torch tried workspaces that there was no memory for and took smaller ones" + fails},
 		{confidence.Reason{Kind: confidence.DrawnAnew}, "Poisson sampling draws the sizes of batches at random, and no " +
 			"seed was seen: each run has other batches and another peak, on a device too"},
-		{confidence.Reason{Kind: confidence.UnknownRead, Count: 2, Times: 1}, "the script read values that nobody had " +
-			"computed, in 2 places, 1 time: on a device it may go another way there"},
-		{confidence.Reason{Kind: confidence.CopiedRead, Count: 1, Times: 4}, "the script read values that other ranks " +
-			"have a part in, in 1 place, 4 times: this rank's value was taken for all ranks', and on devices it may go " +
+		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads[:1]}, "train.py:7 read values that nobody had " +
+			"computed, 1 time: they read as zeros, single floating-point numbers as ones that fall, and on a device the " +
+			"script may go another way there"},
+		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads}, "the script read values that nobody had " +
+			"computed, in 2 places, 4 times (train.py:7, 1 time; loss.py:12, 3 times): they read as zeros, single " +
+			"floating-point numbers as ones that fall, and on a device the script may go another way there"},
+		{confidence.Reason{Kind: confidence.TakenForFinite, Places: slices.Repeat(reads, 6)}, "the script asked whether " +
+			"values that nobody had computed are finite or valid, in 12 places, 24 times (" +
+			strings.Repeat("train.py:7, 1 time; loss.py:12, 3 times; ", 5) + "and at 2 more places): they were taken to be"},
+		{confidence.Reason{Kind: confidence.Decided, Name: "train.py:7", Other: "AssertionError"}, "train.py:7 reads a " +
+			"value that nobody computes, and the script failed after the usual answer (AssertionError): it was predicted " +
+			"with the other one"},
+		{confidence.Reason{Kind: confidence.CopiedRead, Places: reads[1:]}, "loss.py:12 read values that other ranks " +
+			"have a part in, 3 times: this rank's value was taken for all ranks', and on devices the script may go " +
 			"another way there"},
 		{confidence.Reason{Kind: confidence.TakenForFinite, Names: []string{"isnan", "isinf"}}, "the script asked whether " +
 			"values that nobody had computed are finite (isnan and isinf), and they were taken to be"},
@@ -69,6 +84,8 @@ func TestConfidenceWords(t *testing.T) {
 			"segments were placed by the policy up, not as the profile says (h200)"},
 		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "oom"},
 			"with segments placed by the policy 7 the run ended otherwise: oom"},
+		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "timeout"}, "the peak with segments placed " +
+			"by the policy 7 is not known: that run did not end by itself (timeout)"},
 		{confidence.Reason{Kind: confidence.AddressesMatter, Bytes: [2]int64{1 << 20, 2 << 20}},
 			"where the driver puts segments moves the peak allocated: from 1.00 MiB to 2.00 MiB"},
 		{confidence.Reason{Kind: confidence.GarbageForced, Name: "never"},
@@ -77,6 +94,10 @@ func TestConfidenceWords(t *testing.T) {
 			"Python's garbage collector, whose moments vary: dpsight predict without --vary gives the range of the peak"},
 		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "oom"},
 			"where Python's garbage is collected at once the run ended otherwise: oom"},
+		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "timeout"}, "the peak where Python's " +
+			"garbage is collected at once is not known: that run did not end by itself (timeout)"},
+		{confidence.Reason{Kind: confidence.GarbageCollected, Name: "timeout", Bytes: [2]int64{3 << 20}}, "3.00 MiB were " +
+			"freed by Python's garbage collector, whose moments vary: a run that ends by itself gives the range of the peak"},
 		{confidence.Reason{Kind: confidence.GarbageMatters, Bytes: [2]int64{1 << 20, 2 << 20}}, "when Python's garbage " +
 			"collector runs moves the peak allocated: from 1.00 MiB where garbage is collected at once to 2.00 MiB where " +
 			"it never is"},

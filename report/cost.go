@@ -12,24 +12,29 @@ import (
 // CostTable prints what the instrument cost each run, beside the proof that it lost and moved nothing.
 func CostTable(doc analyze.CostDocument) table.Table {
 	doc.Runs = tellCosts(doc.Runs)
-	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{{Title: "Run", Key: "name"},
+	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{
+		{Title: "Run", Key: "name"},
 		{Title: "Replayed peak B", Key: "peak_bytes", Right: true},
 		{Title: "torch's peak B", Key: "torch_peak_bytes", Right: true},
-		{Title: "Reserved B", Key: "peak_reserved_bytes", Right: true}, {Title: "Events", Key: "events", Right: true},
-		{Title: "Missing", Key: "missing_events", Right: true},
-		{Title: "Residue B", Key: "residue_bytes", Right: true}, {Title: "Bare step ms", Key: "bare_step_ms",
-			Right: true, Begins: true}, {Title: "Beside bare run", Key: "beside_bare_run", Right: true},
-		{Title: "Instrumented step ms", Key: "instrumented_step_ms", Right: true}, {Title: "Δ", Key: "instrument_ms",
-			Right: true},
-		{Title: "Δ %", Key: "instrument_share", Right: true}, {Title: "Bare steps", Key: "bare_steps",
-			For: table.Programs},
-		{Title: "Instrumented steps", Key: "instrumented_steps", For: table.Programs}, {Title: "Recorded steps",
-			Key: "recorded_steps", For: table.Programs},
-		{Title: "Windows", Key: "windows", For: table.Programs}, {Title: "Drains ms", Key: "drain_ms", Right: true,
-			Begins: true},
-		{Title: "Drains", Key: "drain_share", Right: true}, {Title: "Collector", Key: "collector_share", Right: true},
-		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs}, {Title: "Collector sealing ms",
-			Key: "collector_seal_ms", For: table.Programs}}}
+		{Title: "Reserved B", Key: "peak_reserved_bytes", Right: true},
+		{Title: "Events", Key: "events", Right: true},
+		{Title: "Missing", Key: "missing_events", Priority: 5, Right: true},
+		{Title: "Residue B", Key: "residue_bytes", Priority: 4, Right: true},
+		{Title: "Bare step ms", Key: "bare_step_ms", Priority: 3, Right: true, Begins: true},
+		{Title: "Beside bare run", Key: "beside_bare_run", Right: true},
+		{Title: "Instrumented step ms", Key: "instrumented_step_ms", Priority: 2, Right: true},
+		{Title: "Δ", Key: "instrument_ms", Right: true},
+		{Title: "Δ %", Key: "instrument_share", Priority: 1, Right: true},
+		{Title: "Bare steps", Key: "bare_steps", For: table.Programs},
+		{Title: "Instrumented steps", Key: "instrumented_steps", For: table.Programs},
+		{Title: "Recorded steps", Key: "recorded_steps", For: table.Programs},
+		{Title: "Windows", Key: "windows", For: table.Programs},
+		{Title: "Drains ms", Key: "drain_ms", Right: true, Begins: true},
+		{Title: "Drains", Key: "drain_share", Right: true},
+		{Title: "Collector", Key: "collector_share", Right: true},
+		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs},
+		{Title: "Collector sealing ms", Key: "collector_seal_ms", For: table.Programs},
+	}}
 	share := func(x float64) table.Cell { return table.Cell{Text: units.Fixed(100*x, 2) + " %", Value: x} }
 	signed := func(x float64) table.Cell {
 		c := share(x)

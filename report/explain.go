@@ -62,11 +62,16 @@ func sides(doc *explain.Explanation) (from, to string) {
 func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)",
-		Columns: []table.Column{{Key: "row", For: table.Programs},
-			{Title: "Category", Key: "category"}, {Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules",
-				For: table.Programs},
-			{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
-			{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+		Columns: []table.Column{
+			{Key: "row", For: table.Programs},
+			{Title: "Category", Key: "category"},
+			{Title: "Module", Key: "module"},
+			{Title: "Modules", Key: "modules", For: table.Programs},
+			{Title: from, Key: "from_bytes", Right: true},
+			{Title: to, Key: "to_bytes", Right: true},
+			{Title: "Δ", Key: "delta_bytes", Right: true},
+			{Title: "% of Δ", Key: "percent", Right: true},
+		}}
 	largest := largestDelta(doc)
 	row := func(kind string, category, module, modules table.Cell, a, b, delta int64) {
 		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a),
@@ -107,6 +112,7 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	}
 	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes,
 		*doc.PeakDeltaBytes)
+	tellBounded(&t, &doc.Runs[0].Identity, &doc.Runs[1].Identity, "from", "to")
 	t.Notes = append(t.Notes, peakSentences(doc)...)
 	if same {
 		t.Notes = append(t.Notes, "categories that are the same in both are left out")
@@ -149,6 +155,7 @@ func birthWaterfall(doc *explain.Explanation) table.Table {
 		row("phase", phase, p.FromBytes, p.ToBytes, p.DeltaBytes)
 	}
 	row("total", table.Text("peak allocated"), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
+	tellBounded(&t, &doc.Runs[0].Identity, &doc.Runs[1].Identity, "from", "to")
 	t.Notes = append(t.Notes, "phases are those that a block alive at the peak was allocated in, in whichever step; "+
 		"–: not known")
 	return t
@@ -196,10 +203,14 @@ const residueNote = "residue of medians: the median of steps less the medians of
 func stepWaterfall(doc *explain.Explanation) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)",
-		Columns: []table.Column{{Key: "row", For: table.Programs},
-			{Title: "Phase", Key: "phase"}, {Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms",
-				Right: true},
-			{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+		Columns: []table.Column{
+			{Key: "row", For: table.Programs},
+			{Title: "Phase", Key: "phase"},
+			{Title: from, Key: "from_ms", Right: true},
+			{Title: to, Key: "to_ms", Right: true},
+			{Title: "Δ", Key: "delta_ms", Right: true},
+			{Title: "% of Δ", Key: "percent", Right: true},
+		}}
 	row := func(kind, phase string, a, b, delta *float64) {
 		share := table.Absent()
 		if delta != nil && *doc.StepDeltaMS != 0 {

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,7 +136,7 @@ func TestWaterfallsSum(t *testing.T) {
 func TestWriteExplanation(t *testing.T) {
 	doc := explanations(t)["explain-modules"]
 	dir := filepath.Join(t.TempDir(), "new", "folder")
-	files, err := report.WriteExplanation(dir, doc)
+	files, err := report.WriteExplanation(dir, doc, false)
 	if err != nil || fmt.Sprint(files) != fmt.Sprint([]string{filepath.Join(dir, "explain_waterfall.png"),
 		filepath.Join(dir, "explain_waterfall.svg")}) {
 		t.Fatal(files, err)
@@ -150,12 +151,25 @@ func TestWriteExplanation(t *testing.T) {
 			t.Errorf("%q: %t in the picture's description", want, has)
 		}
 	}
-	if _, err := report.WriteExplanation(filepath.Join(files[0], "x"), doc); err == nil {
+	if _, err := report.WriteExplanation(dir, doc, false); err != nil { // over its own
+		t.Error(err)
+	}
+	if err := os.WriteFile(files[1], []byte("<svg></svg>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var foreign *report.ForeignError
+	if _, err := report.WriteExplanation(dir, doc, false); !errors.As(err, &foreign) {
+		t.Errorf("another's picture was replaced: %v", err)
+	}
+	if _, err := report.WriteExplanation(dir, doc, true); err != nil {
+		t.Error(err)
+	}
+	if _, err := report.WriteExplanation(filepath.Join(files[0], "x"), doc, false); err == nil {
 		t.Error("a folder below a file was made")
 	}
 	if keep := os.Getenv("DPSIGHT_GALLERY"); keep != "" {
 		for name, doc := range explanations(t) {
-			if _, err := report.WriteExplanation(filepath.Join(keep, name), doc); err != nil {
+			if _, err := report.WriteExplanation(filepath.Join(keep, name), doc, false); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,11 +12,12 @@ func failedTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Requests that failed for want of memory",
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},
 			{Title: "Device", Key: "device"}, {Title: "Rank", Key: "rank", Right: true, For: table.Programs},
-			{Title: "Asked MiB", Key: "requested_bytes", Right: true},
-			{Title: "Module", Key: "module"}, {Title: "Phase", Key: "phase"}, {Title: "Step", Key: "step", Right: true},
+			{Title: "Asked MiB", Key: "requested_bytes", Priority: 4, Right: true},
+			{Title: "Module", Key: "module", Priority: 3}, {Title: "Phase", Key: "phase", Priority: 2},
+			{Title: "Step", Key: "step", Right: true},
 			{Title: "Allocated MiB", Key: "allocated_bytes", Right: true},
 			{Title: "Cached MiB", Key: "cached_bytes", Right: true}, {Title: "Requests", Key: "requests", Right: true},
-			{Title: "What went on", Key: "went_on"}, {Key: "sentence", For: table.Programs}}}
+			{Title: "What went on", Key: "went_on", Priority: 1}, {Key: "sentence", For: table.Programs}}}
 	all := ofStudy(s)
 	t.Notes = all.notes()
 	var notes runNotes

@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // FindingsSchema is the version of [FindingsDocument].
@@ -64,7 +65,7 @@ func NewFindingsDocument(found findings.Found) FindingsDocument {
 		r := &found.Runs[i]
 		told := FindingsRun{Identity: r.Identity, Findings: []Finding{}, NotLooked: []string{}, Warnings: RunWords(r.Remarks)}
 		for k := range r.Findings {
-			told.Findings = append(told.Findings, tellFinding(&r.Findings[k]))
+			told.Findings = append(told.Findings, tellFindingOf(&r.Findings[k], &r.Identity))
 		}
 		for _, n := range r.NotLooked {
 			told.NotLooked = append(told.NotLooked, notLookedWords(n))
@@ -83,8 +84,10 @@ func notLookedWords(n findings.NotLooked) string {
 		return "cached bytes: the segments of the highest reserved are not all known"
 	case findings.Times:
 		return "times: " + n.Why + " runs have none"
+	case findings.Anything:
+		return "anything: the run has not been ingested"
 	}
-	return "anything: the run has not been ingested"
+	panic(fmt.Sprintf("no words for what was not looked at: %d", n.What))
 }
 
 // findingWords put the findings into words, each by its own function.
@@ -130,6 +133,21 @@ type wording struct {
 	found *findings.Finding
 	peak  string // what the highest recorded moment is called
 	rest  string // of the change, what has nothing to do with other methods
+}
+
+// tellFindingOf tells a finding of a run. Its sentence can be read alone, and says that the run's peak is bounded.
+func tellFindingOf(f *findings.Finding, id *identity.Identity) Finding {
+	told := tellFinding(f)
+	if f.Bytes == nil || !id.Bounded() || f.ID == findings.NotConserved {
+		return told
+	}
+	if *id.PeakLowBytes == *id.PeakHighBytes {
+		told.Sentence += " The recording is bounded: the peak is exact, other moments may be higher."
+	} else {
+		told.Sentence += fmt.Sprintf(" The recording is bounded: the peak is at least %s and at most %s.",
+			units.MiB(*id.PeakLowBytes), units.MiB(*id.PeakHighBytes))
+	}
+	return told
 }
 
 func tellFinding(f *findings.Finding) Finding {

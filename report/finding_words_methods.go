@@ -17,7 +17,7 @@ func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	w.trialStep(own)
 	w.trialStep(best)
 	w.say("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
-		best.Run.Title(), trialStepWords(best), units.MiB(best.PeakBytes), own.Run.Title(), trialStepWords(own),
+		best.Run.Title(), trialStepWords(best), trialPeakWords(best), own.Run.Title(), trialStepWords(own),
 		units.MiB(own.PeakBytes))
 	if x.Overlap {
 		w.say(" The ranges of their steps overlap, so that no time is saved for certain.")
@@ -34,23 +34,23 @@ func (w *wording) methods(m *findings.Methods) {
 	}
 	lowest := trialRuns(&m.Lowest, trialMethod(&m.Lowest))
 	noneLower := "no recorded method of the same parameters peaks lower: the lowest is " +
-		units.MiB(m.Lowest.PeakBytes) + ", " + lowest
+		trialPeakWords(&m.Lowest) + ", " + lowest
 	w.trialPeak(&m.Lowest)
 	if m.Best == nil {
 		w.say(" Another method would save nothing: the lowest recorded peak of those that do without is %s, %s of the "+
-			"same parameters.", units.MiB(m.Lowest.PeakBytes), lowest)
+			"same parameters.", trialPeakWords(&m.Lowest), lowest)
 		w.Change, w.Assumption = w.rest, noneLower
 		return
 	}
 	best, it := m.Best, "it takes"
 	w.Assumption = noneLower
 	if m.Lower {
-		w.Assumption = fmt.Sprintf("%s: a peak of %s, %s", trialSource(best), units.MiB(best.PeakBytes),
+		w.Assumption = fmt.Sprintf("%s: a peak of %s, %s", trialSource(best), trialPeakWords(best),
 			trialRuns(best, trialMethod(best)+" of the same parameters"))
 	}
 	if best.Run.RunID != m.Lowest.Run.RunID {
 		w.trialPeak(best)
-		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.Run.Method(), units.MiB(best.PeakBytes),
+		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.Run.Method(), trialPeakWords(best),
 			trialRuns(best, ""))
 	}
 	if m.Own.Step != nil && best.Step != nil {
@@ -98,4 +98,12 @@ func trialSource(t *findings.Trial) string {
 		return schemas.Predicted
 	}
 	return schemas.Measured
+}
+
+// trialPeakWords are the peak of another method's runs.
+func trialPeakWords(t *findings.Trial) string {
+	if t.AtMost {
+		return "at most " + units.MiB(t.PeakBytes)
+	}
+	return units.MiB(t.PeakBytes)
 }

@@ -42,7 +42,8 @@ func unattributedWords(w *wording, x findings.UnattributedFacts) {
 
 func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
 	w.count("ambiguous tags", int(x.Tags), "ingest.json: devices[].ambiguous_tags")
-	w.say("%d tags fit no single life of their address, and count for nothing.", x.Tags)
+	w.say("%s for nothing.", units.Plural(int(x.Tags), "tag fits no single life of its address, and counts",
+		"tags fit no single life of their address, and count"))
 }
 
 func notConservedWords(w *wording, x findings.NotConservedFacts) {

@@ -77,6 +77,9 @@ func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
 	w.bytes("highest peak", x.HighBytes, "run "+x.HighRun)
 	w.say("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", x.Repeats,
 		units.MiB(x.LowBytes), units.MiB(x.HighBytes))
+	if x.Bounded {
+		w.say(" Some of them are bounded: that is the least by which they differ.")
+	}
 	w.Change = "look for what differs between the repeats: dpsight analyze explain " + x.LowRun + " " + x.HighRun +
 		" (Poisson sampling, for one, draws batches of other sizes)"
 }

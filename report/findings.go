@@ -10,13 +10,21 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Finding", Key: "finding"},
-	{Title: "MiB", Key: "bytes", Right: true}, {Title: "ms", Key: "ms", Right: true},
-	{Title: "%", Key: "percent", Right: true}, {Title: "Of", Key: "of"}, {Title: "Saves MiB", Key: "saves_bytes",
-		Right: true}, {Title: "Saves ms", Key: "saves_ms", Right: true},
-	{Title: "Event", Key: "event", Right: true}, {Key: "sentence", For: table.Programs},
-	{Key: "change", For: table.Programs}, {Key: "assumption", For: table.Programs},
-	{Key: "in_repeats", For: table.Programs}, {Key: "repeats", For: table.Programs}})
+var findingColumns = slices.Concat(machineColumns, []table.Column{
+	{Title: "Finding", Key: "finding"},
+	{Title: "MiB", Key: "bytes", Right: true},
+	{Title: "ms", Key: "ms", Right: true},
+	{Title: "%", Key: "percent", Right: true},
+	{Title: "Of", Key: "of"},
+	{Title: "Saves MiB", Key: "saves_bytes", Right: true},
+	{Title: "Saves ms", Key: "saves_ms", Right: true},
+	{Title: "Event", Key: "event", Right: true},
+	{Key: "sentence", For: table.Programs},
+	{Key: "change", For: table.Programs},
+	{Key: "assumption", For: table.Programs},
+	{Key: "in_repeats", For: table.Programs},
+	{Key: "repeats", For: table.Programs},
+})
 
 // FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry
 // the whole document, which alone has the figures that each finding stands on, and each repeat's own.
@@ -44,7 +52,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 	saving := 0
 	for i := range x.Findings {
 		f := &x.Findings[i]
-		told := tellFinding(&f.Finding)
+		told := tellFindingOf(&f.Finding, &r.Identity)
 		if f.SavesBytes != nil && *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
 			saving++
 		}
@@ -91,7 +99,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 	t.Notes = append(t.Notes, RunWords(slices.DeleteFunc(slices.Clone(r.Remarks), func(w analyze.Remark) bool {
 		return w.Kind == analyze.RemarkNotIngested // it was said of what was not looked at
 	}))...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

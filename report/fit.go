@@ -20,7 +20,11 @@ func FitTables(doc predict.FitDocument) []table.Table {
 	doc = tellFit(doc)
 	var tables []table.Table
 	if methods, devices := fitAxes(&doc); len(methods) > 1 && len(devices) > 1 {
-		tables = append(tables, fitGrid(&doc, methods, devices))
+		tables = append(tables, fitGrid(&doc, "Largest "+doc.Vary.Name+" that fits", methods, devices, fitText))
+		if withMargin(&doc) {
+			tables = append(tables, fitGrid(&doc, "Largest "+doc.Vary.Name+" that leaves the margin", methods, devices,
+				marginText))
+		}
 	}
 	tables = append(tables, fitTable(&doc), probesTable(&doc))
 	for i := range tables {
@@ -95,7 +99,7 @@ func writeFit(dir string, doc predict.FitDocument) (err error) {
 			return table.Write(w, "latex", tables[i])
 		}})
 	}
-	_, err = writeAll(filepath.Clean(dir), files)
+	_, err = writeAll(filepath.Clean(dir), files, nil)
 	return err
 }
 
@@ -112,6 +116,9 @@ func FitFigure(doc predict.FitDocument) figure.Figure {
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		s := figure.FitSeries{Label: fitLabel(&doc, c), Limit: c.MemoryBytes}
+		if c.Margin != nil {
+			s.Margin = c.Margin.Bytes
+		}
 		for _, p := range c.Probes {
 			if p.Fits != nil && p.PeakReservedBytes != nil {
 				s.Points = append(s.Points, figure.FitPoint{Value: p.Value, Reserved: *p.PeakReservedBytes,
@@ -152,23 +159,43 @@ func fitLabel(doc *predict.FitDocument, c *predict.FitCell) string {
 
 // fitText is the largest value that fits, as a reader says it.
 func fitText(v *predict.Vary, c *predict.FitCell) table.Cell {
-	if c.Largest == nil {
+	return largestCell(c, c.Largest, c.More(v))
+}
+
+// marginText is the largest value that leaves the margin; where there is no margin the largest that fits is it.
+func marginText(v *predict.Vary, c *predict.FitCell) table.Cell {
+	if c.Margin == nil {
+		return fitText(v, c)
+	}
+	return largestCell(c, c.Margin.Largest, c.MoreWithMargin(v))
+}
+
+func largestCell(c *predict.FitCell, largest *int64, more bool) table.Cell {
+	if largest == nil {
 		if c.Outcome == predict.FitUnset {
 			return table.Cell{Text: "not known"}
 		}
 		return table.Cell{Text: "none"}
 	}
-	cell := table.Count(*c.Largest)
-	if c.More(v) {
+	cell := table.Count(*largest)
+	switch {
+	case more && c.Outcome == predict.FitUnset:
+		cell.Text += ", then stopped"
+	case more:
 		cell.Text += " or more"
 	}
 	return cell
 }
 
+// withMargin reports whether any search was for what leaves a margin, too.
+func withMargin(doc *predict.FitDocument) bool {
+	return slices.ContainsFunc(doc.Cells, func(c predict.FitCell) bool { return c.Margin != nil })
+}
+
 // fitGrid has a row a method and a column a device.
-func fitGrid(doc *predict.FitDocument, methods, devices []string) table.Table {
-	t := table.Table{Title: "Largest " + doc.Vary.Name + " that fits",
-		Columns: []table.Column{{Title: "Method", Key: "method"}}}
+func fitGrid(doc *predict.FitDocument, title string, methods, devices []string,
+	text func(*predict.Vary, *predict.FitCell) table.Cell) table.Table {
+	t := table.Table{Title: title, Columns: []table.Column{{Title: "Method", Key: "method"}}}
 	for _, d := range devices {
 		t.Columns = append(t.Columns, table.Column{Title: d, Key: d, Right: true})
 	}
@@ -179,7 +206,7 @@ func fitGrid(doc *predict.FitDocument, methods, devices []string) table.Table {
 			if i < 0 {
 				row = append(row, table.Absent())
 			} else {
-				row = append(row, fitText(&doc.Vary, &doc.Cells[i]))
+				row = append(row, text(&doc.Vary, &doc.Cells[i]))
 			}
 		}
 		t.Rows = append(t.Rows, row)
@@ -189,26 +216,47 @@ func fitGrid(doc *predict.FitDocument, methods, devices []string) table.Table {
 
 func fitTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: fmt.Sprintf("What fits: %s from %d to %d", doc.Vary.Name, doc.Vary.Low, doc.Vary.High),
-		Columns: []table.Column{{Title: "Method", Key: "method"},
-			{Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"},
-			{Title: "Memory MiB", Key: "memory_bytes", Right: true},
-			{Title: "Largest that fits", Key: "largest", Right: true}, {Title: "Peak MiB", Key: "peak_bytes",
-				Right: true},
-			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Does not fit", Key: "refused",
-				Right: true},
-			{Title: "Runs", Key: "probes", Right: true}, {Title: "Confidence", Key: "confidence"}}}
+		Columns: []table.Column{
+			{Title: "Method", Key: "method"},
+			{Title: "Profile", Key: "profile", For: table.Programs},
+			{Title: "Device", Key: "gpu"},
+			{Title: "Memory MiB", Key: "memory_bytes", Priority: 1, Right: true},
+			{Title: "Largest that fits", Key: "largest", Priority: 5, Right: true},
+			{Title: "Peak MiB", Key: "peak_bytes", Priority: 4, Right: true},
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+			{Title: "Spare MiB", Key: "spare_bytes", Priority: 3, Right: true},
+			{Title: "Does not fit", Key: "refused", Right: true},
+			{Title: "Margin MiB", Key: "margin_bytes", Right: true},
+			{Title: "Largest that leaves it", Key: "margin_largest", Right: true},
+			{Title: "Its spare MiB", Key: "margin_spare_bytes", Right: true},
+			{Title: "Runs", Key: "probes", Right: true},
+			{Title: "Confidence", Key: "confidence", Priority: 2},
+		}}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
+		margin, within, spare := table.Absent(), table.Absent(), table.Absent()
+		if m := c.Margin; m != nil {
+			margin, within = table.Bytes(m.Bytes), marginText(&doc.Vary, c)
+			spare = table.Optional(m.SpareBytes, table.Bytes)
+		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU),
 			table.Bytes(c.MemoryBytes), fitText(&doc.Vary, c),
 			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes),
-			table.Optional(c.Refused, table.Count),
+			table.Optional(c.SpareBytes, table.Bytes), table.Optional(c.Refused, table.Count), margin, within, spare,
 			table.Count(int64(len(c.Probes))), confidenceCell(c.Confidence)})
 	}
-	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext, confidenceNote,
-		predictedNote)
+	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext+"; spare: what the "+
+		"highest reserved leaves of it")
+	if withMargin(doc) {
+		t.Notes = append(t.Notes, marginNote)
+	}
+	t.Notes = append(t.Notes, confidenceNote, predictedNote)
 	return t
 }
+
+// marginNote says what the margin is for.
+const marginNote = "margin: what should stay free of the memory, as a device can hold more than was predicted; by " +
+	"default 5 % of it where no prediction was ever compared with such a device, else nothing (--margin)"
 
 // fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and
 // what the answer rests on.
@@ -229,7 +277,7 @@ func fitNotes(doc *predict.FitDocument) []string {
 		}
 		for _, p := range c.Probes {
 			switch {
-			case p.Why == "":
+			case p.Why == "" || p.Fits != nil && *p.Fits: // and it was ended after some steps
 			case p.Fits == nil:
 				notes.add(fitLabel(doc, c), fmt.Sprintf("whether %s %d fits is not known, and the answer does not "+
 					"rest on it: its run ended for another reason than memory (%s)", doc.Vary.Name, p.Value, p.Why))
@@ -266,12 +314,17 @@ func shortened(values []int64) string {
 // probesTable has a row a predicted run.
 func probesTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried",
-		Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Profile", Key: "profile",
-			For: table.Programs},
-			{Title: "Device", Key: "gpu"}, {Title: doc.Vary.Name, Key: "value", Right: true},
+		Columns: []table.Column{
+			{Title: "Method", Key: "method"},
+			{Title: "Profile", Key: "profile", For: table.Programs},
+			{Title: "Device", Key: "gpu"},
+			{Title: doc.Vary.Name, Key: "value", Right: true},
 			{Title: "Fits", Key: "fits"},
 			{Title: "Peak MiB", Key: "peak_bytes", Right: true},
-			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Run id", Key: "run_id"}}}
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+			{Title: "Spare MiB", Key: "spare_bytes", Right: true},
+			{Title: "Run id", Key: "run_id"},
+		}}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		for _, p := range c.Probes {
@@ -282,7 +335,7 @@ func probesTable(doc *predict.FitDocument) table.Table {
 			t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU),
 				table.Count(p.Value), fits,
 				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakReservedBytes, table.Bytes),
-				table.Text(p.RunID)})
+				table.Optional(p.SpareBytes, table.Bytes), table.Text(p.RunID)})
 		}
 	}
 	t.Notes = append(t.Notes, "peaks of what does not fit are of what it did until then")

@@ -37,6 +37,14 @@ func searches() map[string]predict.FitDocument {
 	}
 	const gib = 1 << 30
 	v := predict.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
+	spare := func(r predict.FitRun, bytes int64) predict.FitRun {
+		r.Run.SpareBytes = &bytes
+		return r
+	}
+	margin := func(bytes int64, s predict.FitSearch) predict.FitSearch {
+		s.MarginBytes = bytes
+		return s
+	}
 	stopped := one("dpsgd", "Tesla T4", 14*gib, run(1, true, gib))
 	stopped.Stopped = "it was interrupted"
 	some := one("ghost", "Tesla T4", 14*gib, run(1, true, gib), run(16, false, 13*gib), run(8, true, 12*gib))
@@ -69,6 +77,14 @@ func searches() map[string]predict.FitDocument {
 			one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
 			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4,
 				run(1, true, gib/8), run(2, false, gib/8))}),
+		"margin": predict.Fit(v, []predict.FitSearch{
+			margin(gib, one("vanilla", "Tesla T4", 14*gib, spare(run(1, true, gib), 13*gib),
+				spare(run(90, true, 12*gib), 2*gib), spare(run(100, true, 14*gib), 0), run(101, false, 13*gib))),
+			one("vanilla", "NVIDIA H200", 139*gib, spare(run(1, true, gib), 138*gib), spare(run(100, true, 14*gib),
+				125*gib), spare(run(512, true, 100*gib), 39*gib)),
+			margin(2*gib, one("ghost", "Tesla T4", 14*gib, spare(run(1, true, 13*gib), gib), run(2, false, gib))),
+			margin(gib, one("ghost", "NVIDIA H200", 139*gib, spare(run(1, true, gib), 138*gib), spare(run(512, true,
+				30*gib), 109*gib)))}),
 		"one": predict.Fit(predict.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1},
 			[]predict.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
 	}
@@ -246,8 +262,11 @@ func TestFitTables(t *testing.T) {
 		return b.String()
 	}
 	for name, wants := range map[string][]string{
-		"grid": {"Largest batch_size that fits", "512 or more", "1 or more", "batch_size 41 fits, though 40 does not",
+		"grid": {"Largest batch_size that fits", "512 or more", "1, then stopped", "batch_size 41 fits, though 40 does not",
 			"was interrupted", "confidence close: it was read", "such cases were off"},
+		"margin": {"Largest batch_size that leaves the margin", "vanilla        90  512 or more\nghost        none  " +
+			"512 or more\n", "margin: what should stay free of the memory", "14,336.00        0.00           101    " +
+			"1,024.00                      90       2,048.00     4  close"},
 		"none": {"none", "nothing fits: not even batch_size 1"},
 	} {
 		got := text(name)

@@ -34,6 +34,9 @@ type Probe struct{ predict.FitRun }
 // reason where the run ended for another reason than memory.
 func (p Probe) Verdict() (fits *bool, why string) { return p.Run.Fits, predictionWhy(&p.Run) }
 
+// Leaves is whether the value fits and leaves so many bytes of the memory.
+func (p Probe) Leaves(bytes int64) bool { return p.Run.Leaves(bytes) }
+
 // tellFit fills in the words for what is odd about each cell, and why its values do not fit.
 func tellFit(d predict.FitDocument) predict.FitDocument {
 	d.Cells = slices.Clone(d.Cells)
@@ -69,28 +72,60 @@ func oddityWords(name string, o predict.Oddity) string {
 
 // fitSentence says in one line what the search found.
 func fitSentence(c *predict.FitCell, v *predict.Vary) string {
-	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, units.MiB(c.MemoryBytes))
+	return fmt.Sprintf("%s on %s with %s for its tensors: ", c.Method, c.GPU, units.MiB(c.MemoryBytes)) +
+		outcomeWords(c, v) + marginWords(c, v)
+}
+
+// outcomeWords say what fits by the bytes.
+func outcomeWords(c *predict.FitCell, v *predict.Vary) string {
+	highest := fmt.Sprintf("%s %d", v.Name, c.Highest(v))
 	switch c.Outcome {
 	case predict.FitNone:
-		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.Lowest(v))
+		return fmt.Sprintf("nothing fits: not even %s %d", v.Name, c.Lowest(v))
 	case predict.FitAll:
 		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name,
-				c.Highest(v))
+			return highest + " fits, the highest that was asked for" + spareWords(c.SpareBytes) +
+				", and not all below it do"
 		}
 		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits == nil }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.Highest(v))
+			return highest + " fits, the highest that was asked for" + spareWords(c.SpareBytes)
 		}
-		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name,
-			c.Highest(v))
+		return "everything that was tried fits: " + highest + ", the highest that was asked for, too" +
+			spareWords(c.SpareBytes)
 	case predict.FitUnset:
 		if c.Largest == nil {
-			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)
+			return "the search was stopped before anything was known to fit: " + c.Stopped
 		}
-		return fmt.Sprintf("%s: the search was stopped at %s %d, which fits: %s", on, v.Name, *c.Largest, c.Stopped)
+		return fmt.Sprintf("the search was stopped at %s %d, which fits%s: %s", v.Name, *c.Largest,
+			spareWords(c.SpareBytes), c.Stopped)
 	}
 	if c.Refused == nil {
-		return fmt.Sprintf("%s: %s %d fits", on, v.Name, *c.Largest)
+		return fmt.Sprintf("%s %d fits%s", v.Name, *c.Largest, spareWords(c.SpareBytes))
 	}
-	return fmt.Sprintf("%s: %s %d is the largest seen to fit, %d does not fit", on, v.Name, *c.Largest, *c.Refused)
+	return fmt.Sprintf("%s %d is the largest seen to fit%s, %d does not fit", v.Name, *c.Largest,
+		spareWords(c.SpareBytes), *c.Refused)
+}
+
+// spareWords say in brackets what a value leaves, where that is known.
+func spareWords(bytes *int64) string {
+	if bytes == nil {
+		return ""
+	}
+	return " (" + units.MiB(*bytes) + " to spare)"
+}
+
+// marginWords go on with the largest value that leaves the margin; empty where there is no margin, nothing fits, or the
+// search was stopped, whose reason ends the sentence.
+func marginWords(c *predict.FitCell, v *predict.Vary) string {
+	switch m := c.Margin; {
+	case m == nil || c.Largest == nil || c.Outcome == predict.FitUnset:
+		return ""
+	case m.Largest == nil:
+		return fmt.Sprintf("; no value that was tried leaves the margin of %s", units.MiB(m.Bytes))
+	case *m.Largest == *c.Largest:
+		return fmt.Sprintf("; it leaves the margin of %s", units.MiB(m.Bytes))
+	default:
+		return fmt.Sprintf("; %s %d is the largest that leaves the margin of %s%s", v.Name, *m.Largest,
+			units.MiB(m.Bytes), spareWords(m.SpareBytes))
+	}
 }

@@ -24,6 +24,26 @@ func wordsCached(r predict.FitRun, reserved int64) predict.FitRun {
 	return r
 }
 
+// wordsSpare is a probe that leaves so many bytes.
+func wordsSpare(r predict.FitRun, bytes int64) predict.FitRun {
+	r.Run.SpareBytes = &bytes
+	return r
+}
+
+// A run that fits by the bytes and leaves less than the margin is warned of, and one that leaves more is not.
+func TestTightPredictionIsSaid(t *testing.T) {
+	for spare, warned := range map[int64]bool{49 << 20: true, 50 << 20: false} {
+		doc := tellPredictions(predict.NewPredictionDocument(predict.PredictionRun{Fits: new(true),
+			SpareBytes: &spare, MarginBytes: new(int64(50 << 20)), Confidence: &schemas.Confidence{
+				Unchecked: []string{"workspaces"}}}))
+		want := "it fits by the bytes, and leaves 49.00 MiB, less than the margin of 50.00 MiB (--margin): no " +
+			"prediction was ever compared with such a device, which can hold more"
+		if got := doc.Runs[0].Warnings; slices.Contains(got, want) != warned || len(got) > 1 {
+			t.Errorf("%d bytes to spare: %q", spare, got)
+		}
+	}
+}
+
 // A search's outcome and what is odd about it are told in one line each.
 func TestFitWords(t *testing.T) {
 	v := predict.Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
@@ -81,6 +101,18 @@ func TestFitWords(t *testing.T) {
 			wordsCached(wordsProbe(2, yes, 2<<20, schemas.Close), 9<<20), wordsProbe(64, yes, 3<<20, schemas.Close)}},
 			[]string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"},
 			"everything that was tried fits"},
+		{"a margin", predict.FitSearch{MarginBytes: 2 << 20, Runs: []predict.FitRun{
+			wordsSpare(wordsProbe(1, yes, 10, schemas.Close), 3<<20), wordsSpare(wordsProbe(2, yes, 20, schemas.Close),
+				1<<20), wordsProbe(3, no, 30, schemas.Close)}},
+			nil, "batch_size 2 is the largest seen to fit (1.00 MiB to spare), 3 does not fit; batch_size 1 is the " +
+				"largest that leaves the margin of 2.00 MiB (3.00 MiB to spare)"},
+		{"a margin that the largest leaves", predict.FitSearch{MarginBytes: 1 << 20, Runs: []predict.FitRun{
+			wordsSpare(wordsProbe(1, yes, 10, schemas.Close), 3<<20), wordsProbe(2, no, 30, schemas.Close)}},
+			nil, "batch_size 1 is the largest seen to fit (3.00 MiB to spare), 2 does not fit; it leaves the margin of " +
+				"1.00 MiB"},
+		{"a margin that nothing leaves", predict.FitSearch{MarginBytes: 4 << 20, Runs: []predict.FitRun{
+			wordsSpare(wordsProbe(1, yes, 10, schemas.Close), 3<<20), wordsProbe(2, no, 30, schemas.Close)}},
+			nil, "2 does not fit; no value that was tried leaves the margin of 4.00 MiB"},
 	} {
 		doc := tellFit(predict.Fit(v, []predict.FitSearch{c.search}))
 		got := &doc.Cells[0]

@@ -2,12 +2,14 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // CheckTables prints a check: what fails it first, then everything that was compared. As Markdown it is a comment on a
@@ -46,35 +48,43 @@ func checkTitle(doc *CheckDocument) string {
 	if n == 0 {
 		return "dpsight check failed"
 	}
-	return fmt.Sprintf("dpsight check failed: %d of %d experiments", n, len(doc.Experiments))
+	return fmt.Sprintf("dpsight check failed: %d of %s", n,
+		units.Plural(len(doc.Experiments), "experiment", "experiments"))
 }
 
 // comparedTable has a row a comparison, and a row for each experiment that has none.
 func comparedTable(doc *CheckDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
-		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
-		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true},
+		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric", Priority: 6}, {Key: "unit", For: table.Programs},
+		{Title: "Baseline", Key: "baseline", Priority: 4, Right: true},
+		{Title: "Now", Key: "current", Priority: 3, Right: true},
 		{Title: "Δ", Key: "delta", Right: true},
-		{Title: "Ratio", Key: "ratio", Right: true}, {Title: "Limit", Key: "limit", Right: true},
-		{Title: "Verdict", Key: "verdict"}}}
+		{Title: "Ratio", Key: "ratio", Priority: 2, Right: true}, {Title: "Limit", Key: "limit", Priority: 1, Right: true},
+		{Title: "Verdict", Key: "verdict", Priority: 5}}}
 	leftOut := false
 	predicted := false
 	badgeOf := func(x *CheckExperiment) string {
-		if x.Source == nil || *x.Source != schemas.Predicted {
-			return ""
+		var badges []string
+		if x.Source != nil && *x.Source == schemas.Predicted {
+			badges = append(badges, "predicted")
+			if x.Confidence != "" {
+				badges = append(badges, x.Confidence)
+			}
 		}
-		if x.Confidence == "" {
-			return "predicted"
+		if slices.ContainsFunc(x.Comparisons, func(c CheckComparison) bool {
+			return c.CurrentHigh != nil || c.BaselineHigh != nil
+		}) {
+			badges = append(badges, schemas.Bounded)
 		}
-		return "predicted, " + x.Confidence
+		return strings.Join(badges, ", ")
 	}
 	all := sameBadge(doc.Experiments, badgeOf)
 	t.Notes = all.notes()
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
 		label := table.Text(x.Label)
+		predicted = predicted || x.Source != nil && *x.Source == schemas.Predicted
 		if badge := badgeOf(x); badge != "" {
-			predicted = true
 			label = table.Text(x.Label + " [" + badge + "]")
 		}
 		if all != "" {
@@ -120,6 +130,12 @@ func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.C
 	verdict := c.Verdict
 	if c.Reason != "" {
 		verdict += ": " + c.Reason
+	}
+	if c.CurrentHigh != nil {
+		verdict += "; now bounded, at most " + quantity(*c.CurrentHigh, c.Unit)
+	}
+	if c.BaselineHigh != nil {
+		verdict += "; the baseline's is bounded, at most " + quantity(*c.BaselineHigh, c.Unit)
 	}
 	return []table.Cell{label, table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric},
 		table.Text(string(c.Unit)), table.Optional(c.Baseline, value),

@@ -67,10 +67,22 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 		doc.Experiments = append(doc.Experiments, x)
 		doc.Failures = append(doc.Failures, x.failures(r.FloorBytes)...)
 	}
+	for _, g := range r.Gone {
+		table := g.Table
+		if g.OfBaseline {
+			table = "the baseline's " + table
+		}
+		warnings.Add(goneWords(table), g.Label)
+	}
 	if r.Nothing != nil {
 		doc.Failures = append(doc.Failures, "nothing was compared: "+reasonWords(r.Nothing))
 	}
 	doc.Warnings = append(warnings.Lines(), unlikeWords(identity.UnlikeArguments(r.Identities))...)
+	doc.Warnings = append(doc.Warnings, undigestedOf(r.Undigested, r.Runs)...)
+	if r.UndigestedBaseline {
+		doc.Warnings = append(doc.Warnings, "the baseline was written by older code, without a digest: damage to it "+
+			"would not be noticed; --write-baseline writes one that has it")
+	}
 	return doc
 }
 
@@ -96,7 +108,10 @@ func (d *CheckDocument) Sentence() string {
 func BaselineGaps(b *schemas.Baseline) []string {
 	g := compare.NewGrouped()
 	for _, gap := range gate.Gaps(b) {
-		if gap.Status != schemas.StatusOK {
+		if len(gap.Gone) > 0 {
+			g.Add("the baseline lacks what rests on "+strings.Join(gap.Gone, ", ")+", gone from the runs (dpsight ingest "+
+				"--again makes it again from the journal)", gap.Label)
+		} else if gap.Status != schemas.StatusOK {
 			g.Add("it did not end well ("+gap.Status+"), and a check will find nothing wrong with that", gap.Label)
 		} else {
 			g.Add("it has no peak, so a check will not compare it", gap.Label)
@@ -191,9 +206,11 @@ func cautionWords(c *gate.Caution) string {
 		return "compared though the parameters differ: " + strings.Join(differ, "; ")
 	case gate.CautionArguments:
 		return "compared though the commands differ in their " + differ[0]
+	case gate.CautionOverlap:
+		return fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms",
+			c.Now.Low, c.Now.High, c.Baseline.Low, c.Baseline.High)
 	}
-	return fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms", c.Now.Low,
-		c.Now.High, c.Baseline.Low, c.Baseline.High)
+	panic("no words for the caution " + string(c.Kind))
 }
 
 // reasonWords say why values were not compared.
@@ -207,6 +224,8 @@ func reasonWords(r *gate.Reason) string {
 		return side + " is " + r.Source + ", and only measured runs have it"
 	case gate.NotBrokenDown:
 		return side + "'s peak is not broken down"
+	case gate.NotKept:
+		return side + "'s " + r.Table + " is gone"
 	case gate.NotAPhase:
 		return side + " has no such phase"
 	case gate.NotExact:
@@ -217,8 +236,10 @@ func reasonWords(r *gate.Reason) string {
 		return "no experiment ended well in both"
 	case gate.NotInBoth:
 		return "no experiment is in both"
+	case gate.NotKnown:
+		return side + " has none"
 	}
-	return side + " has none"
+	panic("no words for the reason " + string(r.Why))
 }
 
 // quantity prints a value with its unit in a sentence. Bytes too few to show in MiB are printed as bytes.

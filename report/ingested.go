@@ -7,13 +7,14 @@ import (
 
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // IngestedTable prints what became of each input of ingest.
 func IngestedTable(doc schemas.Ingested) table.Table {
 	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"},
-		{Title: "Run", Key: "run_id"}, {Title: "State", Key: "state"}, {Key: "again", For: table.Programs},
-		{Title: "Reason", Key: "reason"}}}
+		{Title: "Run", Key: "run_id"}, {Title: "State", Key: "state", Priority: 1}, {Key: "again", For: table.Programs},
+		{Title: "Reason", Key: "reason", Priority: 2}}}
 	for _, in := range doc.Inputs {
 		run, state := table.Absent(), table.Text(in.State)
 		if len(in.RunIDs) > 0 {
@@ -24,6 +25,13 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state,
 			table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
+		for _, w := range in.Warnings {
+			note := units.Printable(in.Path) + ": " + w
+			if len(doc.Inputs) == 1 {
+				note = w
+			}
+			t.Notes = append(t.Notes, note)
+		}
 	}
 	return t
 }
@@ -41,6 +49,6 @@ func IngestFailure(doc schemas.Ingested) error {
 	if h := refused[0].Hint; h != "" {
 		return schemas.WithHint(errors.New(first), h)
 	}
-	return schemas.WithHint(errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or "+
-		"later recorded from the start; nothing was written for what it refused")
+	return schemas.WithHint(errors.New(first), "ingest takes run folders, stores and torch's memory snapshots; nothing "+
+		"was written for what it refused")
 }

@@ -87,7 +87,7 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 		t.Notes = append(t.Notes, outsideNote(g))
 	}
 	t.Notes = append(t.Notes, r.Warnings...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

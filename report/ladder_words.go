@@ -45,8 +45,8 @@ func remarkWords(r ladder.Remark) string {
 	}
 	switch r.Kind {
 	case ladder.RemarkPlateau:
-		return fmt.Sprintf("device used is at this height in %d samples; of those that can be set beside the allocator, "+
-			"the one with the most allocated is shown", r.Samples)
+		return "device used is at this height in " + units.Plural(r.Samples, "sample", "samples") +
+			"; of those that can be set beside the allocator, the one with the most allocated is shown"
 	case ladder.RemarkNotRecorded:
 		return "the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
 			"reserved then is not known"
@@ -68,8 +68,10 @@ func remarkWords(r ladder.Remark) string {
 			r.MS, side)
 	case ladder.RemarkOtherSide:
 		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, units.MiB(r.Bytes))
+	case ladder.RemarkUntagged:
+		return untaggedWords(r.Untagged)
 	}
-	return untaggedWords(r.Untagged)
+	panic("no words for the remark " + r.Kind)
 }
 
 // unsampledWords say why nothing is known of a GPU's memory beyond torch's own.
@@ -85,6 +87,8 @@ func unsampledWords(u ladder.Unsampled) string {
 		return fmt.Sprintf("%s is %s, which NVML did not sample", u.Device, u.UUID)
 	case ladder.UnsampledWhich:
 		return fmt.Sprintf("it is not known which of %d GPUs %s is", u.GPUs, u.Device)
+	case ladder.UnsampledNever:
+		return u.Device + " was not sampled: nothing is known of the GPU's memory beyond torch's own"
 	}
-	return u.Device + " was not sampled: nothing is known of the GPU's memory beyond torch's own"
+	panic("no words for a GPU without samples: " + u.Why)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // memoryWords are a sentence a remark on a breakdown.
@@ -22,6 +23,8 @@ func memoryWords(remarks []memory.Remark) []string {
 // memoryWord says a remark in a sentence.
 func memoryWord(r *memory.Remark) string {
 	switch r.Kind {
+	case memory.RemarkGone:
+		return goneWords(r.Text)
 	case memory.RemarkOfIngest:
 		return r.Text
 	case memory.RemarkNoMoment:
@@ -35,7 +38,14 @@ func memoryWord(r *memory.Remark) string {
 			conservationReason(r.Conservation), r.Conservation.ResidueBytes)
 	case memory.RemarkSumDiffers:
 		return r.Device + ": " + conservationReason(r.Conservation)
+	case memory.RemarkUntagged:
+		return untaggedMomentWords(r)
 	}
+	panic("no words for the remark " + string(r.Kind))
+}
+
+// untaggedMomentWords say how much of what is allocated is known all the same, and where to look instead.
+func untaggedMomentWords(r *memory.Remark) string {
 	text := untaggedWords(r.Untagged)
 	if r.AllocatedBytes == 0 {
 		return text
@@ -82,7 +92,8 @@ func likenessWords(l *memory.Likeness) (text string) {
 			"the same", l.Like)
 	}
 	if l.Known < l.Blocks {
-		text += fmt.Sprintf(" (%d of %d blocks; the others are known by lifetime and phase only)", l.Known, l.Blocks)
+		text += fmt.Sprintf(" (%d of %s; the others are known by lifetime and phase only)", l.Known,
+			units.Plural(int(l.Blocks), "block", "blocks"))
 	}
 	return text
 }

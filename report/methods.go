@@ -208,19 +208,25 @@ var captionWords = map[string]string{"model": "", "preset": "preset", "batch_siz
 
 // methodsTable has a row an experiment: what it takes, absolutely.
 func methodsTable(s *compare.Study) table.Table {
-	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{{Title: "Run", Key: "run"},
+	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{
+		{Title: "Run", Key: "run"},
 		{Title: "Method", Key: "method"},
-		{Title: "Repeats", Key: "repeats", Right: true}, {Title: "Peak allocated MiB", Key: "peak_bytes", Right: true},
-		{Title: "Lowest", Key: "peak_low_bytes", Right: true}, {Title: "Highest", Key: "peak_high_bytes", Right: true},
+		{Title: "Repeats", Key: "repeats", Right: true},
+		{Title: "Peak allocated MiB", Key: "peak_bytes", Right: true},
+		{Title: "Lowest", Key: "peak_low_bytes", Right: true},
+		{Title: "Highest", Key: "peak_high_bytes", Right: true},
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
 		{Title: "Device MiB", Key: "peak_device_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true},
+		{Title: "Low", Key: "step_ms_low", Right: true},
 		{Title: "High", Key: "step_ms_high", Right: true},
-		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s",
-			Right: true},
-		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample",
-			Right: true}}}
+		{Title: "n", Key: "step_n", Right: true},
+		{Title: "Confidence %", Key: "step_confidence", Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true},
+		{Title: "Tokens/s", Key: "tokens_per_s", Right: true},
+		{Title: "J/step", Key: "joules_per_step", Right: true},
+		{Title: "J/sample", Key: "joules_per_sample", Right: true},
+	}}
 	spread, repeated, metered := false, false, hasEnergy(s)
 	all := ofStudy(s)
 	t.Notes = all.notes()
@@ -264,6 +270,7 @@ func methodsTable(s *compare.Study) table.Table {
 		}
 	}
 	hideEmpty(&t)
+	t.Notes = append(t.Notes, digestsOf(s)...)
 	return withSources(t, s)
 }
 

@@ -161,7 +161,7 @@ func moduleTimeTable(doc *timing.ModuleTimeDocument, r *timing.ModuleTimeRun, d 
 	}
 	t.Notes = append(t.Notes, timeNotes(d)...)
 	t.Notes = append(t.Notes, r.Warnings...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

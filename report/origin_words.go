@@ -25,7 +25,14 @@ func originWords(r *compare.Remark) string {
 	case compare.RemarkCodeUnknown:
 		return fmt.Sprintf("%d of %d repeats do not say which code they executed: that it is the same was not checked",
 			r.N, r.Of)
+	case compare.RemarkCode:
+		return otherCodeWords(r, names)
 	}
+	panic("no words for the remark " + string(r.Kind))
+}
+
+// otherCodeWords name the files of a run that differ from its baseline's, and the revisions.
+func otherCodeWords(r *compare.Remark, names string) string {
 	text := "not the same code as the baseline's"
 	if len(r.Names) > 0 {
 		differ := "differ"

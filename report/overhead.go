@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -38,17 +39,23 @@ func Gist(s compare.Study) table.Table {
 
 func overheadTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + overWhat(s), Columns: []table.Column{
-		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes",
-			Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio",
-			Right: true},
-		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true}, {Title: "Δ MiB if freed",
-			Key: "freed_delta_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true},
+		{Title: "Run", Key: "run"},
+		{Title: "Baseline", Key: "baseline"},
+		{Title: "Peak MiB", Key: "peak_bytes", Priority: 7, Right: true},
+		{Title: "Δ MiB", Key: "peak_delta_bytes", Priority: 6, Right: true},
+		{Title: "Ratio", Key: "peak_ratio", Priority: 5, Right: true},
+		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true},
+		{Title: "Δ MiB if freed", Key: "freed_delta_bytes", Right: true},
+		{Title: "Step ms", Key: "step_ms", Priority: 4, Right: true, Begins: true},
+		{Title: "Low", Key: "step_ms_low", Right: true},
 		{Title: "High", Key: "step_ms_high", Right: true},
-		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true},
-		{Title: "Ratio", Key: "step_ratio", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s",
-			Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
+		{Title: "n", Key: "step_n", Right: true},
+		{Title: "Δ ms", Key: "step_delta_ms", Priority: 3, Right: true},
+		{Title: "Ratio", Key: "step_ratio", Priority: 2, Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Priority: 1, Right: true, Begins: true},
+		{Title: "Tokens/s", Key: "tokens_per_s", Right: true},
+		{Title: "J/sample", Key: "joules_per_sample", Right: true},
+	}}
 	metered := hasEnergy(s)
 	all := ofStudy(s)
 	t.Notes = all.notes()
@@ -77,7 +84,7 @@ func overheadTable(s *compare.Study) table.Table {
 	}
 	t.Notes = append(t.Notes, notes.all()...)
 	if !s.SeveralBaselines {
-		t.Columns[1].For = table.Programs
+		t.ForPrograms("baseline")
 	}
 	for i := range s.Cells {
 		if s.Cells[i].Overhead.KeptGradientBytes != nil {
@@ -88,7 +95,13 @@ func overheadTable(s *compare.Study) table.Table {
 	}
 	t.Notes = append(t.Notes, spreadNotes(s)...)
 	hideEmpty(&t)
+	t.Notes = append(t.Notes, digestsOf(s)...)
 	return withSources(t, s)
+}
+
+// digestsOf is the note on runs of a study whose files have no digests.
+func digestsOf(s *compare.Study) []string {
+	return digestNotes(len(s.Runs), func(i int) *identity.Identity { return &s.Runs[i].Identity })
 }
 
 // hideEmpty leaves columns that no row fills to programs, which count on their keys.

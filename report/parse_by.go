@@ -11,22 +11,30 @@ import (
 // lines.
 const defaultTop = 20
 
-// ParseBy reads --by and the options that go with it; nil is a breakdown by category, for which there are none.
-func ParseBy(dimensions string, depth int, fold bool, top *int) (*grouping.By, error) {
-	if dimensions == "" {
-		if depth != 0 || fold || top != nil {
-			return nil, schemas.WithHint(errors.New("--depth, --fold and --top say how rows of --by are put together, "+
-				"and there is no --by"), "as in --by category,module")
+// ByOptions are --by and the options that go with it.
+type ByOptions struct {
+	Dimensions      string
+	Depth           int
+	Fold, FullStack bool
+	Top             *int // nil = not given
+}
+
+// Parse reads the options; nil is a breakdown by category, for which there are none.
+func (o ByOptions) Parse() (*grouping.By, error) {
+	if o.Dimensions == "" {
+		if o.Depth != 0 || o.Fold || o.FullStack || o.Top != nil {
+			return nil, schemas.WithHint(errors.New("--depth, --fold, --full-stack and --top say how rows of --by are put "+
+				"together, and there is no --by"), "as in --by category,module")
 		}
 		return nil, nil
 	}
-	parsed, err := grouping.ParseDimensions(dimensions)
+	parsed, err := grouping.ParseDimensions(o.Dimensions)
 	if err != nil {
 		return nil, schemas.WithHint(err, "as in --by category,module")
 	}
-	by := grouping.By{Dimensions: parsed, Depth: depth, Fold: fold, Top: defaultTop}
-	if top != nil {
-		by.Top = *top
+	by := grouping.By{Dimensions: parsed, Depth: o.Depth, Fold: o.Fold, FullStack: o.FullStack, Top: defaultTop}
+	if o.Top != nil {
+		by.Top = *o.Top
 	}
 	if err := by.Check(); err != nil {
 		return nil, schemas.WithHint(err, "as in --by category,module --depth 2 --top 10")

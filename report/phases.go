@@ -14,14 +14,16 @@ import (
 )
 
 var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase", Key: "phase"},
-	{Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Right: true},
+	{Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Priority: 1, Right: true},
 	{Title: "MiB at begin", Key: "allocated_begin_bytes", Right: true},
 	{Title: "MiB at end", Key: "allocated_end_bytes", Right: true},
-	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "% of peak", Key: "peak_percent", Right: true},
+	{Title: "Peak MiB", Key: "peak_bytes", Priority: 5, Right: true},
+	{Title: "% of peak", Key: "peak_percent", Priority: 4, Right: true},
 	{Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true, Begins: true},
-	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true, Begins: true},
+	{Title: "At step", Key: "peak_step", Right: true},
+	{Title: "GPU ms", Key: "gpu_ms", Priority: 3, Right: true, Begins: true},
 	{Title: "Wall ms", Key: "wall_ms", Right: true},
-	{Title: "% of step", Key: "step_percent", Right: true}})
+	{Title: "% of step", Key: "step_percent", Priority: 2, Right: true}})
 
 // PhasesTables prints a table a run. All of them carry the whole document.
 func PhasesTables(doc analyze.PhasesDocument) []table.Table {
@@ -63,7 +65,7 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
 	t.Notes = append(t.Notes, RunWords(r.Remarks)...)
-	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // PlanTable prints a suite's plan. resuming says whether the command goes on with the suite that the plan names; device
@@ -45,7 +46,8 @@ func parameterCell(x *schemas.PlanExperiment, name string) table.Cell {
 }
 
 func planNotes(p *schemas.Plan, resuming bool, device string) []string {
-	count := fmt.Sprintf("%d experiments, %d runs, %d to make", len(p.Experiments), p.Runs, p.Todo)
+	count := fmt.Sprintf("%s, %s, %d to make", units.Plural(len(p.Experiments), "experiment", "experiments"),
+		units.Plural(p.Runs, "run", "runs"), p.Todo)
 	if p.LeftOut > 0 {
 		count += fmt.Sprintf("; exclude and where leave out %d more", p.LeftOut)
 	}

@@ -22,7 +22,14 @@ func PredictionTables(doc predict.PredictionDocument) []table.Table {
 	}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; len(r.Categories) > 0 {
-			tables = append(tables, predictedCategories(r))
+			fullest := *r
+			if len(r.Others) > 0 {
+				fullest.GPU += " (" + *r.Device + ")"
+			}
+			tables = append(tables, predictedCategories(&fullest))
+			for k := range r.Others {
+				tables = append(tables, predictedCategories(onDevice(r, &r.Others[k])))
+			}
 		}
 	}
 	for i := range tables {
@@ -32,16 +39,20 @@ func PredictionTables(doc predict.PredictionDocument) []table.Table {
 }
 
 func predictionTable(doc predict.PredictionDocument) table.Table {
-	t := table.Table{Title: "Prediction", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
+	t := table.Table{Title: "Prediction", Columns: []table.Column{
+		{Title: "Run id", Key: "run_id", For: table.Programs},
 		{Title: "Run", Key: "name"},
-		{Title: "Status", Key: "status", For: table.Programs}, {Title: "Profile", Key: "profile", For: table.Programs},
+		{Title: "Status", Key: "status", For: table.Programs},
+		{Title: "Profile", Key: "profile", For: table.Programs},
 		{Title: "Device", Key: "gpu"},
-		{Title: "Memory MiB", Key: "memory_bytes", Right: true}, {Title: "Fits", Key: "fits"},
-		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Reserved MiB", Key: "peak_reserved_bytes",
-			Right: true},
-		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads",
-			Right: true},
-		{Title: "Confidence", Key: "confidence"}}}
+		{Title: "Memory MiB", Key: "memory_bytes", Priority: 1, Right: true},
+		{Title: "Fits", Key: "fits", Priority: 6},
+		{Title: "Peak MiB", Key: "peak_bytes", Priority: 5, Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Priority: 4, Right: true},
+		{Title: "Spare MiB", Key: "spare_bytes", Priority: 2, Right: true},
+		{Title: "Unknown reads", Key: "unknown_reads", Right: true},
+		{Title: "Confidence", Key: "confidence", Priority: 3},
+	}}
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	var notes runNotes
 	for i := range doc.Runs {
@@ -64,7 +75,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 		if len(doc.Runs) == 1 {
 			label = r.Name
 		}
-		if r.Fits == nil || !*r.Fits {
+		if r.Fits == nil || !*r.Fits || r.Because.Cause != "" {
 			notes.say(predictionSentence(r))
 		}
 		restsOn(&notes, label, r)
@@ -85,11 +96,14 @@ const besideContext = "for its tensors, beside what its CUDA context and the dri
 // rankTable has a row a rank and device, where a run has several.
 func rankTable(r *predict.PredictionRun) table.Table {
 	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU),
-		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
-			{Title: "Rank", Key: "rank", Right: true}, {Title: "Device", Key: "device"},
+		Columns: []table.Column{
+			{Title: "Run id", Key: "run_id", For: table.Programs},
+			{Title: "Rank", Key: "rank", Right: true},
+			{Title: "Device", Key: "device"},
 			{Title: "Peak MiB", Key: "peak_bytes", Right: true},
-			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Spare MiB", Key: "spare_bytes",
-				Right: true}}}
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+			{Title: "Spare MiB", Key: "spare_bytes", Right: true},
+		}}
 	for i := range r.Ranks {
 		p := &r.Ranks[i]
 		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Count(int64(p.Rank)), table.Text(p.Device),
@@ -106,7 +120,7 @@ const mostNamed = 10
 func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
-			if reason == predictionWhy(r) { // the sentence on whether it fits has it
+			if reason == predictionWhy(r) || reason == endedWords(r.Ended) { // the sentence on whether it fits has it
 				continue
 			}
 			notes.add(label, c.Level+", because "+reason)
@@ -126,30 +140,6 @@ func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 		notes.add(label, fmt.Sprintf("reserved %s to %s MiB over %d placements of segments (%s); %s",
 			units.InMiB(b.Reserved[0]), units.InMiB(b.Reserved[1]),
 			len(b.Policies), strings.Join(b.Policies, ", "), same))
-	}
-	for i, c := range r.UnknownReads {
-		if i == mostNamed {
-			notes.add(label, fmt.Sprintf("and at %d more places", len(r.UnknownReads)-i))
-			break
-		}
-		notes.add(label, fmt.Sprintf("%s read values that nobody had computed, %s: they read as zeros, single "+
-			"floating-point numbers as ones that fall", c.Name, times(c.Count)))
-	}
-	for i, c := range r.CopiedReads {
-		if i == mostNamed {
-			notes.add(label, fmt.Sprintf("and at %d more places", len(r.CopiedReads)-i))
-			break
-		}
-		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in, %s: this rank's value was "+
-			"taken for all ranks'", c.Name, times(c.Count)))
-	}
-	for i, c := range r.AssumedAt {
-		if i == mostNamed {
-			notes.add(label, fmt.Sprintf("and at %d more places", len(r.AssumedAt)-i))
-			break
-		}
-		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite, %s: they were "+
-			"taken to be", c.Name, times(c.Count)))
 	}
 	for _, w := range r.Warnings {
 		notes.add(label, w)
@@ -181,6 +171,14 @@ func times(n int64) string {
 		return "1 time"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// onDevice is a run with what it holds of another of its devices.
+func onDevice(r *predict.PredictionRun, d *predict.OtherDevice) *predict.PredictionRun {
+	other := *r
+	other.GPU += " (" + d.Device + ")"
+	other.At, other.Module, other.AllocatedBytes, other.Categories = &d.At, d.Module, &d.AllocatedBytes, d.Categories
+	return &other
 }
 
 // predictedCategories is what holds the memory at the peak, or when the request failed that ended the run.

@@ -17,6 +17,9 @@ func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument 
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
 		doc.Runs[i].Warnings = append(RunWords(doc.Runs[i].Remarks), survivedWords(&doc.Runs[i])...)
+		if doc.Runs[i].Tight() {
+			doc.Runs[i].Warnings = append(doc.Runs[i].Warnings, tightWords(&doc.Runs[i]))
+		}
 		doc.Runs[i].Why = predictionWhy(&doc.Runs[i])
 	}
 	return doc
@@ -28,7 +31,9 @@ func predictionWhy(p *predict.PredictionRun) string { return whyWords(&p.Because
 // whyWords are empty where there is no cause.
 func whyWords(b *predict.Because) string {
 	switch b.Cause {
-	case predict.CauseEnded:
+	case predict.CauseSteps:
+		return b.Reason
+	case predict.CauseEnded, predict.CauseSoFar:
 		return strings.TrimSpace(b.Status + ": " + b.Reason)
 	case predict.CauseCaught:
 		return "the script caught " + units.Plural(b.Caught, "request that failed", "requests that failed") +
@@ -58,21 +63,40 @@ func survivedWords(p *predict.PredictionRun) (out []string) {
 	return out
 }
 
+// tightWords say that a run fits by the bytes alone.
+func tightWords(p *predict.PredictionRun) string {
+	text := fmt.Sprintf("it fits by the bytes, and leaves %s, less than the margin of %s (--margin)",
+		units.MiB(*p.SpareBytes), units.MiB(*p.MarginBytes))
+	if c := p.Confidence; c != nil && len(c.Unchecked) > 0 {
+		text += ": no prediction was ever compared with such a device, which can hold more"
+	}
+	return text
+}
+
 // predictionAdvice says what can be done about what ended the run, empty where nothing is known.
 func predictionAdvice(p *predict.PredictionRun) string {
-	if p.Fits != nil {
+	reason := strings.ToLower(p.Because.Reason)
+	switch {
+	case p.Fits != nil:
 		return ""
-	}
-	if p.Because.Cause == predict.CauseNothing {
+	case p.Because.Cause == predict.CauseNothing:
 		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
-	}
-	for _, n := range p.Notes {
-		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
-			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script " +
-				"is predicted with torch's own kernels, which take other memory"
-		}
+	case strings.Contains(reason, "invalid device ordinal") || strings.Contains(reason, "invalid device id"):
+		return "the script asks for a device that is not there; dpsight predict --gpus N gives it N"
+	case strings.Contains(reason, schemas.SuspectedRead):
+		return "nothing computes a loss or an accuracy here, so a check of one may fail whatever it reads; dpsight predict " +
+			"--steps N ends the script after N steps, before a check at its end"
 	}
 	return ""
+}
+
+// untilThen says what a run had taken that its time limit ended before it was an answer; empty of others.
+func untilThen(p *predict.PredictionRun) string {
+	if p.Status != schemas.StatusTimeout || p.PeakReservedBytes == nil {
+		return ""
+	}
+	return fmt.Sprintf("; until then, before its first step had ended, %s were reserved at most",
+		units.MiB(*p.PeakReservedBytes))
 }
 
 // caughtWords say that requests failed in a run that ended well all the same; empty where none did.
@@ -98,7 +122,14 @@ func predictionSentence(p *predict.PredictionRun) string {
 	case p.Fits == nil && p.Status == schemas.StatusOK:
 		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, predictionWhy(p))
 	case p.Fits == nil:
-		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
+		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on) +
+			untilThen(p)
+	case p.Because.Cause == predict.CauseSoFar && p.PeakReservedBytes != nil:
+		return fmt.Sprintf("%s fits on %s as far as it got: %s reserved at most (%s)", p.Title(), on,
+			units.MiB(*p.PeakReservedBytes), p.Reason) + caughtWords(p.CaughtOOMs)
+	case p.Because.Cause == predict.CauseSteps && p.PeakReservedBytes != nil:
+		return fmt.Sprintf("%s fits on %s: %s reserved at most; it was %s", p.Title(), on,
+			units.MiB(*p.PeakReservedBytes), p.Reason) + laterSteps + caughtWords(p.CaughtOOMs)
 	case *p.Fits && p.PeakReservedBytes != nil:
 		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, units.MiB(*p.PeakReservedBytes)) +
 			caughtWords(p.CaughtOOMs)
@@ -115,4 +146,27 @@ func predictionSentence(p *predict.PredictionRun) string {
 		text += " " + when(p.At)
 	}
 	return text
+}
+
+// laterSteps is what is not known of a script that was ended.
+const laterSteps = ": what later steps take is not known"
+
+// endedWords say after which step a script was ended, empty where it ended by itself.
+func endedWords(e *schemas.Ended) string {
+	if e == nil {
+		return ""
+	}
+	return fmt.Sprintf("the script was ended after step %d", e.Step) + laterSteps
+}
+
+// decisionWords say of a read of what nobody had computed why it was answered the other way.
+func decisionWords(place, failure string) string {
+	return fmt.Sprintf("%s reads a value that nobody computes, and the script failed after the usual answer (%s): it was "+
+		"predicted with the other one", place, failure)
+}
+
+// DecisionProgress says why a run is made again.
+func DecisionProgress(d schemas.Decision) string {
+	return fmt.Sprintf("%s read a value that nobody computes, and the script failed (%s): predicting again with the "+
+		"other answer there", d.Place, d.Error)
 }

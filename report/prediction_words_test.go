@@ -59,3 +59,22 @@ func TestPredictionAdvice(t *testing.T) {
 		}
 	}
 }
+
+// Of a script that failed it is said what can be done about a device that is not there, and about a check of what
+// nobody computes; of a failure of its own nothing is.
+func TestPredictionAdviceOnFailures(t *testing.T) {
+	for reason, want := range map[string]string{
+		"AcceleratorError: CUDA error: invalid device ordinal": "predict --gpus N",
+		"AssertionError: Invalid device id":                    "predict --gpus N",
+		"AssertionError; train.py:7" + schemas.SuspectedRead:   "--steps N ends the script after N steps",
+		"KeyError: 'of its own'":                               "",
+	} {
+		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusFailed, Reason: reason,
+			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: true}}}
+		p := predict.Predict(in)
+		if got := predictionAdvice(&p); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q", reason, got)
+		}
+	}
+}

@@ -9,12 +9,14 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // A Model is what a report shows.
@@ -26,12 +28,31 @@ type Model struct {
 	Ladders map[string]ladder.Run
 	// AllSteps draws timelines of whole runs, and not of the step of the peak only.
 	AllSteps bool
+	// Force writes over files that no report wrote.
+	Force bool
+	// Drawn is told of each file that was made, of so many. May be nil.
+	Drawn func(done, of int)
 }
 
 // output is one file of a report.
 type output struct {
 	name  string
 	write func(io.Writer) error
+}
+
+// Print writes a report's summary, one of the files that were written, or with gist the overhead alone.
+func Print(w io.Writer, m Model, summary string, gist bool) error {
+	if gist {
+		return table.Write(w, "table", Gist(m.Study))
+	}
+	if screen.Of(w).Columns > 0 { // the file's lines are as long as they need to be
+		return m.writeSummary(w, m.tableSets())
+	}
+	text, err := os.ReadFile(summary)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
@@ -54,7 +75,21 @@ func Write(dir string, m Model) (written []string, err error) {
 	for i := range sets {
 		files = append(files, sets[i].outputs()...)
 	}
-	names, err := withOld(dir, files)
+	_, missing := os.Lstat(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the report's folder: %w", err)
+	}
+	lock, err := schemas.LockPath(dir) // two at once would take each other's files for somebody else's
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Unlock()
+	defer func() {
+		if err != nil && missing != nil { // no half of a report is left where there was none
+			os.RemoveAll(dir)
+		}
+	}()
+	names, err := withOld(dir, files, m.Force)
 	if err != nil {
 		return nil, err
 	}
@@ -64,25 +99,32 @@ func Write(dir string, m Model) (written []string, err error) {
 	if err := list(dir, names); err != nil { // first: one that is interrupted can be made again
 		return nil, err
 	}
-	if written, err = writeAll(dir, files); err != nil {
+	if written, err = writeAll(dir, files, m.Drawn); err != nil {
 		return written, err
 	}
 	return written, removeStale(dir, files)
 }
 
-// writeAll writes files at once, so that none waits for another's way to the disk. As many are made at a time as there
+// writeAll writes files at once, so that none waits for another's way to the disk, and puts them in place once all are
+// written: a disk that fills leaves the old files. As many are made at a time as there
 // are processors: most of a report's time is drawing, and a drawing takes tens of megabytes.
-func writeAll(dir string, files []output) ([]string, error) {
+func writeAll(dir string, files []output, drawn func(done, of int)) ([]string, error) {
 	errs := make([]error, len(files))
+	all := schemas.Replacement{Dir: dir}
+	defer all.Discard()
 	making := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
+	var made atomic.Int64
 	for i, f := range files {
 		wg.Go(func() {
-			errs[i] = schemas.WriteFile(filepath.Join(dir, f.name), func(w io.Writer) error {
+			errs[i] = all.File(f.name, func(w io.Writer) error {
 				making <- struct{}{}
 				defer func() { <-making }()
 				return f.write(w)
 			})
+			if n := int(made.Add(1)); drawn != nil {
+				drawn(n, len(files))
+			}
 		})
 	}
 	wg.Wait()
@@ -90,9 +132,12 @@ func writeAll(dir string, files []output) ([]string, error) {
 	for i, f := range files {
 		path := filepath.Join(dir, f.name)
 		if errs[i] != nil {
-			return written, fmt.Errorf("writing %s: %w", path, errs[i])
+			return nil, fmt.Errorf("writing %s: %w", path, errs[i])
 		}
 		written = append(written, path)
+	}
+	if err := all.Commit(files[0].name); err != nil {
+		return nil, fmt.Errorf("putting the files in place: %w", err)
 	}
 	return written, nil
 }

@@ -37,6 +37,8 @@ func runWord(r *analyze.Remark) string {
 		return fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", r.Status)
 	case analyze.RemarkHookFailed:
 		return r.Hook.Words()
+	case analyze.RemarkTableGone:
+		return goneWords(r.Name)
 	case analyze.RemarkRecompute:
 		text := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
 		if r.MS != nil {
@@ -107,9 +109,11 @@ func costWord(r *analyze.Remark) string {
 		return "at its peak it allocated " + besideBareWords(r)
 	case analyze.RemarkReservedDiff:
 		return "at its highest it reserved " + besideBareWords(r)
+	case analyze.RemarkCachedDiff:
+		return "at its highest it reserved " + besideBareWords(r) + ", with the same peak allocated: the difference is " +
+			"memory that the allocator cached, not what the run holds"
 	}
-	return "at its highest it reserved " + besideBareWords(r) + ", with the same peak allocated: the difference is " +
-		"memory that the allocator cached, not what the run holds"
+	panic("no words for the remark " + string(r.Kind))
 }
 
 // besideBareWords hold a run's bytes against those of a bare one.
@@ -146,4 +150,10 @@ func tellCosts(runs []analyze.CostRun) []analyze.CostRun {
 		runs[i].Warnings = RunWords(runs[i].Remarks)
 	}
 	return runs
+}
+
+// goneWords say that a table of a run was taken away.
+func goneWords(table string) string {
+	return table + " is gone: what rests on it is missing, and the other figures cannot be checked against it (dpsight " +
+		"ingest --again makes it again from the journal)"
 }

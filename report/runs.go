@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
@@ -14,26 +16,39 @@ import (
 
 // RunsTable prints a store.
 func RunsTable(doc analyze.RunsDocument) table.Table {
-	t := table.Table{Columns: []table.Column{{Title: "Run id", Key: "run_id"}, {Title: "Name", Key: "name"},
+	t := table.Table{Columns: []table.Column{
+		{Title: "Run id", Key: "run_id"},
+		{Title: "Name", Key: "name", Priority: 2},
 		{Title: "Suite", Key: "suite"},
-		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes",
-			Right: true, Begins: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms",
-			Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)",
-			Key: "started"},
-		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}}
+		{Title: "Status", Key: "status", Priority: 3},
+		{Title: "Source", Key: "source"},
+		{Title: "Peak MiB", Key: "peak_bytes", Priority: 4, Right: true, Begins: true},
+		{Title: "Reserved at the peak MiB", Key: "reserved_at_peak_bytes", Right: true},
+		{Title: "Highest reserved MiB", Key: "peak_reserved_bytes", Right: true},
+		{Title: "Step ms", Key: "step_ms", Priority: 1, Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Right: true},
+		{Title: "GPU", Key: "gpu"},
+		{Title: "Started (UTC)", Key: "started"},
+		{Title: "Superseded by", Key: "superseded_by", For: table.Programs},
+	}}
 	doc.Runs = tellRuns(doc.Runs)
 	t.Document = doc
 	superseded, trials, imported, together := false, false, false, []string{}
 	if all := sameBadge(doc.Runs, func(r *analyze.RunsRow) string { return r.Badge() }); all != "" {
-		t.Columns[4].For, t.Notes = table.Programs, all.notes()
+		t.ForPrograms("source")
+		t.Notes = all.notes()
 	}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		source := r.Badge()
-		if source == "" {
+		switch source {
+		case "":
 			source = r.Source
+		case schemas.Bounded:
+			source = r.Source + ", " + source
+		}
+		if r.Bounded() {
+			t.Notes = append(t.Notes, r.RunID+": "+boundedPeak(*r.PeakLowBytes, *r.PeakHighBytes))
 		}
 		started := table.Absent()
 		if !r.Started.IsZero() {
@@ -61,8 +76,8 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			trials = true
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), suite, status, table.Text(source),
-			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes),
-			table.Optional(r.StepMS, table.Milliseconds),
+			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.ReservedAtPeakBytes, table.Bytes),
+			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.StepMS, table.Milliseconds),
 			table.Optional(r.SamplesPerS, rate), table.Optional(r.GPU, table.Text), started,
 			table.Optional(r.SupersededBy, table.Text)})
 		if r.Reason != "" && r.Status != schemas.StatusOK {
@@ -83,13 +98,29 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is "+
 			"named, none is taken while there are others")
 	}
+	t.Notes = append(t.Notes, digestNotes(len(doc.Runs), func(i int) *identity.Identity {
+		return &doc.Runs[i].Identity
+	})...)
 	t.Notes = append(t.Notes, unlikeWords(doc.UnlikeArguments())...)
 	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {
-		const name = 1
-		t.Columns = slices.Insert(t.Columns, name+1, table.Column{Title: "Differs in", For: table.People})
+		after := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "name" })
+		t.Columns = slices.Insert(t.Columns, after, table.Column{Title: "Differs in", For: table.People})
 		for i, text := range differing {
-			t.Rows[i] = slices.Insert(t.Rows[i], name+1, table.Text(text))
+			t.Rows[i] = slices.Insert(t.Rows[i], after, table.Text(text))
 		}
 	}
 	return t
+}
+
+// RecordedTables print what was just recorded: the runs, and the first one's peak by category. Where a run that was to
+// have one has none and its collector does not say why, as with a script that trains on the CPU, warnings do.
+func RecordedTables(runs []analyze.Summary, m *schemas.Manifest) (tables []table.Table, warnings []string) {
+	tables = []table.Table{RunsTable(analyze.Runs(runs))}
+	if b := runs[0].Breakdown; len(b.Devices) > 0 {
+		return append(tables, BreakdownTables(memory.NewBreakdownDocument(b))...), nil
+	}
+	if len(m.Warnings) == 0 && !m.Bare {
+		warnings = RunWords(runs[0].Remarks)
+	}
+	return tables, warnings
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // A tableSet is one subject of a report: tables of a page's width for people, and one that is as wide as it must be for
@@ -163,7 +164,7 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 	for _, n := range slices.Concat(all.notes(), studyNotes(&m.Study), m.Notes, m.undrawn()) {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, screen.Wrap(b.String(), screen.Of(w).Columns, "      ")); err != nil {
 		return err
 	}
 	for _, set := range sets {

@@ -14,18 +14,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// filesName is a list of a report's files, a line each, beside them. Without it a report that is made anew in its
-// folder would leave there what only the old one had: another run's phases, say, beside results that know nothing of
-// it.
-const filesName = ".dpsight-report"
-
 // A ForeignError says that a file that a report would write is there, and that no report wrote it.
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and no report wrote it" }
 
-// Hint says where else the report can go.
-func (e *ForeignError) Hint() string { return "name another folder, or move it away" }
+// Hint says what helps.
+func (e *ForeignError) Hint() string {
+	return "name another folder, move it away, or write over it with dpsight report --force"
+}
 
 // unwritable adds advice to the error of a folder that cannot be written.
 func unwritable(err error) error {
@@ -33,12 +30,15 @@ func unwritable(err error) error {
 	if err == nil || errors.As(err, &foreign) {
 		return err
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return schemas.WithHint(err, "free some space, or name a folder of another disk")
+	}
 	return schemas.WithHint(err, "name a folder that can be written")
 }
 
 // withOld gives the names of what a report is about to write into dir, and of what an earlier one wrote there. It
-// refuses to write over a file that no report wrote.
-func withOld(dir string, files []output) ([]string, error) {
+// refuses to write over a file that no report wrote, unless it is forced to.
+func withOld(dir string, files []output, force bool) ([]string, error) {
 	names, err := listed(dir)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func withOld(dir string, files []output) ([]string, error) {
 		if slices.Contains(names, name) {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, f.name)); err == nil {
+		if _, err := os.Lstat(filepath.Join(dir, f.name)); err == nil && !force {
 			return nil, &ForeignError{filepath.Join(dir, f.name)}
 		}
 		names = append(names, name)
@@ -81,7 +81,7 @@ func removeStale(dir string, files []output) error {
 
 // listed are the files that reports wrote into dir.
 func listed(dir string) (names []string, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, filesName))
+	text, err := os.ReadFile(filepath.Join(dir, schemas.ReportFiles))
 	// a file in the folder's place is said when it is made
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("reading what the last report wrote: %w", err)
@@ -93,7 +93,7 @@ func listed(dir string) (names []string, err error) {
 }
 
 func list(dir string, names []string) error {
-	return schemas.WriteFile(filepath.Join(dir, filesName), func(w io.Writer) error {
+	return schemas.WriteFile(filepath.Join(dir, schemas.ReportFiles), func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.Join(names, "\n")+"\n")
 		return err
 	})

@@ -6,28 +6,33 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where
 // its log is.
 func SuccessTables(doc compare.SuccessDocument) []table.Table {
-	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"},
+	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{
+		{Title: "Method", Key: "method"},
 		{Key: "source", For: table.Programs},
-		{Key: "profile", For: table.Programs}, {Title: "Runs", Key: "runs", Right: true},
-		{Title: "Of them bare", Key: "bare", Right: true}, {Title: "OK", Key: "ok", Right: true},
-		{Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes",
-			Right: true},
-		{Title: "Mean step ms", Key: "mean_step_ms", Right: true}},
+		{Key: "profile", For: table.Programs},
+		{Title: "Runs", Key: "runs", Right: true},
+		{Title: "Of them bare", Key: "bare", Right: true},
+		{Title: "OK", Key: "ok", Right: true},
+		{Title: "Success", Key: "success_rate", Right: true},
+		{Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
+		{Title: "Mean step ms", Key: "mean_step_ms", Right: true},
+	},
 		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
 	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"},
 		{Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true},
 		{Title: "Log", Key: "log"}}}
-	bare, all := 0, sameBadge(doc.Methods, (*compare.SuccessRow).Badge)
+	bare, bounded, all := 0, 0, sameBadge(doc.Methods, (*compare.SuccessRow).Badge)
 	t.Notes = append(t.Notes, all.notes()...)
 	for i := range doc.Methods {
 		r := &doc.Methods[i]
-		bare += r.Bare
+		bare, bounded = bare+r.Bare, bounded+r.Bounded
 		method := table.Text(r.Method)
 		if badge := r.Badge(); badge != "" && all == "" {
 			method.Text += " [" + badge + "]"
@@ -41,6 +46,10 @@ func SuccessTables(doc compare.SuccessDocument) []table.Table {
 				table.Text(f.Status), table.Text(f.Reason),
 				table.Optional(f.PeakBytes, table.Bytes), table.Text(f.Log)})
 		}
+	}
+	if bounded > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s bounded: the means may be higher",
+			units.Plural(bounded, "peak is", "peaks are")))
 	}
 	if bare > 0 {
 		t.Notes = append(t.Notes, "runs are counted, not experiments: repeats, and bare runs, which have counters "+

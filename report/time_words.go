@@ -43,8 +43,10 @@ func timeWords(r timing.Remark) string {
 		return "a bare run has no instrumented step: its time is known by phase only"
 	case timing.RemarkModulesNotRecorded:
 		return "the recording has no times of modules"
+	case timing.RemarkCaptured:
+		return capturedWords(r.Steps)
 	}
-	return capturedWords(r.Steps)
+	panic(fmt.Sprintf("no words for the remark %d", r.Kind))
 }
 
 // capturedWords say why captured steps have no time.

@@ -61,7 +61,7 @@ type Owner struct {
 	EndSeq int64 `parquet:"end_seq,delta,optional"`
 	// false: the end is the block's own, the owner may have let go before
 	EndObserved bool   `parquet:"end_observed"`
-	Evidence    string `parquet:"evidence,dict"` // [Tagged], [Lifetime] or [ByPhase]
+	Evidence    string `parquet:"evidence,dict"` // [Tagged], [Lifetime], [ByStack] or [ByPhase]
 }
 
 // Owners is owners.parquet.

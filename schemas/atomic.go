@@ -9,70 +9,208 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// PartialSuffix marks a file that is still being written. A reader never opens one.
+// PartialSuffix marks a file or folder that is still being written. A reader never opens one.
 const PartialSuffix = ".partial"
 
-// WriteFile writes path through write: into path.partial first, then fsync, then rename, so that path is either absent,
-// its old self or complete. On error no partial file stays.
+// folderPermission is that of a run's folder, which is its owner's alone.
+const folderPermission = 0o700
+
+// filePermission is who may read and write a new file: who may use its folder.
+func filePermission(path string) os.FileMode {
+	if info, err := os.Stat(filepath.Dir(path)); err == nil {
+		return info.Mode().Perm() & 0o644
+	}
+	return 0o600
+}
+
+// WriteFile writes path through write: into a file of its own beside path first, then fsync, then rename, so that path
+// is either absent, its old self or complete, also where several write it at once. On error no partial file stays.
 func WriteFile(path string, write func(io.Writer) error) error {
-	if err := writePartial(path, write); err != nil {
+	partial, err := writePartial(path, write)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(path+PartialSuffix, path); err != nil {
-		os.Remove(path + PartialSuffix)
+	if err := os.Rename(partial, path); err != nil {
+		os.Remove(partial)
 		return err
 	}
 	syncDir(filepath.Dir(path))
 	return nil
 }
 
-func writePartial(path string, write func(io.Writer) error) (err error) {
-	tmp := path + PartialSuffix
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+// writePartial writes a new file beside path and gives its name. os.CreateTemp was rejected: what it makes is for the
+// owner alone, whatever the umask.
+func writePartial(path string, write func(io.Writer) error) (string, error) {
+	var f *os.File
+	partial, err := unique(path, func(name string) (err error) {
+		f, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, filePermission(path))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		os.Remove(partial)
+		return "", err
+	}
+	return partial, nil
+}
+
+// unique has create make a file or folder beside path, under a name that nobody has taken: one that is there, a link
+// too, belongs to somebody else and is left alone.
+func unique(path string, create func(name string) error) (string, error) {
+	for {
+		name := fmt.Sprintf("%s.%08x%s", path, rand.Uint32(), PartialSuffix)
+		if err := create(name); !errors.Is(err, fs.ErrExist) {
+			return name, err
+		}
+	}
+}
+
+// WriteFolder makes the folder path through write: in a folder of its own beside path first, which is renamed once, so
+// that path is absent or complete. It gives [fs.ErrExist] where another process has made the folder in the meantime,
+// and leaves that one alone. What killed processes left of the same folder is removed.
+func WriteFolder(path string, write func(dir string) error) error {
+	f, err := StartFolder(path)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(tmp)
+	defer f.Discard()
+	if err := write(f.Dir); err != nil {
+		if _, there := os.Lstat(path); there == nil {
+			return &fs.PathError{Op: "rename", Path: path, Err: fs.ErrExist}
 		}
-	}()
-	if err = write(f); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
+	return f.Commit(path)
+}
+
+// A PartialFolder is a folder that is being made, and whose name may still be open.
+type PartialFolder struct {
+	Dir string
+
+	lock *Lock
+}
+
+// StartFolder makes a folder beside path, to be renamed by [PartialFolder.Commit]. What killed processes left of such
+// folders is removed.
+func StartFolder(path string) (*PartialFolder, error) {
+	removeAbandoned(path)
+	dir, lock, err := ownFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	return &PartialFolder{dir, lock}, nil
+}
+
+// Commit gives the folder its name. It gives [fs.ErrExist] where there is such a folder, and leaves that one alone.
+func (f *PartialFolder) Commit(path string) error {
+	syncDir(f.Dir)
+	if err := os.Rename(f.Dir, path); err != nil {
+		if _, there := os.Lstat(path); there == nil {
+			return &fs.PathError{Op: "rename", Path: path, Err: fs.ErrExist}
+		}
 		return err
 	}
-	return f.Close()
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// Discard removes the folder unless it was committed.
+func (f *PartialFolder) Discard() {
+	os.RemoveAll(f.Dir)
+	f.lock.Unlock()
+}
+
+// ownFolder makes a folder beside path and locks it, which says that it is not abandoned. One that another process took
+// for abandoned before it was locked is made again.
+func ownFolder(path string) (string, *Lock, error) {
+	for {
+		name, err := unique(path, func(name string) error { return os.Mkdir(name, folderPermission) })
+		if err != nil {
+			return "", nil, err
+		}
+		lock, err := LockPath(name)
+		if err == nil && lock.Holds(name) {
+			return name, lock, nil
+		}
+		lock.Unlock()
+		if err != nil && !missing(err) {
+			return "", nil, err
+		}
+	}
+}
+
+// removeAbandoned removes the folders of [WriteFolder] whose processes are gone.
+func removeAbandoned(path string) {
+	for _, name := range Partials(path) {
+		lock, err := TryLockPath(name)
+		if err != nil {
+			continue
+		}
+		os.RemoveAll(name)
+		lock.Unlock()
+	}
+}
+
+// Partials lists what is being written of a file or folder, and what killed processes have left of it. Earlier versions
+// of dpsight wrote all under one name.
+func Partials(path string) []string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
+		if ours && (rest == PartialSuffix[1:] || strings.HasSuffix(rest, PartialSuffix)) {
+			out = append(out, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	return out
 }
 
 // A Replacement is a set of files of one folder that are replaced together: all are written and synced beside the old
 // ones before the first of these is touched.
 type Replacement struct {
-	Dir     string
-	files   []string
-	digests map[string]string
+	Dir string
+
+	mu       sync.Mutex
+	files    []string
+	partials map[string]string // by the names of the files
+	digests  map[string]string
 }
 
-// File writes one of the files, by its name.
+// File writes one of the files, by its name. Several may be written at once.
 func (r *Replacement) File(name string, write func(io.Writer) error) error {
 	h := sha256.New()
-	err := writePartial(filepath.Join(r.Dir, name), func(w io.Writer) error { return write(io.MultiWriter(w, h)) })
+	partial, err := writePartial(filepath.Join(r.Dir, name),
+		func(w io.Writer) error { return write(io.MultiWriter(w, h)) })
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.digests == nil {
-		r.digests = map[string]string{}
+		r.partials, r.digests = map[string]string{}, map[string]string{}
 	}
-	r.files, r.digests[name] = append(r.files, name), "sha256:"+hex.EncodeToString(h.Sum(nil))
+	r.files, r.partials[name] = append(r.files, name), partial
+	r.digests[name] = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
@@ -80,9 +218,15 @@ func (r *Replacement) File(name string, write func(io.Writer) error) error {
 func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests) }
 
 // Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all
-// others. A crash in between leaves a folder without it, never one where it vouches for what is not its own.
+// others. A crash in between leaves a folder without it, never one where it vouches for what is not its own. Of several
+// replacements of one folder one at a time may be committed: see [LockPath].
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
+	for _, name := range r.files { // before anything is touched
+		if st, err := os.Lstat(filepath.Join(r.Dir, name)); err == nil && st.IsDir() {
+			return &fs.PathError{Op: "replace", Path: filepath.Join(r.Dir, name), Err: errors.New("is a directory")}
+		}
+	}
 	if err := os.Remove(filepath.Join(r.Dir, last)); err != nil && !missing(err) {
 		return err
 	}
@@ -102,14 +246,13 @@ func (r *Replacement) Commit(last string) error {
 }
 
 func (r *Replacement) rename(name string) error {
-	path := filepath.Join(r.Dir, name)
-	return os.Rename(path+PartialSuffix, path)
+	return os.Rename(r.partials[name], filepath.Join(r.Dir, name))
 }
 
 // Discard removes what was written and not put in place.
 func (r *Replacement) Discard() {
 	for _, name := range r.files {
-		os.Remove(filepath.Join(r.Dir, name+PartialSuffix))
+		os.Remove(r.partials[name])
 	}
 	r.files = nil
 }
@@ -122,9 +265,9 @@ func syncDir(dir string) {
 	}
 }
 
-// WriteDocument writes v as indented JSON.
+// WriteDocument writes v as indented JSON that ends with its digest.
 func WriteDocument(path string, v any) error {
-	return WriteFile(path, func(w io.Writer) error { return encodeDocument(w, v) })
+	return WriteFile(path, func(w io.Writer) error { return encodeSigned(w, v) })
 }
 
 func encodeDocument(w io.Writer, v any) error {
@@ -134,27 +277,36 @@ func encodeDocument(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new
-// version.
-func readDocument(path, schema string, v any, older ...string) error {
-	b, err := os.ReadFile(path)
+// ReadDocument decodes a JSON document after checking its digest and its schema. Those of the current version must have
+// a digest; the older ones, which are read too, need none. Unknown keys are allowed: adding a key is no new version.
+func ReadDocument(path, schema string, v any, older ...string) error {
+	b, err := ReadRegular(path)
 	if err != nil {
 		return err
 	}
-	if err := checkDocument(filepath.Base(path), b); err != nil {
+	return decodeDocument(path, b, schema, v, older...)
+}
+
+func decodeDocument(path string, b []byte, schema string, v any, older ...string) error {
+	name := filepath.Base(path)
+	has, err := checkDocument(name, b)
+	if err != nil {
 		return err
 	}
 	var head struct {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return fmt.Errorf("%s: not a JSON document: %w", filepath.Base(path), err)
+		return fmt.Errorf("%s: not a JSON document: %w", name, err)
 	}
-	if head.Schema != schema && !slices.Contains(older, head.Schema) {
-		return &SchemaError{File: filepath.Base(path), Got: head.Schema, Want: schema}
+	switch {
+	case head.Schema != schema && !slices.Contains(older, head.Schema):
+		return &SchemaError{File: name, Got: head.Schema, Want: schema}
+	case head.Schema == schema && !has:
+		return &DamagedError{name, "it has no digest, and every " + schema + " document has one", adviceOn(name)}
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
@@ -168,7 +320,7 @@ func IsRun(dir string) bool {
 // ReadManifest reads run.json of a run folder.
 func ReadManifest(dir string) (*Manifest, error) {
 	m := new(Manifest)
-	if err := readDocument(filepath.Join(dir, ManifestFile), ManifestSchema, m); err != nil {
+	if err := ReadDocument(filepath.Join(dir, ManifestFile), ManifestSchema, m, undigestedManifest); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -177,22 +329,25 @@ func ReadManifest(dir string) (*Manifest, error) {
 // WriteManifest writes run.json into a run folder.
 func WriteManifest(dir string, m *Manifest) error {
 	m.Schema = ManifestSchema
-	return WriteFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return encodeSigned(w, m) })
+	return WriteDocument(filepath.Join(dir, ManifestFile), m)
 }
 
 // ReadIngestReport reads ingest.json of a run folder; a run that was never ingested gives fs.ErrNotExist.
 func ReadIngestReport(dir string) (*IngestReport, error) {
 	r := new(IngestReport)
-	if err := readDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r,
-		olderIngestReports...); err != nil {
+	if err := ReadDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r,
+		undigestedReport); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// Encode writes the report as a document to w.
+// Encode writes the report as a document to w. One that was read stays of the version that it is of: tables have no
+// digests because a later version looked at them.
 func (r *IngestReport) Encode(w io.Writer) error {
-	r.Schema = IngestReportSchema
+	if r.Schema == "" {
+		r.Schema = IngestReportSchema
+	}
 	return encodeSigned(w, r)
 }
 

@@ -1,12 +1,18 @@
 package schemas
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 )
 
 // BaselineSchema is the version that this package writes.
-const BaselineSchema = "dpsight.baseline/1"
+const BaselineSchema = "dpsight.baseline/2"
+
+// undigestedBaseline is the version before, which is read too: it has no digest.
+const undigestedBaseline = "dpsight.baseline/1"
 
 // Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are held to.
 // It is sorted and indented, so that a change of one figure is a change of one line.
@@ -15,6 +21,9 @@ type Baseline struct {
 	Version     string               `json:"version"` // of the dpsight that wrote it
 	Experiments []BaselineExperiment `json:"experiments"`
 }
+
+// Undigested reports whether the document has no digest, so that nothing tells when it is damaged.
+func (b *Baseline) Undigested() bool { return b.Schema == undigestedBaseline }
 
 // BaselineExperiment is one experiment: the median of its runs that ended well.
 type BaselineExperiment struct {
@@ -57,6 +66,8 @@ type BaselineExperiment struct {
 	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
 	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
+	// Gone are tables that were taken away from the runs: files. What rests on them is null. A document has none.
+	Gone []string `json:"-"`
 }
 
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
@@ -86,8 +97,12 @@ type Versions struct {
 
 // ReadBaseline reads a baseline document.
 func ReadBaseline(path string) (*Baseline, error) {
+	text, err := os.ReadFile(path) // a pipe too: it is named by a user, who may take it from another revision
+	if err != nil {
+		return nil, err
+	}
 	b := new(Baseline)
-	if err := readDocument(path, BaselineSchema, b); err != nil {
+	if err := decodeDocument(path, text, BaselineSchema, b, undigestedBaseline); err != nil {
 		return nil, err
 	}
 	for i := range b.Experiments {
@@ -96,6 +111,15 @@ func ReadBaseline(path string) (*Baseline, error) {
 		}
 	}
 	return b, nil
+}
+
+// IsBaseline reports whether a file is a baseline, of whatever version and whether or not it can still be read whole.
+func IsBaseline(path string) bool {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	b, err := ReadRegular(path)
+	return err == nil && json.Unmarshal(b, &head) == nil && strings.HasPrefix(head.Schema, "dpsight.baseline/")
 }
 
 // WriteBaseline writes a baseline document.

@@ -33,7 +33,7 @@ func TestBaselineDocument(t *testing.T) {
 	}
 	for content, said := range map[string]string{"": "not a JSON document", "[]": "not a JSON document",
 		`{"schema":"dpsight.run/1"}`: "schema dpsight.run/1 is not one that this " +
-			"dpsight reads (dpsight.baseline/1)",
+			"dpsight reads (dpsight.baseline/2)",
 		`{"schema":"dpsight.baseline/1","experiments":[{"name":"a"}]}`: "experiment 1 has no name or no status",
 		`{"schema":"dpsight.baseline/1","experiments":7}`:              "main.json: "} {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {

@@ -7,7 +7,7 @@ type Checkpoint struct {
 	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"`   // torch's ordinal, from 0
 	Drain  int64  `parquet:"drain,delta"`   // from 1
-	Reason string `parquet:"reason,dict"`   // step, oom, exit, full, request, script, window, lost
+	Reason string `parquet:"reason,dict"`   // step, oom, exit, full, timer, alone, request, script, window, lost
 	K      int64  `parquet:"k,delta"`       // the agent's counter, from 1
 	Seq    int64  `parquet:"seq,delta"`     // events 1..Seq came before it
 	TimeNS int64  `parquet:"time_ns,delta"` // ns, Unix time

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 )
 
-// A run's documents end with a digest of all that stands before it, and ingest.json has the digests of the tables that
-// were written with it. Nothing outside a document knows its digest: who rewrites one writes it with its own, and no
-// other file has to follow. Documents and tables of older versions have none.
+// A document of a store ends with a digest of all that stands before it. A run's tables have their digests in the
+// document that was written with them: ingest.json for what ingest makes, run.json for what the collector samples.
+// Nothing outside a document knows its digest: who rewrites one writes it with its own, and no other file has to
+// follow. Documents and tables of older versions have none.
 
 // digestLine begins the last line of a document that has a digest.
 const digestLine = ",\n  \"digest\": \"sha256:"
@@ -39,12 +39,21 @@ func encodeSigned(w io.Writer, v any) error {
 	if err := encodeDocument(&b, v); err != nil {
 		return err
 	}
-	body, ok := bytes.CutSuffix(b.Bytes(), []byte("\n}\n"))
-	if !ok {
-		return errors.New("a document is a JSON object with keys")
+	out, err := Signed(b.Bytes())
+	if err != nil {
+		return err
 	}
-	_, err := fmt.Fprintf(w, "%s%s%s%s", body, digestLine, digestOf(body), digestEnd)
+	_, err = w.Write(out)
 	return err
+}
+
+// Signed is a document with its digest; b has none.
+func Signed(b []byte) ([]byte, error) {
+	body, ok := bytes.CutSuffix(b, []byte("\n}\n"))
+	if !ok {
+		return nil, errors.New("a document is an indented JSON object with keys")
+	}
+	return fmt.Appendf(nil, "%s%s%s%s", body, digestLine, digestOf(body), digestEnd), nil
 }
 
 func digestOf(b []byte) string {
@@ -52,14 +61,21 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkDocument compares a document with its digest, if it has one.
-func checkDocument(name string, b []byte) error {
-	body, digest, ok := signed(b)
-	if !ok || digestOf(body) == digest {
-		return nil
+// checkDocument compares a document with its digest, and reports whether it has one.
+func checkDocument(name string, b []byte) (has bool, err error) {
+	body, digest, has := signed(b)
+	if has && digestOf(body) != digest {
+		return true, &DamagedError{name, "its digest is not the one that it was written with", adviceOn(name)}
 	}
-	return &DamagedError{name, "its digest is not the one that it was written with",
-		"bring it back from a copy; if you changed it on purpose, take out its last line, \"digest\""}
+	return has, nil
+}
+
+// adviceOn says what to do about a damaged document.
+func adviceOn(name string) string {
+	if name == IngestReportFile {
+		return "dpsight ingest --again makes it and the tables again"
+	}
+	return "bring it back from a copy; dpsight's documents are not to be changed by hand"
 }
 
 // signed takes a document with a digest apart.
@@ -80,29 +96,60 @@ func Unsigned(b []byte) []byte {
 	return b
 }
 
-// CheckTables compares tables of a run folder with the digests that the report has of them, which are "sha256:" and
-// 64 hexadecimal digits. What the report has no digest of is not looked at.
+// TableDigests are the digests of those of the tables that a run folder has, by their names: see [CheckTables].
+func TableDigests(dir string, names ...string) (map[string]string, error) {
+	digests := map[string]string{}
+	for _, name := range names {
+		digest, err := digestOfFile(filepath.Join(dir, name))
+		if missing(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		digests[name] = digest
+	}
+	return digests, nil
+}
+
+// digestOfFile is "sha256:" and 64 hexadecimal digits.
+func digestOfFile(path string) (string, error) {
+	f, err := OpenRegular(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// CheckTables compares tables of a run folder with the digests that were taken when they were written, by their names.
+// A table without a digest is not looked at.
 func CheckTables(dir string, digests map[string]string, names ...string) error {
 	for _, name := range names {
 		want, ok := digests[name]
 		if !ok {
 			continue
 		}
-		f, err := os.Open(filepath.Join(dir, name))
-		if missing(err) {
-			return &DamagedError{File: name, Reason: "the table was written, and is gone"}
-		} else if err != nil {
+		got, err := digestOfFile(filepath.Join(dir, name))
+		switch {
+		case missing(err):
+			return &DamagedError{name, "the table was written, and is gone", adviceOnTable(name)}
+		case err != nil:
 			return err
-		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return err
-		}
-		if got := "sha256:" + hex.EncodeToString(h.Sum(nil)); got != want {
-			return &DamagedError{File: name, Reason: "its digest is not the one that it was written with"}
+		case got != want:
+			return &DamagedError{name, "its digest is not the one that it was written with", adviceOnTable(name)}
 		}
 	}
 	return nil
+}
+
+// adviceOnTable says what to do about a damaged table.
+func adviceOnTable(name string) string {
+	if Sampled(name) {
+		return "bring it back from a copy: nothing makes it again"
+	}
+	return "dpsight ingest --again makes the tables again"
 }

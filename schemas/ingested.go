@@ -25,6 +25,8 @@ type IngestedInput struct {
 	Again  bool     `json:"again"`  // new tables of what had been ingested before
 	Reason *string  `json:"reason"` // why it was refused, else null
 	Hint   string   `json:"-"`      // what to do about that, where it is known
+	// Warnings are the report's, of a snapshot that was imported: what its figures are worth.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Refused are the inputs that were refused.

@@ -11,8 +11,8 @@ const IngestReportFile = "ingest.json"
 // IngestReportSchema is the version that this package writes.
 const IngestReportSchema = "dpsight.ingested/2"
 
-// olderIngestReports are the versions that are read too. Version 1 has no verdict bounded.
-var olderIngestReports = []string{"dpsight.ingested/1"}
+// undigestedReport is the version before, which is read too: it has no digests and no verdict bounded.
+const undigestedReport = "dpsight.ingested/1"
 
 // IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it can be believed.
 type IngestReport struct {
@@ -33,6 +33,8 @@ type IngestReport struct {
 	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
 	// versions.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
+	// Gone are tables that ingest wrote and that are no longer beside the report, as who reads the run found: files.
+	Gone []string `json:"-"`
 }
 
 // DeviceVerdict is the proof for one rank and device.
@@ -106,25 +108,40 @@ type FailedHook struct {
 
 // lostWith is what is not known from the moment on in which a hook of the agent failed.
 var lostWith = map[string]string{
-	"the forward hook":                       "forward passes and their modules are not known from there",
-	"following backward through modules":     "the modules of backward are not known from there",
-	"the backward hook":                      "backward passes are not known from there",
-	"the optimizer hook":                     "updates, and so steps, are not known from there",
-	"the scaler hook":                        "steps that a GradScaler skips are not known from there",
-	"the hook of checkpoints":                "recomputes count as backward from there",
-	"the hook of compiled code":              "compiled code is not told from the rest from there",
-	"the hook of Opacus' phases":             "clipping, accumulating and noise are not told apart from there",
-	"the hook of Opacus' samplers":           "what Opacus' hooks compute counts as backward from there",
-	"the hook of expanded weights":           "per-sample gradients may count as activation gradients from there",
-	"tagging a gradient":                     "gradients may count as activation gradients from there",
-	"recording an out-of-memory error":       "requests that fail are not broken down from there",
-	"timing":                                 "there are no GPU times from there",
-	"reading the privacy configuration":      "the privacy configuration may not be whole",
-	"reading the privacy accountant":         "the privacy spent is not known",
-	"recording an exception":                 "the exception that ended the script is not known",
-	"ending the recording":                   "what came after the last drain is lost",
-	"marking a stage":                        "the stages of the set-up are not known from there",
-	"asking the phantom GPU what it guessed": "what the prediction rests on is not known from there",
+	"the forward hook":                            "forward passes and their modules are not known from there",
+	"following backward through modules":          "the modules of backward are not known from there",
+	"the backward hook":                           "backward passes are not known from there",
+	"the optimizer hook":                          "updates, and so steps, are not known from there",
+	"the scaler hook":                             "steps that a GradScaler skips are not known from there",
+	"the hook of checkpoints":                     "recomputes count as backward from there",
+	"the hook of compiled code":                   "compiled code is not told from the rest from there",
+	"the hook of Opacus' phases":                  "clipping, accumulating and noise are not told apart from there",
+	"the hook of Opacus' samplers":                "what Opacus' hooks compute counts as backward from there",
+	"the hook of expanded weights":                "per-sample gradients may count as activation gradients from there",
+	"tagging a gradient":                          "gradients may count as activation gradients from there",
+	"recording an out-of-memory error":            "requests that fail are not broken down from there",
+	"timing":                                      "there are no GPU times from there",
+	"reading the privacy configuration":           "the privacy configuration may not be whole",
+	"reading the privacy accountant":              "the privacy spent is not known",
+	"recording an exception":                      "the exception that ended the script is not known",
+	"ending the recording":                        "what came after the last drain is lost",
+	"marking a stage":                             "the stages of the set-up are not known from there",
+	"a drain":                                     "a later one has its events, or they are counted as missing",
+	"draining by the clock":                       "of a step that is killed more may be lost from there",
+	"noting the hooks of tensors":                 "what only a tensor's hook keeps is not known from there",
+	"looking for what held the memory":            "requests that fail are broken down in part",
+	"keeping events for the script":               "the script's own memory snapshots are not whole",
+	"sharing the recording":                       "the script's own memory snapshots are not whole",
+	"going on after the script's recording":       "events near the script's own recording may be missing",
+	"waiting for autograd's threads":              "equal predictions may have other peaks from there",
+	"waiting for NCCL's watchdog":                 "equal predictions may have other peaks from there",
+	"watching the garbage collector":              "what the garbage collector freed is not known from there",
+	"collecting garbage at once":                  "garbage is collected when Python does so from there",
+	"hooking classes of Opacus":                   "what such a class of Opacus does is not known from there",
+	"the hook of DDP's reducer":                   "the buckets of DDP are not known from there",
+	"marking the end of a stage":                  "the stages of the set-up are not known from there",
+	"asking the phantom GPU what it guessed":      "what the prediction rests on is not known from there",
+	"asking the phantom GPU why the script exits": "the read that may be why the script failed is not known",
 }
 
 // Words say that it failed, where, and what is lost with it.
@@ -204,7 +221,7 @@ func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised
 // FailuresUnread reports whether nobody has looked for requests that failed for want of memory: version 1 did not read
 // them in imported traces.
 func (r *IngestReport) FailuresUnread(m *Manifest) bool {
-	return m.Import != nil && r.Schema == "dpsight.ingested/1"
+	return m.Import != nil && r.Schema == undigestedReport
 }
 
 // Metric is a value that the script reported with dpsight.metric.

@@ -1,12 +1,18 @@
 package schemas
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ManifestFile is the name of a run's manifest.
 const ManifestFile = "run.json"
 
 // ManifestSchema is the version that this package writes.
-const ManifestSchema = "dpsight.run/1"
+const ManifestSchema = "dpsight.run/2"
+
+// undigestedManifest is the version before, which is read too: it has no digests.
+const undigestedManifest = "dpsight.run/1"
 
 // Manifest (run.json) says what was run, where, and how it ended. Written by collect (or by ingest for an imported
 // file), and never by a later stage. Secrets in Command and Params are masked as "***".
@@ -49,6 +55,21 @@ type Manifest struct {
 	// Import names the source file of an imported run.
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
+	// Tables has the digests of the tables that the collector wrote, by file name; null in manifests of older versions,
+	// and where the collector did not see the run's end.
+	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
+}
+
+// SampledTables are the tables that the collector writes.
+func SampledTables() []string { return []string{Samples.File(), HostSamples.File()} }
+
+// Sampled reports whether the file is one of them, which nothing makes again.
+func Sampled(file string) bool { return slices.Contains(SampledTables(), file) }
+
+// Undigested reports whether files of the run have no digests, so that nothing tells when they are damaged: an older
+// version recorded it, or made its tables. The report may be nil.
+func Undigested(m *Manifest, r *IngestReport) bool {
+	return m.Schema == undigestedManifest || r != nil && r.Schema == undigestedReport
 }
 
 // SuiteRef places a run in its suite.
@@ -83,7 +104,7 @@ type GPU struct {
 // Interpreter is the Python that ran the experiment, and why it was chosen.
 type Interpreter struct {
 	Path string `json:"path"`
-	// "--python", "$DPSIGHT_PYTHON", "virtual environment", "make setup", "PATH", "command"
+	// "--python", "$DPSIGHT_PYTHON", "virtual environment", "installed with", "make setup", "PATH", "command"
 	Chosen string `json:"chosen"`
 }
 
@@ -195,7 +216,21 @@ func (b *Built) Commit() string {
 
 // Import is the provenance of an imported run.
 type Import struct {
-	Kind   string `json:"kind"` // "torch snapshot"
-	File   string `json:"file"` // base name
-	SHA256 string `json:"sha256"`
+	Kind   string `json:"kind"`   // "torch snapshot"
+	File   string `json:"file"`   // base name
+	SHA256 string `json:"sha256"` // of what the file holds, unpacked; older versions: of the file
+	// CopySHA256 is of the copy that the run keeps, which may be compressed in another way. Empty in manifests of older
+	// versions.
+	CopySHA256 string `json:"copy_sha256,omitempty"`
+	// StackRules are the user's own, which come before dpsight's.
+	StackRules []StackRule `json:"stack_rules,omitempty"`
+}
+
+// StackRule says what the memory is for that a frame asks for whose file and function match. Patterns are Go's regular
+// expressions; an empty one matches everything. Either the category is given, or the role that decides it.
+type StackRule struct {
+	Role     string   `json:"role,omitempty" yaml:"role"`
+	Category Category `json:"category,omitempty" yaml:"category"`
+	File     string   `json:"file,omitempty" yaml:"file"`
+	Function string   `json:"function,omitempty" yaml:"function"`
 }

@@ -1,5 +1,7 @@
 package schemas
 
+import "strings"
+
 // Phantom (in run.json) is the device that a predicted run ran on: facts of the profile that decide what the figures
 // are worth.
 type Phantom struct {
@@ -25,6 +27,9 @@ type Phantom struct {
 	Devices []DeviceUse `json:"devices,omitempty"`
 	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty where Python chose.
 	Garbage string `json:"garbage,omitempty"`
+	// Decisions are the reads of what nobody had computed that were answered the other way than usual: the script had
+	// failed after the usual answer.
+	Decisions []Decision `json:"decisions,omitempty"`
 	// Collections are runs of the same experiment with a collector that runs at other moments: with this run they are
 	// the range of its peak.
 	Collections []Collection `json:"collections,omitempty"`
@@ -35,6 +40,20 @@ const (
 	GarbageNever  = "never"
 	GarbageAtOnce = "at once"
 )
+
+// Decision is a read that was answered the other way: as true in place of false, as one in place of zero.
+type Decision struct {
+	// Place is file:line of the script and, where a function of torch's reads, " in " and the line of that.
+	Place string `json:"place"`
+	Error string `json:"error"`  // which the script failed with after the usual answer
+	RunID string `json:"run_id"` // of the run that failed
+}
+
+// Line is file:line of the script, without the function of torch's that reads.
+func (d *Decision) Line() string {
+	line, _, _ := strings.Cut(d.Place, " in ")
+	return line
+}
 
 // Collection is a run whose garbage was collected at other moments.
 type Collection struct {
@@ -85,8 +104,8 @@ type Prediction struct {
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
 	Guesses []Counted `json:"guesses"`
-	// Assumptions are the operators that asked whether values which nobody had computed are finite: the answer was that
-	// they are.
+	// Assumptions are what asked whether values which nobody had computed are finite or valid, operators above all: the
+	// answer was that they are.
 	Assumptions []Counted `json:"assumptions"`
 	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
 	AssumedAt []Counted `json:"assumed_at"`
@@ -99,20 +118,43 @@ type Prediction struct {
 	Compiled bool `json:"compiled"`
 	// Garbage is of all processes together; null where the agent did not look.
 	Garbage *Garbage `json:"garbage,omitempty"`
+	// Ended is after which step the script was ended, and why; null where it ended by itself.
+	Ended *Ended `json:"ended,omitempty"`
 	// Confidence is the judgement on these facts, which is made after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
 	// Band is the range of the peaks over policies of addresses; null where only one was tried.
 	Band *PlacementBand `json:"band"`
 }
 
+// Ended is the end that a prediction put to a script, between two steps: what later ones take is not known.
+type Ended struct {
+	Step    int64  `json:"step"`    // how many steps had ended
+	Why     string `json:"why"`     // [EndedAsked], [EndedEvaluated] or [EndedLong]
+	Flat    int64  `json:"flat"`    // steps in which neither the highest allocated nor the highest reserved had risen
+	Seconds int64  `json:"seconds"` // since the first update
+}
+
+// Why a prediction ended a script.
+const (
+	EndedAsked     = "asked"     // so many steps were asked for
+	EndedEvaluated = "evaluated" // what is held had stopped rising, and an evaluation was seen
+	EndedLong      = "long"      // it had stopped rising, and for Seconds no evaluation came
+)
+
+// SuspectedRead follows a place in the reason of a run that may have failed because of what was read there.
+const SuspectedRead = " had read a value that nobody computed, which may be why"
+
 // Parts of [Prediction.Notes] that tell the notes apart: the phantom GPU, and the agent, write them.
 const (
 	NoteUnanswered = "cannot be answered without a device" // a function fails
 	NoteNoOps      = "ran as no-ops"                       // kernels of a library that is not torch's
-	NoteFinite     = "were taken for finite"
+	NoteEstimated  = "was estimated without a device"      // a size that only a device tells
 	NoteKernelRead = "a kernel read from the device what no kernel had computed"
 	NoteCopyLimit  = "a read of more than the copy limit"
 )
+
+// OldNoteFinite is part of a note that older versions wrote; [Prediction.Assumptions] say it.
+const OldNoteFinite = "were taken for finite"
 
 // The levels of confidence in a predicted peak, the best first.
 const (

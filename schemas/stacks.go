@@ -1,5 +1,9 @@
 package schemas
 
+// ScratchPrefix begins the name of the temporary folder that the agent's and the phantom GPU's sources lie in while a
+// run is recorded: frames of theirs are known by it.
+const ScratchPrefix = "dpsight-run-"
+
 // StackFrame is one row of stacks.parquet: one frame of one interned stack.
 type StackFrame struct {
 	RunID    string `parquet:"run_id,dict"`

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -106,6 +106,23 @@ func (w *TableWriter[T]) Write(rows []T) error {
 	return err
 }
 
+// writeAllRows is how many rows [TableWriter.WriteAll] holds at a time.
+const writeAllRows = 16 << 10
+
+// WriteAll appends rows that are made one by one, so that never all of a large table's rows exist.
+func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
+	var batch []T
+	for row := range rows {
+		if batch = append(batch, row); len(batch) == writeAllRows {
+			if err := w.Write(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return w.Write(batch)
+}
+
 // Close writes what is buffered and the footer. It does not close the underlying writer.
 func (w *TableWriter[T]) Close() error { return w.w.Close() }
 
@@ -129,7 +146,7 @@ func (t Table[T]) ReadOptional(dir string) ([]T, error) {
 }
 
 func (t Table[T]) readFile(path string) (rows []T, err error) {
-	f, err := os.Open(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ const (
 	WantDetail
 	WantClock       // when each event happened
 	WantModuleTimes // GPU time by module, and modules
+	WantReserved    // what was reserved
 )
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
@@ -36,6 +37,6 @@ type Tables struct {
 	Stacks      []StackFrame // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime
-	Reserved    []ReservedLevel // with events
+	Reserved    []ReservedLevel // alone, or with events
 	Segments    []SegmentBlock  // detail, or requests that failed: the lists with which later windows open
 }

@@ -1,63 +1,12 @@
 package schemas
 
-// A Category says what bytes are for. The order of [Categories] is the order of precedence: a block that several owners
-// hold is counted under the first of them.
-type Category = string
-
-// The categories of allocated bytes.
-const (
-	Parameters           Category = "parameters"
-	Buffers              Category = "buffers"
-	OptimizerState       Category = "optimizer_state"
-	SummedGradients      Category = "summed_gradients"
-	Noise                Category = "noise"
-	Gradients            Category = "gradients"
-	PerSampleGradients   Category = "per_sample_gradients"
-	NormSamples          Category = "norm_samples"
-	Activations          Category = "activations"
-	HookActivations      Category = "hook_activations"
-	StoredBackprops      Category = "stored_backprops"
-	ClipTemporaries      Category = "clip_temporaries"
-	Outputs              Category = "outputs"
-	Inputs               Category = "inputs"
-	Workspace            Category = "workspace"
-	ActivationGradients  Category = "activation_gradients"
-	ForwardTemporaries   Category = "forward_temporaries"
-	OptimizerTemporaries Category = "optimizer_temporaries"
-	Slack                Category = "slack"
-	Untraced             Category = "untraced"
-	Other                Category = "other"
-)
-
-// Categories lists every category in the order of precedence.
-var Categories = []Category{
-	Parameters, Buffers, OptimizerState, SummedGradients, Noise, Gradients, PerSampleGradients, NormSamples,
-	Activations, HookActivations, StoredBackprops, ClipTemporaries, Outputs, Inputs, Workspace, ActivationGradients,
-	ForwardTemporaries, OptimizerTemporaries, Slack, Untraced, Other,
-}
-
-// Precedence is the place of a category in [Categories]; unknown categories come last.
-func Precedence(c Category) int {
-	if p, ok := precedence[c]; ok {
-		return p
-	}
-	return len(Categories)
-}
-
-var precedence = func() map[Category]int {
-	m := make(map[Category]int, len(Categories))
-	for i, c := range Categories {
-		m[c] = i
-	}
-	return m
-}()
-
 // Evidence says how an ownership is known.
 type Evidence = string
 
 const (
 	Tagged   Evidence = "tagged"   // a tag of the agent names the block
 	Lifetime Evidence = "lifetime" // a rule on when the block was born and died
+	ByStack  Evidence = "stack"    // the stack that asked for the block, and when it was born and died
 	ByPhase  Evidence = "phase"    // only the phase that it was born in
 )
 
@@ -93,6 +42,12 @@ const (
 	StatusKilled  = "killed"  // a signal ended the command
 	StatusPartial = "partial" // the collector itself died; recovered from the journal
 )
+
+// EndedByItself is whether a run of that status came to an end of its own. The peak of one that was ended belongs to
+// the stretch that it got to, and is not compared with that of an equal run.
+func EndedByItself(status string) bool {
+	return status == StatusOK || status == StatusFailed || status == StatusOOM
+}
 
 // SharedByModules stands in documents for the module of libraries' workspaces: see [memory.IsSharedByModules].
 const SharedByModules = "shared by all modules"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# demo.sh: the quick suite on this machine, and a report on it. Where neither a GPU nor the phantom GPU is possible, or
-# the Python environment cannot be made, a report on the recorded example.
+# demo.sh: dpsight demo on this machine. Where neither a GPU nor the phantom GPU is possible, or the Python environment
+# cannot be made, a report on the recorded example.
 set -euo pipefail
 out=runs/demo-report
 if [ "$(uname -sm)" != "Linux x86_64" ] && ! command -v nvidia-smi >/dev/null; then
   echo "demo: recording needs Linux x86-64; here is the recorded example instead" >&2
-elif ! make --no-print-directory setup; then
+elif ! make --no-print-directory -o build setup; then # built by make demo
   echo "demo: make setup failed, so nothing can be recorded; here is the recorded example instead" >&2
 else
   status=0
-  ./dpsight collect --suite quick --quiet --store runs --report "$out" || status=$?
+  ./dpsight demo --store runs -o "$out" || status=$?
   if [ "$status" != 2 ]; then
     exit "$status"
   fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# left-out.sh [-run | -packages]: what `make test` leaves out, in one line; with an option the tests' names as a pattern
-# for go test -run, or their packages. Tests mark it by testkit.Rest, Part or WithRest, and by @rest in Python.
+# left-out.sh [-run [K/N] | -packages]: what `make test` leaves out, in one line; with an option the tests' names as a
+# pattern for go test -run (with K/N every Nth of them, from the Kth), or their packages. Tests mark it by testkit.Rest,
+# Part or WithRest, and by @rest in Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 marked=$(grep -rlE 'testkit\.(Rest|Part|WithRest)\(' --include=*_test.go . | sort)
@@ -15,7 +16,11 @@ names=$({
   echo TestPython
 } | sort -u)
 case ${1:-} in
-  -run) echo "^($(echo "$names" | paste -sd '|'))\$" ;;
+  -run)
+    share=${2:-1/1}
+    names=$(echo "$names" | awk -v k="${share%/*}" -v n="${share#*/}" 'NR % n == k % n')
+    echo "^($(echo "$names" | paste -sd '|'))\$"
+    ;;
   -packages) echo "$packages" ;;
   *)
     tests=$(echo "$names" | wc -l)

@@ -4,9 +4,11 @@
     PYTHON scripts/measure_agents.py OLD/python NEW/python
 
 Both train the same small model in processes of their own that are alive at once and take turns, a block of steps each
-in random order, so that a host that is slower for a while is so for both. Of each block the processor time of all its
-threads is taken, since the host's load is in wall time. Printed is the median over blocks of new beside old, with the
-interval that 95 % of the resampled medians lie in. With `train` it is the script that trains."""
+in random order, so that a host that is slower for a while is so for both. On the phantom the module that follows small
+values is left out: it has predictions wait for autograd's threads, which recordings never do. Of each block the
+processor time of all its threads is taken, since the host's load is in wall time. Printed is the median over blocks of
+new beside old, with the interval that 95 % of the resampled medians lie in. With `train` it is the
+script that trains."""
 
 from __future__ import annotations
 
@@ -63,9 +65,6 @@ class Training:
     def __init__(self, agent: str, kind: str, folder: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
         env.update(KINDS[kind], PYTHONPATH=os.path.abspath(agent), PYTHONDONTWRITEBYTECODE="1", DPSIGHT_SPOOL=folder)
-        if module := os.environ.get("PHANTOM_MODULE"):
-            env["PYTHONPATH"] += os.pathsep + module
-            env["DPSIGHT_PLUGIN"] = os.path.join(module, "phantom_values.py")
         command = [sys.executable, os.path.abspath(__file__), "train"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True)

@@ -20,7 +20,8 @@ type Cell struct {
 	RunIDs []string // of all repeats, in the study's order
 	// Good is how many repeats ended well; figures are over these, or over all where there is none.
 	Good int
-	// PeakLow and PeakHigh are the lowest and the highest peak of those; nil without any.
+	// PeakLow and PeakHigh are the lowest and the highest peak of those, of a bounded one what it is at most; nil
+	// without any.
 	PeakLow, PeakHigh *int64
 	// Baseline is what the cell is compared with, nil without any: one cell for all that were recorded with the same
 	// parameters, or the run that somebody named.
@@ -71,6 +72,7 @@ func NewCell(runs []*analyze.Summary) Cell {
 	c.Summary = *middleRun(good)
 	c.Remarks = mergeRemarks(likeFirst(good, c.Bare()))
 	c.Throttled = timing.Throttle{}
+	highest, bounded := int64(0), (*analyze.Summary)(nil)
 	for _, r := range good {
 		c.Throttled.Add(r.Throttled)
 		if r.PeakBytes == nil {
@@ -79,9 +81,16 @@ func NewCell(runs []*analyze.Summary) Cell {
 		if c.PeakLow == nil || *r.PeakBytes < *c.PeakLow {
 			c.PeakLow = r.PeakBytes
 		}
-		if c.PeakHigh == nil || *r.PeakBytes > *c.PeakHigh {
-			c.PeakHigh = r.PeakBytes
+		highest = max(highest, *r.PeakBytes)
+		if high := r.PeakAtMost(); c.PeakHigh == nil || *high > *c.PeakHigh {
+			c.PeakHigh = high
 		}
+		if bounded == nil && r.Bounded() {
+			bounded = r
+		}
+	}
+	if bounded != nil && !c.Bounded() { // another repeat's bounds reach into the cell's range
+		c.Identity.PeakLowBytes, c.Identity.PeakHighBytes = c.PeakLow, c.PeakHigh
 	}
 	if len(runs) == 1 {
 		return c
@@ -90,8 +99,8 @@ func NewCell(runs []*analyze.Summary) Cell {
 		c.repeatTimes(good)
 		c.Remarks = append(c.Remarks, poolingRemarks(good)...)
 	}
-	if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
-		c.Remarks = append(c.Remarks, Remark{Kind: RemarkPeaksDiffer, N: len(good), Low: *c.PeakLow, High: *c.PeakHigh})
+	if c.PeakLow != nil && *c.PeakLow != highest {
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkPeaksDiffer, N: len(good), Low: *c.PeakLow, High: highest})
 	}
 	if c.Good > 0 && c.Good < len(runs) {
 		bad := Remark{Kind: RemarkBadRepeats, N: len(runs) - c.Good, Of: len(runs)}

@@ -12,22 +12,22 @@ type Configuration struct {
 	Common []identity.Fact `json:"common"`
 	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no
 	// clipping norm, an MLP no sequence length.
-	Some []PartialFact `json:"some"`
+	Some []partialFact `json:"some"`
 	// Varying names the facts that differ between the runs that have them, in the same order.
 	Varying []string `json:"varying"`
 }
 
-// A PartialFact is one of some runs only.
-type PartialFact struct {
+// A partialFact is one of some runs only.
+type partialFact struct {
 	identity.Fact
 	Runs []string `json:"runs"` // labels of those that have it
 }
 
 // configure sorts the facts of cells.
 func configure(cells []Cell) Configuration {
-	c := Configuration{Common: []identity.Fact{}, Some: []PartialFact{}, Varying: []string{}}
+	c := Configuration{Common: []identity.Fact{}, Some: []partialFact{}, Varying: []string{}}
 	type seen struct {
-		PartialFact
+		partialFact
 		differs bool
 	}
 	by := map[string]*seen{}
@@ -36,7 +36,7 @@ func configure(cells []Cell) Configuration {
 		for _, f := range cells[i].RunFacts {
 			s := by[f.What]
 			if s == nil {
-				s = &seen{PartialFact: PartialFact{Fact: f}}
+				s = &seen{partialFact: partialFact{Fact: f}}
 				by[f.What] = s
 				order = append(order, f.What)
 			}
@@ -50,7 +50,7 @@ func configure(cells []Cell) Configuration {
 		case s.differs:
 			c.Varying = append(c.Varying, what)
 		case len(s.Runs) < len(cells):
-			c.Some = append(c.Some, s.PartialFact)
+			c.Some = append(c.Some, s.partialFact)
 		default:
 			c.Common = append(c.Common, s.Fact)
 		}

@@ -40,10 +40,14 @@ type OverheadCell struct {
 // that did not end well has neither.
 type OverheadRun struct {
 	identity.Identity
-	Baseline          string   `json:"baseline"` // run id of what this run is compared with
-	PeakBytes         *int64   `json:"peak_bytes"`
-	PeakDeltaBytes    *int64   `json:"peak_delta_bytes"`
-	PeakRatio         *float64 `json:"peak_ratio"`
+	Baseline       string   `json:"baseline"` // run id of what this run is compared with
+	PeakBytes      *int64   `json:"peak_bytes"`
+	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
+	PeakRatio      *float64 `json:"peak_ratio"`
+	// PeakRatioLow and PeakRatioHigh are what the ratio is at least and at most where a peak of the two is bounded;
+	// null elsewhere. So are the delta's.
+	PeakRatioLow      *float64 `json:"peak_ratio_low,omitempty"`
+	PeakRatioHigh     *float64 `json:"peak_ratio_high,omitempty"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
 	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
 	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run
@@ -106,6 +110,7 @@ func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 		delta := *run.PeakBytes - *base.PeakBytes
 		o.PeakDeltaBytes = &delta
 		o.PeakRatio = timing.Ratio(float64(*run.PeakBytes), float64(*base.PeakBytes))
+		o.boundRatio(base, run)
 	}
 	o.freed(base, run)
 	if base.StepMS != nil && run.StepMS != nil {
@@ -142,10 +147,13 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	if run.Status == schemas.StatusOK {
 		return o
 	}
+	o.PeakRatioLow, o.PeakRatioHigh = nil, nil
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
 	// what explains a difference, where none is given
-	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool { return r.Kind == RemarkKept })
+	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool {
+		return r.Kind == RemarkKept || r.Kind == RemarkBoundedRatio
+	})
 	// the baseline's alone
 	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil })
 	for i := range o.Phases {
@@ -156,6 +164,20 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 		o.Remarks = append(o.Remarks, Remark{Kind: RemarkEndedEarly})
 	}
 	return o
+}
+
+// boundRatio says within what the ratio of two peaks lies, if one of them is bounded.
+func (o *OverheadRun) boundRatio(base, run *analyze.Summary) {
+	if base.RunID == run.RunID || !base.Bounded() && !run.Bounded() {
+		return
+	}
+	o.PeakRatioLow = timing.Ratio(float64(*run.PeakBytes), float64(*base.PeakAtMost()))
+	o.PeakRatioHigh = timing.Ratio(float64(*run.PeakAtMost()), float64(*base.PeakBytes))
+	if o.PeakRatioLow != nil && o.PeakRatioHigh != nil {
+		o.Remarks = append(o.Remarks, Remark{Kind: RemarkBoundedRatio,
+			Ratios: [2]float64{*o.PeakRatioLow, *o.PeakRatioHigh},
+			Low:    *run.PeakBytes - *base.PeakAtMost(), High: *run.PeakAtMost() - *base.PeakBytes})
+	}
 }
 
 // freed compares the runs as if both loops freed .grad between steps.

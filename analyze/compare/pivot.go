@@ -227,6 +227,11 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	if p.value.Unit() == UnitBytes {
 		m = values[(len(values)-1)/2]
 	}
+	if p.value.Name == MetricPeak { // a bounded one may be higher than what it is at least
+		for _, r := range counted {
+			high = max(high, float64(*r.PeakAtMost()))
+		}
+	}
 	c.Value, c.Low, c.High = &m, &low, &high
 	return c
 }

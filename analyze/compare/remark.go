@@ -30,6 +30,7 @@ type Remark struct {
 	Settings    []Setting
 	Throttled   [2]timing.Throttle // of the run and of its baseline
 	Held        *HeldByHooks
+	Ratios      [2]float64 // lowest and highest
 }
 
 // An Ending is how often a status ended repeats.
@@ -62,18 +63,20 @@ const (
 	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
 	RemarkHeldByHooks RemarkKind = "held"        // Held
-	RemarkTimes       RemarkKind = "times"       // by other clocks than the baseline's
-	RemarkArguments   RemarkKind = "arguments"   // Now, Baseline
-	RemarkSource      RemarkKind = "source"      // Now, Baseline
-	RemarkBare        RemarkKind = "bare"        // OfBaseline: one of the two is
-	RemarkBaseEnded   RemarkKind = "base ended"  // Baseline: its status
-	RemarkFact        RemarkKind = "fact"        // What, Now, Baseline
-	RemarkSettings    RemarkKind = "settings"    // What; Settings, or where they cannot be read Now and Baseline
-	RemarkOneMethod   RemarkKind = "one method"  // the other run does not say its own
-	RemarkNormOnly    RemarkKind = "norms"       // OfBaseline
-	RemarkPoisson     RemarkKind = "poisson"     // OfBaseline
-	RemarkThrottled   RemarkKind = "throttled"   // Throttled
-	RemarkKept        RemarkKind = "kept .grad"  // OfBaseline; Freed and Kept, or High
+	// Ratios of the peaks, and Low and High, which their difference lies between: one of the peaks is bounded
+	RemarkBoundedRatio RemarkKind = "bounded"
+	RemarkTimes        RemarkKind = "times"      // by other clocks than the baseline's
+	RemarkArguments    RemarkKind = "arguments"  // Now, Baseline
+	RemarkSource       RemarkKind = "source"     // Now, Baseline
+	RemarkBare         RemarkKind = "bare"       // OfBaseline: one of the two is
+	RemarkBaseEnded    RemarkKind = "base ended" // Baseline: its status
+	RemarkFact         RemarkKind = "fact"       // What, Now, Baseline
+	RemarkSettings     RemarkKind = "settings"   // What; Settings, or where they cannot be read Now and Baseline
+	RemarkOneMethod    RemarkKind = "one method" // the other run does not say its own
+	RemarkNormOnly     RemarkKind = "norms"      // OfBaseline
+	RemarkPoisson      RemarkKind = "poisson"    // OfBaseline
+	RemarkThrottled    RemarkKind = "throttled"  // Throttled
+	RemarkKept         RemarkKind = "kept .grad" // OfBaseline; Freed and Kept, or High
 )
 
 // A Said is a remark on a place: the values of a row and a column, or a label.

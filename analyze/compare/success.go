@@ -30,8 +30,9 @@ type SuccessRow struct {
 	Bare          int       `json:"bare"` // part of Runs: with counters and timers only
 	OK            int       `json:"ok"`
 	SuccessRate   float64   `json:"success_rate"`
-	MeanPeakBytes *int64    `json:"mean_peak_bytes"` // null where none ended well, or none has a peak
-	MeanStepMS    *float64  `json:"mean_step_ms"`    // of the runs' medians; null for predicted runs
+	MeanPeakBytes *int64    `json:"mean_peak_bytes"`   // null where none ended well, or none has a peak
+	Bounded       int       `json:"bounded,omitempty"` // peaks among them that are bounded: the mean may be higher
+	MeanStepMS    *float64  `json:"mean_step_ms"`      // of the runs' medians; null for predicted runs
 	Failures      []Failure `json:"failures"`
 }
 
@@ -85,6 +86,9 @@ func Success(runs []analyze.Summary) SuccessDocument {
 		doc.OK++
 		if s.PeakBytes != nil {
 			peaks[at] = append(peaks[at], *s.PeakBytes)
+			if s.Bounded() {
+				row.Bounded++
+			}
 		}
 		if s.StepMS != nil {
 			steps[at] = append(steps[at], s.StepMS.Median)
@@ -103,9 +107,6 @@ func (r *SuccessRow) Badge() string {
 	id := identity.Identity{Source: r.Source, Profile: r.Profile}
 	return id.Badge()
 }
-
-// Failed reports whether a run did not end well.
-func (d *SuccessDocument) Failed() bool { return d.OK < d.Runs }
 
 // meanOf is nil for no values. Of integers it is rounded down: their sum is exact, so the mean of equal ones is theirs.
 func meanOf[T int64 | float64](values []T) *T {

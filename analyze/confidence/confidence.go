@@ -18,6 +18,7 @@ type judgement struct {
 	level   int
 	reasons []Reason
 	nothing bool // was taken of a device
+	checked bool // the profile was compared with such a device
 }
 
 func (j *judgement) atMost(level string, r Reason) {
@@ -25,6 +26,16 @@ func (j *judgement) atMost(level string, r Reason) {
 		j.level = i
 	}
 	j.reasons = append(j.reasons, r)
+}
+
+// inDoubt takes a reason why the script, or a library, may have gone another way than on a device. On a profile that
+// was never checked, where libraries may choose otherwise too, the prediction is no more than a hint.
+func (j *judgement) inDoubt(r Reason) {
+	if j.checked {
+		j.atMost(schemas.Close, r)
+	} else {
+		j.atMost(schemas.Indicative, r)
+	}
 }
 
 func (j *judgement) assessment() *Assessment {
@@ -52,10 +63,7 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 		j.atMost(schemas.Indicative, Reason{Kind: OldVersion})
 		return j.assessment()
 	}
-	device := ""
-	if len(m.GPUs) > 0 {
-		device = m.GPUs[0].Name
-	}
+	j.checked = f.Checked
 	if j.run(m, r); j.nothing { // what else may be unknown has nothing to be unknown of
 		return j.assessment()
 	}
@@ -67,37 +75,18 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	} else if absorbedOOM(r) {
 		j.atMost(schemas.Close, Reason{Kind: AbsorbedOOM})
 	}
-	if u := SharedDevice(m); u != nil {
-		j.atMost(schemas.Indicative, Reason{Kind: DeviceShared, Count: u.Processes})
-		if a, b, same := ranksTogether(m, r, p); same {
-			j.atMost(schemas.Indicative, Reason{Kind: RanksTogether, Ranks: [2]int32{a.Rank, b.Rank}, Device: a.Device})
-		}
+	j.sharing(m, r)
+	if p.Ended != nil {
+		j.inDoubt(Reason{Kind: EndedBySteps, Count: int(p.Ended.Step)})
 	}
 	j.values(f, p)
-	j.libraries(f, p)
-	if f.Checked && m.Environment == nil {
-		j.atMost(schemas.Close, Reason{Kind: TorchUnknown, Other: f.CheckedTorch})
-	} else if f.Checked && !sameRelease(m.Environment.Torch, f.CheckedTorch) {
-		j.atMost(schemas.Close, Reason{Kind: TorchUnchecked, Name: m.Environment.Torch, Other: f.CheckedTorch})
-	}
-	if !f.Checked {
-		j.atMost(schemas.Close, Reason{Kind: DeviceUnchecked, Name: device})
-	}
-	if f.Addresses != f.DefaultAddresses {
-		j.atMost(schemas.Close, Reason{Kind: OtherAddresses, Name: f.Addresses, Other: f.DefaultAddresses})
-	}
-	for _, x := range f.Placements {
-		if x.Status != m.Status {
-			j.atMost(schemas.Close, Reason{Kind: AddressesDecide, Name: x.Addresses, Other: x.Status})
-		}
-	}
-	if b := p.Band; b != nil && b.Allocated[0] != b.Allocated[1] {
-		j.atMost(schemas.Close, Reason{Kind: AddressesMatter, Bytes: b.Allocated})
-	}
+	j.libraries(p)
+	j.compared(m)
+	j.addresses(m, p)
 	j.garbage(m, r)
 	if j.level == 0 {
 		j.reasons = []Reason{{Kind: NothingUnknown}, {Kind: NothingEstimated},
-			{Kind: Compared, Name: device, Other: f.CheckedTorch}}
+			{Kind: Compared, Name: deviceName(m), Other: f.CheckedTorch}}
 	}
 	a := j.assessment()
 	a.Unchecked = unchecked(f)
@@ -105,6 +94,55 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 		a.Known = knownErrors(Doubts(m, r))
 	}
 	return a
+}
+
+// deviceName is the name of the device that a run was predicted for, where that is known.
+func deviceName(m *schemas.Manifest) string {
+	if len(m.GPUs) == 0 {
+		return ""
+	}
+	return m.GPUs[0].Name
+}
+
+// sharing looks at whether several processes had memory of one device.
+func (j *judgement) sharing(m *schemas.Manifest, r *schemas.IngestReport) {
+	u := SharedDevice(m)
+	if u == nil {
+		return
+	}
+	j.atMost(schemas.Indicative, Reason{Kind: DeviceShared, Count: u.Processes})
+	if a, b, same := ranksTogether(m, r, r.Prediction); same {
+		j.atMost(schemas.Indicative, Reason{Kind: RanksTogether, Ranks: [2]int32{a.Rank, b.Rank}, Device: a.Device})
+	}
+}
+
+// compared looks at whether predictions for the device, under this torch, were compared with recordings.
+func (j *judgement) compared(m *schemas.Manifest) {
+	switch f := m.Phantom; {
+	case !f.Checked:
+		j.atMost(schemas.Close, Reason{Kind: DeviceUnchecked, Name: deviceName(m)})
+	case m.Environment == nil && !schemas.EndedByItself(m.Status): // it was ended before torch said its version
+	case m.Environment == nil:
+		j.atMost(schemas.Close, Reason{Kind: TorchUnknown, Other: f.CheckedTorch})
+	case !sameRelease(m.Environment.Torch, f.CheckedTorch):
+		j.atMost(schemas.Close, Reason{Kind: TorchUnchecked, Name: m.Environment.Torch, Other: f.CheckedTorch})
+	}
+}
+
+// addresses looks at what depends on where the driver puts segments.
+func (j *judgement) addresses(m *schemas.Manifest, p *schemas.Prediction) {
+	f := m.Phantom
+	if f.Addresses != f.DefaultAddresses {
+		j.atMost(schemas.Close, Reason{Kind: OtherAddresses, Name: f.Addresses, Other: f.DefaultAddresses})
+	}
+	for _, x := range f.Placements {
+		if x.Status != m.Status && schemas.EndedByItself(m.Status) {
+			j.atMost(schemas.Close, Reason{Kind: AddressesDecide, Name: x.Addresses, Other: x.Status})
+		}
+	}
+	if b := p.Band; b != nil && b.Allocated[0] != b.Allocated[1] {
+		j.atMost(schemas.Close, Reason{Kind: AddressesMatter, Bytes: b.Allocated})
+	}
 }
 
 // ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had
@@ -195,11 +233,16 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	if slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool { return d.Verdict == schemas.Lossy }) {
 		j.atMost(schemas.Indicative, Reason{Kind: EventsMissing})
 	}
+	if slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool { return d.Verdict == schemas.Bounded }) {
+		j.atMost(schemas.Indicative, Reason{Kind: PeakBounded})
+	}
 	unheard := len(m.Collector.Uninjected)
-	if unheard > 0 && !TookNothing(m, r) {
+	ended := !schemas.EndedByItself(m.Status) // which is why it said little, or nothing
+	if unheard > 0 && !TookNothing(m, r) && !(ended && len(r.Devices) == 0) {
 		j.atMost(schemas.Indicative, Reason{Kind: Unheard, Count: unheard})
 	}
 	switch {
+	case ended:
 	case r.Prediction != nil && !r.Prediction.Complete && (unheard == 0 || m.Status != schemas.StatusOK):
 		j.atMost(schemas.Indicative, Reason{Kind: Unsaid})
 	case TookNothing(m, r):
@@ -208,46 +251,53 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 }
 
-// values looks at what may have sent the script another way than on a device. On a profile that was never checked,
-// where libraries may choose otherwise too, that is no more than a hint.
+// values looks at what may have sent the script another way than on a device.
 func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
-	worst := schemas.Close
-	if !f.Checked {
-		worst = schemas.Indicative
+	if reads := undecided(UnknownReads(p), f.Decisions); len(reads) > 0 {
+		j.inDoubt(Reason{Kind: UnknownRead, Places: reads})
 	}
-	if reads := UnknownReads(p); len(reads) > 0 {
-		j.atMost(worst, Reason{Kind: UnknownRead, Count: len(reads), Times: int(SumOf(reads))})
+	for _, d := range f.Decisions {
+		j.inDoubt(Reason{Kind: Decided, Name: d.Place, Other: d.Error})
 	}
 	if len(p.CopiedReads) > 0 {
-		j.atMost(worst, Reason{Kind: CopiedRead, Count: len(p.CopiedReads), Times: int(SumOf(p.CopiedReads))})
+		j.inDoubt(Reason{Kind: CopiedRead, Places: p.CopiedReads})
 	}
 	if len(p.Assumptions) > 0 {
-		j.atMost(worst, Reason{Kind: TakenForFinite, Names: names(p.Assumptions)})
+		j.inDoubt(Reason{Kind: TakenForFinite, Places: p.AssumedAt, Names: names(p.Assumptions)})
 	}
 	if len(p.Guesses) > 0 {
-		j.atMost(worst, Reason{Kind: SizeByValues, Names: names(p.Guesses)})
+		j.inDoubt(Reason{Kind: SizeByValues, Names: names(p.Guesses)})
 	}
 }
 
-// noOps are in the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that
-// are not torch's.
-var noOps = []string{schemas.NoteUnanswered, schemas.NoteNoOps}
+// undecided are the reads at places that no decision names: a decision is a reason of its own.
+func undecided(reads []schemas.Counted, decisions []schemas.Decision) []schemas.Counted {
+	return slices.DeleteFunc(reads, func(c schemas.Counted) bool {
+		return slices.ContainsFunc(decisions, func(d schemas.Decision) bool {
+			return d.Line() == c.Name
+		})
+	})
+}
+
+// noOps are in the notes of what the phantom GPU knows nothing of: functions that fail, sizes that only a device tells,
+// and kernels of libraries that are not torch's.
+var noOps = []string{schemas.NoteUnanswered, schemas.NoteEstimated, schemas.NoteNoOps}
 
 // libraries looks at what was estimated, refused or left out.
-func (j *judgement) libraries(f *schemas.Phantom, p *schemas.Prediction) {
+func (j *judgement) libraries(p *schemas.Prediction) {
 	for _, n := range p.Notes {
-		level := schemas.Close
-		if !f.Checked || slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {
-			level = schemas.Indicative
+		if strings.Contains(n, schemas.OldNoteFinite) && len(p.Assumptions) > 0 {
+			continue // the reason TakenForFinite says it, of runs whose notes do too
 		}
-		j.atMost(level, Reason{Kind: Noted, Name: n})
+		note := Reason{Kind: Noted, Name: n}
+		if slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {
+			j.atMost(schemas.Indicative, note)
+		} else {
+			j.inDoubt(note)
+		}
 	}
 	if p.Compiled {
-		worst := schemas.Close
-		if !f.Checked {
-			worst = schemas.Indicative
-		}
-		j.atMost(worst, Reason{Kind: CodeGenerated})
+		j.inDoubt(Reason{Kind: CodeGenerated})
 	}
 }
 
@@ -298,16 +348,14 @@ func names(counts []schemas.Counted) (out []string) {
 }
 
 // Of is how sure the peak of a predicted run is, in the words that ingest's report keeps, or that were found when the
-// run was read since its report is of an older version. Where neither is there, it is the level alone.
+// run was read since its report is of an older version. It is nil where neither is there: a level always has its
+// reasons.
 func Of(in *schemas.Tables) *schemas.Confidence {
 	if in.Confidence != nil {
 		return in.Confidence
 	}
 	if in.Report != nil && in.Report.Prediction != nil && in.Report.Prediction.Confidence != nil {
 		return in.Report.Prediction.Confidence
-	}
-	if a := Assess(in.Manifest, in.Report); a != nil {
-		return &schemas.Confidence{Level: a.Level, Reasons: []string{}, Unchecked: []string{}}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func TestConfide(t *testing.T) {
 		m.GPUs[0].Name = "Tesla T4"
 	}
 	reads := []schemas.Counted{{Name: "train.py:10", Count: 3}, {Name: "train.py:12", Count: 1}}
-	read := Reason{Kind: UnknownRead, Count: 2, Times: 4}
+	read := Reason{Kind: UnknownRead, Places: reads}
 	never := Reason{Kind: DeviceUnchecked, Name: "Tesla T4"}
 	for _, c := range []struct {
 		what   string
@@ -64,6 +64,20 @@ func TestConfide(t *testing.T) {
 		{"a bound", func(_ *schemas.Manifest, r *schemas.IngestReport) {
 			r.Prediction.Guesses = []schemas.Counted{{Name: "nonzero", Count: 2}}
 		}, schemas.Close, []Reason{{Kind: SizeByValues, Names: []string{"nonzero"}}}},
+		{"reads, one of them decided", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Phantom.Decisions = []schemas.Decision{{Place: "train.py:10 in torch/functional.py:7", Error: "ValueError"}}
+			r.Prediction.UnknownReads = reads
+		}, schemas.Close, []Reason{{Kind: UnknownRead, Places: reads[1:]},
+			{Kind: Decided, Name: "train.py:10 in torch/functional.py:7", Other: "ValueError"}}},
+		{"a read that was decided", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Phantom.Decisions = []schemas.Decision{{Place: "train.py:10", Error: "AssertionError"}}
+			r.Prediction.UnknownReads = reads[:1]
+		}, schemas.Close, []Reason{{Kind: Decided, Name: "train.py:10", Other: "AssertionError"}}},
+		{"finite values, as older versions noted them", func(_ *schemas.Manifest, r *schemas.IngestReport) {
+			r.Prediction.Assumptions = []schemas.Counted{{Name: "isnan", Count: 2}}
+			r.Prediction.AssumedAt = reads
+			r.Prediction.Notes = []string{"values that nobody knows were taken for finite by isnan"}
+		}, schemas.Close, []Reason{{Kind: TakenForFinite, Places: reads, Names: []string{"isnan"}}}},
 		{"finite values", func(_ *schemas.Manifest, r *schemas.IngestReport) {
 			r.Prediction.Assumptions = []schemas.Counted{{Name: "isnan", Count: 2}}
 		}, schemas.Close, []Reason{{Kind: TakenForFinite, Names: []string{"isnan"}}}},
@@ -120,6 +134,26 @@ func TestConfide(t *testing.T) {
 			m.Phantom.Placements = []schemas.Placement{{Addresses: "up", Status: schemas.StatusOK},
 				{Addresses: "7", Status: schemas.StatusOOM}}
 		}, schemas.Close, []Reason{{Kind: AddressesDecide, Name: "7", Other: "oom"}}},
+		{"places that were not tried to an end", func(m *schemas.Manifest, _ *schemas.IngestReport) {
+			m.Phantom.Placements = []schemas.Placement{{Addresses: "7", Status: schemas.StatusTimeout}}
+		}, schemas.Close, []Reason{{Kind: AddressesDecide, Name: "7", Other: "timeout"}}},
+		{"garbage, and a run that did not end in time", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			r.Prediction.Garbage = &schemas.Garbage{CollectedBytes: 5}
+			m.Phantom.Collections = []schemas.Collection{{When: schemas.GarbageAtOnce, Status: schemas.StatusTimeout}}
+		}, schemas.Close, []Reason{{Kind: GarbageDecides, Name: "at once", Other: "timeout"}}},
+		{"out of time, with all that follows from it", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Status, r.Prediction.Complete = schemas.StatusTimeout, false
+			m.Phantom.Placements = []schemas.Placement{{Addresses: "7", Status: schemas.StatusOK}}
+			r.Prediction.Garbage = &schemas.Garbage{CollectedBytes: 5}
+			m.Phantom.Collections = []schemas.Collection{ // as older versions made them
+				{When: schemas.GarbageAtOnce, Status: schemas.StatusTimeout, PeakAllocatedBytes: 1},
+				{When: schemas.GarbageNever, Status: schemas.StatusOK, PeakAllocatedBytes: 1 << 40}}
+		}, schemas.Indicative, []Reason{{Kind: EndedEarly, Name: "timeout"},
+			{Kind: GarbageCollected, Name: "timeout", Bytes: [2]int64{5}}}},
+		{"out of time before anything", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Status, r.Prediction.Complete, r.Devices, m.Environment = schemas.StatusTimeout, false, nil, nil
+			m.Collector.Uninjected = []string{"python x.py"}
+		}, schemas.Indicative, []Reason{{Kind: EndedEarly, Name: "timeout"}}},
 		{"places that do not", func(_ *schemas.Manifest, r *schemas.IngestReport) {
 			r.Prediction.Band = &schemas.PlacementBand{Allocated: [2]int64{1 << 20, 1 << 20},
 				Reserved: [2]int64{1 << 20, 2 << 20}}
@@ -179,8 +213,8 @@ func TestConfide(t *testing.T) {
 func TestConfidenceIsTheReports(t *testing.T) {
 	m, r := exact()
 	in := schemas.Tables{Manifest: m, Report: r}
-	if c := Of(&in); c.Level != schemas.ExactExpected || len(c.Reasons) > 0 {
-		t.Errorf("%+v", c)
+	if c := Of(&in); c != nil {
+		t.Errorf("a level without reasons: %+v", c)
 	}
 	r.Prediction.Confidence = &schemas.Confidence{Level: schemas.Indicative, Reasons: []string{"said then"}}
 	if c := Of(&in); c.Level != schemas.Indicative || c.Reasons[0] != "said then" {

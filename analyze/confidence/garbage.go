@@ -7,7 +7,8 @@ import "github.com/dpsight/dpsight/schemas"
 func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64) {
 	low, high = own, own
 	for _, c := range f.Collections {
-		if c.Status == status { // the peak of a run that ended otherwise is of another stretch of the script
+		// The peak of a run that was ended, or ended otherwise, is of another stretch of the script.
+		if c.Status == status && schemas.EndedByItself(status) {
 			low, high = min(low, c.PeakAllocatedBytes), max(high, c.PeakAllocatedBytes)
 		}
 	}
@@ -24,9 +25,13 @@ func (j *judgement) garbage(m *schemas.Manifest, r *schemas.IngestReport) {
 	if g == nil {
 		return
 	}
-	if len(f.Collections) == 0 {
+	if ended := !schemas.EndedByItself(m.Status); ended || len(f.Collections) == 0 {
 		if g.CollectedBytes > 0 {
-			j.atMost(schemas.Close, Reason{Kind: GarbageCollected, Bytes: [2]int64{g.CollectedBytes}})
+			reason := Reason{Kind: GarbageCollected, Bytes: [2]int64{g.CollectedBytes}}
+			if ended {
+				reason.Name = m.Status
+			}
+			j.atMost(schemas.Close, reason)
 		}
 		return
 	}

@@ -49,8 +49,8 @@ func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 		schemas.DoubtReads: len(UnknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0,
 		schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
 		schemas.DoubtRanks: len(p.CopiedReads) > 0,
-		schemas.DoubtOther: drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked || m.Environment == nil ||
-			!sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
+		schemas.DoubtOther: p.Ended != nil || drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked ||
+			m.Environment == nil || !sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
 			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] ||
 			slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool {
 				return x.Status != m.Status
@@ -63,7 +63,7 @@ func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 
 // noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
 var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks},
-	{schemas.NoteFinite, schemas.DoubtFinite},
+	{schemas.OldNoteFinite, schemas.DoubtFinite},
 	{schemas.NoteKernelRead, schemas.DoubtReads}, {schemas.NoteCopyLimit, schemas.DoubtReads}}
 
 func doubtOf(note string) string {

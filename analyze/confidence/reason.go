@@ -1,5 +1,7 @@
 package confidence
 
+import "github.com/dpsight/dpsight/schemas"
+
 // An Assessment is how sure a predicted peak is, and why. Report has the words.
 type Assessment struct {
 	Level     string // one of [Levels]
@@ -12,13 +14,14 @@ type Assessment struct {
 
 // A Reason is one fact that a level rests on. Beside each kind stands which figures it has.
 type Reason struct {
-	Kind         Kind
-	Name, Other  string
-	Names        []string
-	Count, Times int
-	Bytes        [2]int64
-	Ranks        [2]int32
-	Device       int32
+	Kind        Kind
+	Name, Other string
+	Names       []string
+	Places      []schemas.Counted // file:line of the script, and how often
+	Count       int
+	Bytes       [2]int64
+	Ranks       [2]int32
+	Device      int32
 }
 
 // Kind is what a reason is about.
@@ -35,7 +38,9 @@ const (
 const (
 	OldVersion    Kind = "old version"    // its dpsight did not keep what the script read
 	EndedEarly    Kind = "ended early"    // Name is its status
+	EndedBySteps  Kind = "ended-by-steps" // the prediction ended it after step Count
 	EventsMissing Kind = "events missing" // the recording does not hold together
+	PeakBounded   Kind = "bounded"        // some blocks from before recording have no known size
 	Unheard       Kind = "unheard"        // Count processes left no journal
 	Unsaid        Kind = "unsaid"         // a process did not live to say what it had read
 	Nothing       Kind = "nothing"        // was taken of a device; Count processes left no journal
@@ -46,9 +51,10 @@ const (
 // What it read, and what was estimated.
 const (
 	DrawnAnew      Kind = "drawn anew"       // each run has batches of other sizes
-	UnknownRead    Kind = "unknown read"     // in Count places, Times times
-	CopiedRead     Kind = "copied read"      // of a value that other ranks have a part in; likewise
-	TakenForFinite Kind = "taken-for-finite" // by what Names ask
+	UnknownRead    Kind = "unknown read"     // at Places that no decision names
+	Decided        Kind = "decided"          // the read at Name was answered the other way, after the error Other
+	CopiedRead     Kind = "copied read"      // at Places, of a value that other ranks have a part in
+	TakenForFinite Kind = "taken-for-finite" // at Places; by the operators Names, which asked
 	SizeByValues   Kind = "size-by-values"   // of what Names give: the most that it can be was taken
 	Noted          Kind = "noted"            // Name is the phantom GPU's own sentence
 	CodeGenerated  Kind = "code generated"   // by torch.compile
@@ -68,10 +74,11 @@ const (
 
 // When Python's garbage was collected.
 const (
-	GarbageForced    Kind = "garbage forced"    // Name is when
-	GarbageCollected Kind = "garbage collected" // Bytes[0] were freed by it, and nobody made the runs that bound the peak
-	GarbageDecides   Kind = "garbage decides"   // collected at Name the run ended otherwise: Other is the status
-	GarbageMatters   Kind = "garbage matters"   // Bytes are the least and the most
+	GarbageForced Kind = "garbage forced" // Name is when
+	// Bytes[0] were freed by it, and nobody made the runs that bound the peak: Name is the status of a run that was ended
+	GarbageCollected Kind = "garbage collected"
+	GarbageDecides   Kind = "garbage decides" // collected at Name the run ended otherwise: Other is the status
+	GarbageMatters   Kind = "garbage matters" // Bytes are the least and the most
 )
 
 // Unchecked is something that a device's profile decides and that was never compared with such a device.

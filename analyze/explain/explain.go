@@ -150,7 +150,7 @@ func NewInput(in schemas.Tables) Input {
 		if !a.LiveAt(main.At.Event) {
 			continue
 		}
-		place, _ := l.Owner(i, main.At.Event)
+		place, _ := l.Category(i, main.At.Event)
 		m, known := index.Module(l, i, main.At.Event, &d.known)
 		*known += a.BlockBytes
 		born := phase.Key(a, place, nil, nil).Text

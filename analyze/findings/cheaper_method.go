@@ -29,6 +29,7 @@ type Trial struct {
 	Run       *analyze.Summary // that stands for them: recorded rather than bare, and nearest to the median step
 	Runs      int              // how many there are
 	PeakBytes int64
+	AtMost    bool // PeakBytes is of a bounded peak of another method than the run's
 	// Step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil
 	// without times by the clock that is wanted.
 	Step *timing.Interval
@@ -76,9 +77,10 @@ func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Tr
 		}
 	}
 	for _, key := range order {
-		others = append(others, newTrial(runs[key], clock))
+		others = append(others, newTrial(runs[key], clock, (*analyze.Summary).PeakAtMost))
 	}
-	return newTrial(runs[mine], clock), others
+	atLeast := func(r *analyze.Summary) *int64 { return r.PeakBytes }
+	return newTrial(runs[mine], clock, atLeast), others
 }
 
 // trialKey tells trials apart: the command, the method, and all else that [compare.Alike] holds constant.
@@ -96,12 +98,14 @@ func trialKey(s *analyze.Summary) string {
 	return b.String()
 }
 
-// newTrial reduces runs, of which each has a peak.
-func newTrial(runs []*analyze.Summary, clock string) Trial {
+// newTrial reduces runs, of which each has a peak. Of bounded peaks a saving takes what is certain: the run's own at
+// least, and those of other methods at most.
+func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary) *int64) Trial {
 	t := Trial{Runs: len(runs), runs: runs}
 	peaks := make([]int64, len(runs))
 	for i, r := range runs {
-		peaks[i] = *r.PeakBytes
+		peaks[i] = *peak(r)
+		t.AtMost = t.AtMost || *peak(r) > *r.PeakBytes
 	}
 	slices.Sort(peaks)
 	t.PeakBytes = peaks[(len(peaks)-1)/2]

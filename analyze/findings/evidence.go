@@ -137,6 +137,7 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
 	place := memory.CategoryPlace(c)
 	var out []memory.Void
+	var turns []int64
 	for i, a := range x.l.Allocs {
 		if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
 			return memory.CategoryPlace(o.Category) == place
@@ -147,19 +148,10 @@ func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) boo
 		if end == 0 {
 			end = 1 << 62
 		}
-		cuts := []int64{a.AllocSeq, end}
-		for _, o := range x.l.Owners[i] {
-			for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
-				if s > a.AllocSeq && s < end {
-					cuts = append(cuts, s)
-				}
-			}
-		}
-		slices.Sort(cuts)
-		cuts = slices.Compact(cuts)
-		for k := range len(cuts) - 1 {
-			if now, _ := x.l.Owner(i, cuts[k]); now == place {
-				out = append(out, memory.Void{From: cuts[k], To: cuts[k+1], Bytes: a.RequestedBytes})
+		turns = append(x.l.Turns(i, end, turns), end)
+		for k := range len(turns) - 1 {
+			if now, _ := x.l.Category(i, turns[k]); now == place {
+				out = append(out, memory.Void{From: turns[k], To: turns[k+1], Bytes: a.RequestedBytes})
 			}
 		}
 	}
@@ -172,7 +164,7 @@ func (x *evidence) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocati
 		if !a.LiveAt(x.d.At.Event) || !want(a) {
 			continue
 		}
-		if now, _ := x.l.Owner(i, x.d.At.Event); now == memory.CategoryPlace(c) {
+		if now, _ := x.l.Category(i, x.d.At.Event); now == memory.CategoryPlace(c) {
 			bytes += a.RequestedBytes
 		}
 	}
@@ -199,7 +191,7 @@ func (x *evidence) largestModule(c schemas.Category) (most ModulePart) {
 		if !a.LiveAt(x.d.At.Event) {
 			continue
 		}
-		if now, _ := x.l.Owner(i, x.d.At.Event); now == memory.CategoryPlace(c) {
+		if now, _ := x.l.Category(i, x.d.At.Event); now == memory.CategoryPlace(c) {
 			by[x.moduleOf(i)] += a.RequestedBytes
 		}
 	}

@@ -115,7 +115,7 @@ func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64,
 	categories, modules = map[schemas.Category]int64{}, map[string]int64{}
 	add := func(i int, seq, sign int64) {
 		a := x.l.Allocs[i]
-		now, _ := x.l.Owner(i, seq)
+		now, _ := x.l.Category(i, seq)
 		categories[schemas.Categories[now]] += sign * a.RequestedBytes
 		categories[schemas.Slack] += sign * (a.BlockBytes - a.RequestedBytes)
 	}

@@ -26,7 +26,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 		if !a.LiveAt(x.d.At.Event) {
 			continue
 		}
-		if now, _ := x.l.Owner(i, x.d.At.Event); now == place {
+		if now, _ := x.l.Category(i, x.d.At.Event); now == place {
 			held += a.RequestedBytes
 			if a.RequestedBytes > largest {
 				where, largest = m, a.RequestedBytes

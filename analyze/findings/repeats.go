@@ -19,6 +19,7 @@ type RepeatsPeakFacts struct {
 	Repeats             int
 	LowRun, HighRun     string
 	LowBytes, HighBytes int64
+	Bounded             bool // LowBytes is what that peak is at most, HighBytes what that one is at least
 }
 
 // RepeatsTimeFacts are those of [RepeatsTime]: over the repeats' medians, in milliseconds.
@@ -41,7 +42,7 @@ func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 			continue
 		}
 		peaks++
-		if low == nil || *r.PeakBytes < *low.PeakBytes {
+		if low == nil || *r.PeakAtMost() < *low.PeakAtMost() {
 			low = r
 		}
 		if high == nil || *r.PeakBytes > *high.PeakBytes {
@@ -49,11 +50,13 @@ func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 		}
 	}
 	if peaks > 1 {
-		if d := *high.PeakBytes - *low.PeakBytes; memory.AtLeast(d, *low.PeakBytes, repeatsPeakPercent) {
+		// what is certain where a peak is bounded
+		if d := *high.PeakBytes - *low.PeakAtMost(); memory.AtLeast(d, *low.PeakAtMost(), repeatsPeakPercent) {
 			f := Finding{ID: RepeatsPeak}
-			f.of(d, *low.PeakBytes, OfPeakAllocated)
+			f.of(d, *low.PeakAtMost(), OfPeakAllocated)
 			f.Facts = RepeatsPeakFacts{Repeats: peaks, LowRun: low.RunID, HighRun: high.RunID,
-				LowBytes: *low.PeakBytes, HighBytes: *high.PeakBytes}
+				LowBytes: *low.PeakAtMost(), HighBytes: *high.PeakBytes,
+				Bounded: low.PeakAtMost() != low.PeakBytes || high.PeakAtMost() != high.PeakBytes}
 			out = append(out, f)
 		}
 	}

@@ -32,7 +32,7 @@ func (x *evidence) untracedBetween() (bytes int64) {
 		if !a.LiveAt(x.d.At.Event) || grouping.Unseen(a) != grouping.BetweenWindows {
 			continue
 		}
-		if now, _ := x.l.Owner(i, x.d.At.Event); now == memory.CategoryPlace(schemas.Untraced) {
+		if now, _ := x.l.Category(i, x.d.At.Event); now == memory.CategoryPlace(schemas.Untraced) {
 			bytes += a.RequestedBytes
 		}
 	}

@@ -34,7 +34,7 @@ func (x *evidence) workspaces() []Finding {
 			if !a.LiveAt(x.d.At.Event) {
 				continue
 			}
-			if now, _ := x.l.Owner(i, x.d.At.Event); now == place {
+			if now, _ := x.l.Category(i, x.d.At.Event); now == place {
 				each(a)
 			}
 		}

@@ -18,17 +18,8 @@ import (
 // predictions for two devices.
 func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
-	groups := map[string][]*analyze.Summary{}
-	var order []string
-	for i := range runs {
-		id := gated(&runs[i])
-		if groups[id] == nil {
-			order = append(order, id)
-		}
-		groups[id] = append(groups[id], &runs[i])
-	}
-	for _, id := range order {
-		doc.Experiments = append(doc.Experiments, experimentOf(groups[id]))
+	for _, g := range groupsOf(runs) {
+		doc.Experiments = append(doc.Experiments, experimentOf(g))
 	}
 	slices.SortStableFunc(doc.Experiments, func(a, b schemas.BaselineExperiment) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(identity.ParamsText(a.Params),
@@ -37,6 +28,21 @@ func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 			strings.Compare(a.Source, b.Source))
 	})
 	return doc
+}
+
+// groupsOf are the runs of each experiment, in the order in which the experiments come.
+func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
+	at := map[string]int{}
+	for i := range runs {
+		id := gated(&runs[i])
+		g, known := at[id]
+		if !known {
+			g = len(groups)
+			at[id], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], &runs[i])
+	}
+	return groups
 }
 
 // gated tells the experiments of a gate apart: content, and what it was made on.
@@ -99,6 +105,13 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 			break
 		}
 	}
+	for _, r := range runs {
+		for k := range r.Remarks {
+			if m := &r.Remarks[k]; m.Kind == analyze.RemarkTableGone && !slices.Contains(e.Gone, m.Name) {
+				e.Gone = append(e.Gone, m.Name)
+			}
+		}
+	}
 	if c.Good == 0 { // what it held until it ended says nothing of what it needs
 		return e
 	}
@@ -128,10 +141,12 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	return e
 }
 
-// A Gap is an experiment of a baseline that a check will not see: it did not end well, or it has no peak.
+// A Gap is what a check will not see of an experiment of a baseline: all of it where it did not end well, or has no
+// peak; what rests on tables that were taken away.
 type Gap struct {
 	Label  string
 	Status string
+	Gone   []string // files; nil where it is all of it
 }
 
 // Gaps are those of a baseline.
@@ -139,7 +154,9 @@ func Gaps(b *schemas.Baseline) (gaps []Gap) {
 	labels := ExperimentLabels(b.Experiments)
 	for i := range b.Experiments {
 		if e := &b.Experiments[i]; e.Status != schemas.StatusOK || e.PeakBytes == nil {
-			gaps = append(gaps, Gap{labels[i], e.Status})
+			gaps = append(gaps, Gap{Label: labels[i], Status: e.Status})
+		} else if len(e.Gone) > 0 {
+			gaps = append(gaps, Gap{labels[i], e.Status, e.Gone})
 		}
 	}
 	return gaps

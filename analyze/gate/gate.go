@@ -22,6 +22,11 @@ type Result struct {
 	Nothing *Reason
 	// Identities are those of the runs' experiments.
 	Identities []identity.Identity
+	// Gone are tables that were taken away from the runs.
+	Gone []GoneTable
+	// Undigested runs of the Runs that were checked have files without digests; so has the baseline, where it says so.
+	Runs, Undigested   int
+	UndigestedBaseline bool
 }
 
 // CheckThreshold is a threshold as it was given: "category:*", "1.05".
@@ -81,8 +86,11 @@ type Comparison struct {
 	Current  *float64     `json:"current"`
 	Delta    *float64     `json:"delta"`
 	Ratio    *float64     `json:"ratio"` // current over baseline
-	Verdict  string       `json:"verdict"`
-	Reason   *Reason      `json:"-"` // why it was skipped or could not be checked; nil where it was checked
+	// BaselineHigh and CurrentHigh are what a bounded value is at most; null for others.
+	BaselineHigh *float64 `json:"baseline_high,omitempty"`
+	CurrentHigh  *float64 `json:"current_high,omitempty"`
+	Verdict      string   `json:"verdict"`
+	Reason       *Reason  `json:"-"` // why it was skipped or could not be checked; nil where it was checked
 }
 
 // The verdicts of a comparison. The first two fail the check.
@@ -106,7 +114,13 @@ type Options struct {
 
 // Check holds runs to a baseline.
 func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result {
-	r := Result{Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{}, Experiments: []Experiment{}}
+	r := Result{Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{}, Experiments: []Experiment{},
+		Runs: len(runs), UndigestedBaseline: baseline.Undigested()}
+	for i := range runs {
+		if runs[i].Undigested {
+			r.Undigested++
+		}
+	}
 	for _, t := range o.Thresholds {
 		r.Thresholds = append(r.Thresholds, CheckThreshold{t.Metric.String(), t.Text})
 	}
@@ -122,6 +136,9 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 		}
 		x := checkPair(&base[i], &now[j], &o)
 		x.Label, x.Cautions = nowLabels[j], cautions(&base[i], &now[j], &o)
+		for _, table := range base[i].Gone {
+			r.Gone = append(r.Gone, GoneTable{Label: x.Label, Table: table, OfBaseline: true})
+		}
 		r.Experiments = append(r.Experiments, x)
 	}
 	for j := range now {
@@ -133,8 +150,19 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 	}
 	tellNamesakes(r.Experiments)
 	r.Identities = identity.IdentitiesOf(now)
+	for j := range now {
+		for _, table := range now[j].Gone {
+			r.Gone = append(r.Gone, GoneTable{Label: nowLabels[j], Table: table})
+		}
+	}
 	r.judge(len(pairs) > 0)
 	return r
+}
+
+// GoneTable is a table that was taken away from a run of an experiment, or from one of its baseline.
+type GoneTable struct {
+	Label, Table string
+	OfBaseline   bool
 }
 
 // judge says whether the check passes. One that compared nothing does not.
@@ -266,6 +294,12 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 			c.Verdict = VerdictUnchecked
 		}
 		return c
+	}
+	if open := openOf(m, base); open > 0 {
+		c.BaselineHigh = new(*c.Baseline + open)
+	}
+	if open := openOf(m, now); open > 0 {
+		c.CurrentHigh = new(*c.Current + open)
 	}
 	delta := *c.Current - *c.Baseline
 	c.Delta, c.Ratio = &delta, timing.Ratio(*c.Current, *c.Baseline)

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -10,6 +12,7 @@ type Reason struct {
 	Why        Why
 	OfBaseline bool   // whether the baseline lacks it, and not the run
 	Source     string // of that side, for [NotMeasured]
+	Table      string // of that side, for [NotKept]: a file
 }
 
 // Why is what stands in the way of a comparison.
@@ -21,14 +24,15 @@ const (
 	NotBrokenDown Why = "not broken-down"
 	NotAPhase     Why = "no phase" // of that name
 	NotKnown      Why = "not known"
+	NotKept       Why = "not kept" // the table that it rests on was taken away
 	NotOneClock   Why = "other clocks"
 	NotExact      Why = "not exact" // within its bounds it is both below and above the threshold
 	NotWellInBoth Why = "not well"  // no experiment ended well in both
 	NotInBoth     Why = "not there"
 )
 
-// incomparable says why two values cannot be compared, and whether that is a fault of the run: memory that the baseline
-// knows must be known again, or a check would pass on what it did not see.
+// incomparable says why two values cannot be compared, and whether that is a fault: memory that the baseline knows must
+// be known again, and a table that a value rests on must be there, or a check would pass on what it did not see.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
@@ -45,6 +49,10 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 		return &Reason{Why: NotMeasured, Source: now.Source}, false
 	case !memory && base.Source != schemas.Measured:
 		return &Reason{Why: NotMeasured, OfBaseline: true, Source: base.Source}, false
+	case goneTable(m, base) != "":
+		return &Reason{Why: NotKept, OfBaseline: true, Table: goneTable(m, base)}, true
+	case goneTable(m, now) != "":
+		return &Reason{Why: NotKept, Table: goneTable(m, now)}, true
 	case before == nil:
 		return &Reason{Why: lacks, OfBaseline: true}, false
 	case after == nil:
@@ -53,4 +61,19 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 		return &Reason{Why: NotOneClock}, false
 	}
 	return nil, false
+}
+
+// goneTable is the table that a metric rests on and that was taken away; empty where it is there.
+func goneTable(m compare.Metric, e *schemas.BaselineExperiment) string {
+	table := ""
+	switch m.Name {
+	case compare.MetricTime, compare.MetricSamples, compare.MetricTokens, compare.MetricEnergy:
+		table = schemas.Steps.File()
+	case compare.MetricPhasePeak, compare.MetricPhase:
+		table = schemas.Phases.File()
+	}
+	if !slices.Contains(e.Gone, table) {
+		return ""
+	}
+	return table
 }

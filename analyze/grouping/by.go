@@ -25,7 +25,9 @@ type By struct {
 	Depth int
 	// like modules that differ by their number are one row, and so are the tensors that are named after them
 	Fold bool
-	Top  int // rows beyond the largest are one: "12 others"; 0 = none are
+	// frames that are folded otherwise tell stacks apart too, and whole stacks if Depth is 0
+	FullStack bool
+	Top       int // rows beyond the largest are one: "12 others"; 0 = none are
 }
 
 // Check refuses what means nothing.
@@ -38,6 +40,8 @@ func (b *By) Check() error {
 		return fmt.Errorf("top %d is not a number of rows, 0 or more", b.Top)
 	case b.Depth > 0 && !has(DimensionModule) && !has(DimensionStack):
 		return fmt.Errorf("depth is of module paths and stacks, and the breakdown is by %s", joined(b.Dimensions))
+	case b.FullStack && !has(DimensionStack):
+		return fmt.Errorf("whole stacks are asked for, and the breakdown is by %s", joined(b.Dimensions))
 	case b.Fold && !has(DimensionModule) && !has(DimensionName):
 		return fmt.Errorf("modules are to be folded, and the breakdown is by %s", joined(b.Dimensions))
 	}
@@ -50,6 +54,7 @@ type BreakdownByDocument struct {
 	By     []Dimension      `json:"by"`
 	Depth  int              `json:"depth"`
 	Fold   bool             `json:"fold"`
+	Full   bool             `json:"full_stack,omitempty"`
 	Top    int              `json:"top"`
 	Runs   []BreakdownByRun `json:"runs"`
 }
@@ -60,7 +65,7 @@ func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
 		runs = []BreakdownByRun{}
 	}
 	identity.Distinguish(runs, func(r *BreakdownByRun) *identity.Identity { return &r.Identity })
-	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
+	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.FullStack, by.Top, runs}
 }
 
 // BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked
@@ -196,7 +201,7 @@ func newTally(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64,
 // add counts block i: what was requested under its category, what the allocator gave beyond that under slack.
 func (t *tally) add(i int) {
 	a := t.l.Allocs[i]
-	category, evidence := t.l.Owner(i, t.seq)
+	category, evidence := t.l.Category(i, t.seq)
 	var m *schemas.Module
 	name := "" // of the module, as far as the depth goes
 	if t.modules != nil {
@@ -209,7 +214,7 @@ func (t *tally) add(i int) {
 	}
 	var o *schemas.Owner
 	if slices.ContainsFunc(t.by.Dimensions, Dimension.needsOwner) {
-		o = t.l.First(i, t.seq)
+		o = t.l.Owner(i, t.seq)
 	}
 	keys := t.keys(a, category, m, o)
 	t.count(keys, nil, name, a.RequestedBytes, evidence)
@@ -284,8 +289,7 @@ func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
 // merge adds all of another group.
 func (g *group) merge(o *group) {
 	g.bytes, g.blocks = g.bytes+o.bytes, g.blocks+o.blocks
-	g.TaggedBytes, g.LifetimeBytes, g.PhaseOnlyBytes = g.TaggedBytes+o.TaggedBytes, g.LifetimeBytes+o.LifetimeBytes,
-		g.PhaseOnlyBytes+o.PhaseOnlyBytes
+	g.Merge(&o.Evidence)
 	maps.Copy(g.modules, o.modules)
 	for key, w := range o.within {
 		g.of(key).merge(w)

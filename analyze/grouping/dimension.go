@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -154,6 +153,9 @@ func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 	case DimensionSize:
 		return sizeClass(a.RequestedBytes)
 	case DimensionStack:
+		if k.By.FullStack {
+			return dimensionKey{Text: FullStackText(k.frames[a.Stack], k.By.Depth)}
+		}
 		return dimensionKey{Text: StackText(k.frames[a.Stack], k.By.Depth, true)}
 	case DimensionName:
 		return dimensionKey{Text: k.name(m, o)}
@@ -186,7 +188,7 @@ func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	switch {
 	case o == nil || o.Name == "":
 		return ""
-	case slices.Contains(memory.NamedCategories, o.Category) && k.By.Fold:
+	case schemas.NamesParameters(o.Category) && k.By.Fold:
 		return k.Folds.Fold(o.Name)
 	case m != nil && o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
 		return k.path(m, 0) + " " + o.Name

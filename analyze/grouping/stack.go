@@ -22,29 +22,90 @@ func FramesOf(in *schemas.Tables, rank int32) map[int64][]schemas.StackFrame {
 	return frames
 }
 
-// StackText names a stack by its innermost frames, what lies between the script's own left out; empty where there is
-// none. With lines, a file is shown by the last two names of its path. Without them the text is made to be matched: it
-// stays the same when code above a call grows or shrinks, and when a script or an environment lies in another place.
+// StackText names a stack by its innermost frames outside of torch and of C++, from the line that called into them on;
+// by torch's own where there are no others, and then by C++ ones. It is empty where there is none. With lines, a file
+// is shown by the last two names of its path. Without them the text is made to be matched: it stays the same when code
+// above a call grows or shrinks, and when a script or an environment lies in another place.
 func StackText(frames []schemas.StackFrame, depth int, lines bool) string {
 	if depth == 0 {
 		depth = stackDepth
 	}
+	for _, kept := range []func(schemas.StackFrame) bool{isProgram, isPython, isNative} {
+		if text := stackText(frames, depth, lines, kept); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// FullStackText names a stack by its depth innermost frames, torch's and C++ ones too; depth 0 = all of them.
+func FullStackText(frames []schemas.StackFrame, depth int) string {
+	if depth == 0 {
+		depth = len(frames)
+	}
+	return stackText(frames, depth, true, func(f schemas.StackFrame) bool { return !isOurs(f.File) })
+}
+
+func stackText(frames []schemas.StackFrame, depth int, lines bool, kept func(schemas.StackFrame) bool) string {
 	var words []string
 	for _, f := range frames {
-		if isPlumbing(f) {
+		if !kept(f) {
 			continue
 		}
 		if len(words) == depth {
 			break
 		}
-		if lines {
-			words = append(words, fmt.Sprintf("%s %s:%d", f.Function, path.Join(path.Base(path.Dir(f.File)),
-				path.Base(f.File)), f.Line))
-		} else {
+		switch {
+		case !strings.HasSuffix(f.File, ".py") && !lines:
+			words = append(words, f.Function)
+		case lines:
+			words = append(words, fmt.Sprintf("%s %s:%d", f.Function, lastTwo(f.File), f.Line))
+		default:
 			words = append(words, f.Function+" "+portable(f.File))
 		}
 	}
 	return strings.Join(words, " < ")
+}
+
+// lastTwo is a path's last two names.
+func lastTwo(file string) string {
+	if folder := path.Dir(file); folder != "." && folder != "/" {
+		return path.Join(path.Base(folder), path.Base(file))
+	}
+	return path.Base(file)
+}
+
+// isProgram reports whether a frame is of the program: Python, and neither torch's nor code that torch wrote.
+func isProgram(f schemas.StackFrame) bool {
+	if !isPython(f) || strings.HasPrefix(f.File, "<eval_with_key>") || strings.HasPrefix(f.File, "<frozen ") {
+		return false
+	}
+	file := "/" + f.File
+	for _, folder := range torchFolders {
+		if strings.Contains(file, folder) {
+			return false
+		}
+	}
+	return true
+}
+
+// torchFolders are where torch's own Python lies: installed, in a checkout of its own, or written by its compiler.
+var torchFolders = []string{"/site-packages/torch/", "/dist-packages/torch/", "/pytorch/torch/",
+	"/site-packages/functorch/", "/dist-packages/functorch/", "/torchinductor_"}
+
+// isPython reports whether a frame is of Python and says who asked.
+func isPython(f schemas.StackFrame) bool {
+	return (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")) && !isPlumbing(f)
+}
+
+// isNative reports whether a frame of C++ says who asked: those of the unwinder and of the allocator do not.
+func isNative(f schemas.StackFrame) bool {
+	for _, part := range []string{"CapturedTraceback", "unwind", "CachingAllocator", "gather_with_cpp"} {
+		if strings.Contains(f.Function, part) {
+			return false
+		}
+	}
+	return f.Function != "" && !isOurs(f.File) && !isPlumbing(f)
 }
 
 // portable is what a file is called wherever it lies: within its environment if it is installed, else by its name.
@@ -69,18 +130,23 @@ func isPlumbing(f schemas.StackFrame) bool {
 	return isOurs(f.File)
 }
 
-// isOurs reports whether a file is the agent's or the phantom GPU's: collect writes them into a folder of its own,
-// dpsight- and a number, for each run. What a script has in a folder or file of such a name is the script's.
+// isOurs reports whether a file is the agent's or the phantom GPU's: collect writes them into a folder of its own for
+// each run, [schemas.ScratchPrefix] and a number; older recordings have dpsight- and a number. What a script has
+// in a folder or file of such a name is the script's.
 func isOurs(file string) bool {
 	i := strings.LastIndex(file, "/dpsight-")
 	if i < 0 {
 		return false
 	}
-	number, rest, _ := strings.Cut(file[i+len("/dpsight-"):], "/")
+	folder, rest, _ := strings.Cut(file[i+1:], "/")
+	number, current := strings.CutPrefix(folder, schemas.ScratchPrefix)
+	if !current {
+		number = strings.TrimPrefix(folder, "dpsight-")
+	}
 	if number == "" || strings.Trim(number, "0123456789") != "" {
 		return false
 	}
-	folder, name := path.Split(rest)
-	return strings.HasPrefix(folder, "python/dpsight/") || rest == "python/sitecustomize.py" || folder == "" &&
+	within, name := path.Split(rest)
+	return strings.HasPrefix(within, "python/dpsight/") || rest == "python/sitecustomize.py" || within == "" &&
 		strings.HasPrefix(name, "phantom_")
 }

@@ -26,6 +26,13 @@ type Identity struct {
 	// KnownError is how far off recorded cases of these reasons were, as a sentence; null where no recordings say.
 	KnownError *string `json:"known_error,omitempty"`
 
+	// PeakLowBytes and PeakHighBytes are what the highest peak of the run's devices is at least and at most, where the
+	// sizes of some blocks from before recording are not known; null elsewhere.
+	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
+	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
+	// Undigested: files of the run have no digests, so that nothing tells when they are damaged.
+	Undigested bool `json:"undigested,omitempty"`
+
 	Command []string `json:"-"` // see [CommandOf]
 	Origin  Origin   `json:"-"`
 	label   string   // see [Identity.Shown]
@@ -41,19 +48,56 @@ func Of(in *schemas.Tables) Identity {
 		params["bare"] = true
 	}
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
-		Profile: m.Profile, Params: params, Command: CommandOf(m), Origin: OriginOf(in)}
+		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
+		Command: CommandOf(m), Origin: OriginOf(in)}
+	id.PeakLowBytes, id.PeakHighBytes = boundsOf(in)
 	if c := confidence.Of(in); c != nil {
 		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError
 	}
 	return id
 }
 
+// boundsOf are those of the highest peak of all devices where some device's has bounds, else nil.
+func boundsOf(in *schemas.Tables) (low, high *int64) {
+	if in.Report == nil || !slices.ContainsFunc(in.Report.Devices, func(v schemas.DeviceVerdict) bool {
+		return v.PeakHighBytes != nil
+	}) {
+		return nil, nil
+	}
+	low, high = new(int64), new(int64)
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		if peak := Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
+			*low, *high = max(*low, *peak), max(*high, *peak)
+		}
+		if v.PeakHighBytes != nil {
+			*high = max(*high, *v.PeakHighBytes)
+		}
+	}
+	return low, high
+}
+
+// Bounded reports whether some of the run's bytes are known within bounds only.
+func (id *Identity) Bounded() bool { return id.PeakHighBytes != nil }
+
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
 // Badge is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
-// close)", "imported", "bare", or empty. Every output shows it.
+// close)", "imported", "bare", "bounded", or empty. Every output shows it.
 func (id *Identity) Badge() string {
+	badge := id.madeBadge()
+	switch {
+	case !id.Bounded():
+		return badge
+	case badge == "":
+		return schemas.Bounded
+	}
+	return badge + ", " + schemas.Bounded
+}
+
+// madeBadge says how the run was made.
+func (id *Identity) madeBadge() string {
 	switch {
 	case id.Source == schemas.Predicted:
 		text := "phantom"
@@ -72,11 +116,11 @@ func (id *Identity) Badge() string {
 	return ""
 }
 
-// kind is the badge without the confidence, which does not tell experiments apart.
+// kind is the badge without the confidence and the bounds, which do not tell experiments apart.
 func (id *Identity) kind() string {
 	plain := *id
 	plain.Confidence = ""
-	return plain.Badge()
+	return plain.madeBadge()
 }
 
 func (id *Identity) bare(badge string) string {

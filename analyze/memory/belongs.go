@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -31,11 +30,6 @@ var IsSharedByModules = &schemas.Module{Path: schemas.SharedByModules, Class: sc
 func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
 	return o.Category == schemas.Workspace && o.Evidence != schemas.Tagged && a.FreeRequestedSeq != a.AllocSeq+1
 }
-
-// NamedCategories are those whose owners' names are of parameters and buffers. Others are named after autograd's nodes.
-var NamedCategories = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState,
-	schemas.SummedGradients, schemas.Noise,
-	schemas.Gradients, schemas.PerSampleGradients, schemas.NormSamples}
 
 // A ModuleIndex finds the modules of one rank.
 type ModuleIndex struct {
@@ -91,14 +85,14 @@ func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
 // Module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows
 // best: a parameter's gradient is its module's, wherever in backward it was allocated.
 func (x *ModuleIndex) Module(l *Ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
-	if o := l.First(i, seq); o != nil {
+	if o := l.Owner(i, seq); o != nil {
 		if isShared(l.Allocs[i], o) {
 			return IsSharedByModules, &m.SharedBytes
 		}
 		if found := x.ByID[o.Module]; found != nil {
 			return found, &m.OwnerBytes
 		}
-		if o.Name != "" && slices.Contains(NamedCategories, o.Category) {
+		if o.Name != "" && schemas.NamesParameters(o.Category) {
 			if found := x.Enclosing(o.Name); found != nil {
 				return found, &m.NameBytes
 			}
@@ -108,31 +102,4 @@ func (x *ModuleIndex) Module(l *Ledger, i int, seq int64, m *ModuleBytes) (*sche
 		return found, &m.BirthBytes
 	}
 	return nil, &m.NoneBytes
-}
-
-// First is the ownership that block i is counted under just after event seq, nil where none holds. Of several of the
-// same category a tag comes before a rule, then one that knows its module, then the older.
-func (l *Ledger) First(i int, seq int64) *schemas.Owner {
-	var best *schemas.Owner
-	rank := func(o *schemas.Owner) [5]int64 {
-		r := [5]int64{int64(CategoryPlace(o.Category)), 1, 1, o.BeginSeq, o.Module}
-		if o.Evidence == schemas.Tagged {
-			r[1] = 0
-		}
-		if o.Module != 0 {
-			r[2] = 0
-		}
-		return r
-	}
-	for _, o := range l.Owners[i] {
-		if !o.HoldsAt(seq) {
-			continue
-		}
-		if best == nil {
-			best = o
-		} else if a, b := rank(o), rank(best); slices.Compare(a[:], b[:]) < 0 {
-			best = o
-		}
-	}
-	return best
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -51,13 +52,15 @@ type DeviceBreakdown struct {
 	Device                  string          `json:"device"` // "cuda:0"
 	Rank                    int32           `json:"rank"`
 	At                      Moment          `json:"at"`
-	AllocatedBytes          int64           `json:"allocated_bytes"` // sum of the categories' bytes
-	ReservedBytes           *int64          `json:"reserved_bytes"`
+	AllocatedBytes          int64           `json:"allocated_bytes"`     // sum of the categories' bytes
+	ReservedBytes           *int64          `json:"reserved_bytes"`      // at that moment; null = not known
+	PeakReservedBytes       *int64          `json:"peak_reserved_bytes"` // highest of the run; null = not known
 	TorchPeakAllocatedBytes *int64          `json:"torch_peak_allocated_bytes"`
 	Categories              []CategoryBytes `json:"categories"` // in the order of precedence; those with MaxBytes > 0
 	Conservation            Conservation    `json:"conservation"`
 	Warnings                []string        `json:"warnings"` // report makes them of Remarks
 	Remarks                 []Remark        `json:"-"`
+	AtPeak                  bool            `json:"-"` // At is the peak
 }
 
 // Moment is the point just after an event. Step is null before the first step.
@@ -90,7 +93,8 @@ type Evidence struct {
 	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
 	// a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
-	PhaseOnlyBytes int64 `json:"phase_only_bytes"` // nothing but the phase of birth does
+	StackBytes     int64 `json:"stack_bytes,omitempty"` // a rule on the stack does, in imported snapshots alone
+	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // nothing but the phase of birth does
 }
 
 // Add counts bytes that are known by e.
@@ -98,11 +102,21 @@ func (k *Evidence) Add(bytes int64, e schemas.Evidence) {
 	switch e {
 	case schemas.Tagged:
 		k.TaggedBytes += bytes
+	case schemas.ByStack:
+		k.StackBytes += bytes
 	case schemas.ByPhase:
 		k.PhaseOnlyBytes += bytes
 	default:
 		k.LifetimeBytes += bytes
 	}
+}
+
+// Merge counts what others are known by too.
+func (k *Evidence) Merge(o *Evidence) {
+	k.TaggedBytes += o.TaggedBytes
+	k.LifetimeBytes += o.LifetimeBytes
+	k.StackBytes += o.StackBytes
+	k.PhaseOnlyBytes += o.PhaseOnlyBytes
 }
 
 // Conservation is the proof that nothing is missing.
@@ -149,8 +163,7 @@ type Known struct {
 func (d *DeviceBreakdown) Known() (k Known) {
 	for i := range d.Categories {
 		c := &d.Categories[i]
-		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes,
-			k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes
+		k.Merge(&c.Evidence)
 		if c.Category == schemas.Other || c.Category == schemas.Untraced {
 			k.UnownedBytes += c.Bytes
 		}
@@ -200,6 +213,11 @@ func withoutEvents(in *schemas.Tables) error {
 	case unsaid(in):
 		return errors.New("a process did not live to say what it had allocated")
 	}
+	for i := range in.Report.Devices { // there are some, and nobody knows what they did
+		if d := &in.Report.Devices[i]; d.Verdict == schemas.Lossy && d.Events > 0 {
+			return errors.New("none that could be counted: " + d.Reason)
+		}
+	}
 	return errors.New("it never allocated on a CUDA device")
 }
 
@@ -220,6 +238,11 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 	if in.Report != nil {
 		for _, w := range in.Report.Warnings {
 			run.Remarks = append(run.Remarks, Remark{Kind: RemarkOfIngest, Text: w})
+		}
+	}
+	if in.Report != nil {
+		for _, name := range in.Report.Gone {
+			run.Remarks = append(run.Remarks, Remark{Kind: RemarkGone, Text: name})
 		}
 	}
 	if died := diedOf(in); died != nil && at == (At{}) {
@@ -254,6 +277,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 			continue
 		}
 		d := BreakdownAt(in, p, l, m.At, m.Allocated)
+		d.AtPeak = at == (At{})
 		if m.Failed != nil {
 			d.Remarks = append(d.Remarks, Remark{Kind: RemarkFailedHere, Device: d.Device, Failed: m.Failed})
 		}
@@ -296,6 +320,7 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 	}
 	if v := identity.Verdict(in, p); v != nil {
 		d.TorchPeakAllocatedBytes = v.TorchPeakAllocatedBytes
+		d.PeakReservedBytes = identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		d.Conservation = ConservationOf(v)
 	}
 	for _, a := range l.Allocs {
@@ -310,7 +335,7 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 // Count adds block i, live at seq, to the categories' parts.
 func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 	a := l.Allocs[i]
-	first, evidence := l.Owner(i, seq)
+	first, evidence := l.Category(i, seq)
 	c := &parts[first]
 	c.Bytes += a.RequestedBytes
 	c.Blocks++
@@ -321,27 +346,24 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 		parts[SlackPlace].Blocks++
 	}
 	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.
-	var holders uint64
+	holders := make([]int, 0, 8) // by place, each once
 	for _, o := range l.Owners[i] {
-		if o.Evidence == schemas.Tagged && o.HoldsAt(seq) {
-			holders |= 1 << CategoryPlace(o.Category)
+		if p := CategoryPlace(o.Category); o.Evidence == schemas.Tagged && o.HoldsAt(seq) && !slices.Contains(holders, p) {
+			holders = append(holders, p)
 		}
 	}
-	for p := range parts {
-		if holders&(1<<p) == 0 {
-			continue
-		}
+	for _, p := range holders {
 		h := &parts[p]
 		h.HeldBytes += a.RequestedBytes
-		if holders == 1<<p {
+		if len(holders) == 1 {
 			continue
 		}
 		h.SharedBytes += a.RequestedBytes
 		if h.SharedWith == nil {
 			h.SharedWith = map[schemas.Category]int64{}
 		}
-		for q := range parts {
-			if q != p && holders&(1<<q) != 0 {
+		for _, q := range holders {
+			if q != p {
 				h.SharedWith[schemas.Categories[q]] += a.RequestedBytes
 			}
 		}

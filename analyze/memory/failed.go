@@ -235,10 +235,10 @@ func WholeDevice(in *schemas.Tables, limit int64) bool {
 }
 
 // FailureAt is the moment of the device's n-th request that failed, from 1.
-func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
+func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, error) {
 	var seen int64
 	if in.Report == nil {
-		return found{}, fmt.Errorf("%s has not been ingested: nothing says whether it ran out of memory", p)
+		return ResolvedMoment{}, fmt.Errorf("%s has not been ingested: nothing says whether it ran out of memory", p)
 	}
 	for i := range in.Report.OOMs {
 		o := &in.Report.OOMs[i]
@@ -249,18 +249,18 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
 			continue
 		}
 		if o.Seq == 0 {
-			return found{}, fmt.Errorf("%s ran out of memory, and the events before that are not in the journal", p)
+			return ResolvedMoment{}, fmt.Errorf("%s ran out of memory, and the events before that are not in the journal", p)
 		}
 		r := request(in, i)
-		return found{At: r.At, Allocated: -1, Failed: &r}, nil
+		return ResolvedMoment{At: r.At, Allocated: -1, Failed: &r}, nil
 	}
 	if seen == 0 {
-		return found{}, noFailure(in, p)
+		return ResolvedMoment{}, noFailure(in, p)
 	}
 	if seen == 1 {
-		return found{}, fmt.Errorf("%s ran out of memory once, not %d times", p, n)
+		return ResolvedMoment{}, fmt.Errorf("%s ran out of memory once, not %d times", p, n)
 	}
-	return found{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
+	return ResolvedMoment{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
 // noFailure says that no request of a device is known to have failed, and no more than was looked at.

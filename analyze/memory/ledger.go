@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Places of categories in schemas.Categories. Bytes are summed in arrays by place, never in maps by name.
+// Places of categories in [schemas.Categories]. Bytes are summed in arrays by place, never in maps by name.
 var (
 	NCategories = len(schemas.Categories)
 	SlackPlace  = schemas.Precedence(schemas.Slack)
@@ -74,25 +74,63 @@ func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
 	return l
 }
 
-// Owner is the place of the category that block i is counted under just after event seq, and how that is known.
-// A moment that no owner covers is other, by phase.
-func (l *Ledger) Owner(i int, seq int64) (place int, evidence schemas.Evidence) {
-	place = NCategories
+// Owner is the ownership that block i is counted under just after event seq; nil where none holds. The category that
+// comes first in [schemas.Categories] decides. Of several ownerships of that category a tag comes before a rule, then
+// one that knows its module, then the older.
+func (l *Ledger) Owner(i int, seq int64) *schemas.Owner {
+	var first *schemas.Owner
 	for _, o := range l.Owners[i] {
-		if !o.HoldsAt(seq) {
-			continue
-		}
-		switch p := CategoryPlace(o.Category); {
-		case p < place:
-			place, evidence = p, o.Evidence
-		case p == place && o.Evidence == schemas.Tagged:
-			evidence = o.Evidence
+		if o.HoldsAt(seq) && (first == nil || compareOwners(o, first) < 0) {
+			first = o
 		}
 	}
-	if place == NCategories {
-		return otherPlace, schemas.ByPhase
+	return first
+}
+
+// compareOwners orders the ownerships of one block as [Ledger.Owner] says.
+func compareOwners(a, b *schemas.Owner) int {
+	if a.Category != b.Category {
+		if d := cmp.Compare(CategoryPlace(a.Category), CategoryPlace(b.Category)); d != 0 {
+			return d
+		}
 	}
-	return place, evidence
+	return cmp.Or(falseFirst(a.Evidence != schemas.Tagged, b.Evidence != schemas.Tagged),
+		falseFirst(a.Module == 0, b.Module == 0), cmp.Compare(a.BeginSeq, b.BeginSeq), cmp.Compare(a.Module, b.Module))
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// Category is the place of the category that block i is counted under just after event seq, and how that is known. A
+// moment that no owner covers is other, by phase.
+func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidence) {
+	if o := l.Owner(i, seq); o != nil {
+		return CategoryPlace(o.Category), o.Evidence
+	}
+	return otherPlace, schemas.ByPhase
+}
+
+// Turns are the events of block i's life after which it may count under another category, the first of its life
+// included, in order. They lie before end; 0 = to the end of recording. buffer is used again.
+func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
+	from := l.Allocs[i].AllocSeq
+	turns := append(buffer[:0], from)
+	for _, o := range l.Owners[i] {
+		for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
+			if s > from && (end == 0 || s < end) {
+				turns = append(turns, s)
+			}
+		}
+	}
+	slices.Sort(turns)
+	return slices.Compact(turns)
 }
 
 // A Change says that from event seq on a category counts that many bytes more.
@@ -108,7 +146,7 @@ func (l *Ledger) Changes() []Change {
 		return l.sorted
 	}
 	out := make([]Change, 0, 3*len(l.Allocs))
-	var cuts []int64
+	var turns []int64
 	for i, a := range l.Allocs {
 		end := a.FreeRequestedSeq // 0 = never
 		add := func(seq int64, place int, bytes int64) {
@@ -116,18 +154,10 @@ func (l *Ledger) Changes() []Change {
 				out = append(out, Change{seq, place, bytes})
 			}
 		}
-		cuts = append(cuts[:0], a.AllocSeq)
-		for _, o := range l.Owners[i] {
-			for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
-				if s > a.AllocSeq && (end == 0 || s < end) {
-					cuts = append(cuts, s)
-				}
-			}
-		}
-		slices.Sort(cuts)
+		turns = l.Turns(i, end, turns)
 		held := -1
-		for _, s := range slices.Compact(cuts) {
-			now, _ := l.Owner(i, s)
+		for _, s := range turns {
+			now, _ := l.Category(i, s)
 			if now == held {
 				continue
 			}
@@ -179,7 +209,7 @@ func (l *Ledger) BytesAt(category schemas.Category, seq int64) (sum int64) {
 		if !a.LiveAt(seq) {
 			continue
 		}
-		if p, _ := l.Owner(i, seq); p == want {
+		if p, _ := l.Category(i, seq); p == want {
 			sum += a.RequestedBytes
 		}
 	}

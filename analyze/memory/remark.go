@@ -19,6 +19,7 @@ type Remark struct {
 type RemarkKind string
 
 const (
+	RemarkGone       RemarkKind = "gone"        // Text: a table that was taken away
 	RemarkOfIngest   RemarkKind = "ingest"      // Text: what ingest warned of
 	RemarkDied       RemarkKind = "died"        // Failed, of which the run died: its peak came before
 	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have it, and another does

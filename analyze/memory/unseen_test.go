@@ -50,3 +50,18 @@ func TestFailureOfATrace(t *testing.T) {
 		t.Fatalf("%+v", failed)
 	}
 }
+
+// A trace of which no event is known is not said never to have allocated.
+func TestEventsThatNobodyKnows(t *testing.T) {
+	const why = "this dpsight does not know the actions of 3 of 4 events"
+	const want = "run r has no allocator events: none that could be counted: " + why
+	in := &schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Source: schemas.Imported, Status: schemas.StatusOK},
+		Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Lossy, Reason: why, Events: 4}}}}
+	if err := NoEvents(in); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	in.Report.Devices[0] = schemas.DeviceVerdict{Verdict: schemas.Exact}
+	if err := NoEvents(in); err == nil || !strings.Contains(err.Error(), "it never allocated on a CUDA device") {
+		t.Error(err)
+	}
+}

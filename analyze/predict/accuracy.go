@@ -28,10 +28,11 @@ type AccuracyDocument struct {
 	// none of the errors is of them.
 	Unended []confidence.AccuracyUnended `json:"unended"`
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
-	Unpredicted []string `json:"unpredicted"`
-	Unmeasured  []string `json:"unmeasured"`
-	Warnings    []string `json:"warnings"` // report makes them of Unlike
-	Unlike      []Unlike `json:"-"`
+	Unpredicted []string      `json:"unpredicted"`
+	Unmeasured  []string      `json:"unmeasured"`
+	Warnings    []string      `json:"warnings"` // report makes them of Unlike and Passed
+	Unlike      []Unlike      `json:"-"`
+	Passed      []gate.Passed `json:"-"`
 }
 
 // Unlike is what an experiment was predicted for and measured with otherwise.
@@ -76,6 +77,9 @@ type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
 	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
+	// MeasuredHigh and PredictedHigh are what a bounded figure may be at most: there is no error then. Null elsewhere.
+	MeasuredHigh  *int64 `json:"measured_high,omitempty"`
+	PredictedHigh *int64 `json:"predicted_high,omitempty"`
 }
 
 // AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory.
@@ -94,15 +98,20 @@ type AccuracyFitting struct {
 // not fit, and nothing else; others that did not end well are passed over, and so are predictions among the runs and
 // measured ones among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) AccuracyDocument {
-	return AccuracyOf(predicted, Measurements(runs), name)
+	measured, passed := Measurements(predicted, runs)
+	doc := AccuracyOf(predicted, measured, name)
+	doc.Passed = passed
+	return doc
 }
 
-// Measurements are the measured ones of some runs that ended well or ran out of memory, reduced.
-func Measurements(runs []analyze.Summary) schemas.Baseline {
+// Measurements are the measured ones of some runs that ended well or ran out of memory, reduced: of each experiment
+// those of one origin, the prediction's where there are any.
+func Measurements(predicted schemas.Baseline, runs []analyze.Summary) (schemas.Baseline, []gate.Passed) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
 		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM
 	})
-	return gate.BaselineOf(runs, "")
+	kept, passed := gate.OneOrigin(runs, predictedOf(predicted))
+	return gate.BaselineOf(kept, ""), passed
 }
 
 // AccuracyOf is [Accuracy] of measured runs that were reduced before.
@@ -110,9 +119,7 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{},
 		Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []confidence.AccuracyUnended{},
 		Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
-	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool {
-		return e.Source != schemas.Predicted
-	})
+	base := predictedOf(predicted)
 	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool {
 		return e.Source != schemas.Measured || fitted(&e) == nil && e.Runs == 0
 	})
@@ -151,6 +158,13 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	doc.Allocated = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Allocated })
 	doc.Reserved = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })
 	return doc
+}
+
+// predictedOf are the predicted experiments of a baseline.
+func predictedOf(b schemas.Baseline) []schemas.BaselineExperiment {
+	return slices.DeleteFunc(slices.Clone(b.Experiments), func(e schemas.BaselineExperiment) bool {
+		return e.Source != schemas.Predicted
+	})
 }
 
 // fitted says whether an experiment fits; nil where its runs do not say, or say both.
@@ -209,6 +223,11 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes,
 			measured.PeakReservedBytes),
 		Allocations: heldTo(predicted.Allocations, measured.Allocations)}
+	x.Allocated.MeasuredHigh, x.Allocated.PredictedHigh = openHigh(measured), openHigh(predicted)
+	if x.Allocated.Bounded() {
+		x.Allocated.Error = nil
+		return x
+	}
 	if predicted.Categories == nil || measured.Categories == nil {
 		return x
 	}
@@ -222,6 +241,17 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 	}
 	x.Moved = new(max(more, less))
 	return x
+}
+
+// Bounded is whether one of the two figures is known within bounds only.
+func (p *Prediction) Bounded() bool { return p.MeasuredHigh != nil || p.PredictedHigh != nil }
+
+// openHigh is what a bounded peak may be at most, nil where it is known to the byte.
+func openHigh(e *schemas.BaselineExperiment) *int64 {
+	if e.PeakHighBytes == nil || e.PeakBytes == nil || *e.PeakHighBytes == *e.PeakBytes {
+		return nil
+	}
+	return e.PeakHighBytes
 }
 
 func heldTo(predicted, measured *int64) Prediction {

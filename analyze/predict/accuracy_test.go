@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -120,5 +122,59 @@ func TestAccuracyFitting(t *testing.T) {
 		"").Experiments...)
 	if got := AccuracyOf(predicted, both, "predicted.json"); len(got.Experiments) != 3 || got.Fitting.Of != 5 {
 		t.Errorf("%d compared, fitting %+v", len(got.Experiments), got.Fitting)
+	}
+}
+
+// Figures of two cards, or of two states of the code, have no median: the runs on the card that the prediction names
+// count, or those of its code, or the newest.
+func TestAccuracyOfTwoOrigins(t *testing.T) {
+	const file = "train.py"
+	code := func(digest string) *schemas.Code {
+		return &schemas.Code{Digest: &digest, Files: []schemas.CodeFile{{Module: schemas.MainModule, File: file,
+			SHA256: &digest}}}
+	}
+	run := func(source, gpu, digest string, day int, activations int64) analyze.Summary {
+		in := fixture.Sized("net", map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: activations})
+		in.Manifest.Source, in.Manifest.GPUs = source, []schemas.GPU{{Name: gpu}}
+		in.Manifest.Start, in.Manifest.Code = time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC), code(digest)
+		return analyze.Summarize(in)
+	}
+	const h100, h200 = "NVIDIA H100", "NVIDIA H200"
+	predicted := gate.BaselineOf([]analyze.Summary{run(schemas.Predicted, h100, "aa", 1, 3000)}, "test")
+	for _, c := range []struct {
+		name     string
+		runs     []analyze.Summary
+		measured int64
+		count    int
+		passed   int
+		apart    []identity.Apart
+	}{
+		{"one origin", []analyze.Summary{run(schemas.Measured, h100, "aa", 1, 3000),
+			run(schemas.Measured, h100, "aa", 2, 3000)}, 4000, 2, 0, nil},
+		{"two cards", []analyze.Summary{run(schemas.Measured, h100, "aa", 1, 3000),
+			run(schemas.Measured, h200, "aa", 2, 5000)}, 4000, 1, 1, []identity.Apart{{Part: "GPU", This: h100, That: h200}}},
+		{"two states of the code", []analyze.Summary{run(schemas.Measured, h100, "aa", 1, 3000),
+			run(schemas.Measured, h100, "bb", 2, 5000)}, 4000, 1, 1,
+			[]identity.Apart{{Part: identity.PartFile, File: file, This: "aa", That: "bb"}}},
+		{"none of the prediction's", []analyze.Summary{run(schemas.Measured, h200, "cc", 1, 3000),
+			run(schemas.Measured, h200, "bb", 3, 5000), run(schemas.Measured, h200, "bb", 2, 5000)}, 6000, 2, 1,
+			[]identity.Apart{{Part: identity.PartFile, File: file, This: "bb", That: "cc"}}},
+	} {
+		doc := Accuracy(predicted, c.runs, "")
+		if len(doc.Experiments) != 1 {
+			t.Errorf("%s: %+v", c.name, doc)
+			continue
+		}
+		if x := doc.Experiments[0]; *x.Allocated.Measured != c.measured || x.Runs != c.count {
+			t.Errorf("%s: %d bytes measured, of %d runs", c.name, *x.Allocated.Measured, x.Runs)
+		}
+		var passed int
+		var apart []identity.Apart
+		for _, p := range doc.Passed {
+			passed, apart = passed+p.Runs, append(apart, p.Apart...)
+		}
+		if passed != c.passed || !slices.Equal(apart, c.apart) {
+			t.Errorf("%s: passed over %+v", c.name, doc.Passed)
+		}
 	}
 }

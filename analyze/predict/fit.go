@@ -34,6 +34,7 @@ type FitSearch struct {
 	Profile     string
 	GPU         string
 	MemoryBytes int64
+	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = the largest that fits is the only answer
 	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another
 	// cannot be.
 	Only    []int64
@@ -88,15 +89,28 @@ type FitCell struct {
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	SpareBytes        *int64 `json:"spare_bytes"` // that it leaves of MemoryBytes
+	// Margin is the answer that leaves something for what a prediction may be off; null where no margin was asked for.
+	Margin *FitMargin `json:"margin"`
 	// Refused is the lowest value above Largest that was tried; it does not fit.
 	Refused *int64 `json:"refused"`
 	// Odd are report's words for Oddities.
 	Odd      []string `json:"odd"`
 	Oddities []Oddity `json:"-"`
-	// Confidence is the lowest of the two runs that decide, with its reasons.
+	// Confidence is the lowest of the runs that decide, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
 	Probes     []FitProbe          `json:"probes"` // by value
+}
+
+// FitMargin is the largest value that leaves a margin.
+type FitMargin struct {
+	Bytes int64 `json:"bytes"` // that are to stay free
+	// Largest is the highest value that was seen to leave them, null where none does; its figures are beside it.
+	Largest           *int64 `json:"largest"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	SpareBytes        *int64 `json:"spare_bytes"`
 }
 
 // An Oddity is a value at which memory does not grow: then a value between two that were tried can be otherwise.
@@ -121,6 +135,7 @@ type FitProbe struct {
 	Because           Because `json:"-"`
 	PeakBytes         *int64  `json:"peak_bytes"`
 	PeakReservedBytes *int64  `json:"peak_reserved_bytes"`
+	SpareBytes        *int64  `json:"spare_bytes"` // null of one that does not fit
 }
 
 // Fit says of each search what it found.
@@ -148,7 +163,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		fits := r.Run.Fits
 		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status,
 			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Because: r.Run.Because,
-			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
+			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes, SpareBytes: r.Run.SpareBytes})
 		if fits != nil && *fits {
 			largest = r
 		}
@@ -160,9 +175,10 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		}
 	}
 	if largest != nil {
-		c.Largest, c.PeakBytes, c.PeakReservedBytes = &largest.Value, largest.Run.PeakBytes,
-			largest.Run.PeakReservedBytes
+		c.Largest, c.PeakBytes, c.PeakReservedBytes, c.SpareBytes = &largest.Value, largest.Run.PeakBytes,
+			largest.Run.PeakReservedBytes, largest.Run.SpareBytes
 	}
+	withMargin := c.leaves(s.MarginBytes, runs)
 	if refused != nil {
 		c.Refused = &refused.Value
 	}
@@ -176,13 +192,29 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	default:
 		c.Outcome = FitSome
 	}
-	for _, r := range []*FitRun{largest, refused} {
+	for _, r := range []*FitRun{largest, refused, withMargin} {
 		if r != nil && r.Run.Confidence != nil && (c.Confidence == nil || worse(r.Run.Confidence, c.Confidence)) {
 			c.Confidence = r.Run.Confidence
 		}
 	}
 	c.Oddities = oddities(c.Probes)
 	return c
+}
+
+// leaves sets the largest value that leaves a margin, and gives its run; runs are by value.
+func (c *FitCell) leaves(margin int64, runs []FitRun) *FitRun {
+	if margin == 0 {
+		return nil
+	}
+	c.Margin = &FitMargin{Bytes: margin}
+	for i := range slices.Backward(runs) {
+		if r := &runs[i]; r.Run.Leaves(margin) {
+			c.Margin.Largest, c.Margin.PeakBytes, c.Margin.PeakReservedBytes, c.Margin.SpareBytes = &r.Value,
+				r.Run.PeakBytes, r.Run.PeakReservedBytes, r.Run.SpareBytes
+			return r
+		}
+	}
+	return nil
 }
 
 func worse(a, b *schemas.Confidence) bool {
@@ -246,6 +278,18 @@ func (c *FitCell) Highest(v *Vary) int64 {
 
 // More reports whether a value above Largest may fit that was not tried, or any where there is no Largest.
 func (c *FitCell) More(v *Vary) bool {
-	atTop := c.Top && c.Largest != nil && *c.Largest == c.Highest(v)
-	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !atTop
+	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !c.atTop(v, c.Largest)
+}
+
+// MoreWithMargin reports whether a value above Margin's Largest may leave the margin that was not tried.
+func (c *FitCell) MoreWithMargin(v *Vary) bool {
+	if c.Outcome == FitUnset {
+		return !c.atTop(v, c.Margin.Largest)
+	}
+	return c.More(v) && c.Margin.Largest != nil && *c.Margin.Largest == c.Highest(v)
+}
+
+// atTop reports whether a value is the highest that the options allow at all.
+func (c *FitCell) atTop(v *Vary, value *int64) bool {
+	return c.Top && value != nil && *value == c.Highest(v)
 }

@@ -22,6 +22,60 @@ func cached(r FitRun, reserved int64) FitRun {
 	return r
 }
 
+// The largest value that fits and the largest that leaves the margin stand beside each other, and the confidence is the
+// lowest of what decides either.
+func TestFitMargin(t *testing.T) {
+	const memory = 1000
+	run := func(value, spare int64, level string) FitRun {
+		r := probe(value, new(spare >= 0), memory-spare-1, level)
+		if spare >= 0 {
+			r.Run.SpareBytes = &spare
+		}
+		return r
+	}
+	runs := []FitRun{run(1, 900, schemas.Close), run(8, 60, schemas.Indicative), run(9, 49, schemas.Close),
+		run(10, 1, schemas.Close), run(11, -1, schemas.Close)}
+	for _, c := range []struct {
+		margin, largest, spare int64
+		level                  string
+	}{{0, 0, 0, schemas.Close}, {50, 8, 60, schemas.Indicative}, {49, 9, 49, schemas.Close},
+		{1, 10, 1, schemas.Close}, {950, 0, 0, schemas.Close}} {
+		doc := Fit(Vary{Name: "n", Low: 1, High: 64, Step: 1}, []FitSearch{{MemoryBytes: memory, MarginBytes: c.margin,
+			Runs: runs}})
+		got := doc.Cells[0]
+		if value(got.Largest) != 10 || value(got.SpareBytes) != 1 || got.Outcome != FitSome ||
+			got.Confidence.Level != c.level || (got.Margin == nil) != (c.margin == 0) {
+			t.Errorf("margin %d: %+v", c.margin, got)
+		}
+		if m := got.Margin; m != nil && (m.Bytes != c.margin || value(m.Largest) != c.largest ||
+			value(m.SpareBytes) != c.spare || (m.PeakBytes == nil) != (c.largest == 0)) {
+			t.Errorf("margin %d: %+v", c.margin, *m)
+		}
+	}
+}
+
+// What nobody compared leaves 5 % by default, what was compared nothing; a percentage that is given always holds.
+func TestMarginBytes(t *testing.T) {
+	for _, c := range []struct {
+		checked bool
+		percent *float64
+		want    int64
+	}{{true, nil, 0}, {false, nil, 50 << 20}, {true, new(8.0), 80 << 20}, {false, new(0.0), 0},
+		{false, new(0.1), 1 << 20}} {
+		if got := MarginBytes(1000<<20, c.checked, c.percent); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	p := PredictionRun{Fits: new(true), MemoryBytes: new(int64(1000)), MarginBytes: new(int64(50)),
+		SpareBytes: new(int64(49))}
+	if q := p.WithMargin(4.9); !p.Tight() || q.Tight() || *q.MarginBytes != 49 || *p.MarginBytes != 50 {
+		t.Errorf("%+v, and with another margin %+v", p, q)
+	}
+	if p.Fits = new(false); p.Tight() {
+		t.Error("what does not fit is said to leave too little")
+	}
+}
+
 func TestFit(t *testing.T) {
 	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
 	yes, no := new(true), new(false)

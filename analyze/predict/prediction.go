@@ -40,7 +40,8 @@ type PredictionRun struct {
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
 	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
-	// have taken is not known. A run that ended well fits, whatever requests its script caught; one of a search does not
+	// have taken is not known. A run that its time limit ended after its first step is judged by what it took until
+	// then. A run that ended well fits, whatever requests its script caught; one of a search does not
 	// where the device had no room for some, see [NewFitRun]. Why says what the status does not: report makes it of
 	// Because.
 	Fits       *bool   `json:"fits"`
@@ -55,6 +56,9 @@ type PredictionRun struct {
 	// have one; null of a run that does not fit, or did not end well. A run that is near the limit gives cached memory
 	// back and goes on, so 0 is not yet too much.
 	SpareBytes *int64 `json:"spare_bytes"`
+	// MarginBytes is what SpareBytes should be at least, see [MarginBytes]; null where an older version predicted. A run
+	// that leaves less fits by the bytes all the same.
+	MarginBytes *int64 `json:"margin_bytes"`
 	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
 	Ranks []RankPeaks `json:"ranks"`
 	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the
@@ -65,7 +69,10 @@ type PredictionRun struct {
 	Module         *string                `json:"module"`
 	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
-	Failure        *schemas.OOM           `json:"failure"` // the request that ended the run
+	// Others are the breakdowns of the run's other devices, each at its own peak; absent where it has one, and of a run
+	// that died for want of memory.
+	Others  []OtherDevice `json:"others,omitempty"`
+	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
 	Confidence   *schemas.Confidence `json:"confidence"`
 	Complete     bool                `json:"told"` // all processes lived to say what they had read
@@ -77,7 +84,9 @@ type PredictionRun struct {
 	Guesses     []schemas.Counted      `json:"guesses"`
 	Notes       []string               `json:"notes"`
 	Band        *schemas.PlacementBand `json:"band"`
-	Warnings    []string               `json:"warnings"` // report fills them in, from Remarks and Survived
+	// Ended is after which step the prediction ended the script, and why; absent where it ended by itself.
+	Ended    *schemas.Ended `json:"ended,omitempty"`
+	Warnings []string       `json:"warnings"` // report fills them in, from Remarks and Survived
 
 	Remarks []analyze.Remark `json:"-"`
 	// OfDeviceBytes is Failure's limit where that is all of the device; 0 elsewhere.
@@ -89,7 +98,7 @@ type PredictionRun struct {
 // Because is why a run does not fit, or is not known to, where its status alone does not say it.
 type Because struct {
 	Cause          Cause
-	Status, Reason string // for [CauseEnded]
+	Status, Reason string // for [CauseEnded], [CauseSoFar] and [CauseSteps]
 	Caught         int    // requests, for [CauseCaught]
 	Unheard        int    // processes that left no journal, for [CauseNothing]
 }
@@ -99,10 +108,21 @@ type Cause string
 
 const (
 	CauseEnded   Cause = "ended"   // the script ended early, and not for want of memory
+	CauseSoFar   Cause = "so far"  // its time limit ended it, after it had trained or evaluated
+	CauseSteps   Cause = "steps"   // the prediction ended it after so many steps
 	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on
 	CauseUnsaid  Cause = "unsaid"  // a process did not live to say what it took
 	CauseNothing Cause = "nothing" // was taken of a device
 )
+
+// OtherDevice is what holds the memory of a device at its peak that is not the fullest.
+type OtherDevice struct {
+	Device         string                 `json:"device"`
+	At             memory.Moment          `json:"at"`
+	Module         *string                `json:"module"` // that asked then
+	AllocatedBytes int64                  `json:"allocated_bytes"`
+	Categories     []memory.CategoryBytes `json:"categories"` // the largest first
+}
 
 // RankPeaks is what a rank had of a device at its highest.
 type RankPeaks struct {
@@ -126,7 +146,7 @@ func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 			PeakBytes: identity.Higher(v.Events,
 				&v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes),
 			PeakReservedBytes: identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)}
-		if r.PeakBytes == nil {
+		if r.PeakBytes == nil || *r.PeakBytes == 0 { // a later window lists every device
 			continue
 		}
 		if memory != nil && r.PeakReservedBytes != nil {
@@ -155,6 +175,7 @@ func Predict(in schemas.Tables) PredictionRun {
 		Notes: []string{}, Warnings: []string{}, Remarks: s.Remarks}
 	if f := in.Manifest.Phantom; f != nil {
 		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
+		p.MarginBytes = new(MarginBytes(f.MemoryBytes, f.Checked, nil))
 	}
 	p.Ranks = ranks(&in, p.MemoryBytes)
 	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
@@ -166,6 +187,7 @@ func Predict(in schemas.Tables) PredictionRun {
 		p.AssumedAt, p.CopiedReads = append(p.AssumedAt, r.AssumedAt...), r.CopiedReads
 		p.Complete, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Complete, confidence.UnknownReads(r), r.Guesses, r.Notes,
 			r.Band
+		p.Ended = r.Ended
 	}
 	p.Failure = fatal(&in)
 	if p.Failure != nil && memory.WholeDevice(&in, p.Failure.LimitBytes) {
@@ -173,7 +195,7 @@ func Predict(in schemas.Tables) PredictionRun {
 	}
 	p.Survived, p.AbsorbedOOMs = survived(&in)
 	p.CaughtOOMs = len(p.Survived)
-	p.verdict()
+	p.verdict(&in)
 	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
 		p.Fits, p.Because = nil, Because{Cause: CauseNothing, Unheard: len(in.Manifest.Collector.Uninjected)}
 		if p.Because.Unheard == 0 && !p.Complete {
@@ -204,26 +226,66 @@ func Predict(in schemas.Tables) PredictionRun {
 	if p.Failure != nil {
 		p.Module = identity.OrNull(p.Failure.Module)
 	}
-	for _, c := range d.Categories {
+	p.Categories = largestFirst(d.Categories)
+	if p.Failure == nil {
+		p.Others = others(&in, &s, d)
+	}
+	return p
+}
+
+// others are the devices beside the fullest that anything was allocated on.
+func others(in *schemas.Tables, s *analyze.Summary, fullest *memory.DeviceBreakdown) (out []OtherDevice) {
+	for i := range s.Breakdown.Devices {
+		d := &s.Breakdown.Devices[i]
+		if d == fullest || d.AllocatedBytes == 0 {
+			continue
+		}
+		out = append(out, OtherDevice{Device: d.Device, At: d.At, AllocatedBytes: d.AllocatedBytes,
+			Module: moduleAt(in, memory.PlaceOf(in, d), d.At.Event), Categories: largestFirst(d.Categories)})
+	}
+	return out
+}
+
+// largestFirst leaves out categories that have no bytes.
+func largestFirst(categories []memory.CategoryBytes) []memory.CategoryBytes {
+	out := []memory.CategoryBytes{}
+	for _, c := range categories {
 		if c.Bytes > 0 {
-			p.Categories = append(p.Categories, c)
+			out = append(out, c)
 		}
 	}
-	slices.SortStableFunc(p.Categories, func(a, b memory.CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	return p
+	slices.SortStableFunc(out, func(a, b memory.CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out
 }
 
 // verdict finds out whether a run fits, by how it ended. Requests that failed and that the script caught are events: it
 // has searched for what fits, or set itself a limit.
-func (p *PredictionRun) verdict() {
+func (p *PredictionRun) verdict(in *schemas.Tables) {
 	switch {
 	case p.Status == schemas.StatusOOM:
 		p.Fits = new(false)
+	case p.Status == schemas.StatusTimeout && gotFar(in):
+		p.Fits, p.Because = new(true), Because{Cause: CauseSoFar, Status: p.Status, Reason: p.Reason}
+	case p.Status == schemas.StatusOK && p.Ended != nil:
+		p.Fits, p.Because = new(true), Because{Cause: CauseSteps, Status: p.Status, Reason: p.Reason}
 	case p.Status != schemas.StatusOK:
 		p.Because = Because{Cause: CauseEnded, Status: p.Status, Reason: p.Reason}
 	default:
 		p.Fits = new(true)
 	}
+}
+
+// gotFar is whether a run that its time limit ended is an answer all the same: a step has ended, or a model was called
+// more than once.
+func gotFar(in *schemas.Tables) bool {
+	calls := 0
+	for i := range in.Phases {
+		if p := in.Phases[i].Phase; p == schemas.PhaseForward || p == schemas.PhaseEval {
+			calls++
+		}
+	}
+	return slices.ContainsFunc(in.Steps, func(s schemas.Step) bool { return s.Step >= 1 }) ||
+		len(in.Steps) == 0 && calls > 1
 }
 
 // fatal is the request that ended the run, nil without one.

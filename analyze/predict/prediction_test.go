@@ -107,8 +107,8 @@ func TestPredictOfNothingTaken(t *testing.T) {
 		in.Manifest.Collector.Uninjected = c.uninjected
 		p := Predict(in)
 		if p.Fits != nil || p.Because != (Because{Cause: CauseNothing, Unheard: unheard}) || len(p.Remarks) != 0 ||
-			p.Confidence.Level != schemas.Indicative {
-			t.Errorf("fits %v, %+v, %+v, %+v", p.Fits, p.Because, p.Remarks, p.Confidence)
+			confidence.Assess(in.Manifest, in.Report).Level != schemas.Indicative {
+			t.Errorf("fits %v, %+v, %+v", p.Fits, p.Because, p.Remarks)
 		}
 		if _, err := memory.Breakdown(in, memory.At{}); err == nil || strings.Contains(err.Error(), "live to say") {
 			t.Error(err)

@@ -151,7 +151,7 @@ func partsAt(l *memory.Ledger, seq int64) []int64 {
 	parts := make([]int64, memory.NCategories)
 	for i, a := range l.Allocs {
 		if a.LiveAt(seq) {
-			p, _ := l.Owner(i, seq)
+			p, _ := l.Category(i, seq)
 			parts[p] += a.RequestedBytes
 			parts[memory.SlackPlace] += a.BlockBytes - a.RequestedBytes
 		}
@@ -164,7 +164,7 @@ func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 	known := make([]memory.Evidence, memory.NCategories)
 	for i, a := range l.Allocs {
 		if a.LiveAt(seq) {
-			p, evidence := l.Owner(i, seq)
+			p, evidence := l.Category(i, seq)
 			known[p].Add(a.RequestedBytes, evidence)
 			known[memory.SlackPlace].Add(a.BlockBytes-a.RequestedBytes, "")
 		}

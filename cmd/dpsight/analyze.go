@@ -5,7 +5,10 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-type analyzeCmd struct {
+type analyzeCmd struct{ analyses }
+
+// analyses are the subcommands of analyze, which need not be said.
+type analyses struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
 	Timeline  timelineCmd  `cmd:"" help:"What was allocated by category after every event, and each category's own maximum."`
 	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
@@ -22,7 +25,7 @@ type analyzeCmd struct {
 type analysis struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" help:"Run ids, unique prefixes, names, run folders or stores (default: the newest suite or run)."`
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"Run ids, unique prefixes, names, run folders or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
 }
 
 // write prints tables.

@@ -4,7 +4,7 @@ import "testing"
 
 var (
 	byLeaf = object{"key": "string?", "others": "int", "modules": "int", "bytes": "int", "tagged_bytes": "int",
-		"lifetime_bytes": "int", "phase_only_bytes": "int", "blocks": "int"}
+		"lifetime_bytes": "int", "stack_bytes?": "int", "phase_only_bytes": "int", "blocks": "int"}
 
 	byShape = object{"schema": "string", "by": list{"string"}, "depth": "int", "fold": "bool", "top": "int",
 		"runs": list{with(identity, object{

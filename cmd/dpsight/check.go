@@ -14,12 +14,13 @@ import (
 type checkCmd struct {
 	storeFlag
 	formatFlag
-	Names         []string `arg:"" optional:"" name:"run" help:"Runs or stores to check (default: the newest suite or run)."`
-	Baseline      string   `help:"What to hold them to: a file that --write-baseline wrote, or runs." placeholder:"FILE|RUN"`
+	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores to check (default: all runs of the store that --store names; without --store the newest suite or run)."`
+	Baseline      string   `predictor:"run" help:"What to hold them to: a file that --write-baseline wrote, or runs." placeholder:"FILE|RUN"`
 	Threshold     []string `help:"How much may grow: NAME=RATIO or NAME=N%; may be repeated (default: peak=1.05 and time=1.10)." placeholder:"NAME=RATIO"`
 	Floor         string   `help:"What a category that the baseline has none of may grow to (default: 1MiB)." default:"1MiB" placeholder:"SIZE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
-	WriteBaseline string   `help:"Write the runs as a baseline, to commit; beside --baseline only if nothing grew." placeholder:"FILE"`
+	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
+	WriteBaseline string   `predictor:"run" help:"Write the runs as a baseline, to commit; beside --baseline only if nothing grew." placeholder:"FILE"`
 }
 
 func (checkCmd) Help() string { return help("check") }
@@ -61,6 +62,11 @@ func (c *checkCmd) Run(s *streams) error {
 	if c.WriteBaseline == "" {
 		return nil
 	}
+	if !c.Force {
+		if err := schemas.CheckOwn(c.WriteBaseline, schemas.IsBaseline); err != nil {
+			return withHint(fmt.Errorf("writing the baseline: %w", err), "name another file, or write over it with --force")
+		}
+	}
 	fresh := gate.BaselineOf(runs, version)
 	if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
 		return withHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")
@@ -68,6 +74,7 @@ func (c *checkCmd) Run(s *streams) error {
 	for _, gap := range report.BaselineGaps(&fresh) {
 		s.warn(gap)
 	}
-	s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))
+	written := units.Plural(len(fresh.Experiments), "experiment", "experiments")
+	s.say(fmt.Sprintf("baseline of %s in %s", written, c.WriteBaseline))
 	return nil
 }

@@ -6,37 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/cmd/grammar"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 type collectCmd struct {
 	storeFlag
 	recordFlags
-	Device         string        `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
-	GPUMemory      deviceMemory  `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
-	Bare           bool          `help:"Counters and timers only: no allocator events."`
-	SampleInterval time.Duration `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
-	Quiet          bool          `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
+	Device         string               `predictor:"device" help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
+	GPUMemory      collect.DeviceMemory `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Bare           bool                 `help:"Counters and timers only: no allocator events."`
+	SampleInterval time.Duration        `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
+	Quiet          bool                 `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
 	worldFlags
 	suiteFlags
-	modelFlags
-	Command []string `arg:"" optional:"" help:"Command to record, after --."`
+	grammar.ModelFlags
+	commandArg
 }
 
 func (collectCmd) Help() string { return help("collect") }
 
 func (c *collectCmd) Run(s *streams) error {
-	given := c.values()
+	given := c.Values()
 	if err := c.check(given); err != nil {
 		return err
 	}
@@ -47,6 +46,9 @@ func (c *collectCmd) Run(s *streams) error {
 	e.Bare, e.SampleInterval = c.Bare, c.SampleInterval
 	if c.Quiet {
 		e.Stdout, e.Stderr = io.Discard, io.Discard
+	}
+	if c.Suite == "" {
+		e.Terminal = console.Terminal()
 	}
 	var plan *suite.Suite
 	var err error
@@ -67,14 +69,13 @@ func (c *collectCmd) Run(s *streams) error {
 	if c.DryRun {
 		return c.dryRun(s, console, plan)
 	}
-	if e.Machine, err = collect.OpenMachineWith(c.Device, int64(c.GPUMemory)); err != nil {
+	c.GPUMemory.Tell(console)
+	if e.Machine, err = collect.OpenMachineWith(c.Device, c.GPUMemory.Bytes); err != nil {
 		return err
 	}
 	defer e.Machine.Close()
 	console.Println("dpsight: " + e.Machine.Note)
-	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake
-	// stirs idle schedulers on the others, which costs more than the work.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	defer collect.FewThreads(c.Jobs)()
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)
 	}
@@ -83,12 +84,12 @@ func (c *collectCmd) Run(s *streams) error {
 
 // runOne records one experiment and prints it.
 func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Experiment) error {
-	r, recording := collect.Run(context.Background(), e)
+	r, recording := collect.RunDeciding(context.Background(), &e, deciding(console))
 	if r == nil {
 		return recording
 	}
 	if recording != nil {
-		console.Println("dpsight: warning: " + oneLine(recording.Error()))
+		console.Println("dpsight: warning: " + units.OneLine(recording.Error()))
 	}
 	if _, err := makeTables(console, r); err != nil {
 		return err
@@ -112,12 +113,12 @@ func (c *collectCmd) check(given map[string]string) error {
 	suite, builtin, command := c.Suite != "", len(given) > 0, len(c.Command) > 0
 	err := refuse(
 		misuse{!suite && !builtin && !command, "nothing to run",
-			"give a command after --, a --method, or a --suite; dpsight collect --help has examples"},
+			"give a command, a --method, or a --suite; dpsight collect --help has examples"},
 		misuse{suite && builtin || suite && command || builtin && command,
 			"a suite, a built-in experiment and a command exclude each other", optionsOfCommand},
 		misuse{len(c.Param) > 0 && !command, paramOfBuiltin, optionsOfBuiltin},
 		misuse{suite && c.Bare, "--bare does not apply to a suite", eachSays},
-		misuse{suite && c.WorldSize != nil, "--world-size does not apply to a suite", "give the script after --"},
+		misuse{suite && c.WorldSize != nil, "--world-size does not apply to a suite", "give the script as a command"},
 		misuse{suite && c.Name != "", "--name does not apply to a suite", eachSays},
 		misuse{c.Bare && c.Stacks != "none", "--stacks has no effect on a bare run",
 			"stacks are of allocator events, which it does not record"},
@@ -129,9 +130,12 @@ func (c *collectCmd) check(given map[string]string) error {
 // makeTables ingests a recorded run, whatever its status: what was recorded is kept.
 func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
 	defer ingest.Frugal()()
+	console.Doing("making the tables of "+r.Manifest.Name, 0, 0)
+	defer console.Done()
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version})
 	if err != nil {
-		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
+		return nil, failure{withHint(fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err),
+			"once that is mended, dpsight ingest "+r.Dir+" makes its tables")}
 	}
 	if err := judge(r.Dir); err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 	return rep, nil
 }
 
-// show prints what was recorded: the run, and its peak by category.
+// show prints what was recorded.
 func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	one, err := s.source(c.Store).Folder(r.Dir)
 	if err != nil {
@@ -152,13 +156,9 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	if err != nil {
 		return err
 	}
-	tables := []table.Table{report.RunsTable(analyze.Runs(runs))}
-	if b := runs[0].Breakdown; len(b.Devices) > 0 {
-		tables = append(tables, report.BreakdownTables(memory.NewBreakdownDocument(b))...)
-	} else if len(r.Manifest.Warnings) == 0 && !r.Manifest.Bare { // a script that trains on the CPU, say
-		for _, w := range report.RunWords(runs[0].Remarks) {
-			s.warn(w)
-		}
+	tables, warnings := report.RecordedTables(runs, r.Manifest)
+	for _, w := range warnings {
+		s.warn(w)
 	}
 	return table.Write(s.out, "table", tables...)
 }

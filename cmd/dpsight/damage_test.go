@@ -2,59 +2,128 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A flipped bit or a lost tail in a journal, a table or a document is refused, or changes nothing of what is printed;
-// tables of which the journal is damaged stay as they are, and what is damaged of the tables is made again.
-func TestDamageIsNeverQuiet(t *testing.T) {
-	flips, cuts := 60, 12
-	if testkit.WithRest() {
-		flips, cuts = 500, 100
-	}
-	dir := filepath.Join(t.TempDir(), "run")
+// sampledRun makes a store of one run of a suite, with all that a collector writes into its folder, and says where run
+// and suite lie.
+func sampledRun(t *testing.T) (storeDir, dir, suite string) {
+	t.Helper()
+	storeDir = t.TempDir()
+	dir = filepath.Join(storeDir, journalID(1))
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(journalStore(t), journalID(1)))); err != nil {
 		t.Fatal(err)
 	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []schemas.Sample
+	var host []schemas.HostSample
+	for i := range int64(200) {
+		at := m.Start.Add(time.Duration(i) * 10 * time.Millisecond).UnixNano()
+		samples = append(samples, schemas.Sample{RunID: m.RunID, TimeNS: at, UsedBytes: (500 + i) << 20,
+			FreeBytes: (9000 - i) << 20, MemoryAPI: 2, PowerMW: new(100_000 + i)})
+		host = append(host, schemas.HostSample{RunID: m.RunID, TimeNS: at, RSSBytes: i << 20, Processes: 1})
+	}
+	m.Source, m.Profile = schemas.Measured, nil
+	m.Suite = &schemas.SuiteRef{ID: "20260102T030400Z-s-000000", Name: "s", Key: "k"}
+	if err := schemas.Samples.Write(dir, samples); err != nil {
+		t.Fatal(err)
+	}
+	if err := schemas.HostSamples.Write(dir, host); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, schemas.StderrFile), []byte("a line\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil {
+		t.Fatal(err)
+	}
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "", "ingest", "--again", dir)
+	s := store.Open(storeDir)
+	if err := s.WriteSuite(&store.Suite{ID: m.Suite.ID, Name: "s", Created: m.Start, Experiments: []store.Experiment{
+		{Key: "k", Name: m.Name, Params: m.Params, RunIDs: []string{m.RunID}}}}); err != nil {
+		t.Fatal(err)
+	}
+	return storeDir, dir, s.SuiteFile(m.Suite.ID)
+}
+
+// A flipped bit or a lost tail in any file that dpsight writes is refused or warned of, or changes nothing of what is
+// printed, and no check passes on it with other figures. Tables stay as they are where their journal is damaged, and
+// damaged ones are made again from it.
+func TestDamageIsNeverQuiet(t *testing.T) {
+	flips, cuts := 72, 27
+	if testkit.WithRest() {
+		flips, cuts = 500, 100
+	}
+	storeDir, dir, suite := sampledRun(t)
 	baseline := filepath.Join(t.TempDir(), "baseline.json")
 	must(t, "", "check", dir, "--write-baseline", baseline)
 	printed := [][]string{
-		{"runs", dir, "--format", "json"}, {"analyze", "breakdown", dir, "--format", "json"},
-		{"analyze", "time", dir, "--format", "json"}, {"check", dir, "--baseline", baseline},
+		{"runs", "--store", storeDir, "--format", "json"}, {"analyze", "breakdown", dir, "--format", "json"},
+		{"analyze", "time", dir, "--format", "json"}, {"analyze", "ladder", dir, "--format", "json"},
+		{"check", "--store", storeDir, "--baseline", baseline, "--threshold", "peak=1.05", "--threshold", "device=1.05"},
 	}
-	want := make([]string, len(printed))
+	want, warned := make([]string, len(printed)), make([]string, len(printed))
 	for i, args := range printed {
-		want[i] = must(t, "", args...).stdout
+		r := must(t, "", args...)
+		want[i], warned[i] = r.stdout, r.stderr
 	}
-	journal := filepath.Join(dir, spool.Dir, spool.SealedName(0))
+	sealed := filepath.Join(dir, spool.Dir, spool.SealedName(0))
 	manifest, report := filepath.Join(dir, schemas.ManifestFile), filepath.Join(dir, schemas.IngestReportFile)
-	files := []string{journal, manifest, journal, report} // by turns with a table
-	tables, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
-	if err != nil || len(tables) < 5 {
-		t.Fatalf("%d tables, %v", len(tables), err)
+	kinds := [][]string{{sealed}, {manifest}, {report}, nil, {filepath.Join(dir, schemas.Samples.File())},
+		{filepath.Join(dir, schemas.HostSamples.File())}, {filepath.Join(dir, schemas.StderrFile)}, {baseline}, {suite}}
+	var all []string
+	err := filepath.WalkDir(storeDir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	all = append(all, baseline)
+	for _, path := range all {
+		switch of := slices.IndexFunc(kinds, func(k []string) bool { return slices.Contains(k, path) }); {
+		case of >= 0:
+		case filepath.Ext(path) != ".parquet":
+			t.Errorf("%s is damaged by nothing here", path)
+		default: // by ingest, which makes it again
+			kinds[3] = append(kinds[3], path)
+		}
+	}
+	derived := append(slices.Clone(kinds[3]), report)
 	whole := map[string][]byte{}
-	for _, file := range slices.Concat(files, tables) {
+	for _, file := range all {
 		if whole[file], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rnd := rand.New(rand.NewPCG(23, 3))
-	refused, repaired, without := 0, 0, 0
+	noticed, without := map[string]int{}, map[string]int{}
 	for i := range flips + cuts {
-		file := files[i/2%len(files)]
-		if i%2 == 1 {
-			file = tables[rnd.IntN(len(tables))]
-		}
+		files := kinds[i%len(kinds)]
+		file := files[rnd.IntN(len(files))]
+		name := filepath.Base(file)
 		b := bytes.Clone(whole[file])
+		what := fmt.Sprintf("damage %d, to %s", i, name)
 		if i >= flips {
 			b = b[:rnd.IntN(len(b))]
 		} else {
@@ -63,41 +132,49 @@ func TestDamageIsNeverQuiet(t *testing.T) {
 		if err := os.WriteFile(file, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		said := file == journal && dpsight(t, "", "ingest", "--again", dir).code != exitDone
+		said := file == sealed && dpsight(t, "", "ingest", "--again", dir).code != exitDone
 		for k, args := range printed {
-			switch r := dpsight(t, "", args...); {
+			r := dpsight(t, "", args...)
+			told := strings.Contains(r.stderr, name) || strings.Contains(r.stderr, "suite ")
+			switch same := r.stdout == want[k]; {
 			case r.code != exitDone && r.stderr != "":
 				said = true
-			case r.stdout != want[k]:
-				t.Errorf("damage %d, to %s: %v says\n%s\nnot\n%s", i, filepath.Base(file), args, r.stdout, want[k])
+			case same:
+				said = said || r.stderr != warned[k]
+			case args[0] != "check" && told:
+				said = true
+			default:
+				t.Errorf("%s: %v says\n%s%s\nnot\n%s", what, args, r.stdout, r.stderr, want[k])
 			}
 		}
 		if said {
-			refused++
+			noticed[name]++
 		} else {
-			without++
+			without[name]++
 		}
-		if file != journal && said && file != manifest {
+		if said && slices.Contains(derived, file) {
 			must(t, "", "ingest", "--again", dir)
 			for k, args := range printed {
 				if r := must(t, "", args...); r.stdout != want[k] {
-					t.Errorf("damage %d, to %s: made again, %v says\n%s", i, filepath.Base(file), args, r.stdout)
+					t.Errorf("%s: made again, %v says\n%s", what, args, r.stdout)
 				}
 			}
-			repaired++
 		}
-		for name, b := range whole {
-			if now, err := os.ReadFile(name); file == journal && name != journal && !bytes.Equal(now, b) && said {
-				t.Errorf("damage %d, to the journal: %s is another (%v)", i, filepath.Base(name), err)
+		for path, b := range whole {
+			now, err := os.ReadFile(path)
+			if file == sealed && path != sealed && !bytes.Equal(now, b) && said {
+				t.Errorf("%s: %s is another (%v)", what, filepath.Base(path), err)
 			}
-			if err := os.WriteFile(name, b, 0o644); err != nil {
+			if err := os.WriteFile(path, b, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	t.Logf("%d flips and %d cuts: %d refused, of which %d were made again from the journal; %d without effect",
-		flips, cuts, refused, repaired, without)
-	if refused == 0 {
-		t.Error("nothing was refused")
+	t.Logf("%d flips and %d cuts: noticed %v, without effect %v", flips, cuts, noticed, without)
+	for _, file := range []string{sealed, manifest, report, filepath.Join(dir, schemas.Samples.File()), baseline, suite} {
+		if noticed[filepath.Base(file)] == 0 || without[filepath.Base(file)] > 0 && file != sealed {
+			t.Errorf("%s: damage noticed %d times of %d", filepath.Base(file), noticed[filepath.Base(file)],
+				noticed[filepath.Base(file)]+without[filepath.Base(file)])
+		}
 	}
 }

@@ -12,6 +12,7 @@ type explainCmd struct {
 	Top    int      `help:"Modules to list under each category, and of those that take time; 0 lists all." default:"8" placeholder:"N"`
 	Labels []string `help:"What to call the two runs, as main,branch (default: their names, and what tells them apart)." placeholder:"A,B"`
 	Out    string   `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
+	Force  bool     `help:"Write over pictures of that name that dpsight did not draw."`
 }
 
 func (explainCmd) Help() string { return help("explain") }
@@ -31,7 +32,7 @@ func (c *explainCmd) Run(s *streams) error {
 		return err
 	}
 	if c.Out != "" {
-		written, err := report.WriteExplanation(c.Out, doc)
+		written, err := report.WriteExplanation(c.Out, doc, c.Force)
 		if err != nil {
 			return err
 		}

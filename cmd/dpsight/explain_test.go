@@ -13,7 +13,8 @@ import (
 
 var explainedPhases = list{object{"phase": "string", "from_ms": "number?", "to_ms": "number?", "delta_ms": "number?"}}
 
-var evidenceShape = object{"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int"}
+var evidenceShape = object{"tagged_bytes": "int", "lifetime_bytes": "int", "stack_bytes?": "int",
+	"phase_only_bytes": "int"}
 
 var explainedBirths = list{object{"phase": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}
 

@@ -6,13 +6,15 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/resultjson"
 	"github.com/dpsight/dpsight/report/selected"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 type exportCmd struct {
 	storeFlag
-	Names  []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the newest suite or run)."`
+	Names  []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
 	Format string   `help:"What to write: ${enum}." enum:"result-json" default:"result-json" placeholder:"FORMAT"`
 	Out    string   `short:"o" help:"File for one run, folder for several (default: stdout for one run)." placeholder:"FILE|DIR"`
+	Force  bool     `help:"Write over files that no export wrote."`
 }
 
 func (exportCmd) Help() string { return help("export") }
@@ -32,9 +34,9 @@ func (c *exportCmd) Run(s *streams) error {
 	if c.Out == "" {
 		return resultjson.New(profiles[0]).Write(s.out)
 	}
-	paths, err := resultjson.WriteAll(c.Out, profiles)
+	paths, err := resultjson.WriteAll(c.Out, profiles, c.Force)
 	for _, path := range paths {
-		fmt.Fprintln(s.out, path)
+		fmt.Fprintln(s.out, units.Printable(path))
 	}
 	return err
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what is
@@ -64,6 +66,7 @@ train()
 // A request fails in an instrumented step, in bare ones, and where nothing is recorded: each time the breakdown says
 // what held the memory and which module asked, and what the failure held is given back as without dpsight.
 func TestFailuresInEveryStep(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	const mib = 1 << 20
 	places := []struct {

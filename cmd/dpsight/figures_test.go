@@ -108,3 +108,49 @@ func TestFilesOfFigures(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// A store is reported on as a whole, as an argument or with --store; the one of the environment by its newest run.
+func TestReportOfAStore(t *testing.T) {
+	store := t.TempDir()
+	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {
+		if err := os.CopyFS(filepath.Join(store, run), os.DirFS(filepath.Join("../../examples/mlp", run))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "", "ingest", store)
+	t.Setenv("DPSIGHT_STORE", store)
+	for _, test := range []struct {
+		args []string
+		rows int
+	}{{[]string{"--store", store}, 2}, {[]string{store}, 2}, {nil, 1}, {[]string{"--store", store, "vanilla"}, 1}} {
+		out := t.TempDir()
+		must(t, "", append([]string{"report", "--quiet", "-o", out}, test.args...)...)
+		table, err := os.ReadFile(filepath.Join(out, "results.csv"))
+		if rows := strings.Count(string(table), "\n") - 1; err != nil || rows != test.rows {
+			t.Errorf("report %v has %d rows, not %d: %v", test.args, rows, test.rows, err)
+		}
+	}
+}
+
+// A store is looked at as a whole by every command, as an argument or with --store; the one of the environment by its
+// newest suite or run.
+func TestStoresAreNamedAlike(t *testing.T) {
+	store := t.TempDir()
+	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {
+		if err := os.CopyFS(filepath.Join(store, run), os.DirFS(filepath.Join("../../examples/mlp", run))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "", "ingest", store)
+	t.Setenv("DPSIGHT_STORE", store)
+	for _, command := range [][]string{{"analyze", "breakdown"}, {"analyze", "phases"}, {"analyze", "overhead"},
+		{"analyze", "findings"}, {"compare"}, {"check", "--baseline", store}} {
+		whole := must(t, "", append(slices.Clone(command), store)...).stdout
+		if got := must(t, "", append(slices.Clone(command), "--store", store)...).stdout; got != whole {
+			t.Errorf("%v --store says\n%s\nand of an argument\n%s", command, got, whole)
+		}
+		if newest := dpsight(t, "", command...).stdout; newest == whole {
+			t.Errorf("%v of the environment's store is of all runs:\n%s", command, newest)
+		}
+	}
+}

@@ -13,24 +13,26 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // fitFlags are the options of predict that search.
 type fitFlags struct {
-	Fit   deviceMemory `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
-	Vary  string       `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
-	Fresh bool         `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
-	Out   string       `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
+	Fit   collect.DeviceMemory `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
+	Vary  string               `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
+	Fresh bool                 `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
+	Out   string               `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
 }
 
 // check refuses what has no effect.
 func (f *fitFlags) check(c *predictCmd) error {
 	return refuse(
-		misuse{f.Vary == "" && f.Fit != 0, "--fit says what to fit into, and --vary is not given",
+		misuse{f.Vary == "" && f.Fit.Bytes != 0, "--fit says what to fit into, and --vary is not given",
 			"as in --fit 80GiB --vary batch_size=1..512; --gpu-memory predicts a single run"},
 		misuse{f.Vary == "" && (f.Fresh || f.Out != ""), "--fresh and --out go with --vary",
 			"dpsight report RUN -o DIR reports on a single run"},
-		misuse{f.Fit != 0 && c.GPUMemory != 0, "--fit and --gpu-memory both say how much memory there is", "leave one out"},
+		misuse{f.Fit.Bytes != 0 && c.GPUMemory.Bytes != 0, "--fit and --gpu-memory both say how much memory there is",
+			"leave one out"},
 		misuse{f.Vary != "" && c.Seeds != 1, "--seeds does not go with --vary",
 			"predict the value that was found with --seeds"})
 }
@@ -47,12 +49,12 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 		out = vary.Folder(c.Store)
 	}
 	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
-		Ours: report.FitOutputs(out),
+		Ours: report.FitOutputs(out), Margin: c.marginOf,
 		Load: func(r store.Run) (report.Probe, error) { return selected.Probe(r.Dir) },
 		Run: fit.Record(context.Background(), func(r *collect.Result) error {
 			_, err := makeTables(console, r)
 			return err
-		}, selected.Probe)}
+		}, deciding(console), selected.Probe)}
 	cells, err := search.Cells()
 	if err != nil {
 		return err
@@ -64,7 +66,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 		func(cell *fit.Cell) { console.Println("dpsight: " + cell.Machine.Note) },
 		func(t *fit.Trail[report.Probe]) {
 			done := fitSearch(t)
-			console.Println("dpsight: " + oneLine(report.FitProgress(&done, vary.Name, t.Values.Probes())))
+			console.Println("dpsight: " + units.OneLine(report.FitProgress(&done, vary.Name, t.Probes())))
 		})
 	if err != nil {
 		return err
@@ -81,6 +83,11 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 		return failure{err}
 	}
 	return nil
+}
+
+// marginOf is what a value should leave of a machine's memory.
+func (c *predictCmd) marginOf(m *collect.Machine) int64 {
+	return predict.MarginBytes(m.ProcessBytes(), m.Checked(), (*float64)(c.Margin))
 }
 
 // writeFit prints what searches found, and writes it to a folder where no other search's tables are.
@@ -102,7 +109,8 @@ func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) e
 // fitSearch is what one search found so far.
 func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 	m := t.Machine
-	done := predict.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(), GPU: m.GPUName(),
+	done := predict.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(),
+		MarginBytes: t.Margin, GPU: m.GPUName(),
 		Only: t.Values.Only, Barred: t.Values.Barred, Top: t.Values.Top}
 	for _, f := range t.Found {
 		run := f.Answer.FitRun
@@ -110,7 +118,7 @@ func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 		done.Runs = append(done.Runs, run)
 	}
 	if t.Stopped != nil {
-		done.Stopped = oneLine(t.Stopped.Error())
+		done.Stopped = units.OneLine(t.Stopped.Error())
 	}
 	return done
 }

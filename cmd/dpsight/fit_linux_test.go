@@ -57,6 +57,12 @@ func TestFit(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
+	// Predictions were never compared with an H100: by default 5 % of the memory are to stay free, and no run more is
+	// needed to know what leaves them.
+	if m := c.Margin; *c.SpareBytes != 0 || m == nil || m.Bytes != 5<<20 || m.Largest == nil || *m.Largest != 90 ||
+		*m.SpareBytes != 10<<20 {
+		t.Errorf("%s", r.stdout)
+	}
 	if c.Outcome != predict.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 ||
 		c.Profile != "h100" || *c.PeakReservedBytes != 100<<20 || len(c.Odd) != 0 {
 		t.Errorf("%s", r.stdout)
@@ -121,6 +127,7 @@ func TestFit(t *testing.T) {
 // A script that fails for another reason than memory ends the search with a sentence, and so does a range in which
 // nothing fits.
 func TestFitThatFindsNothing(t *testing.T) {
+	testkit.Rest(t)
 	interpreter, script, store := python(t), scriptFile(t, holding), t.TempDir()
 	r, doc := searched(t, store, "--fit", "100MiB", "--vary", "n=200..300", "--", interpreter, script, "{n}")
 	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitNone ||

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -22,10 +23,10 @@ import (
 var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
 // mostPicture bounds the picture of the page: what is drawn again would take its size again of every clone.
-const mostPicture = 60_000
+const mostPicture = 90_000
 
 // What the page says fits is what its search found, which is kept in examples/fit: its tables and its picture are made
-// of that document. With an interpreter the two values that decide one cell are predicted anew.
+// of that document. With an interpreter the two values that decide one cell are predicted anew, which takes a minute.
 func TestFitPage(t *testing.T) {
 	page, picture := filepath.Join("..", "..", "docs", "predict.md"), filepath.Join("..", "..", "docs", "gallery",
 		"fit.png")
@@ -52,7 +53,8 @@ func TestFitPage(t *testing.T) {
 		t.Errorf("the document is of %s, the command is %s", asked, command)
 	}
 	var shown, drawn bytes.Buffer
-	if err := table.Write(&shown, "markdown", report.FitTables(doc)[:2]...); err != nil {
+	tables := report.FitTables(doc)
+	if err := table.Write(&shown, "markdown", tables[:len(tables)-1]...); err != nil { // without each run
 		t.Fatal(err)
 	}
 	f := report.FitFigure(doc)
@@ -73,7 +75,9 @@ func TestFitPage(t *testing.T) {
 	if len(picked) > mostPicture {
 		t.Errorf("the picture takes %d bytes, over %d", len(picked), mostPicture)
 	}
-	decided(t, &doc, command)
+	if testkit.WithRest() {
+		decided(t, &doc, command)
+	}
 }
 
 // fewerShades gives a picture 16 shades a channel: it looks the same and takes half the bytes.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // cyclic leaves 4 MiB a step in a reference cycle, which Python's garbage collector frees some steps later.
@@ -42,6 +44,24 @@ for step in range(20):
 assert held == {4}, held
 `
 
+// rebuilt makes DDP's buckets anew right after the first backward, when NCCL's watchdog still holds the first ones.
+const rebuilt = `
+import torch
+import torch.distributed as dist
+
+device = torch.device("cuda", 0)
+dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1, device_id=device)
+layers = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024, bias=False) for _ in range(4)]).to(device)
+model = torch.nn.parallel.DistributedDataParallel(layers)
+x = torch.randn(8, 1024, device=device)
+model(x).sum().backward()
+torch.cuda.reset_peak_memory_stats()
+model(x).sum().backward()
+held = torch.cuda.max_memory_allocated() / 2**20
+assert 48 + 65 < held < 48 + 65 + 16, held  # parameters, gradients, one set of buckets, and cuBLAS's workspace
+dist.destroy_process_group()
+`
+
 // TestPredictGarbage finds the range of a peak that depends on when garbage is collected, and the runs that bound it.
 func TestPredictGarbage(t *testing.T) {
 	interpreter := python(t)
@@ -69,9 +89,42 @@ func TestPredictGarbage(t *testing.T) {
 // TestPredictWaitsForAutograd finds what a step held freed as soon as the step has ended, whenever autograd's threads
 // get to it.
 func TestPredictWaitsForAutograd(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, functional))
 	if r.code != 0 || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
 		t.Errorf("exit %d, %+v\n%s", r.code, doc.Runs, r.stderr)
+	}
+}
+
+// TestPredictOutOfTime gives the time limit as what ended a run, once: a script that leaves garbage is not predicted
+// again, since runs that were ended bound no peak.
+func TestPredictOutOfTime(t *testing.T) {
+	testkit.Rest(t)
+	endless := strings.Replace(cyclic, "range(40)", "iter(int, 1)", 1)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--timeout", "9s", "--", python(t), scriptFile(t, endless))
+	if r.code != 1 || len(doc.Runs) != 1 {
+		t.Fatalf("exit %d, %d runs\n%s", r.code, len(doc.Runs), r.stderr)
+	}
+	reasons := strings.Join(doc.Runs[0].Confidence.Reasons, "\n")
+	if strings.Count(reasons, "timeout") != 1 || !strings.Contains(reasons, "the run ended early (timeout)") ||
+		strings.Contains(reasons, "otherwise") || strings.Contains(reasons, "from ") ||
+		strings.Contains(r.stderr, "predicting again") {
+		t.Errorf("reasons\n%s\n%s", reasons, r.stderr)
+	}
+}
+
+// TestPredictWaitsForWatchdog finds DDP's first buckets gone when the second forward makes them anew, and says how much
+// more there is where they are not.
+func TestPredictWaitsForWatchdog(t *testing.T) {
+	testkit.Rest(t)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), scriptFile(t, rebuilt))
+	if r.code != 0 || len(doc.Runs) != 1 {
+		t.Fatalf("exit %d, %d runs\n%s", r.code, len(doc.Runs), r.stderr)
+	}
+	c := doc.Runs[0].Confidence
+	const more = "up to 16.00 MiB more than was predicted"
+	if c.Level != schemas.Close || !strings.Contains(strings.Join(c.Reasons, "\n"), more) {
+		t.Errorf("confidence %+v", c)
 	}
 }

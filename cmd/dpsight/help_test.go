@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // parses checks that a command line is one that dpsight takes, without running it.
@@ -26,8 +27,8 @@ func parses(t *testing.T, line string) {
 		t.Errorf("%s: %v", line, err)
 		return
 	}
-	if strings.HasPrefix(ctx.Command(), "collect") {
-		if err := c.Collect.check(c.Collect.values()); err != nil {
+	if ctx.Selected().Name == "collect" {
+		if err := c.Collect.check(c.Collect.Values()); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -68,6 +69,29 @@ func words(line string) []string {
 	return out
 }
 
+// examplesExist checks that what a command line names in examples is there.
+func examplesExist(t *testing.T, line string) {
+	t.Helper()
+	for _, word := range words(line) {
+		if _, path, found := strings.Cut(word, "examples/"); found {
+			if _, err := os.Stat(filepath.Join("..", "..", "examples", path)); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+// fits80 checks that lines fit on a terminal of 80 columns. A word that is longer, such as a path, stands alone.
+func fits80(t *testing.T, what, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if screen.Width(line) > 80 && strings.ContainsAny(strings.TrimSpace(line), " ") {
+			t.Errorf("%s: %d columns: %s", what, screen.Width(line), line)
+		}
+	}
+}
+
 // Every subcommand shows how it is used, and what it shows works.
 func TestExamplesOfHelp(t *testing.T) {
 	var c cli
@@ -76,17 +100,24 @@ func TestExamplesOfHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaves := 0
+	for _, of := range [][]string{{"--help"}, {"analyze", "--help"}} {
+		fits80(t, strings.Join(of, " "), must(t, "", of...).stdout)
+	}
 	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
 		n, ok := v.(*kong.Node)
-		if !ok || n.Type != kong.CommandNode || len(n.Children) > 0 {
+		if !ok || n.Type != kong.CommandNode || len(n.Children) > 0 || n.Hidden { // a short form has the same help
 			return next(nil)
 		}
 		leaves++
-		name := "dpsight " + strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "dpsight"))
+		name := "dpsight"
+		for at := n; at.Type == kong.CommandNode; at = at.Parent {
+			name = strings.Replace(name, "dpsight", "dpsight "+at.Name, 1)
+		}
 		examples := 0
-		for line := range strings.Lines(n.Detail) {
+		for line := range strings.Lines(strings.ReplaceAll(n.Detail, "\\\n", " ")) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "dpsight ") {
 				parses(t, line)
+				examplesExist(t, line)
 				if strings.HasPrefix(line, name) {
 					examples++
 				}
@@ -99,6 +130,7 @@ func TestExamplesOfHelp(t *testing.T) {
 		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "Examples:\n") {
 			t.Errorf("%s --help: exit code %d\n%s%s", name, r.code, r.stdout, r.stderr)
 		}
+		fits80(t, name+" --help", r.stdout)
 		return next(nil)
 	})
 	if err != nil || leaves < 9 {

@@ -13,6 +13,7 @@ type ingestCmd struct {
 	storeFlag
 	formatFlag
 	Again bool     `help:"Ingest again what was ingested before: rules improve, journals stay."`
+	Rules string   `help:"YAML file of rules that say what the memory of stacks is for (docs/snapshots.md)." placeholder:"FILE"`
 	Paths []string `arg:"" name:"path" help:"Snapshots (.pickle), run folders, stores, or folders of them."`
 }
 
@@ -23,8 +24,15 @@ func (c *ingestCmd) Run(s *streams) error {
 		return collect.StoreError(c.Store, err)
 	}
 	defer ingest.Frugal()()
-	o := ingest.Options{Version: version, Again: c.Again, Prepare: collect.Recover}
+	rules, err := ingest.ReadStackRules(c.Rules)
+	if err != nil {
+		return withHint(err, "as in - {category: inputs, file: my_loader/}; docs/snapshots.md has roles and categories")
+	}
+	console := newConsole(s.err)
+	o := ingest.Options{Version: version, Again: c.Again, StackRules: rules, Prepare: collect.Recover,
+		Begin: console.Reading}
 	doc, err := ingest.ImportAll(c.Paths, c.Store, o)
+	console.Done()
 	if err != nil {
 		return collect.StoreError(c.Store, err)
 	}

@@ -83,6 +83,65 @@ func TestTornJournals(t *testing.T) {
 	}
 }
 
+// The journal of a run that ended well was sealed, or is whole. One that is not has lost its tail, which no tables and
+// no check may hide.
+func TestLostTails(t *testing.T) {
+	raw := filepath.Join(fixture(t, "raw", rawStore), journalID(1))
+	marks, frames, err := spool.Unpack(filepath.Join(raw, spool.Dir, spool.SealedName(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := spool.ScanFrames(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	baseline := filepath.Join(t.TempDir(), "baseline.json")
+	must(t, "", "check", filepath.Join(journalStore(t), journalID(1)), "--write-baseline", baseline)
+	for name, b := range map[string][]byte{"torn": frames[:len(frames)*6/10],
+		"a frame less": frames[:all[len(all)-1].Offset], "half of the frames": frames[:all[len(all)/2].Offset],
+		"whole": frames} {
+		dir := liveRun(t, marks, b)
+		m, err := schemas.ReadManifest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Status, m.Reason = schemas.StatusOK, ""
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			r := dpsight(t, "", "ingest", "--again", dir)
+			if whole := name == "whole"; whole != (r.code == exitDone) ||
+				!whole && !strings.Contains(r.stderr, "the recording is not whole: the run ended well") {
+				t.Errorf("%s: exit code %d\n%s", name, r.code, r.stderr)
+			}
+		}
+		if r := dpsight(t, "", "check", dir, "--baseline", baseline); (r.code == exitDone) != (name == "whole") {
+			t.Errorf("%s: a check says %d\n%s%s", name, r.code, r.stdout, r.stderr)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, spool.Dir, "999999999-1.frames")); name != "whole" &&
+			(err != nil || string(got) != string(b)) {
+			t.Errorf("%s: the journal is another, %v", name, err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(raw)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Collector.SealedJournals = 2
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	if r := dpsight(t, "", "ingest", dir); r.code == exitDone || !strings.Contains(r.stderr,
+		"1 of the 2 journals that were sealed are gone") {
+		t.Errorf("a journal less: %s", r.stderr)
+	}
+}
+
 // What is no journal is refused by name, and stays where it is.
 func TestForeignJournals(t *testing.T) {
 	for name, b := range map[string][2][]byte{

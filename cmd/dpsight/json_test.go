@@ -28,6 +28,7 @@ type breakdownDoc struct {
 				Shared        int64 `json:"shared_bytes"`
 				Tagged        int64 `json:"tagged_bytes"`
 				Lifetime      int64 `json:"lifetime_bytes"`
+				Stack         int64 `json:"stack_bytes"`
 				PhaseOnly     int64 `json:"phase_only_bytes"`
 				Max           int64 `json:"max_bytes"`
 			}
@@ -110,7 +111,7 @@ func TestBreakdownDocument(t *testing.T) {
 					}
 					order = place
 					if c.Max <= 0 && c.Held <= 0 || c.Bytes > c.Max || c.Bytes < 0 ||
-						c.Tagged+c.Lifetime+c.PhaseOnly != c.Bytes || c.Shared > c.Held ||
+						c.Tagged+c.Lifetime+c.Stack+c.PhaseOnly != c.Bytes || c.Shared > c.Held ||
 						(c.Bytes > 0) != (c.Blocks > 0) {
 						t.Errorf("%s: %+v", r.Name, c)
 					}

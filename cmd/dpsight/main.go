@@ -16,5 +16,6 @@ package main
 import "os"
 
 func main() {
+	surviveFileLimit()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

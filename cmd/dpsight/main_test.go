@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 type clean struct{ m *testing.M }
 
 func (c clean) Run() int {
-	for _, name := range []string{"DPSIGHT_STORE", "DPSIGHT_PYTHON"} {
+	for _, name := range []string{"DPSIGHT_STORE", "DPSIGHT_PYTHON", "COLUMNS"} {
 		os.Unsetenv(name)
 	}
 	code := c.m.Run()
@@ -56,6 +57,17 @@ func dpsight(t *testing.T, dir string, args ...string) result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// limited is dpsight where no file may grow beyond so many KiB, like on a disk that is full.
+func limited(t *testing.T, kib int, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	limit := fmt.Sprintf(`ulimit -f %d && exec dpsight "$@"`, kib)
+	cmd := exec.Command("bash", append([]string{"-c", limit, "dpsight"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Run()
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 

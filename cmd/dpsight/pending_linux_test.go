@@ -3,8 +3,10 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,15 +43,25 @@ func TestWhatAKilledCollectorLeft(t *testing.T) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
+	files, err := filepath.Glob(filepath.Join(dir, spool.Dir, "*.frames"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	written := time.Now().Add(-30 * time.Minute)
+	if err := os.Chtimes(files[0], written, written); err != nil {
+		t.Fatal(err)
+	}
+	farther := regexp.MustCompile(`, since \d{4}-\d\d-\d\d \d\d:\d\d UTC: 6 steps so far, last written 3\dm\d+s ago; ` +
+		"its tables are made when it ends\n")
 	r := must(t, "", "runs", dir)
 	if strings.Contains(r.stderr, "ingest") || !strings.Contains(r.stdout, "  running  ") ||
-		strings.Contains(r.stdout, "did not finish") {
+		strings.Contains(r.stdout, "did not finish") || !farther.MatchString(r.stderr) {
 		t.Errorf("while it is recorded: %s%s", r.stdout, r.stderr)
 	}
 	for _, args := range [][]string{{"report", dir, "-o", "out"}, {"compare", dir}, {"analyze", "breakdown", dir},
 		{"analyze", "findings", dir}} {
 		r := dpsight(t, t.TempDir(), args...)
-		if r.code == 0 || !strings.Contains(r.stderr, "is still running: its tables are made when it ends") ||
+		if r.code == 0 || !farther.MatchString(r.stderr) ||
 			strings.Contains(r.stderr, "dpsight ingest") {
 			t.Errorf("%v of a running run: exit code %d, %s", args, r.code, r.stderr)
 		}

@@ -7,26 +7,31 @@ import (
 	"io"
 
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/cmd/grammar"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 type predictCmd struct {
 	storeFlag
 	formatFlag
 	recordFlags
-	Device    []string     `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
-	GPUMemory deviceMemory `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
-	Quiet     bool         `help:"Keep what experiments write in their logs only."`
-	Seeds     int          `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
+	Device    []string             `predictor:"profile" help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
+	GPUMemory collect.DeviceMemory `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Margin    *units.Percentage    `help:"How much of the memory should stay free, in percent: a run that leaves less is said to, and --vary gives the largest value that leaves it beside the largest that fits (default: 5% where no prediction was ever compared with such a device, else 0)." placeholder:"PERCENT"`
+	Quiet     bool                 `help:"Keep what experiments write in their logs only."`
+	Seeds     int                  `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
+	Steps     string               `help:"End the script between two of its steps: after N steps; auto: once neither the highest allocated nor the highest reserved has risen for 3 steps after the first update, and an evaluation was seen or 60 s have passed; all: it ends by itself." default:"auto" placeholder:"N"`
+	GPUs      int                  `name:"gpus" help:"Give a plain command so many devices, each with a breakdown of its own (default: 1, or one for each process that torchrun starts)." placeholder:"N"`
 	worldFlags
 	fitFlags
-	modelFlags
-	Command []string `arg:"" optional:"" help:"Command to predict, after --."`
+	grammar.ModelFlags
+	commandArg
 }
 
 func (predictCmd) Help() string { return help("predict") }
@@ -36,16 +41,17 @@ func (c *predictCmd) check(given map[string]string) error {
 	builtin, command := len(given) > 0, len(c.Command) > 0
 	err := refuse(
 		misuse{!builtin && !command, "nothing to predict",
-			"give a command after --, or a --method; dpsight predict --help has examples"},
+			"give a command, or a --method; dpsight predict --help has examples"},
 		misuse{builtin && command, "a built-in experiment and a command exclude each other", optionsOfCommand},
 		misuse{len(c.Param) > 0 && !command, paramOfBuiltin, optionsOfBuiltin},
 		misuse{c.Seeds < 1 || c.Seeds > 100, fmt.Sprintf("--seeds must be from 1 to 100, not %d", c.Seeds),
 			"--seeds 5 makes five runs, each with segments in other places"})
-	return cmp.Or(err, c.fitFlags.check(c), c.recordFlags.check())
+	return cmp.Or(err, collect.CheckSteps(c.Steps), collect.CheckGPUs(c.GPUs, c.WorldSize),
+		c.fitFlags.check(c), c.recordFlags.check())
 }
 
 func (c *predictCmd) Run(s *streams) error {
-	given := c.values()
+	given := c.Values()
 	if err := c.check(given); err != nil {
 		return err
 	}
@@ -57,14 +63,16 @@ func (c *predictCmd) Run(s *streams) error {
 	if e.World, err = c.world(); err != nil {
 		return err
 	}
-	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit, c.GPUMemory))})
+	memory := cmp.Or(c.Fit, c.GPUMemory)
+	memory.Tell(console)
+	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: memory.Bytes})
 	if err != nil {
 		return err
 	}
 	if c.Quiet || c.Vary != "" { // of a search that is dozens of runs of one script
 		e.Stdout, e.Stderr = io.Discard, io.Discard
 	}
-	e.Command, e.Params = c.Command, c.paramsOfCommand()
+	e.Command, e.Params, e.Steps, e.GPUs = c.Command, c.paramsOfCommand(), c.Steps, c.GPUs
 	if c.Vary != "" {
 		return c.search(s, console, e, given, machines)
 	}
@@ -83,7 +91,7 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 		if err == nil {
 			console.Println("dpsight: " + m.Note)
 		} else {
-			console.Println("dpsight: warning: " + oneLine(err.Error()))
+			console.Println("dpsight: warning: " + units.OneLine(err.Error()))
 		}
 	}
 	made, err := collect.RunOn(context.Background(), e, machines, c.placements(console), tell)
@@ -95,6 +103,9 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 		run, err := selected.Prediction(dir)
 		if err != nil {
 			return err
+		}
+		if c.Margin != nil {
+			run = run.WithMargin(float64(*c.Margin))
 		}
 		runs = append(runs, run)
 	}
@@ -111,8 +122,9 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 // placements make the run under --seeds policies of addresses.
 func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 	return collect.Placements{
-		Runs: c.Seeds,
+		Runs: c.Seeds, Deciding: deciding(console),
 		Begin: func(i, of int, policy string) {
+			console.Plan(i, of)
 			console.Println(fmt.Sprintf("dpsight: placement %d of %d: %s", i+1, of, policy))
 		},
 		End: func(r *collect.Result) (schemas.Placement, error) {
@@ -134,5 +146,14 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 				return ingest.Collection(r.Manifest, tables), nil
 			},
 		},
+	}
+}
+
+// deciding says that a run is made again with another answer for a read.
+func deciding(console *collect.Console) collect.Deciding {
+	return func(failed *collect.Result, d schemas.Decision) error {
+		console.Println("dpsight: " + units.OneLine(report.DecisionProgress(d)))
+		_, err := makeTables(console, failed)
+		return err
 	}
 }

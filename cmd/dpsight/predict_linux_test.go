@@ -118,7 +118,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
-		!strings.Contains(p.Confidence.Reasons[0], "in 1 place, 3 times") {
+		!strings.Contains(p.Confidence.Reasons[0], script+":10 read values that nobody had computed, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if p.Confidence.KnownError == nil ||
@@ -152,11 +152,12 @@ func TestPredict(t *testing.T) {
 
 // Where a script asks whether what nobody computed is finite, the place is listed as reads are, with how often.
 func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
+	testkit.Rest(t)
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
 		"assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
 	if want := script +
-		":4 asked whether values that nobody had computed are finite, 3 times: they were taken to " +
+		":4 asked whether values that nobody had computed are finite or valid, 3 times: they were taken to " +
 		"be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
@@ -205,6 +206,7 @@ var shownPrediction = regexp.MustCompile(`(?s)<!-- predicted: dpsight (predict .
 // loss that its loop prints at the end steers nothing: on the H200 its peak is expected to be exact, and on a device
 // that was never looked at close.
 func TestPredictedPage(t *testing.T) {
+	testkit.Rest(t) // six runs
 	interpreter, store := python(t), t.TempDir()
 	page := filepath.Join("..", "..", "docs", "predict.md")
 	text, err := os.ReadFile(page)
@@ -263,6 +265,7 @@ func TestPredictedPage(t *testing.T) {
 // Beyond --gpu-memory an allocation fails as on a device; the run is one that ran out of memory like any other, and
 // what it held then is shown.
 func TestPredictBeyondMemory(t *testing.T) {
+	testkit.Rest(t)
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	r, doc := predictDocument(t, store, nil, "--gpu-memory", "200MiB", "--", interpreter, script, "64")
 	if r.code != exitFailed || len(doc.Runs) != 1 {
@@ -340,6 +343,7 @@ func TestPredictFailure(t *testing.T) {
 
 // Of a script that takes nothing of a device it is not said that it fits: it may have wanted to.
 func TestPredictOnTheHost(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	for _, text := range []string{"import torch\ntorch.nn.Linear(5, 5)(torch.randn(2, 5)).sum().backward()\n",
 		"import torch\ntorch.cuda.init()\n", "print('hello')\n"} {
@@ -392,21 +396,60 @@ func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	}
 }
 
-// A recurrent network of cuDNN's is refused with what can be done about it, and that can be done.
-func TestPredictRecurrent(t *testing.T) {
+// estimated uses what a library needs workspaces for that it tells on a device alone, forward and backward.
+const estimated = `
+import torch
+x = torch.randn(4, 64, device="cuda", requires_grad=True)
+torch.fft.irfft(torch.fft.rfft(x)).square().mean().backward()
+a = torch.randn(8, 8, device="cuda", requires_grad=True)
+torch.linalg.svd(a, full_matrices=False)[1].sum().backward()
+torch.linalg.qr(a)[0].sum().backward()
+torch.linalg.cholesky(torch.eye(8, device="cuda").requires_grad_()).sum().backward()
+torch.linalg.eigh(torch.eye(8, device="cuda").requires_grad_())[0].sum().backward()
+torch.linalg.solve(torch.eye(8, device="cuda").requires_grad_(), a).sum().backward()
+torch.sparse.mm(torch.eye(8, device="cuda").to_sparse(), a).sum().backward()
+`
+
+// What only a device tells the size of is estimated, and the prediction is indicative for that reason.
+func TestPredictEstimates(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
-	const recurrent = "import torch\nSETTING\nnet = torch.nn.LSTM(8, 8).cuda()\nnet(torch.randn(4, 2, 8).cuda())\n"
-	r, _ := predictDocument(t, t.TempDir(), nil, "--", interpreter,
-		scriptFile(t, strings.Replace(recurrent, "SETTING", "", 1)))
-	const hint = "torch.backends.cudnn.enabled = False"
-	if r.code != exitFailed || !strings.Contains(r.stderr, "dpsight: hint: cuDNN's recurrent networks need a device: "+
-		"with "+hint) {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	for script, libraries := range map[string][]string{
+		caseFile(t, "lstm.py"): {"what cuDNN's recurrent networks work in"},
+		caseFile(t, "fft.py"):  {"a Fourier transform (cuFFT)"},
+		scriptFile(t, estimated): {"a Fourier transform (cuFFT)", "a matrix decomposition (cuSOLVER)",
+			"a sparse product (cuSPARSE)"}} {
+		r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, script)
+		if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.Indicative ||
+			strings.Contains(r.stderr, "Exception ignored") {
+			t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+			continue
+		}
+		reasons := strings.Join(doc.Runs[0].Confidence.Reasons, "\n")
+		for _, library := range libraries {
+			if !strings.Contains(reasons, library+" was estimated without a device, which alone tells it") {
+				t.Errorf("%s is no reason in:\n%s", library, reasons)
+			}
+		}
 	}
-	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter,
-		scriptFile(t, strings.Replace(recurrent, "SETTING", hint,
-			1)))
-	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
+}
+
+// The weights of a recurrent network are as many as torch's own: what cuDNN packs has no gaps.
+func TestPredictRecurrentWeights(t *testing.T) {
+	testkit.Rest(t)
+	const recurrent = `
+import torch
+for kind in ("LSTM", "GRU", "RNN"):
+    for more in ({}, {"bias": False}, {"bidirectional": True, "num_layers": 2}, {"proj_size": 3}):
+        if "proj_size" in more and kind != "LSTM":
+            continue
+        net = getattr(torch.nn, kind)(5, 7, **more).cuda()
+        flat = net.weight_ih_l0.untyped_storage().nbytes() // 4
+        unused = 0 if net.bias else 2 * len(net.weight_ih_l0)  # torch asks cuDNN for biases always
+        assert flat == sum(p.numel() for p in net.parameters()) + unused, (kind, more, flat)
+        net(torch.randn(4, 2, 5, device="cuda"))[0].sum().backward()
+`
+	if r, _ := predictDocument(t, t.TempDir(), nil, "--", python(t), scriptFile(t, recurrent)); r.code != exitDone {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -477,6 +520,7 @@ dist.destroy_process_group()
 // A played rank that takes its memory of the first device, as where torch.cuda.set_device was forgotten, is warned of;
 // one that hides all devices but its own has its own.
 func TestPredictRankOnAnothersDevice(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	set := "torch.cuda.set_device(local)\ndist.init_process_group(\"nccl\", device_id=torch.device(\"cuda\", local))"
 	for with, warned := range map[string]bool{

@@ -7,8 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // recordFlags say what to keep of an experiment and how, the same where it is measured and where it is predicted.
@@ -75,23 +76,21 @@ func (f *worldFlags) world() (*collect.World, error) {
 
 // What the options of an experiment are of.
 const (
-	optionsOfCommand = "the options of a command go after --"
+	optionsOfCommand = "the options of a command go behind it"
 	paramOfBuiltin   = "--param belongs to a command"
 	optionsOfBuiltin = "a built-in experiment has options of its own: --preset, --batch-size, …"
 )
 
-// deviceMemory is the size of a GPU's memory, as 24GiB; 0 is the GPU's own.
-type deviceMemory int64
+// commandArg is a command of the user's, which may stand behind -- or not.
+type commandArg struct {
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"Command to run; what follows its first word is its own."`
+}
 
-// UnmarshalText reads the value of an option.
-func (m *deviceMemory) UnmarshalText(text []byte) error {
-	bytes, err := units.ParseBytes(string(text))
-	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
-		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
+// AfterApply takes the command from the arguments, since the parser replaces what is no UTF-8, and leaves the -- out.
+func (c *commandArg) AfterApply(ctx *kong.Context) error {
+	c.Command = ctx.Args[len(ctx.Args)-len(c.Command):]
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
 	}
-	if err != nil {
-		return withHint(err, "as in 24GiB")
-	}
-	*m = deviceMemory(bytes)
 	return nil
 }

@@ -2,19 +2,18 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 )
 
 type reportCmd struct {
 	storeFlag
-	Names    []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the newest suite or run)."`
+	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
-	Baseline string   `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
+	Baseline string   `predictor:"run" help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
 	Steps    string   `help:"What the timelines show: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
+	Force    bool     `help:"Write over files in the folder that no report wrote."`
 	Quiet    bool     `help:"Print the overhead alone, and not the whole summary."`
 }
 
@@ -25,25 +24,20 @@ func (c *reportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	m.AllSteps = c.Steps == "all"
+	m.AllSteps, m.Force = c.Steps == "all", c.Force
 	return drawReport(s, m, c.Out, c.Quiet)
 }
 
 // drawReport writes a report and prints its summary, or the overhead alone, and where it lies.
 func drawReport(s *streams, m report.Model, out string, quiet bool) error {
+	console := newConsole(s.err)
+	m.Drawn = func(done, of int) { console.Doing("drawing the report", done, of) }
 	written, err := report.Write(out, m)
+	console.Done()
 	if err != nil {
 		return err
 	}
-	if quiet {
-		err = table.Write(s.out, "table", report.Gist(m.Study))
-	} else {
-		var summary []byte
-		if summary, err = os.ReadFile(written[0]); err == nil {
-			_, err = s.out.Write(summary)
-		}
-	}
-	if err != nil {
+	if err := report.Print(s.out, m, written[0], quiet); err != nil {
 		return err
 	}
 	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(out), len(written)))

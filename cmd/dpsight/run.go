@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dpsight/dpsight/cmd/grammar"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // The exit codes, which users' scripts depend on.
@@ -20,7 +22,7 @@ const (
 
 // cli is the command line: one field a subcommand, one file each.
 type cli struct {
-	Collect collectCmd `cmd:"" help:"Run an experiment and record it."`
+	Collect collectCmd `cmd:"" aliases:"run" help:"Run an experiment and record it."`
 	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, and what takes it."`
 	Ingest  ingestCmd  `cmd:"" help:"Turn snapshots, killed runs or recorded runs into tables."`
 	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
@@ -29,14 +31,24 @@ type cli struct {
 	Compare compareCmd `cmd:"" help:"Compare runs by parameter, or two side by side."`
 	Check   checkCmd   `cmd:"" help:"Hold runs to a baseline: exit 1 where memory or time grew."`
 	Export  exportCmd  `cmd:"" help:"Write runs in a format of other tools."`
+	Demo    demoCmd    `cmd:"" help:"Show what differential privacy costs, on a model of 1 B parameters, without a GPU."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
+	Completion grammar.Completion `cmd:"" help:"Print what makes a shell complete commands, options and runs."`
+	Man        grammar.Man        `cmd:"" help:"Print the manual page."`
+
 	ShowVersion versionFlag `name:"version" help:"Print the version."`
+	Wide        bool        `help:"Print tables with all columns, however wide the terminal is."`
+
+	analyses // dpsight breakdown is dpsight analyze breakdown
 }
 
 // streams are where a command writes: results to out, everything else to err.
-type streams struct{ out, err io.Writer }
+type streams struct {
+	out, err   io.Writer
+	storeNamed bool // by --store
+}
 
 // storeFlag is --store, the same everywhere.
 type storeFlag struct {
@@ -68,19 +80,22 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		complain(stderr, err, "")
 		return exitUsage
 	}
+	if grammar.Complete(parser) {
+		return exitDone
+	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(joinNegatives(args))
+	ctx, err := parser.Parse(args)
 	if exited { // --help
 		return code
 	}
 	if err != nil {
-		complain(stderr, usage(err, args), "")
+		complain(stderr, grammar.Mistake(err, args), "")
 		return exitUsage
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
-	if err = ctx.Run(&streams{stdout, stderr}); err == nil {
+	if err = ctx.Run(&streams{screen.On(stdout, c.Wide), stderr, grammar.Gives(ctx, "store")}); err == nil {
 		return exitDone
 	}
 	complain(stderr, err, "")
@@ -93,25 +108,18 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 
 // newParser is the command line's grammar.
 func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
-	c.Collect.Plugins = kong.Plugins{c.Collect.options()}
-	c.Predict.Plugins = kong.Plugins{c.Predict.options()}
-	return kong.New(c,
+	c.Collect.Plugins = kong.Plugins{c.Collect.Options()}
+	c.Predict.Plugins = kong.Plugins{c.Predict.Options()}
+	parser, err := kong.New(c,
 		kong.Name("dpsight"),
 		kong.Description("Where the GPU memory and time of differentially private training go, to the byte."),
 		kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.ValueFormatter(helpWithDefault),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
+		kong.ValueFormatter(grammar.HelpWithDefault),
 		kong.Exit(exit),
 	)
-}
-
-// helpWithDefault adds what a flag is where it is left out, which the parser's own help does not show beside a
-// placeholder.
-func helpWithDefault(v *kong.Value) string {
-	help := kong.DefaultHelpValueFormatter(v)
-	if !v.HasDefault || v.Default == "" || v.IsBool() || strings.Contains(help, "(default") ||
-		strings.Contains(help, "; default ") {
-		return help
+	if err == nil {
+		grammar.HideShortForms(parser.Model.Node)
 	}
-	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)
+	return parser, err
 }

@@ -13,7 +13,7 @@ type formatFlag struct {
 type runsCmd struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the whole store). A name stands for all runs that have it."`
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores (default: the whole store). A name stands for all runs that have it."`
 }
 
 func (runsCmd) Help() string { return help("runs") }

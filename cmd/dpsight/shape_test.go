@@ -18,7 +18,8 @@ type (
 
 var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string",
 	"profile": "string?", "params": "any",
-	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?"} // of predicted runs
+	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?", // of predicted runs
+	"undigested?": "bool", "peak_low_bytes?": "int", "peak_high_bytes?": "int"}
 
 func with(base object, more object) object {
 	all := object{}
@@ -37,10 +38,11 @@ var (
 	breakdownShape = object{"schema": "string", "runs": list{with(identity, object{
 		"devices": list{object{
 			"device": "string", "rank": "int", "at": object{"event": "int", "step": "int?", "phase": "string?"},
-			"allocated_bytes": "int", "reserved_bytes": "int?", "torch_peak_allocated_bytes": "int?",
+			"allocated_bytes": "int", "reserved_bytes": "int?", "peak_reserved_bytes": "int?",
+			"torch_peak_allocated_bytes": "int?",
 			"categories": list{object{"category": "string", "bytes": "int", "held_bytes": "int", "shared_bytes": "int",
 				"shared_with?": "any",
-				"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int", "blocks": "int",
+				"tagged_bytes": "int", "lifetime_bytes": "int", "stack_bytes?": "int", "phase_only_bytes": "int", "blocks": "int",
 				"max_bytes": "int"}},
 			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int",
 				"reason": "string?"},
@@ -79,7 +81,8 @@ var (
 
 	runsShape = object{"schema": "string", "runs": list{with(identity, object{
 		"suite": "string?", "trial?": "bool", "peak_bytes": "int?", "peak_reserved_bytes": "int?",
-		"reserved_together?": "bool", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
+		"reserved_at_peak_bytes": "int?",
+		"reserved_together?":     "bool", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
 		"started": "string", "superseded_by": "string?", "failed_requests": "int?", "warnings": list{"string"},
 	})}}
 
@@ -107,7 +110,8 @@ var (
 		})}}
 
 	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"},
-		"state": "string", "again": "bool", "reason": "string?"}}}
+		"state": "string", "again": "bool", "reason": "string?",
+		"warnings?": list{"string"}}}}
 
 	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool",
 		"detail": "string", "hint": "string"}}, "features": list{object{"name": "string", "ok": "bool", "needed": "bool",

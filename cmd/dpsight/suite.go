@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/collect"
@@ -13,11 +12,12 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // suiteFlags are the options of collect that belong to a suite.
 type suiteFlags struct {
-	Suite       string   `help:"Run a list of experiments: a file, or a built-in suite." placeholder:"FILE|NAME" group:"Suite"`
+	Suite       string   `predictor:"suite" help:"Run a list of experiments: a file, or a built-in suite." placeholder:"FILE|NAME" group:"Suite"`
 	DryRun      bool     `help:"Print the suite's plan and run nothing." group:"Suite"`
 	Format      string   `help:"How to print the plan: ${enum}." enum:"table,json,csv,markdown,latex" default:"table" placeholder:"FORMAT" group:"Suite"`
 	Only        []string `help:"Only the experiments with this parameter; may be repeated: values of one parameter are alternatives, and all parameters must hold." placeholder:"K=V" sep:"none" group:"Suite"`
@@ -86,7 +86,7 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 		return withHint(fmt.Errorf("the report %s cannot be written: not a directory", c.Report),
 			"name another folder with --report")
 	}
-	options := suite.Options{Template: e, Jobs: c.Jobs, End: func(r *collect.Result) error {
+	options := suite.Options{Template: e, Jobs: c.Jobs, Deciding: deciding(console), End: func(r *collect.Result) error {
 		_, err := makeTables(console, r)
 		return err
 	}}
@@ -103,15 +103,12 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 		output = nil
 	}
 	options.Show(console, output)
-	if c.Jobs > 1 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2*c.Jobs, runtime.NumCPU())))
-	}
 	out, err := plan.Run(context.Background(), options)
 	if err != nil {
 		return err
 	}
 	for _, f := range out.Failures {
-		console.Println("dpsight: warning: " + oneLine(f.Error()))
+		console.Println("dpsight: warning: " + units.OneLine(f.Error()))
 	}
 	if err := c.reportSuite(s, out); err != nil {
 		return err
@@ -133,21 +130,29 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 		s.say("report in " + filepath.Clean(c.Report) + ", drawn before")
 		return nil
 	}
-	runs, err := s.source(c.Store).Folder(dirs...)
-	if err != nil {
-		return err
-	}
-	runs.Suite = out.Suite
 	if c.NoReport {
+		runs, err := s.source(c.Store).SuiteRuns(out.Suite, dirs)
+		if err != nil {
+			return err
+		}
 		sums, err := runs.Summaries()
 		if err != nil {
 			return err
 		}
 		return table.Write(s.out, "table", report.SuccessTables(compare.Success(sums))...)
 	}
-	m, err := runs.Model("")
+	m, err := s.suiteModel(c.Store, out)
 	if err != nil {
 		return err
 	}
 	return drawReport(s, m, c.Report, c.Quiet)
+}
+
+// suiteModel is what a report shows of a suite's runs.
+func (s *streams) suiteModel(dir string, out *suite.Outcome) (m report.Model, err error) {
+	runs, err := s.source(dir).SuiteRuns(out.Suite, store.Folders(out.Runs))
+	if err != nil {
+		return m, err
+	}
+	return runs.Model("")
 }

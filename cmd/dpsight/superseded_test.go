@@ -117,7 +117,7 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	add("vanilla", 0, "")
 	const note = "dpsight: note: 2 trials of searches of dpsight predict --vary are left out: "
 	if r := must(t, dir, "check", runs, "--write-baseline", "b.json"); strings.Count(r.stderr, note) != 1 ||
-		!strings.Contains(r.stderr, "baseline of 1 experiments") {
+		!strings.Contains(r.stderr, "baseline of 1 experiment") {
 		t.Error(r.stderr)
 	}
 	for _, args := range [][]string{{"check", runs, "--baseline", "b.json"}, {"check", "vanilla", "--store", runs,

@@ -126,7 +126,7 @@ func TestMemoryWorkflow(t *testing.T) {
 		failed      string // the step that fails
 		says        []string
 	}{
-		{"grown", "8192", "Compare", []string{"**dpsight check failed: 1 of 1 experiments**", "the largest part of " +
+		{"grown", "8192", "Compare", []string{"**dpsight check failed: 1 of 1 experiment**", "the largest part of " +
 			"it is parameters (+16.02 MiB)", "train \\[predicted, close\\]",
 			"\n\n**Why the peak of branch differs from that of base", "- all runs: predicted (phantom h100, close)\n",
 			"belong to module 0 and", "33.03 MiB (34 %) more than that of base"}},

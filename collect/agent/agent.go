@@ -3,16 +3,20 @@
 package agent
 
 import (
+	"bytes"
 	"embed"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Named one by one: a folder's pattern would leave out __init__.py, and take in what an interpreter caches beside it.
 //
 //go:embed python/*.py python/dpsight/*.py
 //go:embed python/dpsight/*/*.py
+//go:embed python/dpsight/masking_rules.json
 var files embed.FS
 
 // FS holds sitecustomize.py and the package dpsight, below the folder python.
@@ -35,3 +39,30 @@ func Unpack(dir string) error {
 		return os.WriteFile(target, b, 0o644)
 	})
 }
+
+// Is reports whether a folder holds the package dpsight of this agent.
+func Is(folder string) bool {
+	const root = "python/dpsight"
+	err := fs.WalkDir(files, root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		want, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		got, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(strings.TrimPrefix(name, root))))
+		if err == nil && !bytes.Equal(got, want) {
+			err = errOther
+		}
+		return err
+	})
+	return err == nil
+}
+
+var errOther = errors.New("another file")
+
+// MaskingRules is the document of what names and texts hold secrets, which the agent and the collector share.
+//
+//go:embed python/dpsight/masking_rules.json
+var MaskingRules []byte

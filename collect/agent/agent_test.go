@@ -3,7 +3,10 @@ package agent
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +17,8 @@ func TestUnpack(t *testing.T) {
 	}
 	sources, err := filepath.Glob("python/dpsight/*.py")
 	folders, _ := filepath.Glob("python/dpsight/*/*.py")
-	sources = append(sources, folders...)
+	data, _ := filepath.Glob("python/dpsight/*.json")
+	sources = slices.Concat(sources, folders, data)
 	if err != nil || len(folders) < 10 {
 		t.Fatalf("%d source files, %v", len(sources), err)
 	}
@@ -37,5 +41,39 @@ func TestUnpack(t *testing.T) {
 	})
 	if n != len(sources)+1 {
 		t.Errorf("%d files embedded, %d sources", n, len(sources)+1)
+	}
+}
+
+// A package dpsight of another version that is installed, or that lies beside the script, is not what records.
+func TestOwnAgentWins(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, installed := t.TempDir(), t.TempDir()
+	if err := Unpack(dir); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "python", "dpsight")
+	other := filepath.Join(installed, "dpsight")
+	if err := os.CopyFS(other, os.DirFS(own)); err != nil {
+		t.Fatal(err)
+	}
+	if !Is(own) || !Is(other) {
+		t.Error("the agent does not know itself")
+	}
+	if err := os.WriteFile(filepath.Join(other, "kinds.py"), []byte("OTHER = 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if Is(other) || Is(t.TempDir()) {
+		t.Error("another package is taken for the agent")
+	}
+	const program = "import sys; sys.path.insert(0, %r); import dpsight.kinds; print(dpsight.kinds.__file__)"
+	cmd := exec.Command(python, "-c", strings.Replace(program, "%r", "'"+installed+"'", 1))
+	cmd.Env = append(os.Environ(), "DPSIGHT_SPOOL="+t.TempDir(),
+		"PYTHONPATH="+filepath.Join(dir, "python")+string(os.PathListSeparator)+installed)
+	out, err := cmd.CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || filepath.Dir(got) != own {
+		t.Errorf("%s was imported, not what lies in %s: %v", got, own, err)
 	}
 }

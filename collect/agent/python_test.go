@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // TestPython runs the agent's own tests under the interpreter's torch: marks on the CPU, everything else on the phantom
@@ -48,6 +50,62 @@ func TestPython(t *testing.T) {
 			}
 			t.Logf("%s", out)
 		})
+	}
+}
+
+// TestStore compares the tables that dpsight.open gives with what DuckDB reads from the same files.
+func TestStore(t *testing.T) {
+	testkit.Rest(t)
+	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")
+	if python == "" {
+		t.Skip("DPSIGHT_TEST_NOTEBOOKS_PYTHON is unset: it names a Python with what is in requirements/notebooks.txt")
+	}
+	store, err := filepath.Abs("../../examples/headline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_store")
+	cmd.Dir = "tests"
+	cmd.Env = append(os.Environ(), "DPSIGHT_TEST_STORE="+store, "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestPredict asks the program for predictions, as a user's own Python does.
+func TestPredict(t *testing.T) {
+	testkit.Rest(t)
+	python := testkit.Python(t)
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/dpsight").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_predict")
+	cmd.Dir = "tests"
+	cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestNotebook executes a notebook that records its cells.
+func TestNotebook(t *testing.T) {
+	testkit.Rest(t)
+	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")
+	if python == "" {
+		t.Skip("DPSIGHT_TEST_NOTEBOOKS_PYTHON is unset: it names a Python with what is in requirements/notebooks.txt")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/dpsight").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_notebook")
+	cmd.Dir = "tests"
+	cmd.Env = append(os.Environ(), "DPSIGHT_TEST_TORCH_PYTHON="+testkit.Python(t),
+		"PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

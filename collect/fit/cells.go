@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/mask"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/schemas/launch"
 )
@@ -18,8 +19,19 @@ import (
 type Cell struct {
 	Method  string // or what the command is called
 	Machine *collect.Machine
+	Margin  int64 // bytes that a value should leave of the machine's memory; 0 = that it fits is enough
 	Values  Values
 	given   map[string]string // options of a built-in experiment; nil for a command
+}
+
+// Probes is the most that a search over a memory that grows with the value asks for: a search for the largest value
+// that leaves the margin asks for the range's ends no second time.
+func (c *Cell) Probes() int {
+	n := c.Values.Probes()
+	if c.Margin > 0 {
+		n = int(min(int64(2*n-2), c.Values.last()+1))
+	}
+	return max(n, 1)
 }
 
 // mostChecked bounds how many values are tried on the options before the search begins.
@@ -67,6 +79,9 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 		names[cell.Method] = true
 		for _, m := range s.Machines {
 			cell.Machine = m
+			if s.Margin != nil {
+				cell.Margin = s.Margin(m)
+			}
 			cells = append(cells, cell)
 		}
 	}
@@ -167,7 +182,9 @@ func isConflict(err error) bool {
 
 // experiment is the one with a value.
 func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, error) {
-	e, name, text := s.Template, s.Template.Name, strconv.FormatInt(value, 10)
+	e, text := s.Template, strconv.FormatInt(value, 10)
+	// A secret is masked before characters of the name are replaced: it could not be found afterwards.
+	name := mask.Gather(e.Command, nil, e.Params).Label(e.Name)
 	e.Machine = cell.Machine
 	var err error
 	if cell.given != nil {

@@ -1,9 +1,11 @@
 package fit
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -98,18 +100,45 @@ func (l *looker) walk(root string) {
 			if exists(path, schemas.ManifestFile) {
 				return filepath.SkipDir // a run
 			}
+			l.skipReport(path)
 			return nil
 		}
 		if l.files++; l.files > mostFiles {
 			l.change.Unknown = true
 			return filepath.SkipAll
 		}
-		if slices.Contains(written, filepath.Ext(path)) && !l.skip[path] {
+		if slices.Contains(written, filepath.Ext(path)) && !l.skip[path] && !isDocument(path) {
 			l.change.look(path)
 		}
 		return nil
 	})
 }
+
+// skipReport leaves out the files of the report that lies in a folder, if one does. Others may lie beside them.
+func (l *looker) skipReport(dir string) {
+	names, _ := os.ReadFile(filepath.Join(dir, schemas.ReportFiles)) // without a list there is no report
+	for name := range strings.Lines(string(names)) {
+		l.skip[filepath.Join(dir, filepath.FromSlash(strings.TrimSpace(name)))] = true
+	}
+}
+
+// isDocument reports whether a file is one of dpsight's own JSON documents, such as a baseline or an exported table:
+// each begins with its schema.
+func isDocument(path string) bool {
+	if filepath.Ext(path) != ".json" {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 64)
+	n, _ := io.ReadFull(f, start)
+	return documentStart.Match(start[:n])
+}
+
+var documentStart = regexp.MustCompile(`^\s*\{\s*"schema":\s*"dpsight\.`)
 
 // isEnvironment reports whether a folder is an environment of Python's. It has more files than may be looked at, and
 // the key knows of its torch and Opacus.

@@ -16,6 +16,8 @@ import (
 type Answer interface {
 	// Verdict is nil with the reason where the run ended for another reason than memory.
 	Verdict() (fits *bool, why string)
+	// Leaves is whether the value fits and leaves so many bytes of the memory.
+	Leaves(bytes int64) bool
 }
 
 // A Search is what predict --vary asks for. How a run is made and read is the caller's: it needs what collect may not
@@ -26,8 +28,10 @@ type Search[A Answer] struct {
 	Template collect.Experiment
 	Given    map[string]string // options of a built-in experiment; nil for a command
 	Machines []*collect.Machine
-	Fresh    bool     // make also what the store has
-	Ours     []string // files and folders beside the store that dpsight writes (see [Changed])
+	// Margin is how many bytes a value should leave of a machine's memory. Nil asks for the largest that fits alone.
+	Margin func(*collect.Machine) int64
+	Fresh  bool     // make also what the store has
+	Ours   []string // files and folders beside the store that dpsight writes (see [Changed])
 
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
@@ -47,21 +51,39 @@ type Found[A Answer] struct {
 // ErrInterrupted ends a search: what was predicted is kept.
 var ErrInterrupted = errors.New("it was interrupted")
 
-// Find searches in one cell. Each value that has an answer is told to found. The error says why the search did not come
-// to its end.
+// ErrInterruptedAfter is ErrInterrupted where the run at hand had come to its end before: its answer counts.
+var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
+
+// Find searches in one cell: for the largest value that fits, then for the largest that leaves the cell's margin, with
+// what the first search learned. Each value that has an answer is told to found, once. The error says why the search
+// did not come to its end.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
-	return cell.Values.Search(func(value int64) (bool, error) {
-		f, err := s.probe(ctx, cell, value)
-		if err != nil {
-			return false, err
+	tried := map[int64]A{}
+	fits := func(value int64) (bool, error) {
+		answer, ok := tried[value]
+		if !ok {
+			f, err := s.probe(ctx, cell, value)
+			if err != nil && !errors.Is(err, ErrInterruptedAfter) {
+				return false, err
+			}
+			answer, tried[value] = f.Answer, f.Answer
+			if found(f); err != nil {
+				return false, err
+			}
 		}
-		found(f)
-		fits, why := f.Answer.Verdict()
+		fits, why := answer.Verdict()
 		if fits == nil {
 			return false, &UnansweredError{fmt.Sprintf("%s %d ended for another reason than memory: %s", s.Range.Name,
 				value, why)}
 		}
 		return *fits, nil
+	}
+	if err := cell.Values.Search(fits); err != nil || cell.Margin == 0 {
+		return err
+	}
+	return cell.Values.Search(func(value int64) (bool, error) {
+		ok, err := fits(value)
+		return ok && tried[value].Leaves(cell.Margin), err
 	})
 }
 

@@ -16,7 +16,10 @@ import (
 )
 
 // answer is whether a value fits; empty is another end.
-type answer struct{ fits, run string }
+type answer struct {
+	fits, run string
+	spare     int64
+}
 
 func (a answer) Verdict() (*bool, string) {
 	if a.fits == "" {
@@ -24,6 +27,8 @@ func (a answer) Verdict() (*bool, string) {
 	}
 	return new(a.fits == "yes"), ""
 }
+
+func (a answer) Leaves(bytes int64) bool { return a.fits == "yes" && a.spare >= bytes }
 
 // played makes runs of manifests alone, with no Python: the values up to most fit.
 type played struct {
@@ -38,7 +43,7 @@ func (p *played) run(e collect.Experiment) (answer, error) {
 	if value == 0 {
 		value, _ = e.Params["batch_size"].(int64)
 	}
-	a, status := answer{fits: "yes"}, schemas.StatusOK
+	a, status := answer{fits: "yes", spare: p.most - value}, schemas.StatusOK
 	switch {
 	case value == 13:
 		a, status = answer{}, schemas.StatusFailed
@@ -65,9 +70,10 @@ func (p *played) run(e collect.Experiment) (answer, error) {
 
 func (p *played) load(r store.Run) (answer, error) {
 	if r.Manifest.Status == schemas.StatusOOM {
-		return answer{"no", r.Manifest.RunID}, nil
+		return answer{fits: "no", run: r.Manifest.RunID}, nil
 	}
-	return answer{"yes", r.Manifest.RunID}, nil
+	value, _ := r.Manifest.Params["n"].(float64)
+	return answer{"yes", r.Manifest.RunID, p.most - int64(value)}, nil
 }
 
 // searching is a search whose runs are played.
@@ -177,6 +183,45 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	}
 }
 
+// Where a margin is asked for, the largest value that fits and the largest that leaves the margin are both found: each
+// value is run once, and told once, in no more runs than were announced.
+func TestFindLeavesAMargin(t *testing.T) {
+	for margin, want := range map[int64]int64{1: 136, 2: 135, 10: 127, 36: 101, 37: 0, 90: 0} {
+		p := &played{t: t, most: 137}
+		s := searching(p, t.TempDir(), "n=101..200")
+		s.Template.Command = []string{"python", "train.py", "{n}"}
+		s.Margin = func(*collect.Machine) int64 { return margin }
+		for _, again := range []bool{false, true} {
+			cells, err := s.Cells()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, fits, leaves := map[int64]bool{}, int64(0), int64(0)
+			if err := s.Find(context.Background(), &cells[0], func(f Found[answer]) {
+				if told[f.Value] || f.Kept != again {
+					t.Errorf("margin %d: %d was told of before, or kept is %t", margin, f.Value, f.Kept)
+				}
+				told[f.Value] = true
+				if f.Answer.fits == "yes" {
+					fits = max(fits, f.Value)
+				}
+				if f.Answer.Leaves(margin) {
+					leaves = max(leaves, f.Value)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if fits != 137 || leaves != want || len(told) != len(p.made) || len(told) > cells[0].Probes() {
+				t.Errorf("margin %d: %d fits, %d leaves it, in %d runs of at most %d, %d made", margin, fits, leaves,
+					len(told), cells[0].Probes(), len(p.made))
+			}
+			if want > 101 && (!told[want+1] || !told[want+2] || !told[want-1]) {
+				t.Errorf("margin %d: what is beside %d was not tried", margin, want)
+			}
+		}
+	}
+}
+
 // A run that ended otherwise ends the search; one that did not end by itself is made again.
 func TestFindStops(t *testing.T) {
 	p := &played{t: t, most: 100}
@@ -195,10 +240,14 @@ func TestFindStops(t *testing.T) {
 	if len(p.made) != 3 { // 1 and 13, and 13 again
 		t.Errorf("%d runs", len(p.made))
 	}
-	s.Run = func(collect.Experiment) (answer, error) { return answer{}, ErrInterrupted }
-	cells, _ := s.Cells()
-	if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); !errors.Is(err, ErrInterrupted) {
-		t.Errorf("%v", err)
+	for interrupted, want := range map[error]int{ErrInterrupted: 0, ErrInterruptedAfter: 1} {
+		s.Run = func(collect.Experiment) (answer, error) { return answer{}, interrupted }
+		cells, _ := s.Cells()
+		found := 0
+		err := s.Find(context.Background(), &cells[0], func(f Found[answer]) { found += map[bool]int{false: 1}[f.Kept] })
+		if !errors.Is(err, ErrInterrupted) || found != want {
+			t.Errorf("%v, and %d values have an answer, want %d", err, found, want)
+		}
 	}
 }
 

@@ -106,11 +106,16 @@ func newFolder(t *testing.T) *folder {
 // put writes an empty file that is so many hours newer than the folder.
 func (f *folder) put(name string, hours int) {
 	f.t.Helper()
+	f.write(name, "", hours)
+}
+
+func (f *folder) write(name, content string, hours int) {
+	f.t.Helper()
 	path, at := filepath.Join(f.dir, name), f.at.Add(time.Duration(hours)*time.Hour)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
 	if err := os.Chtimes(path, at, at); err != nil {
@@ -210,6 +215,23 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 		filepath.Join(f.dir, "fit.json")))
 }
 
+// A report and documents in the working folder are no part of the script; what lies beside them may be.
+func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
+	f := newFolder(t)
+	command := []string{"python", "train.py"}
+	f.put("train.py", 0)
+	f.put("out/results.json", 9)
+	f.put("base.json", 9)
+	if err := os.WriteFile(filepath.Join(f.dir, "out", schemas.ReportFiles), []byte("results.json\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.changed(9, Changed(f.dir, command)) // base.json says nothing of dpsight
+	f.write("base.json", "{\n  \"schema\": \"dpsight.baseline/2\"\n}", 9)
+	f.changed(0, Changed(f.dir, command))
+	f.put("out/settings.yaml", 3)
+	f.changed(3, Changed(f.dir, command))
+}
+
 // Where there is too much to look at, nothing made before can be relied on.
 func TestChangedAmongTooManyFiles(t *testing.T) {
 	f := newFolder(t)
@@ -223,5 +245,16 @@ func TestChangedAmongTooManyFiles(t *testing.T) {
 	}
 	if got := Changed(f.dir, []string{"python", "zz/train.py"}); !got.Unknown || !got.after(time.Now().Add(time.Hour)) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A search names its runs after --name, from which secrets are taken before a folder's name is made of it.
+func TestPlantedInName(t *testing.T) {
+	s := Search[answer]{Range: Range{Name: "n"}, Template: collect.Experiment{Name: "of-hush@hush!77",
+		Command: []string{"python", "train.py", "--token", "hush@hush!77", "{n}"}}}
+	cell := &Cell{}
+	e, err := s.experiment(cell, 5)
+	if err != nil || e.Name != "of-n5" || cell.Method != "of-***" {
+		t.Errorf("%q of %q: %v", e.Name, cell.Method, err)
 	}
 }

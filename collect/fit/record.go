@@ -5,14 +5,18 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Record is how a search makes a run: it records the experiment, has its tables made, whatever its status, and loads
 // the answer from its folder.
 func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
-	load func(dir string) (A, error)) func(collect.Experiment) (A, error) {
+	deciding collect.Deciding, load func(dir string) (A, error)) func(collect.Experiment) (A, error) {
+	var decisions []schemas.Decision // that earlier values needed: the next one fails no more for want of them
 	return func(e collect.Experiment) (none A, err error) {
-		r, err := collect.Run(ctx, e)
+		e.Decisions = decisions
+		r, err := collect.RunDeciding(ctx, &e, deciding)
+		decisions = e.Decisions
 		if r == nil {
 			return none, err
 		}
@@ -20,6 +24,12 @@ func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 			return none, unmade
 		}
 		switch {
+		case r.Interrupted && err == nil && whole(r.Manifest):
+			a, err := load(r.Dir)
+			if err == nil {
+				err = ErrInterruptedAfter
+			}
+			return a, err
 		case r.Interrupted:
 			return none, ErrInterrupted
 		case err != nil:
@@ -27,4 +37,9 @@ func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 		}
 		return load(r.Dir)
 	}
+}
+
+// whole reports whether a run came to an end of its own, with its memory known.
+func whole(m *schemas.Manifest) bool {
+	return m.Status == schemas.StatusOK || m.Status == schemas.StatusOOM
 }

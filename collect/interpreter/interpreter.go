@@ -24,6 +24,9 @@ type Answer struct {
 	TorchVersion string   `json:"torch_version"` // as its installer noted it, which it need not have
 	Nvidia       []string `json:"nvidia"`        // folders of NVIDIA's packages
 	Opacus       string   `json:"opacus"`        // version, "" = absent
+	// Package holds the folders of a package dpsight that is installed, and PackageVersion its version.
+	Package        []string `json:"dpsight"`
+	PackageVersion string   `json:"dpsight_version"`
 }
 
 // An Error says that a program is no interpreter that can be used.
@@ -53,7 +56,8 @@ def version(name):
 print("` + Marker + `" + json.dumps({
       "executable": sys.executable, "python": sys.version.split()[0], "prefix": sys.prefix,
       "torch": where("torch"), "torch_version": version("torch"), "nvidia": where("nvidia"),
-      "opacus": version("opacus") if where("opacus") else ""}))
+      "opacus": version("opacus") if where("opacus") else "",
+      "dpsight": where("dpsight"), "dpsight_version": version("dpsight")}))
 `
 
 // Ask asks an interpreter in an environment; nil is this process's own. A program that is none gives an [Error].

@@ -10,6 +10,7 @@ import (
 // What instrumented steps hook to parameters is taken off at a step's end, and torch's engine told to forget it: not
 // while another thread's engine may be about to call it, which ended the process in every other run of twenty seconds.
 func TestStepsEndBesideOthersBackward(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	r := record(t, environment(), python, script(t, "beside.py"), "8")

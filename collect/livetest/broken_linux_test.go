@@ -20,6 +20,8 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 	for hook, want := range map[string]string{
 		"the forward hook": "the forward hook failed at step 2 (ValueError: broken): forward passes and their modules " +
 			"are not known from there",
+		"a drain": "a drain failed at step 3 (ValueError: broken): a later one has its events, or they are counted as " +
+			"missing",
 		"the backward hook": "the backward hook failed at step 2 (ValueError: broken): backward passes are not known " +
 			"from there",
 	} {
@@ -67,8 +69,8 @@ func TestNothingRecordedIsAnError(t *testing.T) {
 		command []string
 		want    string
 	}{
-		"a drain fails": {[]string{python, script(t, "broken.py"), "a drain"},
-			"rank 0: a drain failed (ValueError: broken), and nothing was recorded from there"},
+		"drains fail": {[]string{python, script(t, "broken.py"), "draining"},
+			"rank 0: draining failed (ValueError: broken), and nothing was recorded from there"},
 		"no agent": {[]string{python, "-E", script(t, "broken.py"), "none"},
 			"the experiment took memory of device 0, and nothing was recorded of it"},
 	} {

@@ -26,6 +26,7 @@ var remembering = []string{"taggers/step_io.py", "taggers/models.py", "nodes.py"
 // what it is, in one mark. Nor does the engine call what instrumented steps had hooked to each parameter: it would take
 // the interpreter's lock to find that nothing is there.
 func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	calls := func(bare bool) map[string]int {

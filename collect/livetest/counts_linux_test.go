@@ -8,6 +8,54 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// An update that only makes the optimizer's state is no step: not torch's own, before it loads a state, nor a script's,
+// with zero gradients before it trains. Where a script makes all its gradients without a backward each update is one.
+// The state is what it is, whichever way it was made.
+func TestUpdatesThatMakeState(t *testing.T) {
+	python := testkit.Python(t)
+	for _, c := range []struct {
+		kind  string
+		steps int64
+		state int64 // of two weights, without what is rounded up
+	}{{"plain", 10, 2 * 2 * 64 * 64 * 4}, {"fsdp", 10, 2 * 2 * 64 * 64 * 4},
+		{"named", 10, 2 * 2 * 64 * 64 * 4}, {"zeros", 10, 2 * 2 * 64 * 64 * 4},
+		{"both", 10, 2 * 2 * 64 * 64 * 4}, {"by_hand", 10, 2 * 2 * 64 * 64 * 4}, {"evolution", 10, 0}} {
+		t.Run(c.kind, func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			last := collect.Progress{}
+			r := recordAs(t, environment(), func(e *collect.Experiment) {
+				e.Progress = func(p collect.Progress) { last = p }
+			}, python, script(t, "resumed.py"), c.kind)
+			if last.Steps != c.steps || r.report.Steps.Derived != c.steps {
+				t.Errorf("%d steps while it ran, %d afterwards", last.Steps, r.report.Steps.Derived)
+			}
+			expectConserved(t, r.dir, r.report)
+			owners, err := schemas.Owners.Read(r.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			allocations, err := schemas.Allocations.Read(r.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := map[int64]int64{}
+			for _, a := range allocations {
+				size[a.AllocID] = a.RequestedBytes
+			}
+			held := int64(0)
+			for _, o := range owners {
+				if o.EndSeq == 0 && o.Category == schemas.OptimizerState && size[o.AllocID] > 512 {
+					held += size[o.AllocID]
+				}
+			}
+			if held != c.state {
+				t.Errorf("%d bytes of optimizer state at the end, not %d", held, c.state)
+			}
+		})
+	}
+}
+
 // Steps are counted the same while a script runs and afterwards; modules on the host make no evaluation; and nothing
 // was compiled where torch.compile was only named.
 func TestWhatIsEasilyCountedWrong(t *testing.T) {

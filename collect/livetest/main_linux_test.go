@@ -132,6 +132,13 @@ func record(t *testing.T, environ []string, command ...string) *recorded {
 // recordAs is record with another way of recording.
 func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), command ...string) *recorded {
 	t.Helper()
+	return recordWithin(t, hangLimit, environ, how, command...)
+}
+
+// recordWithin is recordAs of what may take longer than anything else here.
+func recordWithin(t *testing.T, limit time.Duration, environ []string, how func(*collect.Experiment),
+	command ...string) *recorded {
+	t.Helper()
 	var stdout, stderr output
 	type outcome struct {
 		result *collect.Result
@@ -149,7 +156,7 @@ func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), com
 	var o outcome
 	select {
 	case o = <-done:
-	case <-time.After(hangLimit):
+	case <-time.After(limit):
 		t.Fatalf("the run hangs\n%s", stderr.String())
 	}
 	if o.err != nil {

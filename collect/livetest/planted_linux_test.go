@@ -130,7 +130,7 @@ func TestPlantedTensors(t *testing.T) {
 				case keeper == "prefetched" && n+1 == len(lines): // the model never gets it
 				// its first step has yet to make it
 				case strings.HasPrefix(keeper, "optimizer") && n == 0 && moment == graphReleased:
-				// no tag says so, and they have no twins
+				// no tag says so, and they have no matches
 				case want.category == schemas.Activations && weights[keeper] && !instrumented:
 				default:
 					where := fmt.Sprintf("step %d, %s: %s", n, moment, keeper)
@@ -141,7 +141,7 @@ func TestPlantedTensors(t *testing.T) {
 	}
 }
 
-// expectFound checks one tensor. In a bare step, which has no tags, tagged blocks are known by their twins of a step
+// expectFound checks one tensor. In a bare step, which has no tags, tagged blocks are known by their matches of a step
 // that has.
 func expectFound(t *testing.T, where string, blocks []counted, s storage, want finding, instrumented bool) {
 	t.Helper()

@@ -20,6 +20,7 @@ import (
 // under the function that keeps it. Two versions of a script are matched by functions and files: what moved by some
 // lines is the same, and what differs is what was changed.
 func TestStacks(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	const planted = 24 << 20

@@ -160,6 +160,7 @@ func TestWorldOfAThousandPrivately(t *testing.T) {
 
 // Objects take of the device what torch's own functions allocate for them: the script holds each to that.
 func TestWorldSizesOfObjects(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone",

@@ -1,15 +1,16 @@
 // Package mask keeps secrets out of what a run leaves behind.
 //
-// Secrets are gathered from where programs are given them: command-line flags and environment variables whose names say
-// so, and passwords in URLs. Their values are then replaced wherever they turn up. To look for patterns in the output
-// instead (long random words) was rejected: it misses passwords and masks hashes.
+// Secrets are found in two ways. Where a program is given its settings (arguments, variables, parameters), names say
+// what is secret; those values are then replaced wherever they turn up. And in every text, secrets are replaced that
+// have a form of their own (a token with its maker's prefix, by the rules of gitleaks; a password in a URL, a header)
+// or a name beside them that says so. To take any long random word for a secret was rejected: it masks hashes and run
+// ids.
 package mask
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -20,7 +21,7 @@ const Mask = "***"
 // minLength keeps short values, which are as likely to be words of the log as to be secret, readable.
 const minLength = 6
 
-// Secrets is a set of values to mask.
+// Secrets is a set of values to mask, beside those that a text itself shows to be secret.
 type Secrets struct {
 	values []string // longest first, so that of two secrets that begin alike the longer one is masked whole
 	// first has the bytes that a secret can begin with.
@@ -31,39 +32,60 @@ type Secrets struct {
 func Gather(argv, environ []string, params map[string]any) *Secrets {
 	found := map[string]bool{}
 	add := func(v string) {
-		if v = strings.TrimSpace(v); len(v) >= minLength {
+		v = strings.TrimSpace(v)
+		if len(v) >= minLength && !slices.Contains(theRules().SecretWords, strings.ToLower(v)) &&
+			!slices.Contains(theRules().PlainValues, strings.ToLower(v)) {
 			found[v] = true
 		}
 	}
-	flagValues(argv, add)
+	for i, spans := range arguments(argv) {
+		for _, s := range spans {
+			add(argv[i][s.from:s.to])
+		}
+	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if secretVariable(name) {
+		if nameVariable(name).holds(value) {
 			add(value)
 		}
-		urlPasswords(value, add)
+		addFound(value, add)
 	}
-	for _, arg := range argv {
-		urlPasswords(arg, add)
-	}
-	for name, value := range params {
-		if s, ok := value.(string); ok {
-			if secretFlag(name) {
-				add(s)
-			}
-			urlPasswords(s, add)
-		}
-	}
+	gatherParams("", params, add)
 	s := &Secrets{}
 	for v := range found {
 		s.add(v)
-		for _, form := range jsonForms(v) {
-			if form != v && !found[form] {
+		for _, form := range forms(v) {
+			if len(form) >= minLength && !found[form] {
 				s.add(form)
 			}
 		}
 	}
 	return s
+}
+
+func addFound(text string, add func(string)) {
+	for _, s := range find(text, true) {
+		add(text[s.from:s.to])
+	}
+}
+
+// gatherParams finds the secrets in a value that has a name, and in what it holds.
+func gatherParams(name string, value any, add func(string)) {
+	switch value := value.(type) {
+	case string:
+		if nameFlag(name).holds(value) {
+			add(value)
+		}
+		addFound(value, add)
+	case []any:
+		for _, v := range value {
+			gatherParams(name, v, add)
+		}
+	case map[string]any:
+		for k, v := range value {
+			gatherParams(k, v, add)
+		}
+	}
 }
 
 // jsonForms is how a value may look in the journal and the manifest, where quotes, backslashes and line ends are
@@ -100,25 +122,33 @@ func (s *Secrets) AtLeast(n int) *Secrets {
 	return out
 }
 
-// Empty reports whether there is nothing to mask.
-func (s *Secrets) Empty() bool { return len(s.values) == 0 }
-
 // String masks every secret in text.
-func (s *Secrets) String(text string) string {
+func (s *Secrets) String(text string) string { return hide(s.known(text), false) }
+
+// known masks the values that were gathered.
+func (s *Secrets) known(text string) string {
+	if len(s.values) == 0 {
+		return text
+	}
 	out, rest := s.replace(nil, []byte(text), true, nil)
 	return string(append(out, rest...))
 }
 
-// Bytes masks every secret in b.
-func (s *Secrets) Bytes(b []byte) []byte {
-	out, _ := s.replace(nil, b, true, nil)
-	return out
-}
+// Label masks a name that a user gave on the command line.
+func (s *Secrets) Label(text string) string { return hide(s.known(text), true) }
 
 // SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths written elsewhere in a
-// binary format stay true.
+// binary format stay true. Of what was not gathered, it knows what has a form of its own.
 func (s *Secrets) SameLength(b []byte) []byte {
 	out, _ := s.replace(nil, b, true, func(n int) string { return strings.Repeat("*", n) })
+	list, _ := worth(out)
+	for _, i := range list {
+		patterns()[i].find(string(out), func(from, to int) {
+			for ; from < to; from++ {
+				out[from] = '*'
+			}
+		})
+	}
 	return out
 }
 
@@ -126,19 +156,27 @@ func (s *Secrets) SameLength(b []byte) []byte {
 // elsewhere.
 func (s *Secrets) Command(argv []string) []string {
 	out := make([]string, len(argv))
-	secret := false
-	for i, arg := range argv {
-		name, _, joined := strings.Cut(arg, "=")
-		isFlag := strings.HasPrefix(arg, "-")
-		switch {
-		case secret && !isFlag:
-			out[i] = Mask
-		case isFlag && joined && secretFlag(name):
-			out[i] = name + "=" + Mask
-		default:
-			out[i] = s.String(arg)
+	for i, spans := range arguments(argv) {
+		from := 0
+		var b strings.Builder
+		for _, sp := range spans {
+			b.WriteString(s.known(argv[i][from:sp.from]))
+			b.WriteString(Mask)
+			from = sp.to
 		}
-		secret = isFlag && !joined && secretFlag(name)
+		b.WriteString(s.known(argv[i][from:]))
+		out[i] = b.String()
+	}
+	return out
+}
+
+// Environment masks an environment's values.
+func (s *Secrets) Environment(environment map[string]string) map[string]string {
+	out := make(map[string]string, len(environment))
+	for name, value := range environment {
+		if out[name] = s.Label(value); nameVariable(name).holds(value) {
+			out[name] = Mask
+		}
 	}
 	return out
 }
@@ -147,15 +185,29 @@ func (s *Secrets) Command(argv []string) []string {
 func (s *Secrets) Params(params map[string]any) map[string]any {
 	out := make(map[string]any, len(params))
 	for name, value := range params {
-		if text, ok := value.(string); ok {
-			value = s.String(text)
-			if secretFlag(name) {
-				value = Mask
-			}
-		}
-		out[name] = value
+		out[name] = s.param(name, value)
 	}
 	return out
+}
+
+// param masks a value that has a name, and what it holds.
+func (s *Secrets) param(name string, value any) any {
+	switch value := value.(type) {
+	case string:
+		if nameFlag(name).holds(value) {
+			return Mask
+		}
+		return s.Label(value)
+	case []any:
+		out := make([]any, len(value))
+		for i := range value {
+			out[i] = s.param(name, value[i])
+		}
+		return out
+	case map[string]any:
+		return s.Params(value)
+	}
+	return value
 }
 
 // replace appends b with its secrets masked to out. With final unset the end of b that may be the beginning of a secret
@@ -199,60 +251,4 @@ func (s *Secrets) match(b []byte) (n int, waits bool) {
 		}
 	}
 	return 0, waits
-}
-
-// secretWords are the last words of names whose values are secret.
-var secretWords = map[string]bool{
-	"token": true, "key": true, "apikey": true, "secret": true, "password": true, "passwd": true, "passphrase": true,
-	"credential": true, "credentials": true, "auth": true, "authorization": true, "bearer": true, "cookie": true,
-}
-
-// harmless are flags of training scripts that end in one of the words and hold no secret.
-var harmless = regexp.MustCompile(
-	`^((pad|eos|bos|unk|mask|sep|cls|image|special|start|end|stop)_token|(sort|metric|text|label|input|output|image|batch|group|data|dataset|state_dict|monitor)_key)$`)
-
-func words(name string) []string {
-	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
-}
-
-// secretFlag goes by the last word: --token and --api-key, not --key-dim or --token-dropout.
-func secretFlag(name string) bool {
-	w := words(name)
-	return len(w) > 0 && secretWords[w[len(w)-1]] && !harmless.MatchString(strings.Join(w, "_"))
-}
-
-// secretVariable goes by any word (AWS_SECRET_ACCESS_KEY_ID, GITHUB_TOKEN_RW): the environment holds no parameters.
-func secretVariable(name string) bool {
-	w := words(name)
-	return slices.ContainsFunc(w, func(w string) bool { return secretWords[w] }) &&
-		!harmless.MatchString(strings.Join(w, "_"))
-}
-
-func flagValues(argv []string, add func(string)) {
-	for i, arg := range argv {
-		name, value, joined := strings.Cut(arg, "=")
-		// NAME=value is how env, and Hydra's overrides, take what others take as a flag.
-		if !secretFlag(name) || !strings.HasPrefix(arg, "-") && !joined {
-			continue
-		}
-		switch {
-		case joined:
-			add(value)
-		case i+1 < len(argv) && !strings.HasPrefix(argv[i+1], "-"):
-			add(argv[i+1])
-		}
-	}
-}
-
-var urlPassword = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s:@]*:([^/\s@]+)@`)
-
-func urlPasswords(text string, add func(string)) {
-	for _, m := range urlPassword.FindAllStringSubmatch(text, -1) {
-		add(m[1])
-	}
-}
-
-// In reports whether b holds a secret.
-func (s *Secrets) In(b []byte) bool {
-	return slices.ContainsFunc(s.values, func(v string) bool { return bytes.Contains(b, []byte(v)) })
 }

@@ -84,8 +84,10 @@ func TestWriterAcrossChunks(t *testing.T) {
 		if want := s.String(string(text)); out.String() != want {
 			t.Fatalf("%q: in chunks %q, whole %q", text, out.String(), want)
 		}
-		if s.In(out.Bytes()) {
-			t.Fatalf("%q still holds a secret: %q", text, out.String())
+		for _, secret := range s.values {
+			if strings.Contains(out.String(), secret) {
+				t.Fatalf("%q still holds a secret: %q", text, out.String())
+			}
 		}
 	}
 }
@@ -107,7 +109,7 @@ func TestWriterHoldsBackNoMoreThanItMust(t *testing.T) {
 func TestSecretsInJSON(t *testing.T) {
 	s := gather("quo\"te\\back<slash>")
 	b, _ := json.Marshal(map[string]string{"m": "x quo\"te\\back<slash> y"})
-	if got := string(s.Bytes(b)); got != `{"m":"x *** y"}` {
+	if got := s.String(string(b)); got != `{"m":"x *** y"}` {
 		t.Errorf("%s", got)
 	}
 	// Python's json and Go's without HTML escapes leave < as it is.
@@ -123,6 +125,25 @@ func BenchmarkWriter(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		w.Write(line)
+	}
+}
+
+func BenchmarkLineWriter(b *testing.B) {
+	s := gather("hf_abcdefghijklmnop", "wandb-0123456789abcdef", "postgres-password")
+	line := bytes.Repeat([]byte("step 12 loss 0.123 throughput 1234.5 samples/s num_tokens=512 task disk\n"), 1000)
+	w := s.NewLineWriter(discard{})
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		w.Write(line)
+	}
+}
+
+func BenchmarkSameLength(b *testing.B) {
+	s := gather("hf_abcdefghijklmnop", "wandb-0123456789abcdef", "postgres-password")
+	frame := bytes.Repeat([]byte("X\x04\x00\x00\x00addrq\x01\x8a\x06\x00\x00\x00\x5a\x3f\x7fX\x08\x00filename"), 1000)
+	b.SetBytes(int64(len(frame)))
+	for b.Loop() {
+		s.SameLength(frame)
 	}
 }
 

@@ -39,8 +39,11 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	check("flag", secretFlag, cases.Flags.Secret, cases.Flags.Harmless)
-	check("variable", secretVariable, cases.Variables.Secret, cases.Variables.Harmless)
+	is := func(rule func(string) naming) func(string) bool {
+		return func(name string) bool { return rule(name).level == strong }
+	}
+	check("flag", is(nameFlag), cases.Flags.Secret, cases.Flags.Harmless)
+	check("variable", is(nameVariable), cases.Variables.Secret, cases.Variables.Harmless)
 	for _, c := range cases.Gathered {
 		var environ []string
 		for name, value := range c.Environ {
@@ -67,7 +70,8 @@ sys.path.insert(0, sys.argv[1])
 import masking as m
 cases = json.load(open(sys.argv[2], encoding="utf-8"))
 wrong = []
-for what, rule in (("flags", m.secret_flag), ("variables", m.secret_variable)):
+for what, name in (("flags", m.name_flag), ("variables", m.name_variable)):
+    rule = lambda n: name(n).level == 2
     for verdict in ("secret", "harmless"):
         wrong += [f"{what}: {n!r} is not {verdict}" for n in cases[what][verdict] if rule(n) != (verdict == "secret")]
 for case in cases["gathered"]:

@@ -1,9 +1,13 @@
 package mask
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
-// A Writer masks what passes through it, also where a secret is split over several writes. It holds back no more than
-// the part of the last write that may be the beginning of a secret, so a prompt without a line end is seen at once.
+// A Writer masks the values that were gathered in what passes through it, also where a secret is split over several
+// writes. It holds back no more than the part of the last write that may be the beginning of a secret, so a prompt
+// without a line end is seen at once.
 type Writer struct {
 	w       io.Writer
 	secrets *Secrets
@@ -11,12 +15,12 @@ type Writer struct {
 	out     []byte
 }
 
-// NewWriter returns a writer to w.
+// NewWriter returns a writer to w, for what is only shown.
 func (s *Secrets) NewWriter(w io.Writer) *Writer { return &Writer{w: w, secrets: s} }
 
 // Write always reports all of b as written unless the underlying writer fails.
 func (w *Writer) Write(b []byte) (int, error) {
-	if w.secrets.Empty() {
+	if len(w.secrets.values) == 0 {
 		return w.w.Write(b)
 	}
 	w.pending = append(w.pending, b...)
@@ -34,5 +38,90 @@ func (w *Writer) Flush() error {
 	out, _ := w.secrets.replace(w.out[:0], w.pending, true, nil)
 	w.pending = w.pending[:0]
 	_, err := w.w.Write(out)
+	return err
+}
+
+// maxLine is how much of a line without an end is held back.
+const maxLine = 256 << 10
+
+// A LineWriter masks all secrets in what passes through it, for what is kept. It holds back the last line until it has
+// its end: a secret with a form of its own, and one with a name beside it, is seen as a whole there.
+type LineWriter struct {
+	w      io.Writer
+	known  *Writer
+	line   []byte
+	within bool // a private key
+}
+
+// NewLineWriter returns a writer to w.
+func (s *Secrets) NewLineWriter(w io.Writer) *LineWriter {
+	l := &LineWriter{w: w}
+	l.known = s.NewWriter(writerFunc(l.lines))
+	return l
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Write always reports all of b as written unless the underlying writer fails.
+func (l *LineWriter) Write(b []byte) (int, error) { return l.known.Write(b) }
+
+// lines takes text in which gathered values are masked.
+func (l *LineWriter) lines(b []byte) (int, error) {
+	l.line = append(l.line, b...)
+	end := bytes.LastIndexAny(l.line, "\r\n") + 1
+	if end == 0 && len(l.line) > maxLine {
+		end = len(l.line)
+	}
+	if end == 0 {
+		return len(b), nil
+	}
+	err := l.write(l.line[:end])
+	l.line = append(l.line[:0], l.line[end:]...)
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (l *LineWriter) write(b []byte) error {
+	var out []byte
+	for len(b) > 0 {
+		n := bytes.IndexAny(b, "\r\n") + 1
+		if n == 0 {
+			n = len(b)
+		}
+		out = append(out, l.masked(string(b[:n]))...)
+		b = b[n:]
+	}
+	_, err := l.w.Write(out)
+	return err
+}
+
+// masked is a line with its secrets masked; of the lines of a private key nothing is left but the first.
+func (l *LineWriter) masked(line string) string {
+	r := theRules()
+	if l.within {
+		if at := r.endsKey.FindStringIndex(line); at != nil {
+			l.within = false
+			return hide(line[at[1]:], false)
+		}
+		return ""
+	}
+	if at := r.beginsKey.FindStringIndex(line); at != nil && !r.endsKey.MatchString(line[at[0]:]) {
+		l.within = true
+		return hide(line[:at[0]], false) + Mask
+	}
+	return hide(line, false)
+}
+
+// Flush writes what was held back. Call it after the last write.
+func (l *LineWriter) Flush() error {
+	if err := l.known.Flush(); err != nil {
+		return err
+	}
+	err := l.write(l.line)
+	l.line = l.line[:0]
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,16 +28,33 @@ type Options struct {
 	CacheDir string
 	// Profile is the device to play; the zero Profile is DefaultProfile.
 	Profile Profile
-	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++.
+	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++. Where either is named, the
+	// libraries are compiled even if this build of dpsight has them inside.
 	Compiler, CXXCompiler string
+
+	archives fs.FS // what is inside this build of dpsight; nil is prebuilt
 }
 
-var libraryNames = []string{"libphantom.so", "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", valuesLibrary}
+// libraryFiles are what is compiled; libraryNames has the link to one of them too, against which Triton links.
+var (
+	libraryFiles = []string{"libphantom.so", "libcuda.so.1", "libnvidia-ml.so.1", valuesLibrary}
+	libraryNames = append([]string{driverLink}, libraryFiles...)
+)
 
-// Build gives the phantom GPU for the torch of an interpreter, compiled now or taken from the cache. torch is found
-// without being imported. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of
-// its libraries, the CUDA headers' version and the compilers'. Builds that run at the same time wait for the first, and
-// do not disturb each other: each compiles in a folder of its own, and the first to be done is the one that stays.
+const driverLink = "libcuda.so"
+
+// making is one way to come by the libraries for a torch.
+type making struct {
+	compiler string // as in [Library]
+	key      string // what the result depends on, beside the sources and torch
+	fill     func(ctx context.Context, work, out string) error
+}
+
+// Build gives the phantom GPU for the torch of an interpreter: unpacked, if this build of dpsight has it inside, else
+// compiled; from the cache, if it was made before. torch is found without being imported. The
+// cache's key is a hash of the C sources, torch's version, the names, sizes and times of its libraries, the CUDA
+// headers' version, and the compilers' or what is unpacked. Builds that run at the same time wait for the first, and do
+// not disturb each other: each works in a folder of its own, and the first to be done is the one that stays.
 //
 // Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
 // ErrNoCXXCompiler where the environment lacks something.
@@ -61,7 +79,7 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	compilers, err := findCompilers(ctx, options)
+	making, err := chooseMaking(ctx, torch, options)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +87,13 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := cacheKey(torch, compilers)
+	key, err := cacheKey(torch, making)
 	if err != nil {
 		return nil, err
 	}
 	folder := filepath.Join(cache, "lib-"+key)
 	if !complete(folder) {
-		if err := buildInto(ctx, folder, torch, compilers); err != nil {
+		if err := buildInto(ctx, folder, torch, making); err != nil {
 			return nil, err
 		}
 	}
@@ -90,7 +108,36 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 		Python:       torch.python,
 		TorchVersion: torch.version,
 		CUDAVersion:  torch.cuda,
+		Compiler:     making.compiler,
 		ScratchDir:   filepath.Join(cache, "compiled"),
+	}, nil
+}
+
+// chooseMaking prefers what is inside this build of dpsight: it takes no time.
+func chooseMaking(ctx context.Context, torch torchInstall, options Options) (making, error) {
+	archives := options.archives
+	if archives == nil {
+		archives = prebuilt
+	}
+	if options.Compiler == "" && options.CXXCompiler == "" {
+		if m, ok, err := unpacking(archives, torch); ok || err != nil {
+			return m, err
+		}
+	}
+	compilers, err := findCompilers(ctx, options)
+	if err != nil {
+		if inside := versionsIn(archives); len(inside) > 0 {
+			err = fmt.Errorf("%w; this build of dpsight has it inside for torch %s only, and this is %s", err,
+				strings.Join(inside, " and "), torch.version)
+		}
+		return making{}, err
+	}
+	return making{
+		compiler: compilers.c.version,
+		key:      compilers.c.version + "\n" + compilers.cxx.version,
+		fill: func(ctx context.Context, work, out string) error {
+			return compileAll(ctx, work, out, torch, compilers)
+		},
 	}, nil
 }
 
@@ -117,8 +164,7 @@ func cacheDir(folder string) (string, error) {
 	return folder, nil
 }
 
-func cacheKey(torch torchInstall, compilers compilers) (string, error) {
-	hash := sha256.New()
+func hashSources(hash io.Writer) error {
 	err := fs.WalkDir(sources, "csrc", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -128,13 +174,24 @@ func cacheKey(torch torchInstall, compilers compilers) (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("the phantom GPU's sources: %w", err)
+		return fmt.Errorf("the phantom GPU's sources: %w", err)
 	}
-	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include,
-		compilers.c.version, compilers.cxx.version)
-	// The stub generator's rules decide what is built too.
+	return nil
+}
+
+// hashStubRules adds the stub generator's rules, which decide what is built too.
+func hashStubRules(hash io.Writer) {
 	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction,
 		cudaLibraries)
+}
+
+func cacheKey(torch torchInstall, making making) (string, error) {
+	hash := sha256.New()
+	if err := hashSources(hash); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include, making.key)
+	hashStubRules(hash)
 	for _, path := range torch.libraries {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -154,8 +211,8 @@ func complete(folder string) bool {
 	return true
 }
 
-// buildInto compiles in a folder beside the wanted one and renames it.
-func buildInto(ctx context.Context, folder string, torch torchInstall, compilers compilers) error {
+// buildInto makes the libraries in a folder beside the wanted one and renames it.
+func buildInto(ctx context.Context, folder string, torch torchInstall, making making) error {
 	unlock, err := lockBuild(ctx, folder)
 	if err != nil {
 		return err
@@ -171,8 +228,11 @@ func buildInto(ctx context.Context, folder string, torch torchInstall, compilers
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	out := filepath.Join(work, "lib")
-	if err := compileAll(ctx, work, out, torch, compilers); err != nil {
+	if err := making.fill(ctx, filepath.Join(work, "made"), out); err != nil {
 		return fmt.Errorf("cannot build the phantom GPU for torch %s: %w", torch.version, err)
+	}
+	if err := os.Symlink("libcuda.so.1", filepath.Join(out, driverLink)); err != nil {
+		return fmt.Errorf("cannot build the phantom GPU: %w", err)
 	}
 	for _, name := range libraryNames {
 		if err := syncFile(filepath.Join(out, name)); err != nil {

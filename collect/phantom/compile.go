@@ -134,29 +134,19 @@ func compileAll(ctx context.Context, work, out string, torch torchInstall, compi
 			})
 		}
 	}
-	needed := make([][]string, len(torch.libraries))
-	for i, library := range torch.libraries {
-		jobs = append(jobs, func() (err error) {
-			needed[i], err = undefinedSymbols(library)
-			return err
-		})
-	}
+	var needed []string
+	jobs = append(jobs, func() (err error) {
+		needed, err = neededSymbols(torch.libraries)
+		return err
+	})
 	if err := inParallel(ctx, jobs); err != nil {
 		return err
-	}
-	var undefined []string
-	for _, names := range needed {
-		undefined = append(undefined, names...)
 	}
 	jobs = nil
 	for i, target := range targets {
-		jobs = append(jobs, func() error { return compiler.link(ctx, work, out, target, objects[i], undefined) })
+		jobs = append(jobs, func() error { return compiler.link(ctx, work, out, target, objects[i], needed) })
 	}
-	if err := inParallel(ctx, jobs); err != nil {
-		return err
-	}
-	// Triton links against this name.
-	return os.Symlink("libcuda.so.1", filepath.Join(out, "libcuda.so"))
+	return inParallel(ctx, jobs)
 }
 
 func (c compiler) link(ctx context.Context, work, out string, target target, objects, undefined []string) error {

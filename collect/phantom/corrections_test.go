@@ -17,6 +17,8 @@ var (
 	registered   = regexp.MustCompile(`(?m)^    \{"([a-z-]+)", PHANTOM_[A-Z]+, phantom_[a-z_]+\},$`)
 	describedRow = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|.*$")
 	describedIn  = regexp.MustCompile(`\[[^]]*\]\((csrc/[a-z_/]+\.c)\) \| ([0-9]+)$`)
+	besideRow    = regexp.MustCompile(`(?m)^\| [^|\n]+ \| (\[[^|\n]+\)) \| ([0-9]+) \|`)
+	besideFile   = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
 
 // registeredCorrections are the names in the list of corrections.
@@ -78,6 +80,31 @@ func TestCorrectionsAreDescribed(t *testing.T) {
 	}
 }
 
+// What stands beside the mechanisms has as many lines as CORRECTIONS.md says.
+func TestLinesBesideTheMechanisms(t *testing.T) {
+	page, err := os.ReadFile("CORRECTIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := besideRow.FindAllSubmatch(page, -1)
+	if len(rows) < 4 {
+		t.Errorf("%d rows name whole files", len(rows))
+	}
+	for _, row := range rows {
+		lines := 0
+		for _, link := range besideFile.FindAllSubmatch(row[1], -1) {
+			source, err := os.ReadFile(string(link[1]))
+			if err != nil {
+				t.Error(err)
+			}
+			lines += bytes.Count(source, []byte("\n"))
+		}
+		if strconv.Itoa(lines) != string(row[2]) {
+			t.Errorf("%s has %d lines, CORRECTIONS.md says %s", row[1], lines, row[2])
+		}
+	}
+}
+
 // Without a correction of what the driver takes for itself, segments lie elsewhere than in the recordings.
 // (cublas-handle moves none of these: no cuBLAS handle is made.)
 func TestPlacesWithoutACorrection(t *testing.T) {
@@ -102,6 +129,7 @@ func TestPlacesWithoutACorrection(t *testing.T) {
 
 // Without a correction of cuDNN's workspaces, that of its convolution is not the recorded one, and the others are.
 func TestWorkspacesWithoutACorrection(t *testing.T) {
+	testkit.Rest(t)
 	profile, err := LoadProfile("h200")
 	if err != nil {
 		t.Fatal(err)

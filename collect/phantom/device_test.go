@@ -266,6 +266,7 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 
 // Threads that ask cuDNN at once hear what they would alone: withheld.c listens for one at a time.
 func TestWorkspacesAskedByThreads(t *testing.T) {
+	testkit.Rest(t)
 	library := testLibrary(t)
 	library.Devices = 4
 	var got struct {

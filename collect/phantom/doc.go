@@ -9,5 +9,7 @@
 // The C sources are embedded. They are compiled for the torch of one interpreter at first use, into a cache: the struct
 // layouts come from the CUDA headers that this torch brought along, and functions that are not modelled become stubs
 // generated from the undefined symbols of torch's libraries. The values of small tensors are followed by a library in
-// C++ against that torch's own headers (csrc/values). It needs Linux on x86-64, gcc with g++ and a CUDA build of torch.
+// C++ against that torch's own headers (csrc/values). It needs Linux on x86-64, a CUDA build of torch and gcc with
+// g++. A build of dpsight may have the libraries inside, compiled for the versions of torch that it was tested with;
+// for these no gcc is needed (scripts/wheels.py makes such builds).
 package phantom

@@ -88,6 +88,7 @@ ctypes.string_at(16)
 
 // Threads of a script meet at its deferred tensors, and none of them ends it or waits for ever.
 func TestInitialValuesOfThreads(t *testing.T) {
+	testkit.Rest(t)
 	library, module := withModule(t)
 	for _, test := range [][2]string{
 		{"freed", "((2, 1), True)"},

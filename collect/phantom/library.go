@@ -10,7 +10,7 @@ import (
 // MostDevices is how many devices a phantom GPU can have.
 const MostDevices = 8
 
-// Library is a built phantom GPU. Its fields up to CUDAVersion are results; the rest may be set before Vars or Env is
+// Library is a built phantom GPU. Its fields up to Compiler are results; the rest may be set before Vars or Env is
 // called.
 type Library struct {
 	// Dir holds libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
@@ -22,6 +22,9 @@ type Library struct {
 	Python       string
 	TorchVersion string
 	CUDAVersion  string
+	// Compiler is the version that the C compiler gives of itself; "" where the libraries
+	// were inside this build of dpsight.
+	Compiler string
 
 	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if
 	// InductorDir is "". Build sets it to a folder of the cache.

@@ -4,11 +4,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // Processes that have one device share its memory, as they see it and when they ask for more; a second context takes
 // its part, and what a process held is free once it was killed. Processes with another page have other devices.
 func TestProcessesShareADevice(t *testing.T) {
+	testkit.Rest(t)
 	library := testLibrary(t)
 	library.MemoryBytes = 2 << 30
 	library.Shared = filepath.Join(t.TempDir(), "devices")

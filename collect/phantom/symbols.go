@@ -7,6 +7,19 @@ import (
 	"slices"
 )
 
+// neededSymbols gives the CUDA functions that torch's libraries need from others, sorted.
+func neededSymbols(libraries []string) (names []string, err error) {
+	for _, library := range libraries {
+		found, err := undefinedSymbols(library)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // undefinedSymbols gives the CUDA functions that a shared library needs from others.
 func undefinedSymbols(path string) ([]string, error) {
 	file, err := elf.Open(path)

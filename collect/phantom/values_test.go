@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -203,6 +204,36 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 	if runScript(t, library, &again, "falling.py", nil, module); !reflect.DeepEqual(got, again) {
 		t.Errorf("another run gives %+v, the first %+v", again, got)
+	}
+}
+
+// A read can be answered the other way, for itself alone; and of a failure it is known which reads may be why: those of
+// the function that fails first, and the library's line too where it is a library's.
+func TestReadsAreDecided(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Usual, Other, After      []any
+		Named, Torchs, Unrelated []string
+		Exits                    [][]string
+		Read, Left               int
+	}
+	runScript(t, library, &got, "decided.py", nil, module)
+	if want := []any{false, 0., got.Usual[2]}; !reflect.DeepEqual(got.Usual, want) || !reflect.DeepEqual(got.After, want) {
+		t.Errorf("usually %v, and after %v", got.Usual, got.After)
+	}
+	if want := []any{true, true, 1., 1 / got.Usual[2].(float64), true, true}; len(got.Other) != len(want) ||
+		!reflect.DeepEqual(slices.Delete(slices.Clone(got.Other), 3, 4), slices.Delete(want, 3, 4)) ||
+		got.Other[3].(float64) <= 1 {
+		t.Errorf("the other way %v, want %v", got.Other, want)
+	}
+	if len(got.Named) == 0 || got.Named[0] != strconv.Itoa(got.Read) || len(got.Unrelated) != 0 {
+		t.Errorf("%q are suspected of line %d, and %q of what is unrelated", got.Named, got.Read, got.Unrelated)
+	}
+	if want := [][]string{{}, {strconv.Itoa(got.Left)}}; !reflect.DeepEqual(got.Exits, want) {
+		t.Errorf("%q are suspected of a SystemExit, want %q", got.Exits, want)
+	}
+	if len(got.Torchs) == 0 || !strings.Contains(got.Torchs[0], " in torch/testing/_comparison.py:") {
+		t.Errorf("%q are suspected of what a library raised", got.Torchs)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // stderr leaves their output as it is.
 func (o *Options) Show(console *collect.Console, stderr io.Writer) {
 	o.Begin = func(i, of int, t Task) {
+		console.Plan(i, of)
 		console.Println(fmt.Sprintf("dpsight: experiment %d of %d: %s", i+1, of, t.Title()))
 	}
 	if o.Jobs <= 1 {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // largest bounds a suite: a matrix grows fast, and nobody waits for ten thousand runs.
@@ -187,7 +190,7 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 			return nil, 0, fmt.Errorf("%s: %w", c.where, err)
 		}
 		if c.name == "" && e.doc.Names != "" {
-			if x.cell.name, err = e.fill("names", e.doc.Names, c.given, x.Bare); err != nil {
+			if x.cell.name, err = e.fill("names", e.doc.Names, masked(c.given), x.Bare); err != nil {
 				return nil, 0, fmt.Errorf("%s: %w", c.where, err)
 			}
 			if x.Bare {
@@ -197,9 +200,23 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 		list = append(list, x)
 	}
 	if len(list) == 0 {
-		return nil, 0, fmt.Errorf("exclude and where leave none of its %d experiments", out)
+		return nil, 0, fmt.Errorf("exclude and where leave none of its %s",
+			units.Plural(out, "experiment", "experiments"))
 	}
 	return list, out, nil
+}
+
+// masked gives values as they may be shown.
+func masked(given map[string]scalar) map[string]scalar {
+	texts := map[string]any{}
+	for name, v := range given {
+		texts[name] = v.text
+	}
+	out := map[string]scalar{}
+	for name, text := range mask.Gather(nil, nil, texts).Params(texts) {
+		out[name] = scalar{text.(string), given[name].tag}
+	}
+	return out
 }
 
 // cellError names the cell of the matrix that an error is of.
@@ -207,9 +224,9 @@ func cellError(c cell, err error) error {
 	if c.where != "the matrix" || len(c.given) == 0 {
 		return err
 	}
-	text := ""
+	text, shown := "", masked(c.given)
 	for _, name := range c.own {
-		if v, ok := c.given[name]; ok {
+		if v, ok := shown[name]; ok {
 			text += fmt.Sprintf(", %s %s", name, v.text)
 		}
 	}

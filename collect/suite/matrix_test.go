@@ -128,7 +128,7 @@ func TestParseRefusesPlans(t *testing.T) {
 		{"experiments: [{method: vanilla}]\nexclude: {method: ghost}", "line 2: "},
 		{"experiments: [{method: vanilla}]\nwhere: batch_sise > 3", `where "batch_sise > 3": unknown option`},
 		{"experiments: [{method: vanilla}]\nwhere: method == ghost",
-			"exclude and where leave none of its 1 experiments"},
+			"exclude and where leave none of its 1 experiment"},
 		{"experiments: [{method: vanilla}]\nrepeats: -1", `line 2: a whole number from 1 should stand here, not "-1"`},
 		{"experiments: [{method: vanilla}]\nrepeats: some",
 			`line 2: a whole number from 1 should stand here, not "some"`},

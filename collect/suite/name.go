@@ -15,15 +15,16 @@ import (
 )
 
 // nameAll gives each experiment that has none a name: its method, and of what its own entry says that which varies in
-// the suite. All names differ, since a report tells the experiments apart by them.
-func (e *expansion) nameAll(list []*Experiment) error {
+// the suite. All names differ, since a report tells the experiments apart by them. No name has a secret: folders and
+// documents are named by them.
+func (e *expansion) nameAll(s *Suite, list []*Experiment) error {
 	varies := map[string]bool{}
 	for _, name := range e.scope.names {
 		varies[name] = e.varies(list, name)
 	}
 	taken := map[string]*Experiment{}
 	for _, x := range list {
-		if x.Name = x.cell.name; x.Name == "" {
+		if x.Name = x.secrets(s).Label(x.cell.name); x.Name == "" {
 			continue
 		}
 		if other := taken[x.Name]; other != nil {
@@ -36,8 +37,9 @@ func (e *expansion) nameAll(list []*Experiment) error {
 		if x.Name != "" {
 			continue
 		}
-		for _, try := range []string{e.nameOf(x, varies, false), e.nameOf(x, varies, true), e.nameOf(x, varies, false) +
-			"-" + x.Key[:6]} {
+		shown := x.secrets(s).Params(x.Params)
+		short := e.nameOf(x, shown, varies, false)
+		for _, try := range []string{short, e.nameOf(x, shown, varies, true), short + "-" + x.Key[:6]} {
 			if x.Name = try; taken[try] == nil {
 				break
 			}
@@ -65,8 +67,9 @@ func (e *expansion) varies(list []*Experiment, name string) bool {
 	return false
 }
 
-// nameOf joins values to a name. Words stand for themselves unless they are asked to say of what they are.
-func (e *expansion) nameOf(x *Experiment, varies map[string]bool, full bool) string {
+// nameOf joins the values of an experiment to a name, as they may be shown: what is masked as a whole says nothing.
+// Words stand for themselves unless they are asked to say of what they are.
+func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[string]bool, full bool) string {
 	var parts []string
 	if e.scope.builtin {
 		parts = append(parts, methodWord(x.cell.given[methodName].text))
@@ -78,8 +81,8 @@ func (e *expansion) nameOf(x *Experiment, varies map[string]bool, full bool) str
 		}))
 	}
 	for _, name := range names {
-		v, ok := x.Params[name]
-		if !ok || !varies[name] || e.scope.builtin && name == methodName {
+		v, ok := shown[name]
+		if !ok || v == mask.Mask || !varies[name] || e.scope.builtin && name == methodName {
 			continue
 		}
 		part := name + fmt.Sprint(v)
@@ -121,7 +124,8 @@ func (e *expansion) key(x *Experiment, environment map[string]string) (string, e
 	command, params := x.Command, x.Params
 	if len(command) > 0 || len(environment) > 0 {
 		secrets := mask.Gather(command, entries(environment), params)
-		command, params, environment = secrets.Command(command), secrets.Params(params), masked(secrets, environment)
+		command, params = secrets.Command(command), secrets.Params(params)
+		environment = secrets.Environment(environment)
 	}
 	b, err := json.Marshal(struct { // JSON writes the keys of maps in order
 		Params      map[string]any    `json:"params"`
@@ -143,13 +147,5 @@ func entries(environment map[string]string) []string {
 		out = append(out, name+"="+value)
 	}
 	slices.Sort(out)
-	return out
-}
-
-func masked(secrets *mask.Secrets, environment map[string]string) map[string]string {
-	out := map[string]string{}
-	for name, value := range environment {
-		out[name] = secrets.String(value)
-	}
 	return out
 }

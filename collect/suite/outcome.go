@@ -6,6 +6,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Outcome is what a suite's run left.
@@ -30,18 +31,19 @@ func (o *Outcome) Err() error {
 			unwell = append(unwell, fmt.Sprintf("%s (%s)", r.Manifest.Name, r.Manifest.Status))
 		}
 	}
+	planned := units.Plural(o.Planned, "experiment", "experiments")
 	const most = 8 // names on a line
 	const kept = "what was recorded is kept: dpsight runs lists it"
 	switch {
 	case o.Interrupted:
-		return schemas.WithHint(fmt.Errorf("the suite was interrupted after %d of %d experiments", len(o.Runs), o.Planned),
+		return schemas.WithHint(fmt.Errorf("the suite was interrupted after %d of %s", len(o.Runs), planned),
 			kept+"; --resume makes the others")
 	case len(unwell) > 0:
-		return schemas.WithHint(fmt.Errorf("%d of %d experiments did not end well: %s", len(unwell), o.Planned,
+		return schemas.WithHint(fmt.Errorf("%d of %s did not end well: %s", len(unwell), planned,
 			schemas.Shortlist(unwell, most)), kept+"; --resume --retry-failed makes these again")
 	case len(o.Failures) > 0 || len(o.Runs) != o.Planned:
-		return schemas.WithHint(fmt.Errorf("%d of %d experiments could not be recorded and ingested",
-			len(o.Failures), o.Planned), kept)
+		return schemas.WithHint(fmt.Errorf("%d of %s could not be recorded and ingested",
+			len(o.Failures), planned), kept)
 	}
 	return nil
 }

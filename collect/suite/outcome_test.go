@@ -24,7 +24,7 @@ func TestOutcomeErr(t *testing.T) {
 		{Outcome{Runs: []store.Run{ok, bad}, Planned: 2}, "1 of 2 experiments did not end well: b (oom)",
 			"; --resume --retry-failed makes these again"},
 		{Outcome{Runs: []store.Run{ok}, Planned: 1, Failures: []error{errors.New("no")}},
-			"1 of 1 experiments could not be recorded and ingested", "dpsight runs lists it"},
+			"1 of 1 experiment could not be recorded and ingested", "dpsight runs lists it"},
 		{Outcome{Runs: []store.Run{ok}, Planned: 2}, "0 of 2 experiments could not be recorded and ingested",
 			"dpsight runs lists it"},
 	} {

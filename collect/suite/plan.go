@@ -16,9 +16,9 @@ import (
 // Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it
 // holds would be made again.
 func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
-	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(),
-		CooldownS: s.Cooldown.Seconds(),
-		Varies:    s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []schemas.PlanExperiment{}}
+	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.maskedBaseline(),
+		TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),
+		Varies: s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []schemas.PlanExperiment{}}
 	doc.Todo = doc.Runs
 	if r != nil {
 		doc.SuiteID = &r.Suite.ID
@@ -62,6 +62,14 @@ func (x *Experiment) secrets(s *Suite) *mask.Secrets {
 	return mask.Gather(x.Command, entries(s.Environment), x.Params)
 }
 
+// maskedBaseline is the suite's baseline as it may be shown; nil without one.
+func (s *Suite) maskedBaseline() map[string]any {
+	if s.Baseline == nil {
+		return nil
+	}
+	return mask.Gather(nil, entries(s.Environment), s.Baseline).Params(s.Baseline)
+}
+
 // follows reports whether an option has the value of the one that is its default in all experiments.
 func (s *Suite) follows(name string) bool {
 	of := ""
@@ -79,7 +87,7 @@ func (s *Suite) follows(name string) bool {
 
 // Document is the suite's document before any run.
 func (s *Suite) Document(id string, created time.Time) *store.Suite {
-	doc := &store.Suite{ID: id, Name: s.Name, Created: created.UTC(), Baseline: s.Baseline}
+	doc := &store.Suite{ID: id, Name: s.Name, Created: created.UTC(), Baseline: s.maskedBaseline()}
 	if len(s.Environment) > 0 {
 		doc.Environment = s.MaskedEnvironment()
 	}

@@ -16,7 +16,7 @@ func (r *running) recover(runs []store.Run) {
 		if _, err := schemas.ReadIngestReport(run.Dir); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		err := collect.MergeSegments(run.Dir)
+		err := merge(run.Dir)
 		if err == nil {
 			err = r.end(&collect.Result{Manifest: run.Manifest, Dir: run.Dir})
 		}
@@ -24,6 +24,16 @@ func (r *running) recover(runs []store.Run) {
 			r.out.Failures = append(r.out.Failures, fmt.Errorf("run %s: %w", run.ID, err))
 		}
 	}
+}
+
+// merge puts together the segments of a run, unless another dpsight ingests it and does so.
+func merge(dir string) error {
+	lock, err := schemas.LockPath(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	return collect.RecoverTables(dir)
 }
 
 // end tells the caller of a run.

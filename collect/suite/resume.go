@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -30,7 +33,28 @@ type Resumption struct {
 	Todo  []Task
 	Runs  []store.Run // all of the suite's, oldest first
 
-	ledger *ledger
+	// Begins says that the store had nothing of the suite: its document is not written yet.
+	Begins bool
+
+	ledger    *ledger
+	suiteLock func()   // nil: not taken
+	nameLock  func()   // keeps others from beginning the same suite until the document is written; nil: not taken
+	missing   []string // folders that were not there before the suite began: they go again if nothing comes of it
+}
+
+// Close lets others go on with the suite. [Suite.Run] does so at its end.
+func (r *Resumption) Close() {
+	if r == nil {
+		return
+	}
+	for _, unlock := range []func(){r.suiteLock, r.nameLock} {
+		if unlock != nil {
+			unlock()
+		}
+	}
+	for _, folder := range r.missing {
+		_ = os.Remove(folder) // one that is not empty stays
+	}
 }
 
 // Done is how many runs of an experiment are made; of these some did not end well.
@@ -68,20 +92,103 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 //   - A run that failed by itself is done too. With RetryFailed it is made again.
 //   - A run that an interruption ended, or whose collector was killed, is made again.
 //
-// Resume waits for a run that a killed collector left to its supervisor. Without a suite of the name it gives nil.
+// Resume waits for a run that a killed collector left to its supervisor. Where the store has no suite of the name it
+// begins one, and of two that do so at once the second finds the first's; with LookOnly it gives nil. A suite that
+// another dpsight is making is refused. What Resume gives keeps others out until [Suite.Run] ends or it is closed.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
-	if !o.LookOnly {
-		if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {
+	if o.LookOnly {
+		doc, err := s.earlier(st, o)
+		if err != nil || doc == nil {
 			return nil, unreadable(st, err)
 		}
+		r := &Resumption{}
+		return r, unreadable(st, r.look(s, st, doc, o))
+	}
+	if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {
+		return nil, unreadable(st, err)
 	}
 	doc, err := s.earlier(st, o)
-	if err != nil || doc == nil {
-		return nil, unreadable(st, err)
+	if err == nil && doc == nil {
+		r := s.begin(st)
+		if r.nameLock, err = st.LockSuiteName(collect.SafeName(s.Name)); err != nil {
+			r.Close()
+			return nil, collect.StoreError(st.Dir(), err)
+		}
+		// Whoever held the lock before may have begun the suite.
+		if doc, err = s.earlier(st, o); err == nil && doc == nil {
+			return r, nil
+		}
+		r.Close()
 	}
-	runs, err := settled(st, doc.ID, o)
 	if err != nil {
 		return nil, unreadable(st, err)
+	}
+	r := &Resumption{}
+	if r.suiteLock, err = lock(st, doc.ID); err != nil {
+		return nil, unreadable(st, err)
+	}
+	// Whoever held the lock before may have written the document anew, or removed it since no run could be made.
+	if _, err := os.Stat(st.SuiteFile(doc.ID)); errors.Is(err, fs.ErrNotExist) {
+		r.Close()
+		return s.Resume(st, o)
+	}
+	o.ID = doc.ID
+	if doc, err = s.earlier(st, o); err == nil {
+		err = r.look(s, st, doc, o)
+	}
+	if err != nil {
+		r.Close()
+		return nil, unreadable(st, err)
+	}
+	return r, nil
+}
+
+// begin plans a suite that goes on with nothing.
+func (s *Suite) begin(st *store.Store) *Resumption {
+	created := time.Now()
+	doc := s.Document(collect.NewRunID(created, s.Name), created)
+	r := &Resumption{Suite: doc, Todo: s.Tasks(), Begins: true, ledger: newLedger(doc)}
+	for _, folder := range []string{filepath.Dir(st.SuiteFile(doc.ID)), st.Dir()} {
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+			r.missing = append(r.missing, folder)
+		}
+	}
+	return r
+}
+
+// announce writes the document of a suite that begins or goes on. From then on others find it, and its own lock keeps
+// them from making its runs.
+func (r *Resumption) announce(st *store.Store) error {
+	if r.Begins {
+		var err error
+		if r.suiteLock, err = st.LockSuite(r.Suite.ID); err != nil {
+			return err
+		}
+	}
+	if err := st.WriteSuite(r.Suite); err != nil {
+		return err
+	}
+	if r.nameLock != nil {
+		r.nameLock()
+	}
+	return nil
+}
+
+// lock takes the lock of a suite, or says that another dpsight is at work on it.
+func lock(st *store.Store, id string) (unlock func(), err error) {
+	unlock, err = st.LockSuite(id)
+	if errors.Is(err, schemas.ErrLocked) {
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("another dpsight is making the runs of suite %s", id),
+			Advice: "nothing was changed: wait for it to end, or stop it"}
+	}
+	return unlock, err
+}
+
+// look finds what of the suite is made, and what is left to do.
+func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeOptions) error {
+	runs, err := settled(st, doc.ID, o)
+	if err != nil {
+		return err
 	}
 	whole := *s
 	if s.whole != nil {
@@ -98,7 +205,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 			plan.Experiments = append(plan.Experiments, x)
 		}
 	}
-	r := &Resumption{Suite: plan, Runs: runs, ledger: newLedger(plan)}
+	r.Suite, r.Runs, r.ledger = plan, runs, newLedger(plan)
 	for _, run := range runs {
 		r.ledger.enter(run)
 	}
@@ -111,7 +218,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 			r.Todo = append(r.Todo, t)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // unreadable says of an error of the file system which store it is of.
@@ -124,23 +231,36 @@ func unreadable(st *store.Store, err error) error {
 		Advice: "name another folder with --store"}
 }
 
-// ResumeNote says what Resume found in a store: nil is nothing.
+// ResumeNote says what Resume found in a store.
 func (s *Suite) ResumeNote(r *Resumption, dir string) string {
-	if r == nil {
+	if r.Begins {
 		return fmt.Sprintf("no suite %s to go on with in %s: beginning anew", s.Name, dir)
 	}
-	left := fmt.Sprintf("%d of %d experiments are left to do", len(r.Todo), len(s.Tasks()))
-	if len(r.Todo) == 0 {
-		left = fmt.Sprintf("all %d experiments are done", len(s.Tasks()))
+	all := len(s.Tasks())
+	left := fmt.Sprintf("%d of %d experiments are left to do", len(r.Todo), all)
+	switch {
+	case len(r.Todo) == 0 && all == 1:
+		left = "its one experiment is done"
+	case len(r.Todo) == 0:
+		left = fmt.Sprintf("all %d experiments are done", all)
+	case all == 1:
+		left = "its one experiment is left to do"
+	case len(r.Todo) == 1:
+		left = fmt.Sprintf("1 of %d experiments is left to do", all)
 	}
 	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
 }
 
 // earlier finds the suite to go on with. What is predicted is not gone on with by measuring, nor the other way round.
 func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) {
-	suites, _, err := st.Suites()
+	suites, damaged, err := st.Suites()
 	if err != nil {
 		return nil, err
+	}
+	for _, d := range damaged {
+		if d.Suite == o.ID || o.ID == "" && store.SuiteName(d.Suite) == s.Name {
+			return nil, d
+		}
 	}
 	runs, _, err := st.Runs()
 	if err != nil {

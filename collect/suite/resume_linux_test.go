@@ -153,28 +153,43 @@ func TestResumeKnowsTheMemory(t *testing.T) {
 func TestResumeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	s := parse(t, "name: s\ncommand: ['true']\nmatrix: {n: [1]}\n")
-	if r, err := s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}}); r != nil || err != nil {
-		t.Errorf("an empty store: %v, %v", r, err)
+	missing := filepath.Join(dir, "missing")
+	empty, err := s.Resume(store.Open(missing), ResumeOptions{Machine: &collect.Machine{}})
+	if err != nil || !empty.Begins {
+		t.Fatalf("an empty store: %+v, %v", empty, err)
+	}
+	empty.Close()
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a suite that came to nothing has left its store")
 	}
 	out, _ := one(t, s, dir, nil)
 	half := store.Open(dir).SuiteFile("20260101T000000Z-s-abcdef") + schemas.PartialSuffix
 	other := store.Open(dir).SuiteFile("20260101T000000Z-other-abcdef") + schemas.PartialSuffix
 	os.WriteFile(half, []byte("{"), 0o600)
 	os.WriteFile(other, []byte("{"), 0o600)
-	if _, err := s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}}); err != nil {
-		t.Error(err)
+	first, err := s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}})
+	if want := "another dpsight is making the runs of suite " + out.Suite.ID; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("a second one at once: %v", err)
+	}
+	first.Close()
 	_, err1 := os.Stat(half)
 	_, err2 := os.Stat(other)
 	if err1 == nil || err2 != nil {
 		t.Errorf("half-written documents: of this suite %v, of another one %v", err1, err2)
 	}
 	phantom := &collect.Machine{Predicted: true}
-	if r, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom}); r != nil || err != nil {
-		t.Errorf("a measured suite is not gone on with on the phantom GPU: %v, %v", r, err)
+	r, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom})
+	if err != nil || !r.Begins {
+		t.Errorf("a measured suite is not gone on with on the phantom GPU: %+v, %v", r, err)
 	}
+	r.Close()
 	var usage *collect.UsageError
-	_, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom, ID: out.Suite.ID})
+	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: phantom, ID: out.Suite.ID})
 	if !errors.As(err, &usage) ||
 		!strings.Contains(err.Error(), "its runs are measured, and these would be predicted") {
 		t.Error(err)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
@@ -20,7 +17,7 @@ type Options struct {
 	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name
 	// and parameters are not used; its Timeout holds where the suite has none.
 	Template collect.Experiment
-	// Resume is an earlier, unfinished run of the suite to go on with; nil begins anew.
+	// Resume is what [Suite.Resume] found of the suite; nil begins anew.
 	Resume *Resumption
 	// Jobs is how many experiments run at the same time, each on a GPU of its own; 0 is 1.
 	Jobs int
@@ -32,6 +29,9 @@ type Options struct {
 	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop
 	// nothing.
 	End func(*collect.Result) error
+	// Deciding is told of a prediction that is made again with another answer for a read of what nobody computes. It is
+	// called as Begin and End are.
+	Deciding collect.Deciding
 
 	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
 }
@@ -55,15 +55,14 @@ type running struct {
 // The suite's document is written before the first run and after each. The error is the suite's own, or, if not one
 // experiment could be run, the first one's.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
-	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), tasks: s.Tasks(), out: &Outcome{}}
-	r.out.Planned = len(r.tasks)
-	if o.Resume != nil {
-		r.tasks, r.ledger = o.Resume.Todo, o.Resume.ledger
-		r.recover(o.Resume.Runs)
-	} else {
-		created := time.Now()
-		r.ledger = newLedger(s.Document(collect.NewRunID(created, s.Name), created))
+	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), out: &Outcome{Planned: len(s.Tasks())}}
+	plan := o.Resume
+	if plan == nil {
+		plan = s.begin(r.store)
 	}
+	defer plan.Close()
+	r.tasks, r.ledger = plan.Todo, plan.ledger
+	r.recover(plan.Runs)
 	r.out.Suite = r.ledger.suite
 	defer func() { r.out.Runs = r.ledger.runs(s) }()
 	if len(r.tasks) == 0 {
@@ -77,13 +76,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err != nil {
 		return r.out, err
 	}
-	plans := filepath.Dir(r.store.SuiteFile(r.out.Suite.ID))
-	absent := map[string]bool{} // what was not there before goes again with a plan that nothing comes of
-	for _, folder := range []string{plans, r.store.Dir()} {
-		_, err := os.Stat(folder)
-		absent[folder] = errors.Is(err, fs.ErrNotExist)
-	}
-	if err := r.store.WriteSuite(r.out.Suite); err != nil {
+	if err := plan.announce(r.store); err != nil {
 		return r.out, collect.StoreError(o.Template.Store, err)
 	}
 	var workers sync.WaitGroup
@@ -94,14 +87,9 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	workers.Wait()
 	close(done)
 	var usage *collect.UsageError
-	if errors.As(r.fatal, &usage) && o.Resume == nil {
+	if errors.As(r.fatal, &usage) && plan.Begins {
 		// A plan without a run is of no use to anyone.
 		r.fatal = errors.Join(r.fatal, os.Remove(r.store.SuiteFile(r.out.Suite.ID)))
-		for _, folder := range []string{plans, r.store.Dir()} {
-			if absent[folder] {
-				_ = os.Remove(folder) // one that is not empty stays
-			}
-		}
 	}
 	return r.out, r.fatal
 }
@@ -180,8 +168,29 @@ func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan o
 		if r.options.Output != nil {
 			r.options.Output(t, &e)
 		}
-		result, err := collect.Run(ctx, e)
+		result, err := collect.RunDeciding(ctx, &e, r.failed)
 		r.finished(ctx, t, result, err)
+	}
+}
+
+// failed writes down a run that is made again with another answer for a read. An error of its tables stops nothing.
+func (r *running) failed(result *collect.Result, d schemas.Decision) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.enter(result)
+	if r.options.Deciding != nil {
+		if err := r.options.Deciding(result, d); err != nil {
+			r.out.Failures = append(r.out.Failures, err)
+		}
+	}
+	return nil
+}
+
+// enter puts a run into the suite's document.
+func (r *running) enter(result *collect.Result) {
+	r.ledger.enter(store.Run{ID: result.Manifest.RunID, Dir: result.Dir, Manifest: result.Manifest})
+	if err := r.store.WriteSuite(r.out.Suite); err != nil && r.fatal == nil {
+		r.fatal, r.stopped = err, true
 	}
 }
 
@@ -194,10 +203,7 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 	}
 	if result != nil {
 		r.out.Results = append(r.out.Results, result)
-		r.ledger.enter(store.Run{ID: result.Manifest.RunID, Dir: result.Dir, Manifest: result.Manifest})
-		if err := r.store.WriteSuite(r.out.Suite); err != nil && r.fatal == nil {
-			r.fatal, r.stopped = err, true
-		}
+		r.enter(result)
 		if err := r.end(result); err != nil {
 			r.out.Failures = append(r.out.Failures, err)
 		}

@@ -51,6 +51,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 //go:embed suites/*.yaml
@@ -164,8 +165,12 @@ func Load(nameOrPath string) (*Suite, error) {
 	}
 	b, err := os.ReadFile(nameOrPath)
 	if errors.Is(err, fs.ErrNotExist) {
+		meant := near.Word(nameOrPath, Names())
+		if meant != "" {
+			meant = "did you mean " + meant + "? "
+		}
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s", nameOrPath),
-			Advice: "give a file, or one of the built-in suites: " + strings.Join(Names(), ", ")}
+			Advice: meant + "give a file, or one of the built-in suites: " + strings.Join(Names(), ", ")}
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -202,7 +207,7 @@ func Parse(label string, text []byte) (*Suite, error) {
 }
 
 func newSuite(d *document) (*Suite, error) {
-	s := &Suite{Name: d.Name, Environment: map[string]string{}}
+	s := &Suite{Environment: map[string]string{}}
 	var err error
 	if s.Timeout, err = duration("timeout", d.Timeout); err != nil {
 		return nil, err
@@ -232,6 +237,7 @@ func newSuite(d *document) (*Suite, error) {
 		}
 		s.Environment[v.name] = v.values[0].text
 	}
+	s.Name = mask.Gather(nil, entries(s.Environment), nil).Label(d.Name)
 	e, err := newExpansion(d)
 	if err != nil {
 		return nil, err
@@ -256,7 +262,7 @@ func newSuite(d *document) (*Suite, error) {
 			return nil, fmt.Errorf("it has more than %d runs", largest)
 		}
 	}
-	if err := e.nameAll(s.Experiments); err != nil {
+	if err := e.nameAll(s, s.Experiments); err != nil {
 		return nil, err
 	}
 	return s, s.setBaseline(d.Baseline)
@@ -292,7 +298,7 @@ func (s *Suite) Tasks() []Task {
 
 // MaskedEnvironment is the suite's environment as it may be shown.
 func (s *Suite) MaskedEnvironment() map[string]string {
-	return masked(mask.Gather(nil, entries(s.Environment), nil), s.Environment)
+	return mask.Gather(nil, entries(s.Environment), nil).Environment(s.Environment)
 }
 
 // setBaseline gives the baseline's values the types that params have, and checks that it is there.

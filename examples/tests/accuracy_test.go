@@ -106,7 +106,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	for _, folder := range builtInStores {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
-	builtIn := predict.AccuracyOf(figuresOf(t, "predicted"), predict.Measurements(runs), "")
+	builtIn := predict.Accuracy(figuresOf(t, "predicted"), runs, "")
 	// those of examples/plain
 	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
 		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
@@ -115,7 +115,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	presets := predict.AccuracyOf(figuresOf(t, "predicted-presets"), figuresOf(t, "recorded-presets"), "")
 	methods := predict.AccuracyOf(figuresOf(t, "predicted-methods"), figuresOf(t, "recorded-methods"), "")
 	rest := predict.AccuracyOf(figuresOf(t, "predicted-methods-rest"), figuresOf(t, "recorded-methods-rest"), "")
-	plainScripts := predict.AccuracyOf(figuresOf(t, "predicted"), predict.Measurements(summariesOf(t, plain)), "")
+	plainScripts := predict.Accuracy(figuresOf(t, "predicted"), summariesOf(t, plain), "")
 	sets := map[string]*predict.AccuracyDocument{}
 	for _, set := range accuracySets {
 		doc := predict.AccuracyOf(figuresOf(t, "predicted-"+set), figuresOf(t, "recorded-"+set), "")

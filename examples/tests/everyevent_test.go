@@ -157,7 +157,7 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	if env := e.Manifest.Environment; env != nil {
 		settings = settingsOf(t, env)
 	}
-	res, err := replay.RunWithGaps(&events, settings, gaps, final)
+	res, err := replay.Run(&events, settings, gaps, final)
 	if err != nil {
 		t.Fatal(err)
 	}

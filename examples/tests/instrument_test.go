@@ -95,8 +95,8 @@ func TestInstrumentCosts(t *testing.T) {
 	}
 }
 
-// The agent in its present rooms costs the host as much as before: at most 3 % more of a step, by the median over
-// blocks.
+// The agent, taken apart into rooms, costs the host as much as before: at most 3 % more of a step, by the median over
+// blocks. What was measured after later changes stands below those lines.
 func TestAgentsCostAlike(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("instrument", "agents.txt"))
 	if err != nil {

@@ -73,6 +73,41 @@ func TestDeclaredTablesSuffice(t *testing.T) {
 	}
 }
 
+// The list of runs and the breakdown give the same two figures of what was reserved: at the peak, and the highest.
+func TestReservedIsTheSameInListAndBreakdown(t *testing.T) {
+	runs, _, err := store.Open(headline).Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared, later := 0, 0
+	for _, r := range runs {
+		listed, err := store.Load(r, analyze.ListTables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := store.Load(r, memory.BreakdownTables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := memory.Breakdown(*whole, memory.At{})
+		if err != nil || len(b.Devices) != 1 {
+			continue // a bare run
+		}
+		row, d := analyze.ListRun(*listed), &b.Devices[0]
+		if row.ReservedAtPeakBytes == nil || *row.ReservedAtPeakBytes != *d.ReservedBytes ||
+			*row.PeakReservedBytes != *d.PeakReservedBytes {
+			t.Errorf("%s: %+v in the list, %d and %d in the breakdown", r.Manifest.Name, row, *d.ReservedBytes,
+				*d.PeakReservedBytes)
+		}
+		if compared++; *d.PeakReservedBytes > *d.ReservedBytes {
+			later++
+		}
+	}
+	if later == 0 {
+		t.Errorf("in none of %d runs the highest reserved came after the peak", compared)
+	}
+}
+
 var fractions = regexp.MustCompile(`\d+\.\d+(e-?\d+)?`)
 
 // text is the document of a result. The last digits of sums of times depend on the order of the parts.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/ingest/steps"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
@@ -109,7 +108,7 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 		deepStep(w, i%2 == 0, mode, batch, odd)
 		clear(w.blocks) // what a test looks up, and a hundred bytes an event
 	}
-	res, err := replay.Run(&w.events, replay.Settings{}, nil)
+	res, err := replay.Run(&w.events, replay.Settings{}, nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -119,14 +118,11 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 		rank := &Rank{RunID: "run", Marks: w.marks, Tags: w.tags, Names: w.names, Steps: steps.Derive(w.marks, w.names)}
 		joined, _ := Join(NewContext(rank), []Device{{Events: &w.events, Replay: res}})
 		n := 0
-		if err := joined[0].Allocations(func(rows []schemas.Allocation) error {
-			n += len(rows)
-			return nil
-		}); err != nil {
-			b.Fatal(err)
+		for range joined[0].Allocations() {
+			n++
 		}
-		if err := joined[0].Owners(func(rows []schemas.Owner) error { n += len(rows); return nil }); err != nil {
-			b.Fatal(err)
+		for range joined[0].Owners() {
+			n++
 		}
 		joined[0].Phases()
 		joined[0].Steps()

@@ -9,7 +9,9 @@
 //	c := join.NewContext(rank)
 //	results, unbound := join.Join(c, devices)
 //
-// The package is pure, and it uses no clock: marks and events are ordered by k, the agent's counter.
+// The package is pure, and it uses no clock: marks and events are ordered by k, the agent's counter. The example below
+// plays a training step of four blocks and prints their owners; it is the shortest way to see what the package does.
+// The sections that follow are for those who change it.
 //
 // # Types
 //
@@ -39,6 +41,7 @@
 //   - applyRules gives owners to the times that no tag covers; see Rules.
 //   - ownLikeMatches gives allocations of bare steps the owners of their matches, and applies the rules to what is
 //     left.
+//   - ownByStack gives owners by the roles of stacks, where an imported snapshot has those and no marks.
 //   - sortByPrecedence puts the owners of each allocation in the order in which their categories count.
 //
 // # Tags

@@ -34,15 +34,8 @@ func TestDTypes(t *testing.T) {
 			tag.DType = spool.DType(seen)
 		}
 	}
-	var got []schemas.Allocation
-	if err := w.join().Allocations(func(rows []schemas.Allocation) error {
-		got = append(got, rows...)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
 	bySeq := map[int64]string{}
-	for _, a := range got {
+	for a := range w.join().Allocations() {
 		bySeq[a.AllocSeq] = a.DType
 	}
 	for name, want := range map[string]string{"weight": "float32", "h": "bfloat16", "gs": "float32", "plain": "",

@@ -11,11 +11,22 @@ import (
 )
 
 // unrecorded plays what happens between two windows: marks, but no events, then the allocator's own list.
-func (w *world) unrecorded(body func()) {
-	w.span(spool.DrainBegin, main, 1, func() {})
+func (w *world) unrecorded(body func()) { w.unrecordedAfter(func() {}, body) }
+
+// unrecordedAfter is the same, and what other threads do between the last drain of a window and the mark that ends it.
+func (w *world) unrecordedAfter(closing, body func()) {
+	drain := func(reason string, recorded bool) {
+		w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: reason, Recorded: recorded})
+	}
+	w.span(spool.DrainBegin, main, 1, func() { drain("step", true) })
 	closed := uint32(len(w.marks))
-	w.mode(0)
-	w.gap(closed, body)
+	w.gap(closed, func() {
+		closing()
+		w.mode(0)
+		body()
+		w.span(spool.DrainBegin, main, 1, func() { drain("step", false) })
+	})
+	drain(schemas.ReasonWindow, true)
 	w.mode(instrumented)
 }
 
@@ -23,9 +34,10 @@ func (w *world) unrecorded(body func()) {
 // another drain, with the allocator's own list.
 func (w *world) lost(body func()) {
 	closed := w.mark(main, spool.DrainBegin, 0, 1)
-	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step"})
+	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step", Recorded: true})
 	w.gap(closed, body)
-	w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: schemas.ReasonLost})
+	w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: schemas.ReasonLost,
+		Recorded: true})
 	w.mark(main, spool.DrainEnd, 0, 1)
 }
 
@@ -122,16 +134,10 @@ func TestGap(t *testing.T) {
 	if partly == 0 {
 		t.Error("no phase lies in part before the window")
 	}
-	err := j.Allocations(func(rows []schemas.Allocation) error {
-		for _, a := range rows {
-			if unknown := a.AllocSeq == gap; unknown != (a.Phase == "") || unknown && a.Step != -1 {
-				t.Errorf("born in the gap: %v, yet %+v", unknown, a)
-			}
+	for a := range j.Allocations() {
+		if unknown := a.AllocSeq == gap; unknown != (a.Phase == "") || unknown && a.Step != -1 {
+			t.Errorf("born in the gap: %v, yet %+v", unknown, a)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -220,5 +226,48 @@ func TestTagInLostGap(t *testing.T) {
 	}
 	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
 		t.Errorf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
+	}
+}
+
+// The same where no block of that address was ever recorded, be it among the first events of a device or between the
+// last drain of a window and the mark that ends it: such a tag is of a block that came and went without an event. One
+// that was made before or after is not.
+func TestTagOfUnseenBlockInLostGap(t *testing.T) {
+	const other = uint16(2)
+	unseen := func(w *world) {
+		w.alloc(other, "short", 96*mib)
+		w.tag(other, spool.TagOutput, "short")
+		w.drop(other, "short")
+		w.free = w.free[:len(w.free)-1] // its segment goes back to the driver: nothing else ever lies there
+	}
+	never := func(w *world) {
+		w.live["never"] = &block{segment: segment{0x7e0000000000, mib}, bytes: mib}
+		w.tag(other, spool.TagOutput, "never")
+		delete(w.live, "never")
+	}
+	for name, test := range map[string]struct {
+		body    func(w *world)
+		unbound int64
+	}{
+		"in the loss": {func(w *world) { w.lost(func() { unseen(w) }) }, 0},
+		"in a loss before the first counters": {func(w *world) {
+			w.lost(func() { unseen(w) })
+			w.drains = w.drains[1:]
+		}, 0},
+		"between two windows": {func(w *world) { w.unrecordedAfter(func() { unseen(w) }, func() {}) }, 0},
+		"before two windows":  {func(w *world) { never(w); w.unrecorded(func() {}) }, 1},
+		"after two windows":   {func(w *world) { w.unrecorded(func() {}); never(w) }, 1},
+		"before the loss":     {func(w *world) { never(w); w.lost(func() { unseen(w) }) }, 1},
+		"after the loss":      {func(w *world) { w.lost(func() { unseen(w) }); never(w) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := trained(t, instrumented)
+			trainStep(w, false, true, instrumented)
+			test.body(w)
+			trainStep(w, false, true, instrumented)
+			if j := w.join(); j.AmbiguousTags != 0 || w.at["unbound"] != test.unbound {
+				t.Errorf("%d ambiguous tags, %d unbound, not %d", j.AmbiguousTags, w.at["unbound"], test.unbound)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package join
 
 import (
 	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/stackrules"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -11,6 +12,11 @@ type Device struct {
 	Events      *schemas.EventColumns
 	Replay      *replay.Result
 	Checkpoints []schemas.Checkpoint
+	// Survivors are the stacks of blocks that the allocator still had at the end, by address, for those that are older
+	// than the events; nil = it lists none.
+	Survivors map[uint64]uint32
+	// Meanings are those of the stacks, by id, where stacks stand in for marks; nil = there are marks.
+	Meanings []stackrules.Meaning
 }
 
 // Result is what the join found on one device. Its methods make the rows of the tables.
@@ -26,10 +32,12 @@ type Result struct {
 }
 
 // Join joins the devices of a rank. unbound is the number of tags of an address that no traced block of any device ever
-// had.
+// had, those aside that were made while events were lost: their blocks may have come and gone unseen.
 func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	known := make([]bool, len(c.tags)) // by tag: some device had its address
+	var losses []markRange
 	for _, d := range devices {
+		losses = append(losses, lossesOf(c, d.Checkpoints)...)
 		if d.Events == nil || d.Replay == nil {
 			results = append(results, &Result{facts: &facts{context: c, device: d}})
 			continue
@@ -37,7 +45,8 @@ func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 		results = append(results, joinDevice(c, d, known))
 	}
 	for i := range c.tags {
-		if t := &c.tags[i]; !known[i] && !t.Untag && t.Address != 0 && t.Bytes > 0 && c.recordingAt(t.K) {
+		t := &c.tags[i]
+		if !known[i] && !t.Untag && t.Address != 0 && t.Bytes > 0 && c.recordingAt(t.K) && !inRanges(losses, t.K) {
 			unbound++
 		}
 	}
@@ -60,6 +69,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	r := newRules(f, graphs, matches, workspaces)
 	owners := applyRules(r, tagged)
 	owners = ownLikeMatches(r, owners, prefetched)
+	owners = ownByStack(f, owners)
 	sortByPrecedence(owners)
 
 	return &Result{facts: f, owners: owners, dtypes: dtypes,

@@ -542,24 +542,18 @@ func TestModulesOfBlocks(t *testing.T) {
 	w.span(spool.OptimizerBegin, main, 1, func() {})
 	j := w.join()
 	want := map[string]int64{"inner": 5, "outer": 1, "d5": 5, "norm": 9, "d0": 0, "stale": 0}
-	err := j.Allocations(func(rows []schemas.Allocation) error {
-		for _, a := range rows {
-			for name, module := range want {
-				if w.blocks[name][0].born != a.AllocSeq {
-					continue
-				}
-				if a.Module != module {
-					t.Errorf("%s was born in module %d, want %d", name, a.Module, module)
-				}
-				if name == "stale" && (a.Phase != schemas.PhaseBackward || a.Step != 1) {
-					t.Errorf("stale was born in %s of step %d", a.Phase, a.Step)
-				}
+	for a := range j.Allocations() {
+		for name, module := range want {
+			if w.blocks[name][0].born != a.AllocSeq {
+				continue
+			}
+			if a.Module != module {
+				t.Errorf("%s was born in module %d, want %d", name, a.Module, module)
+			}
+			if name == "stale" && (a.Phase != schemas.PhaseBackward || a.Step != 1) {
+				t.Errorf("stale was born in %s of step %d", a.Phase, a.Step)
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -26,10 +26,11 @@ type evidence uint8
 const (
 	tagged evidence = iota
 	lifetime
+	byStack
 	byPhase
 )
 
-var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.ByPhase}
+var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.ByStack, schemas.ByPhase}
 
 // lists holds one list for each allocation, all in one piece.
 type lists[T any] struct {

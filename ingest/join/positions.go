@@ -11,12 +11,30 @@ type positions struct {
 	before []int32     // by mark: the number of events before it
 	last   []int32     // by mark: the last event that carries it; 0 = none does
 	gaps   []int64     // events that stand for a time in which nothing was recorded
-	losses []markRange // times in which events were lost by chance while other threads went on
+	losses []markRange // see lossesOf
 	events int64
 }
 
 // markRange is the marks first to last.
 type markRange struct{ first, last uint32 }
+
+// lossesOf are the times in which a block of a device may have come and gone without an event while its thread went on
+// and tagged it: from the last events taken, or from the beginning, to the end of the drain that took the allocator's
+// own list instead. Events were lost by chance there, or, before a later window, from the last drain of the one before:
+// only the mark that ends that window says that nothing is recorded any more.
+func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {
+	var all []markRange
+	recorded := uint32(0) // the drain that took the last events
+	for _, cp := range checkpoints {
+		if cp.Reason == schemas.ReasonLost || cp.Reason == schemas.ReasonWindow {
+			all = append(all, markRange{recorded, c.drainEnd(uint32(cp.K))})
+		}
+		if cp.Recorded {
+			recorded = uint32(cp.K)
+		}
+	}
+	return all
+}
 
 // locateMarks finds the position of every mark. An event carries the last mark of its thread, so mark k lies before the
 // first event that carries mark k or a later one.
@@ -40,11 +58,7 @@ func locateMarks(c *Context, d Device) *positions {
 			p.gaps = append(p.gaps, int64(i)+1)
 		}
 	}
-	for i, cp := range d.Checkpoints {
-		if cp.Reason == schemas.ReasonLost && i > 0 {
-			p.losses = append(p.losses, markRange{uint32(d.Checkpoints[i-1].K), c.drainEnd(uint32(cp.K))})
-		}
-	}
+	p.losses = lossesOf(c, d.Checkpoints)
 	return p
 }
 
@@ -56,10 +70,12 @@ func (p *positions) seqAt(k uint32) int64 {
 	return int64(p.before[k])
 }
 
-// losingAt reports whether events were being lost at mark k: a block that lived then may have come and gone without an
-// event.
-func (p *positions) losingAt(k uint32) bool {
-	return slices.ContainsFunc(p.losses, func(r markRange) bool { return r.first <= k && k <= r.last })
+// losingAt reports whether a block that lived at mark k may have come and gone without an event.
+func (p *positions) losingAt(k uint32) bool { return inRanges(p.losses, k) }
+
+// inRanges reports whether mark k lies in one of the ranges.
+func inRanges(all []markRange, k uint32) bool {
+	return slices.ContainsFunc(all, func(r markRange) bool { return r.first <= k && k <= r.last })
 }
 
 // markOf is the mark that event i (from 0) carries, or 0 if the journal has no such mark.

@@ -1,21 +1,17 @@
 package join
 
 import (
+	"iter"
 	"sort"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// batchRows bounds the rows that exist at a time: a row of strings takes five times what the join keeps of it.
-const batchRows = 16 << 10
-
-// Allocations makes the rows of allocations.parquet and hands them to emit in batches, which it may not keep.
-func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
+// Allocations are the rows of allocations.parquet. They are made one by one: a row of strings takes five times what the
+// join keeps of it.
+func (r *Result) Allocations() iter.Seq[schemas.Allocation] {
 	f, events := r.facts, r.facts.device.Events
-	if f.device.Replay == nil {
-		return nil
-	}
-	return batches(len(f.allocs), emit, func(i int) schemas.Allocation {
+	return rowsOf(len(f.allocs), func(i int) schemas.Allocation {
 		a, b, s := &f.allocs[i], &f.births[i], f.birthSpan(i)
 		row := schemas.Allocation{RunID: f.context.rank.RunID, Rank: f.context.rank.Rank, Device: f.device.Device,
 			AllocID: int64(i) + 1, Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block, OpenBytes: a.Open,
@@ -29,6 +25,9 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 			row.Step, row.Microbatch, row.Phase = -1, 0, ""
 		default:
 			row.Step, row.Microbatch = -1, 0
+			if a.FreeRequestedSeq <= 0 && a.FreeCompletedSeq == 0 {
+				row.Stack = int64(f.device.Survivors[a.Address])
+			}
 		}
 		if a.FreeRequestedSeq > 0 {
 			row.FreeTimeNS = events.TimeNS[a.FreeRequestedSeq-1]
@@ -37,10 +36,10 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 	})
 }
 
-// Owners makes the rows of owners.parquet and hands them to emit in batches, which it may not keep.
-func (r *Result) Owners(emit func([]schemas.Owner) error) error {
+// Owners are the rows of owners.parquet, made one by one.
+func (r *Result) Owners() iter.Seq[schemas.Owner] {
 	rank := r.facts.context.rank
-	return batches(len(r.owners.all), emit, func(i int) schemas.Owner {
+	return rowsOf(len(r.owners.all), func(i int) schemas.Owner {
 		o := &r.owners.all[i]
 		return schemas.Owner{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device,
 			AllocID: int64(o.alloc) + 1, Category: schemas.Categories[o.category],
@@ -49,18 +48,15 @@ func (r *Result) Owners(emit func([]schemas.Owner) error) error {
 	})
 }
 
-// batches hands n rows made by row to emit, a batch at a time.
-func batches[T any](n int, emit func([]T) error, row func(i int) T) error {
-	rows := make([]T, 0, min(n, batchRows))
-	for i := range n {
-		if rows = append(rows, row(i)); len(rows) == batchRows {
-			if err := emit(rows); err != nil {
-				return err
+// rowsOf are n rows that row makes.
+func rowsOf[T any](n int, row func(i int) T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for i := range n {
+			if !yield(row(i)) {
+				return
 			}
-			rows = rows[:0]
 		}
 	}
-	return emit(rows)
 }
 
 // Phases are the rows of phases.parquet: the rank's, with the bytes of this device.

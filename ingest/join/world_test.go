@@ -172,7 +172,7 @@ func (w *world) join(more ...func(*Rank)) *Result {
 	for _, f := range more {
 		f(rank)
 	}
-	res, err := replay.RunWithGaps(&w.events, replay.Settings{}, w.gaps, nil)
+	res, err := replay.Run(&w.events, replay.Settings{}, w.gaps, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package pickle
 // Limits bounds what one pickle may cost. A zero field takes its default.
 type Limits struct {
 	Depth       int   // containers inside containers; default 64, at most 250
-	StringBytes int64 // length of one string, bytes object or text line; default 16 MiB
+	StringBytes int64 // length of one string, bytes object or text line; default 256 MiB
 	Input       int64 // bytes read, after decompression; default 64 GiB
 	Elements    int64 // elements of all containers together; default 2^33
 	Memory      int64 // bytes held by stack, memo, strings and whatever the builder charges; default 8 GiB
@@ -18,7 +18,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	l.Depth = min(l.Depth, 250)
 	if l.StringBytes <= 0 {
-		l.StringBytes = 16 << 20
+		l.StringBytes = 256 << 20
 	}
 	if l.Input <= 0 {
 		l.Input = 64 << 30

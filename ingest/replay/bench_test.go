@@ -56,7 +56,7 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
-		res, err := Run(e, Settings{}, nil)
+		res, err := Run(e, Settings{}, nil, nil)
 		if err != nil || res.Anomalies != (Anomalies{}) {
 			b.Fatal(err, res.Anomalies.Reason())
 		}

@@ -58,16 +58,6 @@ func (c *Comparison) differ(d Difference) {
 	}
 }
 
-// Compare holds the used blocks of the replay against a list that the allocator gave at any event (at an OOM, say).
-// Free blocks follow from these and the segments, for free neighbours always merge.
-func (r *Result) Compare(list []schemas.SegmentBlock) *Comparison {
-	rows, _ := byAddress(list)
-	if len(rows) == 0 {
-		return &Comparison{}
-	}
-	return r.compare(rows, nil, rows[0].Seq)
-}
-
 // compare compares with a list of rows by address. With h, the heap after event seq, free blocks are compared too.
 func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Comparison {
 	c := &Comparison{Seq: seq, Blocks: int64(len(list))}

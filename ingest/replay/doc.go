@@ -26,7 +26,7 @@
 //
 // # Gaps
 //
-// Recording may stand still and go on ([RunWithGaps]). One event stands for all that happened meanwhile: there the
+// Recording may stand still and go on ([Run]). One event stands for all that happened meanwhile: there the
 // blocks become those of the allocator's own list of that moment ([Replay.Resume]), so that everything after it is as
 // exact as before. Which block of the list is which of before is a matter of its address, size and stream; the totals
 // do not depend on it.

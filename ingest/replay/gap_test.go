@@ -78,7 +78,7 @@ func TestGaps(t *testing.T) {
 			if len(g.gaps) == 0 {
 				t.Fatalf("%s, %d: no gap", v.name, piece)
 			}
-			res, err := RunWithGaps(&g.trace, v.settings, g.gaps, g.final, every(g.trace.Len())...)
+			res, err := Run(&g.trace, v.settings, g.gaps, g.final, every(g.trace.Len())...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestGapKeepsLives(t *testing.T) {
 	rest := schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, SegmentType: "small", Address: a + 2048,
 		BlockBytes: 2*mib - 2048, State: schemas.BlockInactive}
 	list := []schemas.SegmentBlock{used(a, 1024, 1000), used(a+1024, 1024, 700), rest}
-	res, err := RunWithGaps(&e, Settings{}, []Gap{{5, list}}, nil)
+	res, err := Run(&e, Settings{}, []Gap{{5, list}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,11 @@ func TestGapKeepsLives(t *testing.T) {
 		t.Errorf("allocated %v", res.Allocated)
 	}
 	list[1].Address += 512
-	if _, err := RunWithGaps(&e, Settings{}, []Gap{{5, list}}, nil); err == nil ||
+	if _, err := Run(&e, Settings{}, []Gap{{5, list}}, nil); err == nil ||
 		!strings.Contains(err.Error(), "gap at event 5") {
 		t.Errorf("a list with a hole: %v", err)
 	}
-	if _, err := RunWithGaps(&e, Settings{}, []Gap{{9, nil}}, nil); err == nil {
+	if _, err := Run(&e, Settings{}, []Gap{{9, nil}}, nil); err == nil {
 		t.Error("a gap beyond the last event")
 	}
 }

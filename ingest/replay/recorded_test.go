@@ -44,7 +44,7 @@ func TestRecordedAllocator(t *testing.T) {
 			for _, c := range checkpoints {
 				at = append(at, c.Seq)
 			}
-			res, err := replay.Run(e, settings(t, s), rows(s, 0), at...)
+			res, err := replay.Run(e, settings(t, s), nil, rows(s, 0), at...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestRecordedAllocatorLate(t *testing.T) {
 				want = append(want, c)
 			}
 		}
-		res, err := replay.Run(&late, settings(t, s), final, at...)
+		res, err := replay.Run(&late, settings(t, s), nil, final, at...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,14 +65,10 @@ func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	return r, nil
 }
 
-// Run replays a whole recording of one device. final is the allocator's own list after the last event, if there is one;
-// at names the seqs, in order, at which the counters are wanted in [Result.Checkpoints].
-func Run(events *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock, at ...int64) (*Result, error) {
-	return RunWithGaps(events, settings, nil, final, at...)
-}
-
-// RunWithGaps is Run for a recording that was interrupted. gaps are in order, and each has an event of its own.
-func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock,
+// Run replays a whole recording of one device. gaps are the times in which it was interrupted, in order; each has an
+// event of its own. final is the allocator's own list after the last event, if there is one; at names the seqs, in
+// order, at which the counters are wanted in [Result.Checkpoints].
+func Run(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock,
 	at ...int64) (*Result, error) {
 	if err := sameLength(events); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ const (
 func mustRun(t *testing.T, s Settings, final []schemas.SegmentBlock, list ...ev) *Result {
 	t.Helper()
 	e := columns(list...)
-	res, err := Run(e, s, final, every(e.Len())...)
+	res, err := Run(e, s, nil, final, every(e.Len())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestCheck(t *testing.T) {
 	v := variants[1]
 	m := v.simulate(8, 1500, 60, nil)
 	at := []int64{0, 400, 900, int64(m.trace.Len())}
-	res, err := Run(&m.trace, v.settings, nil, at...)
+	res, err := Run(&m.trace, v.settings, nil, nil, at...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,12 +269,12 @@ func TestRefuses(t *testing.T) {
 	const a = 0x7f0000000000
 	e := columns(ev{segAlloc, a, 2 * mib})
 	for _, at := range [][]int64{{2}, {1, 0}, {-1}} {
-		if _, err := Run(e, Settings{}, nil, at...); err == nil {
+		if _, err := Run(e, Settings{}, nil, nil, at...); err == nil {
 			t.Errorf("counters at events %v of 1", at)
 		}
 	}
 	e.Size = nil
-	if _, err := Run(e, Settings{}, nil); err == nil {
+	if _, err := Run(e, Settings{}, nil, nil); err == nil {
 		t.Error("columns of different length were replayed")
 	}
 	block := func(address uint64, bytes int64) schemas.SegmentBlock {

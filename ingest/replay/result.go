@@ -1,9 +1,10 @@
 package replay
 
 import (
-	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Alloc is the life of one block.
@@ -137,26 +138,29 @@ func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a
 // Reason says in one sentence what is odd about the trace; it is empty for a complete recording.
 func (a *Anomalies) Reason() string {
 	var parts []string
-	say := func(n int64, what string) {
+	say := func(n int64, one, many string) {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+			parts = append(parts, units.Plural(int(n), one, many))
 		}
 	}
-	say(a.UntracedBlocks, "blocks alive before recording began")
-	say(a.PendingBefore, "blocks pending free before recording began")
-	say(a.LateSegments, "segments reserved before recording began")
-	say(a.LateBlocks, "blocks allocated in such segments")
-	say(a.LateSlack, "blocks of unknown size")
-	say(a.LostAllocs, "frees without an alloc")
-	say(a.LostFrees, "allocs or frees of a block that an unseen free must have ended")
-	say(a.LostSegments, "segments that overlap others or were given back in use")
-	say(a.SizeMismatches, "frees of another size than was allocated")
-	say(a.Overlaps, "allocs inside a used block")
-	say(a.TooSmall, "allocs in a block too small for them")
-	say(a.MalformedEvents, "malformed events")
-	say(a.MalformedBlocks, "malformed blocks in the allocator's list")
-	say(a.Contradictions, "contradictions between the events and the allocator's list")
-	say(a.SplitInside, "allocs inside a free block")
-	say(a.SlackSplit, "allocs in another block's slack")
+	say(a.UntracedBlocks, "block alive before recording began", "blocks alive before recording began")
+	say(a.PendingBefore, "block pending free before recording began", "blocks pending free before recording began")
+	say(a.LateSegments, "segment reserved before recording began", "segments reserved before recording began")
+	say(a.LateBlocks, "block allocated in such segments", "blocks allocated in such segments")
+	say(a.LateSlack, "block of unknown size", "blocks of unknown size")
+	say(a.LostAllocs, "free without an alloc", "frees without an alloc")
+	say(a.LostFrees, "alloc or free of a block that an unseen free must have ended",
+		"allocs or frees of a block that an unseen free must have ended")
+	say(a.LostSegments, "segment that overlaps others or was given back in use",
+		"segments that overlap others or were given back in use")
+	say(a.SizeMismatches, "free of another size than was allocated", "frees of another size than was allocated")
+	say(a.Overlaps, "alloc inside a used block", "allocs inside a used block")
+	say(a.TooSmall, "alloc in a block too small for it", "allocs in a block too small for them")
+	say(a.MalformedEvents, "malformed event", "malformed events")
+	say(a.MalformedBlocks, "malformed block in the allocator's list", "malformed blocks in the allocator's list")
+	say(a.Contradictions, "contradiction between the events and the allocator's list",
+		"contradictions between the events and the allocator's list")
+	say(a.SplitInside, "alloc inside a free block", "allocs inside a free block")
+	say(a.SlackSplit, "alloc in another block's slack", "allocs in another block's slack")
 	return strings.Join(parts, "; ")
 }

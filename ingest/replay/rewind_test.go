@@ -19,7 +19,7 @@ func TestRewound(t *testing.T) {
 				for i := range final {
 					final[i].Seq -= int64(cut)
 				}
-				res, err := Run(e, v.settings, final, every(e.Len())...)
+				res, err := Run(e, v.settings, nil, final, every(e.Len())...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,7 +97,7 @@ func TestContradictions(t *testing.T) {
 			}
 		},
 	} {
-		res, err := Run(e, v.settings, spoil(append([]schemas.SegmentBlock(nil), list...)))
+		res, err := Run(e, v.settings, nil, spoil(append([]schemas.SegmentBlock(nil), list...)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 		t.Fatal(err)
 	}
 	e := &s.Devices[0]
-	res, err := replay.Run(e, settings(t, s), rows(s, 0), int64(e.Len()))
+	res, err := replay.Run(e, settings(t, s), nil, rows(s, 0), int64(e.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}

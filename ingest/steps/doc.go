@@ -19,6 +19,10 @@
 //   - a GradScaler step, with an optimizer step inside or not (skipped for an inf: a step all the same);
 //   - a compiled region that has a training backward inside but no optimizer step.
 //
+// An optimizer's step that only makes its state is none: torch's own, before it loads a state, which is marked; and one
+// before the first backward run that is the only one of its optimizer there. A script that makes its gradients by other
+// means steps again, or has no backward at all, and each of its steps is an update.
+//
 // Its key is the optimizer. Keys whose updates interleave form a cluster (GAN: discriminator and generator); of each
 // cluster the key with the fewest updates ends steps, of equals the one first seen last. Optimizers used one after the
 // other are clusters of their own. Without any update, each two-pass backward ends a step, or else each training

@@ -61,6 +61,7 @@ var qualifiers = map[string]struct{ adds, takes uint8 }{
 	"warmup":        {spool.FlagWarmup, 0},
 	"recording":     {spool.FlagRecording, 0},
 	"unphased":      {spool.FlagUnphased, 0},
+	"initializes":   {spool.FlagInitializes, 0},
 	"detached":      {}, // a forward's output needs no gradient
 	"raised":        {}, // an update ended by an exception
 }

@@ -118,6 +118,10 @@ func (w *walker) walk(n *node, base string, group int32) {
 			w.put(c.begin, schemas.PhaseRecompute, schemas.PhaseRecompute, w.newGroup())
 			w.back(c.end, l)
 		case optimizer, dpStep:
+			if c.initializes {
+				w.initialization(c, l)
+				continue
+			}
 			w.endForward(l)
 			w.pairBegin = 0 // of a forward whose backward was not marked
 			w.inside(c, schemas.PhaseOptimizer, l)
@@ -131,6 +135,16 @@ func (w *walker) walk(n *node, base string, group int32) {
 		}
 	}
 }
+
+// initialization handles a step that only makes an optimizer's state: set-up, where no training has begun.
+func (w *walker) initialization(c *node, l *level) {
+	if !w.training() {
+		w.inside(c, schemas.PhaseSetupOptimizer, l)
+	}
+}
+
+// training reports whether training has begun.
+func (w *walker) training() bool { return w.inForward || w.pairBegin != 0 || len(w.pairs) > 0 }
 
 // inside walks a node as a phase of its own.
 func (w *walker) inside(c *node, phase string, l *level) {
@@ -165,7 +179,7 @@ func (w *walker) openPhase(c *node, l *level) {
 	case len(l.open) > 0:
 		under, group = l.open[len(l.open)-1].under, l.open[len(l.open)-1].group
 	}
-	if c.flags&spool.FlagSetup != 0 && (w.inForward || w.pairBegin != 0 || len(w.pairs) > 0) {
+	if c.flags&spool.FlagSetup != 0 && w.training() {
 		// A loss function moved to the device in every iteration is no set-up in the first.
 		name = under
 		if n := len(l.open); n > 0 && !w.inForward {

@@ -36,6 +36,57 @@ func TestDerive(t *testing.T) {
 			phases: "between / forward zero_grad forward backward between optimizer / between",
 		},
 		{
+			name:  "state made before training",
+			marks: "update:0 forward backward update:0 zero_grad forward backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between setup.optimizer between / forward backward between optimizer / between zero_grad between " +
+				"forward backward between optimizer / between",
+		},
+		{
+			name:  "state of two optimizers made before training",
+			marks: "update:0 update:1 forward backward update:0 update:1 forward backward update:0 update:1",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name: "state made by torch in the middle",
+			marks: "forward backward update:0 forward backward update:0 update:1/initializes zero_grad forward " +
+				"backward update:1 forward backward update:1",
+			steps: 4, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward backward between optimizer / " +
+				"between zero_grad between forward backward between optimizer / between forward backward between " +
+				"optimizer / between",
+		},
+		{
+			name:  "state made by torch alone",
+			marks: "update:0/initializes forward/no_grad/eval",
+			steps: 0, rule: "",
+		},
+		{
+			name:  "gradients set by hand",
+			marks: "update:0 update:0 forward/no_grad update:0",
+			steps: 3, rule: RuleOptimizer,
+		},
+		{
+			name:  "gradients set by hand, then a backward",
+			marks: "update:0 update:0 forward backward update:0",
+			steps: 3, rule: RuleOptimizer,
+		},
+		{
+			name:  "one update by hand",
+			marks: "update:0",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
+			name:  "backward inside the first update",
+			marks: "update:0{ forward backward } update:0{ forward backward }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "the first update inside a scaler's step",
+			marks: "scaler_step{ update:0 } forward backward scaler_step{ update:0 }",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
 			name: "accumulation",
 			marks: "forward backward forward backward update:0 zero_grad forward backward forward backward " +
 				"update:0 zero_grad",

@@ -47,6 +47,7 @@ type node struct {
 	hasBackward bool
 	hasTraining bool // a backward that trains lies inside
 	failed      bool // an allocation failed inside
+	initializes bool // a step of an optimizer that only makes its state
 }
 
 // tree holds nodes in order of begin; node 0 is the root.
@@ -122,6 +123,7 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 		}
 	}
 	t.failures = died || !exited
+	t.findInitializations()
 	t.summarize()
 	return t
 }
@@ -160,8 +162,51 @@ func (t *tree) summarize() {
 	}
 }
 
-// updates reports whether n is a step of an optimizer that was not left by an exception.
-func (n *node) updates() bool { return n.shape == optimizer && n.endFlags&spool.FlagRepaired == 0 }
+// findInitializations finds the steps of optimizers that only make their state. Torch marks its own. A script may do
+// the same before it trains: such a step is the only one of its optimizer before the first backward run. An optimizer
+// that steps more than once before it gets its gradients by other means, as one does in a run without any backward.
+func (t *tree) findInitializations() {
+	early := map[uint64][]int{} // steps before the first backward run, by optimizer
+	trained := false
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		switch {
+		case n.shape == optimizer && !n.whole && n.flags&spool.FlagInitializes != 0:
+			n.initializes = true
+		case n.shape == optimizer && !trained && n.updates() && n.ended:
+			early[n.a] = append(early[n.a], i)
+		case n.shape == backward && !trained && n.flags&(spool.FlagNestedRun|spool.FlagFunctorch) == 0:
+			trained = true
+			for up := n.up; up > 0; up = t.nodes[up].up { // an optimizer whose step runs it: LBFGS
+				if t.nodes[up].shape == optimizer {
+					delete(early, t.nodes[up].a)
+				}
+			}
+		}
+	}
+	for _, steps := range early {
+		if trained && len(steps) == 1 && t.stands(steps[0]) {
+			t.nodes[steps[0]].initializes = true
+		}
+	}
+}
+
+// stands reports whether nothing is around a step of an optimizer but modules' calls and Opacus' or a scaler's step.
+func (t *tree) stands(i int) bool {
+	for up := t.nodes[i].up; up > 0; up = t.nodes[up].up {
+		switch t.nodes[up].shape {
+		case optimizer, backward, compiled, dpBackward:
+			return false
+		}
+	}
+	return true
+}
+
+// updates reports whether n is a step of an optimizer that changes weights: not one that was left by an exception, nor
+// one that only makes the optimizer's state.
+func (n *node) updates() bool {
+	return n.shape == optimizer && n.endFlags&spool.FlagRepaired == 0 && !n.initializes
+}
 
 // trains reports whether a backward run makes gradients for an update, rather than a part of the loss.
 func (n *node) trains() bool {

@@ -29,25 +29,26 @@ func (b *builder) snapshot(v pickle.Value) (*Snapshot, error) {
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrNotSnapshot, describe(v))
 	}
-	var err error
-	if r.segments.Kind() != 0 {
-		if s.Segments, err = b.resolve(r.segments); err != nil {
-			return nil, err
-		}
-	}
 	if r.traces.Kind() != 0 {
-		if err = b.devices(s, r.traces); err != nil {
+		if err := b.devices(s, r.traces); err != nil {
 			return nil, err
 		}
 	}
-	if s.Settings, err = b.settings(r.settings); err != nil {
-		return nil, err
+	if r.segments.Kind() != 0 {
+		var err error
+		if s.Segments, err = b.resolve(r.segments); err != nil {
+			if len(s.Devices) == 0 {
+				return nil, err
+			}
+			b.passOver(fmt.Errorf("the list of segments is passed over: %w", err))
+			s.Segments = nil
+		}
 	}
-	if s.Annotations, err = b.annotations(r.annotations); err != nil {
-		return nil, err
-	}
+	s.Settings = b.settings(r.settings)
+	s.Annotations = b.annotations(r.annotations)
 	s.Metadata = b.events.texts
 	s.TraceKeys = b.traceKeys()
+	s.Odd = b.odd.list()
 	return s, nil
 }
 
@@ -61,6 +62,7 @@ func (b *builder) devices(s *Snapshot, v pickle.Value) error {
 	}
 	s.Devices = make([]schemas.EventColumns, len(items))
 	s.MetadataID = make([][]uint32, len(items))
+	s.Unread = make([]int64, len(items))
 	for device, item := range items {
 		if item.Kind() == pickle.List && item.Ref().Tag == 0 {
 			continue // a device without events
@@ -71,11 +73,9 @@ func (b *builder) devices(s *Snapshot, v pickle.Value) error {
 			}
 			return fmt.Errorf("the trace of device %d is %s, want a list of trace events", device, describe(item))
 		}
-		d, err := b.columns(&b.traces[item.Ref().ID])
-		if err != nil {
-			return fmt.Errorf("device %d: %w", device, err)
-		}
-		s.Devices[device], s.MetadataID[device] = d.cols, d.meta
+		t := &b.traces[item.Ref().ID]
+		d := b.columns(t)
+		s.Devices[device], s.MetadataID[device], s.Unread[device] = d.cols, d.meta, t.unread
 		for _, e := range d.internal {
 			e.Device = device
 			s.Internal = append(s.Internal, e)

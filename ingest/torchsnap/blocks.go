@@ -38,6 +38,10 @@ func (b *builder) block(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 			continue
 		}
 		if err := b.blockField(k, items[i].ID(), items[i+1]); err != nil {
+			if key := items[i].ID(); key == kRequestedSize || key == kFrames || key == kHistory {
+				b.passOver(err)
+				continue
+			}
 			return b.fail(err)
 		}
 	}
@@ -54,7 +58,9 @@ func (b *builder) blockField(k *block, key uint32, v pickle.Value) error {
 	case kSize:
 		k.Size, ok = bytesOf(v)
 	case kRequestedSize:
-		k.requested, ok = bytesOf(v)
+		if k.requested, ok = bytesOf(v); !ok {
+			k.requested = -1
+		}
 	case kState:
 		want = "a block's state"
 		if ok = v.Kind() == pickle.String; ok {
@@ -72,8 +78,9 @@ func (b *builder) blockField(k *block, key uint32, v pickle.Value) error {
 		}
 	case kHistory:
 		want = "a list of earlier requests"
-		ok = isList(v)
-		k.history = v
+		if ok = isList(v); ok {
+			k.history = v
+		}
 	default:
 		return nil
 	}
@@ -114,15 +121,16 @@ func (b *builder) history(dict pickle.Ref, isNew bool, items []pickle.Value) (pi
 		switch key := items[i].ID(); key {
 		case kRealSize:
 			if h.realSize, ok = bytesOf(v); !ok {
-				return b.fail(b.wrong(whatHistory, key, "an int", v))
+				h.realSize = -1
+				b.passOver(b.wrong(whatHistory, key, "an int", v))
 			}
 		case kFrames:
 			var err error
-			if h.stack, ok, err = b.stackOf(v); err != nil {
-				return b.fail(err)
+			if h.stack, ok, err = b.stackOf(v); err == nil && !ok {
+				err = b.wrong(whatHistory, key, "a list of frames", v)
 			}
-			if !ok {
-				return b.fail(b.wrong(whatHistory, key, "a list of frames", v))
+			if err != nil {
+				b.passOver(err)
 			}
 		}
 	}
@@ -130,17 +138,18 @@ func (b *builder) history(dict pickle.Ref, isNew bool, items []pickle.Value) (pi
 }
 
 // request finds what a block was asked for, in this era's place.
-func (b *builder) request(k *block) error {
+func (b *builder) request(k *block) {
 	if k.State == schemas.BlockInactive {
-		return nil
+		return
 	}
 	k.RequestedSize = k.requested
 	past := b.items(k.history)
 	if len(past) == 0 {
-		return nil
+		return
 	}
 	if past[0].Ref().Tag != tagHistory {
-		return b.wrong(whatBlock, kHistory, "a list of earlier requests", past[0])
+		b.passOver(b.wrong(whatBlock, kHistory, "a list of earlier requests", past[0]))
+		return
 	}
 	h := b.histories[past[0].Ref().ID]
 	if k.requested < 0 {
@@ -149,5 +158,4 @@ func (b *builder) request(k *block) error {
 	if k.Stack == 0 {
 		k.Stack = h.stack
 	}
-	return nil
 }

@@ -25,6 +25,7 @@ type builder struct {
 	lists     []anyList
 	dicts     [][]pickle.Value // key, value, …
 	bad       []error
+	odd       oddities
 	scratch   []uint32
 }
 

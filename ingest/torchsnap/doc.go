@@ -13,5 +13,7 @@
 //	frames                           absent, empty, Python's, or C++ ones too
 //	host_segments, host_traces       pinned host memory: not read
 //
-// Keys that this package does not know are ignored; a known key that holds the wrong type is an error that names it.
+// Keys that this package does not know are ignored. A known key that holds the wrong type is passed over and named in
+// [Snapshot].Odd; if an event means nothing without it, the event's action is unknown. A list of segments that cannot
+// be used leaves the events without one.
 package torchsnap

@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/ingest/pickle"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // A pickler of the few opcodes that these tests need.
@@ -29,6 +31,7 @@ func eventsFile(e string) []byte { return file(dict(key("device_traces", list(li
 
 func segmentsFile(s string) []byte { return file(dict(key("segments", list(s)))) }
 
+// TestWrongTypes: what the snapshot can do without is passed over and named; the rest is an error that names it.
 func TestWrongTypes(t *testing.T) {
 	alloc := []string{key("action", str("alloc")), key("addr", num(9)), key("size", num(1))}
 	with := func(k, v string) []byte { return eventsFile(dict(append(alloc[:3:3], key(k, v))...)) }
@@ -47,6 +50,13 @@ func TestWrongTypes(t *testing.T) {
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
 	}
+	// A file of nothing but segments has nothing left where one of them cannot be read.
+	needed := map[string]bool{}
+	for _, name := range []string{"trace of ints", "traces", "segments", "a segment", "segment size", "segment device",
+		"segment blocks", "a block", "block state", "block size", "not a snapshot", "an empty dict", "a string",
+		"a broken segment", "a list of ints"} {
+		needed[name] = true
+	}
 	for name, c := range map[string]struct {
 		in   []byte
 		want string
@@ -64,6 +74,9 @@ func TestWrongTypes(t *testing.T) {
 		"frames":         {with("frames", num(1)), `"frames" of a trace event holds an int, want a list of frames`},
 		"frames of ints": {with("frames", list(num(1))),
 			`"frames" of a trace event holds a list, want a list of frames`},
+		"frame name, long": {with("frames", list(dict(key("filename", str("f.py")),
+			str("name")+"X\x00\x00\x00\x02"+strings.Repeat("n", 32<<20)))),
+			`key "name" of a frame holds a text of more than 4096 bytes`},
 		"frames, mixed": {with("frames", list(dict(key("filename", str("f"))), num(1))),
 			`a list of frames holds an int`},
 		"metadata": {with("user_metadata", num(1)),
@@ -73,11 +86,11 @@ func TestWrongTypes(t *testing.T) {
 		"internal":      {with("internal_metadata", num(1)), `"internal_metadata"`},
 		"frame name":    {frameWith("name", num(1)), `key "name" of a frame holds an int, want a str`},
 		"frame line":    {frameWith("line", str("x")), `key "line" of a frame holds a str, want an int`},
-		"no size":       {eventsFile(dict(alloc[0], alloc[1])), `trace event 0 (alloc) has no key "size"`},
-		"no addr":       {eventsFile(dict(alloc[0], alloc[2])), `trace event 0 (alloc) has no key "addr"`},
+		"no size":       {eventsFile(dict(alloc[0], alloc[1])), `a trace event (alloc) has no key "size"`},
+		"no addr":       {eventsFile(dict(alloc[0], alloc[2])), `a trace event (alloc) has no key "addr"`},
 		"trace of ints": {file(dict(key("device_traces", list(list(num(1)))))),
 			`the trace of device 0 is a list, want a list of trace events`},
-		"trace, mixed": {eventsFile(dict(alloc...) + num(1)), `a list of trace events holds an int as item 1`},
+		"trace, mixed": {eventsFile(dict(alloc...) + num(1)), `a list of trace events holds an int`},
 		"traces": {file(dict(key("device_traces", num(1)))),
 			`key "device_traces" of the snapshot holds an int`},
 		"segments":       {file(dict(key("segments", num(1)))), `key "segments" of the snapshot holds an int`},
@@ -112,7 +125,13 @@ func TestWrongTypes(t *testing.T) {
 		"a broken segment": {file(list(dict(key("total_size", "N")))), `"total_size" of a segment`},
 		"a list of ints":   {file(list(num(1))), "segment 0 is an int"},
 	} {
-		_, err := ReadBytes(c.in, Options{})
+		s, err := ReadBytes(c.in, Options{})
+		if refused := err != nil; refused != needed[name] {
+			t.Errorf("%s: refused %t, want %t (%v)", name, refused, needed[name], err)
+		}
+		if err == nil {
+			err = s.Strict()
+		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want …%s…", name, err, c.want)
 			continue
@@ -123,6 +142,38 @@ func TestWrongTypes(t *testing.T) {
 		if strings.Count(err.Error(), "\n") != 0 {
 			t.Errorf("%s: several lines: %q", name, err)
 		}
+	}
+}
+
+// TestOddEventsCostThemselves: an event that cannot be read has an unknown action, the events beside it are as they
+// were, and a list of segments that cannot be used leaves them alone.
+func TestOddEventsCostThemselves(t *testing.T) {
+	event := func(addr string, more ...string) string {
+		return dict(append([]string{key("action", str("alloc")), key("addr", addr), key("size", num(1))}, more...)...)
+	}
+	looksLikeOne := key("user_metadata", dict(key("action", num(1)), key("addr", str("home"))))
+	trace := list(event(num(9)), event(str("x")), event(num(8), key("time_us", "G12345678")), num(3),
+		event(num(7), looksLikeOne))
+	s, err := ReadBytes(file(dict(key("segments", list(dict(key("total_size", "N")))),
+		key("device_traces", list(trace)))), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Devices[0]
+	if !slices.Equal(c.Addr, []uint64{9, 0, 8, 7}) || s.Unread[0] != 1 || !slices.Equal(c.Action, []schemas.Action{
+		schemas.ActionAlloc, schemas.ActionUnknown, schemas.ActionAlloc, schemas.ActionAlloc}) {
+		t.Errorf("%v, %v, %d unread", c.Addr, c.Action, s.Unread[0])
+	}
+	want := []string{`key "addr" of a trace event holds a str, want an int`,
+		`key "time_us" of a trace event holds a float, want a number of microseconds`,
+		"a list of trace events holds an int"}
+	for _, w := range want {
+		if !slices.Contains(s.Odd, w) {
+			t.Errorf("%q is not among %q", w, s.Odd)
+		}
+	}
+	if n := len(s.Odd); n != len(want)+1 || !strings.HasPrefix(s.Odd[n-1], "the list of segments is passed over: ") {
+		t.Errorf("got %q", s.Odd)
 	}
 }
 

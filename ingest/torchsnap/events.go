@@ -15,6 +15,8 @@ type events struct {
 	texts    []string
 	textIDs  map[uint32]uint32 // string id → id in texts
 	internal []internalRow     // in order of row
+	broken   map[int]struct{}  // rows that lack something without which an event means nothing
+	odd      []oddRow          // what was passed over, in the order in which it was met
 	keys     uint32            // bits of the known keys seen
 	unknown  map[uint32]struct{}
 	actions  map[uint32]schemas.Action // by string id
@@ -27,6 +29,9 @@ type internalRow struct {
 	row  int
 	text uint32 // string id
 }
+
+// An oddRow is something odd about a row, which counts only if the row does.
+type oddRow struct{ row, kind int }
 
 // rowBytes is what one event takes in all columns.
 const rowBytes = 1 + 8 + 8 + 8 + 8 + 4 + 4 + 8 + 4
@@ -50,6 +55,9 @@ type row struct {
 	stack    uint32
 	pool     uint64
 	internal uint32
+	broken   bool
+	keys     uint32   // bits of the known keys
+	unknown  []uint32 // other keys
 }
 
 const whatEvent = "a trace event"
@@ -57,7 +65,9 @@ const whatEvent = "a trace event"
 func (b *builder) event(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
 	e := &b.events
 	r := row{size: -1}
-	if !isNew {
+	if isNew {
+		dict.ID = uint64(e.cols.Len())
+	} else {
 		r = e.row(int(dict.ID))
 	}
 	for i := 0; i < len(items); i += 2 {
@@ -65,14 +75,34 @@ func (b *builder) event(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 			continue
 		}
 		if err := b.eventField(&r, items[i].ID(), items[i+1]); err != nil {
-			return b.fail(err)
+			e.odd = append(e.odd, oddRow{int(dict.ID), b.odd.kind(err)})
+			if err := b.d.Charge(16); err != nil {
+				return dict, err
+			}
+			r.broken = r.broken || items[i].ID() <= kStream
 		}
 	}
 	if r.action == schemas.ActionOOM && r.hasFree {
 		r.addr = r.free
 	}
+	if _, before := e.broken[int(dict.ID)]; r.broken || before {
+		r.action = schemas.ActionUnknown
+		if !before {
+			if e.broken == nil {
+				e.broken = map[int]struct{}{}
+			}
+			e.broken[int(dict.ID)] = struct{}{}
+			if err := b.d.Charge(32); err != nil {
+				return dict, err
+			}
+		}
+	} else {
+		e.keys |= r.keys
+		for _, key := range r.unknown {
+			e.unknown[key] = struct{}{}
+		}
+	}
 	if isNew {
-		dict.ID = uint64(e.cols.Len())
 		if err := e.grow(b.d); err != nil {
 			return dict, err
 		}
@@ -87,10 +117,10 @@ func (b *builder) event(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 func (b *builder) eventField(r *row, key uint32, v pickle.Value) error {
 	e := &b.events
 	if key > lastEventKey {
-		e.unknown[key] = struct{}{}
+		r.unknown = append(r.unknown, key)
 		return nil
 	}
-	e.keys |= 1 << key
+	r.keys |= 1 << key
 	switch key {
 	case kAction:
 		if v.Kind() != pickle.String {

@@ -2,6 +2,7 @@ package torchsnap
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
@@ -11,10 +12,12 @@ import (
 type growingFrames struct {
 	ids      []uint32
 	interned uint32
-	err      error
 }
 
 const whatFrame = "a frame"
+
+// maxFrameText bounds the name of a function or a file: longer ones are no names, and every table would repeat them.
+const maxFrameText = 4096
 
 func (b *builder) frame(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
 	var f Frame
@@ -28,12 +31,17 @@ func (b *builder) frame(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 		v := items[i+1]
 		switch key := items[i].ID(); key {
 		case kName, kFilename:
-			if v.Kind() != pickle.String && v.Kind() != pickle.None {
-				return b.fail(b.wrong(whatFrame, key, "a str", v))
-			}
 			text := ""
-			if v.Kind() == pickle.String {
-				text = b.d.Text(v.ID())
+			switch v.Kind() {
+			case pickle.String:
+				if text = b.d.Text(v.ID()); len(text) > maxFrameText {
+					text = strings.ToValidUTF8(text[:maxFrameText], "") + "…"
+					b.passOver(fmt.Errorf("key %q of %s holds a text of more than %d bytes", words[key], whatFrame,
+						maxFrameText))
+				}
+			case pickle.None:
+			default:
+				b.passOver(b.wrong(whatFrame, key, "a str", v))
 			}
 			if key == kName {
 				f.Function = text
@@ -47,7 +55,7 @@ func (b *builder) frame(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 			case v.Kind() == pickle.None:
 				f.Line = 0
 			default:
-				return b.fail(b.wrong(whatFrame, key, "an int", v))
+				b.passOver(b.wrong(whatFrame, key, "an int", v))
 			}
 		}
 	}
@@ -64,7 +72,8 @@ func (b *builder) newStack(items []pickle.Value) (pickle.Ref, error) {
 	for _, v := range items {
 		ref := v.Ref()
 		if ref.Tag != tagFrame {
-			return b.fail(b.noFrame(v))
+			b.noFrame(v)
+			continue
 		}
 		ids = append(ids, uint32(ref.ID))
 	}
@@ -73,11 +82,8 @@ func (b *builder) newStack(items []pickle.Value) (pickle.Ref, error) {
 	return pickle.Ref{Tag: tagStack, ID: uint64(id)}, err
 }
 
-func (b *builder) noFrame(v pickle.Value) error {
-	if err := b.broken(v); err != nil {
-		return err
-	}
-	return fmt.Errorf("a list of frames holds %s", describe(v))
+func (b *builder) noFrame(v pickle.Value) {
+	b.passOver(fmt.Errorf("a list of frames holds %s", describe(v)))
 }
 
 func (b *builder) internStack(ids []uint32) (uint32, error) {
@@ -100,10 +106,8 @@ func (b *builder) extendFrames(l pickle.Ref, items []pickle.Value) (pickle.Ref, 
 	for _, v := range items {
 		ref := v.Ref()
 		if ref.Tag != tagFrame {
-			if g.err == nil {
-				g.err = fmt.Errorf("at byte %d: %w", b.d.Offset(), b.noFrame(v))
-			}
-			return l, nil
+			b.noFrame(v)
+			continue
 		}
 		g.ids = append(g.ids, uint32(ref.ID))
 	}
@@ -117,11 +121,8 @@ func (b *builder) stackOf(v pickle.Value) (id uint32, ok bool, err error) {
 		return uint32(ref.ID), true, nil
 	case tagFrames:
 		g := &b.growing[ref.ID]
-		if g.err == nil && g.interned == 0 {
+		if g.interned == 0 {
 			g.interned, err = b.internStack(g.ids)
-		}
-		if err == nil {
-			err = g.err
 		}
 		return g.interned, true, err
 	case 0:

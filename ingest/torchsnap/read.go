@@ -1,17 +1,15 @@
 package torchsnap
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/pickle"
-	"github.com/klauspost/compress/zstd"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Options of reading; the zero value is right for a file of its own.
@@ -25,67 +23,42 @@ type Options struct {
 // ErrNotSnapshot is wrapped by the errors about a pickle that is sound but holds no memory snapshot.
 var ErrNotSnapshot = errors.New("not a torch memory snapshot")
 
-var magics = []struct {
-	magic string
-	name  string
-}{
-	{"\x1f\x8b", "gzip"},
-	{"\x28\xb5\x2f\xfd", "zstd"},
-	{"\xfd7zXZ\x00", "xz"},
-	{"PK\x03\x04", "zip"},
-}
-
-func compression(head []byte) string {
-	for _, m := range magics {
-		if bytes.HasPrefix(head, []byte(m.magic)) {
-			return m.name
-		}
-	}
-	return ""
-}
-
-// ReadFile reads the snapshot in a file: plain, gzip or zstd. Errors begin with the file's name.
+// ReadFile reads the snapshot in a file, packed or not. Errors begin with the file's name.
 func ReadFile(path string, o Options) (*Snapshot, error) {
-	f, err := os.Open(path)
+	f, err := schemas.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	s, err := Read(f, o)
+	s, err := readOnly(f, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return s, nil
 }
 
-// Read reads one snapshot: plain, gzip or zstd, which it tells by their first bytes. It may read beyond the snapshot's
-// end.
-func Read(r io.Reader, o Options) (*Snapshot, error) {
-	head := make([]byte, 6)
-	n, err := io.ReadFull(r, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+func readOnly(f *os.File, o Options) (*Snapshot, error) {
+	st, err := f.Stat()
+	if err != nil {
 		return nil, err
 	}
-	r = io.MultiReader(bytes.NewReader(head[:n]), r)
-	switch name := compression(head[:n]); name {
-	case "gzip":
-		z, err := gzip.NewReader(bufio.NewReaderSize(r, 64<<10))
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		r = z
-	case "zstd":
-		z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(128<<20))
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		defer z.Close()
-		r = z
-	case "xz", "zip":
-		return nil, fmt.Errorf("a %s file, which is not read: unpack it first", name)
+	entries, err := packed.List(f, st.Size(), f.Name())
+	if err != nil {
+		return nil, err
 	}
-	return read(pickle.NewDecoder(r, o.Limits), o)
+	if len(entries) != 1 {
+		return nil, fmt.Errorf("%w: an archive of %d files", ErrNotSnapshot, len(entries))
+	}
+	r, err := entries[0].Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return Read(r, o)
 }
+
+// Read reads one snapshot from an uncompressed pickle. It may read beyond the snapshot's end.
+func Read(r io.Reader, o Options) (*Snapshot, error) { return read(pickle.NewDecoder(r, o.Limits), o) }
 
 // ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy: the way to read the chunks of a
 // journal.

@@ -1,13 +1,10 @@
 package torchsnap
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"io"
 	"os"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -117,30 +114,6 @@ func plainRecording(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return p
-}
-
-func TestCompressions(t *testing.T) {
-	p := plainRecording(t, "vanilla")
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	if _, err := z.Write(p); err != nil || z.Close() != nil {
-		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{"plain": p, "gzip": zipped.Bytes()} {
-		s, err := Read(bytes.NewReader(data), Options{})
-		if err != nil || s.Devices[0].Len() != 5358 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, data := range map[string]string{"xz": "\xfd7zXZ\x00\x00", "zip": "PK\x03\x04\x14\x00"} {
-		_, err := Read(strings.NewReader(data), Options{})
-		if err == nil || !strings.Contains(err.Error(), "a "+name+" file") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := Read(bytes.NewReader(zipped.Bytes()[:zipped.Len()/2]), Options{}); err == nil {
-		t.Error("half a gzip file was read")
-	}
 }
 
 // TestSharedStacks: the chunks of a journal share their ids.

@@ -30,6 +30,10 @@ func (b *builder) segment(dict pickle.Ref, isNew bool, items []pickle.Value) (pi
 			continue
 		}
 		if err := b.segmentField(s, items[i].ID(), items[i+1]); err != nil {
+			if key := items[i].ID(); key != kDevice && key != kAddress && key != kTotalSize && key != kBlocks {
+				b.passOver(err)
+				continue
+			}
 			return b.fail(err)
 		}
 	}
@@ -156,9 +160,7 @@ func (b *builder) resolveBlocks(s *segment) error {
 			k.Address = next
 		}
 		next = k.Address + uint64(k.Size)
-		if err := b.request(&k); err != nil {
-			return fmt.Errorf("block %d: %w", i, err)
-		}
+		b.request(&k)
 		s.Blocks = append(s.Blocks, k.Block)
 	}
 	return nil

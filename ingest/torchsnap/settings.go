@@ -14,17 +14,18 @@ const (
 	whatSnapshot   = "the snapshot"
 )
 
-func (b *builder) settings(v pickle.Value) (Settings, error) {
+func (b *builder) settings(v pickle.Value) Settings {
 	s := Settings{MaxSplitSize: -1}
 	if v.Kind() == 0 || v.Kind() == pickle.None {
-		return s, nil
+		return s
 	}
 	if v.Kind() != pickle.Dict || v.Ref().Tag != 0 && v.Ref().Tag != tagDict {
-		return s, b.wrong(whatSnapshot, kAllocatorSettings, "a dict", v)
+		b.passOver(b.wrong(whatSnapshot, kAllocatorSettings, "a dict", v))
+		return s
 	}
 	s.Present = true
 	if v.Ref().Tag == 0 {
-		return s, nil
+		return s
 	}
 	items := b.dicts[v.Ref().ID]
 	for i := 0; i < len(items); i += 2 {
@@ -32,10 +33,10 @@ func (b *builder) settings(v pickle.Value) (Settings, error) {
 			continue
 		}
 		if err := b.setting(&s, items[i].ID(), items[i+1]); err != nil {
-			return s, err
+			b.passOver(err)
 		}
 	}
-	return s, nil
+	return s
 }
 
 func (b *builder) setting(s *Settings, key uint32, v pickle.Value) error {
@@ -49,7 +50,9 @@ func (b *builder) setting(s *Settings, key uint32, v pickle.Value) error {
 		}
 	case kMaxSplitSize:
 		ok = v.IsInt()
-		s.MaxSplitSize = max(v.Int(), -1) // size_t's maximum is no limit either
+		if ok {
+			s.MaxSplitSize = max(v.Int(), -1) // size_t's maximum is no limit either
+		}
 	case kLargeSegmentSize:
 		s.LargeSegmentSize, ok = bytesOf(v)
 	case kGarbageCollection:
@@ -151,35 +154,36 @@ func (b *builder) annotation(dict pickle.Ref, isNew bool, items []pickle.Value) 
 				n.Stage = b.d.Text(v.ID())
 			}
 		case kDevice:
-			ok = v.Kind() == pickle.Int && v.Int() >= -1 && v.Int() <= math.MaxInt32
-			n.Device = int(v.Int())
+			if ok = v.Kind() == pickle.Int && v.Int() >= -1 && v.Int() <= math.MaxInt32; ok {
+				n.Device = int(v.Int())
+			}
 		case kTimeUS:
-			ok = v.Kind() == pickle.Int && v.Int() >= 0 && v.Int() <= math.MaxInt64/1000
-			n.TimeNS = v.Int() * 1000
+			if ok = v.Kind() == pickle.Int && v.Int() >= 0 && v.Int() <= math.MaxInt64/1000; ok {
+				n.TimeNS = v.Int() * 1000
+			}
 		}
 		if !ok {
-			return b.fail(b.wrong(whatAnnotation, items[i].ID(), want, v))
+			b.passOver(b.wrong(whatAnnotation, items[i].ID(), want, v))
 		}
 	}
 	return dict, nil
 }
 
-func (b *builder) annotations(v pickle.Value) ([]Annotation, error) {
+func (b *builder) annotations(v pickle.Value) []Annotation {
 	if v.Kind() == 0 || v.Kind() == pickle.None {
-		return nil, nil
+		return nil
 	}
 	if !isList(v) {
-		return nil, b.wrong(whatSnapshot, kExternalAnnotations, "a list", v)
+		b.passOver(b.wrong(whatSnapshot, kExternalAnnotations, "a list", v))
+		return nil
 	}
 	var out []Annotation
-	for i, item := range b.items(v) {
+	for _, item := range b.items(v) {
 		if item.Ref().Tag != tagAnnotation {
-			if err := b.broken(item); err != nil {
-				return nil, err
-			}
-			return nil, fmt.Errorf("external annotation %d is %s", i, describe(item))
+			b.passOver(fmt.Errorf("an external annotation is %s", describe(item)))
+			continue
 		}
 		out = append(out, b.notes[item.Ref().ID])
 	}
-	return out, nil
+	return out
 }

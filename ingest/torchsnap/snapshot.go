@@ -24,6 +24,12 @@ type Snapshot struct {
 	Annotations []Annotation
 	Stacks      *Stacks // of events, segments and blocks; ids from 1, 0 = none
 
+	// Odd lists what was passed over since torch does not write it so, each with its number if there were several.
+	// Where it was an event, its action is [schemas.ActionUnknown], or Unread counts it.
+	Odd []string
+	// Unread counts what stands among the events of a device and is none, by device.
+	Unread []int64
+
 	Protocol  int      // of the pickle
 	TraceKeys []string // the keys seen in trace events (host_traces included), sorted: they tell the era
 }

@@ -107,3 +107,13 @@ func (s *Stacks) hash(ids []uint32) uint64 {
 	}
 	return h
 }
+
+// Add interns a stack, innermost frame first, and gives its id; 0 for no frames.
+func (s *Stacks) Add(frames []Frame) uint32 {
+	ids := make([]uint32, len(frames))
+	for i, f := range frames {
+		ids[i], _ = s.frame(f)
+	}
+	id, _ := s.stack(ids)
+	return id
+}

@@ -14,7 +14,7 @@ import (
 type trace struct {
 	first, n int
 	rows     []uint32
-	err      error // an item is no event
+	unread   int64 // items that are no events
 	done     bool
 	device   device
 }
@@ -40,13 +40,8 @@ func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
 		ref := v.Ref()
 		switch {
 		case ref.Tag != tagEvent:
-			if t.err == nil {
-				if t.err = b.broken(v); t.err == nil {
-					t.err = fmt.Errorf("at byte %d: a list of trace events holds %s as item %d", b.d.Offset(),
-						describe(v), t.n)
-				}
-			}
-			return nil
+			t.unread++
+			b.passOver(fmt.Errorf("a list of trace events holds %s", describe(v)))
 		case t.rows == nil && int(ref.ID) == t.first+t.n:
 			t.n++
 		default:
@@ -69,9 +64,9 @@ func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
 }
 
 // columns cuts or gathers a trace's columns, once.
-func (b *builder) columns(t *trace) (*device, error) {
-	if t.err != nil || t.done {
-		return &t.device, t.err
+func (b *builder) columns(t *trace) *device {
+	if t.done {
+		return &t.device
 	}
 	t.done = true
 	e, d := &b.events, &t.device
@@ -100,8 +95,9 @@ func (b *builder) columns(t *trace) (*device, error) {
 		d.meta = nil
 	}
 	b.collectInternal(t)
-	t.err = check(&d.cols)
-	return d, t.err
+	b.countOdd(t)
+	b.checkNeeds(&d.cols)
+	return d
 }
 
 func gather(c *schemas.EventColumns, rows []uint32) schemas.EventColumns {
@@ -128,17 +124,39 @@ func (b *builder) collectInternal(t *trace) {
 	}
 }
 
-// check finds events that lack what their action needs.
-func check(c *schemas.EventColumns) error {
-	for i, a := range c.Action {
-		if a >= schemas.ActionAlloc && a <= schemas.ActionSegmentUnmap {
-			if c.Size[i] < 0 {
-				return fmt.Errorf("trace event %d (%v) has no key %q", i, a, words[kSize])
-			}
-			if c.Addr[i] == 0 {
-				return fmt.Errorf("trace event %d (%v) has no key %q", i, a, words[kAddr])
-			}
+// countOdd counts what was odd about the trace's rows.
+func (b *builder) countOdd(t *trace) {
+	if len(b.events.odd) == 0 {
+		return
+	}
+	var listed map[int]struct{}
+	if t.rows != nil {
+		listed = map[int]struct{}{}
+		for _, r := range t.rows {
+			listed[int(r)] = struct{}{}
 		}
 	}
-	return nil
+	for _, o := range b.events.odd {
+		_, in := listed[o.row]
+		if in || t.rows == nil && o.row >= t.first && o.row < t.first+t.n {
+			b.odd.counts[o.kind]++
+		}
+	}
+}
+
+// checkNeeds finds events that lack what their action needs: what they did is not known.
+func (b *builder) checkNeeds(c *schemas.EventColumns) {
+	for i, a := range c.Action {
+		if a < schemas.ActionAlloc || a > schemas.ActionSegmentUnmap {
+			continue
+		}
+		lacks := kSize
+		if c.Addr[i] == 0 {
+			lacks = kAddr
+		} else if c.Size[i] >= 0 {
+			continue
+		}
+		b.passOver(fmt.Errorf("a trace event (%v) has no key %q", a, words[lacks]))
+		c.Action[i] = schemas.ActionUnknown
+	}
 }

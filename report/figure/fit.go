@@ -22,6 +22,7 @@ type FitPoint struct {
 type FitSeries struct {
 	Label  string // unique in the picture
 	Limit  int64  // bytes
+	Margin int64  // bytes of Limit that should stay free
 	Points []FitPoint
 }
 
@@ -54,6 +55,7 @@ type fitLayout struct {
 type fitLimit struct {
 	y     float64
 	text  string
+	faint bool    // that of a margin
 	textY float64 // of its middle, beside the line's end or as near to it as others let it
 }
 
@@ -146,17 +148,23 @@ func (l *fitLayout) beyondAxes() (left, below float64) {
 // limitGap is how far right of the plot the texts of memories stand.
 const limitGap = 8
 
-// placeLimits draws a line for each memory that the plot reaches. Its text stands right of the plot, where no curve
-// goes: above the line, inside, it lay under curves and points that came near it.
+// placeLimits draws a line for each memory that the plot reaches, and a thin one where its margin begins. Their texts
+// stand right of the plot, where no curve goes: above the line, inside, they lay under curves and points near it.
 func (l *fitLayout) placeLimits() {
-	seen := map[int64]bool{}
-	for _, s := range l.shown {
-		y := l.y.at(float64(s.Limit))
-		if seen[s.Limit] || s.Limit <= 0 || y < l.plot.Y0 {
-			continue
+	seen := map[string]bool{}
+	add := func(what string, bytes int64, faint bool) {
+		y, text := l.y.at(float64(bytes)), what+" "+table.Size(bytes)
+		if seen[text] || bytes <= 0 || y < l.plot.Y0 {
+			return
 		}
-		seen[s.Limit] = true
-		l.limits = append(l.limits, fitLimit{y: y, text: "memory " + table.Size(s.Limit), textY: y})
+		seen[text] = true
+		l.limits = append(l.limits, fitLimit{y: y, text: text, faint: faint, textY: y})
+	}
+	for _, s := range l.shown {
+		add("memory", s.Limit, false)
+		if s.Margin > 0 {
+			add("less margin", s.Limit-s.Margin, true)
+		}
 	}
 	slices.SortFunc(l.limits, func(a, b fitLimit) int { return cmp.Compare(a.y, b.y) })
 	const line = valueSize * 1.4
@@ -208,7 +216,11 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX,
 		awayY: l.awayY}).drawAxes(c)
 	for _, limit := range l.limits {
-		c.Line(l.plot.X0, limit.y, l.plot.X1, limit.y, 1.2, softInk)
+		width := 1.2
+		if limit.faint {
+			width = 0.5
+		}
+		c.Line(l.plot.X0, limit.y, l.plot.X1, limit.y, width, softInk)
 		if limit.textY != limit.y {
 			c.Segment(l.plot.X1, limit.y, l.plot.X1+limitGap-2, limit.textY, 0.6, leadColor)
 		}

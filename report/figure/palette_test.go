@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -42,32 +43,63 @@ func lab(c canvas.Color, m [9]float64) [3]float64 {
 	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
 }
 
-func TestPaletteIsTellable(t *testing.T) {
-	// ΔE*ab 2.3 is just noticeable. Neighbours in a bar must be plainly different, any two tellable beside the legend.
-	const neighbours, any = 25, 8
-	for _, c := range schemas.Categories {
-		if _, ok := palette[c]; !ok {
-			t.Errorf("%s has no colour", c)
+// ΔE*ab 2.3 is just noticeable. Neighbours in a bar must be plainly different, any two tellable beside the legend.
+const neighboursDiffer, allDiffer = 25, 8
+
+// difference is how far apart two colours are to the one of whom it says least, and to whom.
+func difference(a, b canvas.Color) (least float64, vision string) {
+	least = math.Inf(1)
+	for _, name := range slices.Sorted(maps.Keys(visions)) {
+		la, lb := lab(a, visions[name]), lab(b, visions[name])
+		d := math.Sqrt(math.Pow(la[0]-lb[0], 2) + math.Pow(la[1]-lb[1], 2) + math.Pow(la[2]-lb[2], 2))
+		if d < least {
+			least, vision = d, name
 		}
 	}
+	return least, vision
+}
+
+// shortfall is by how much the i-th colour is too like another, and which one that is; none where it is tellable. The
+// last category is hardly ever seen beside the first rung.
+func shortfall(colors []canvas.Color, i int) (worst float64, other int, vision string) {
+	for j := range colors {
+		want := float64(allDiffer)
+		if beside := max(i, j); (i-j == 1 || j-i == 1) && beside != len(schemas.CategoryTable) {
+			want = neighboursDiffer
+		}
+		if d, by := difference(colors[i], colors[j]); i != j && want-d > worst {
+			worst, other, vision = want-d, j, by
+		}
+	}
+	return worst, other, vision
+}
+
+// tellable is the colour nearest to the i-th that can be told from all others; the i-th itself where there is none.
+func tellable(colors []canvas.Color, i int) canvas.Color {
+	tried, best, nearest := slices.Clone(colors), colors[i], math.Inf(1)
+	for c := range canvas.Color(1 << 12) {
+		tried[i] = c>>8*0x110000 | c>>4&0xf*0x1100 | c&0xf*0x11
+		if d, _ := difference(tried[i], colors[i]); d < nearest {
+			if worst, _, _ := shortfall(tried, i); worst == 0 {
+				best, nearest = tried[i], d
+			}
+		}
+	}
+	return best
+}
+
+func TestPaletteIsTellable(t *testing.T) {
 	names, colors := slices.Clone(schemas.Categories), []canvas.Color{}
 	for _, c := range names {
 		colors = append(colors, palette[c])
 	}
-	// A ladder goes on with what is not allocated. The last category is hardly ever seen beside it.
-	for k := kindPending; k <= kindOthers; k++ {
+	for k := kindPending; k <= kindOthers; k++ { // a ladder goes on with what is not allocated
 		names, colors = append(names, fmt.Sprintf("rung %d", k)), append(colors, rungColors[k])
 	}
-	for name, m := range visions {
-		for i := range colors {
-			for j := range i {
-				la, lb := lab(colors[i], m), lab(colors[j], m)
-				d := math.Sqrt(math.Pow(la[0]-lb[0], 2) + math.Pow(la[1]-lb[1], 2) + math.Pow(la[2]-lb[2], 2))
-				if want := map[bool]float64{true: neighbours, false: any}[j == i-1 &&
-					i != len(schemas.Categories)]; d < want {
-					t.Errorf("%s: %s and %s differ by %.1f, want %.0f", name, names[j], names[i], d, want)
-				}
-			}
+	for i, name := range names {
+		if worst, other, vision := shortfall(colors, i); worst > 0 {
+			t.Errorf("%s and %s are too alike (%s), by %.1f: let %[5]s be 0x%06[6]x",
+				name, names[other], vision, worst, name, uint32(tellable(colors, i)))
 		}
 	}
 }

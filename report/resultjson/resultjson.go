@@ -172,24 +172,37 @@ func runName(p *analyze.ComponentProfile) string {
 }
 
 // WriteAll writes runs to out: one to a file of that name, several, or one to a folder that is there or whose name ends
-// as a folder's, to a file each. It gives the paths of files in a folder.
-func WriteAll(out string, profiles []analyze.ComponentProfile) (paths []string, err error) {
+// as a folder's, to a file each. It gives the paths of files in a folder. Without force it replaces only what an export
+// wrote, and nothing at all where one file is another's ([schemas.ForeignError]).
+func WriteAll(out string, profiles []analyze.ComponentProfile, force bool) (paths []string, err error) {
 	defer func() {
 		var p *os.PathError
 		if errors.As(err, &p) {
 			err = fmt.Errorf("%s: %w", p.Path, p.Err)
+		}
+		if foreign := (*schemas.ForeignError)(nil); errors.As(err, &foreign) {
+			return
 		}
 		if err != nil {
 			err = schemas.WithHint(fmt.Errorf("the export cannot be written: %w", err), "name another file or folder with -o")
 		}
 	}()
 	if len(profiles) == 1 && !IsFolder(out) {
+		if err := checkOwn(force, out); err != nil {
+			return nil, err
+		}
 		return nil, schemas.WriteFile(out, New(profiles[0]).Write)
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
 	}
-	for i, name := range FileNames(profiles) {
+	names := FileNames(profiles)
+	for _, name := range names {
+		if err := checkOwn(force, filepath.Join(out, name)); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
 		path := filepath.Join(out, name)
 		if err := schemas.WriteFile(path, New(profiles[i]).Write); err != nil {
 			return paths, err
@@ -197,6 +210,24 @@ func WriteAll(out string, profiles []analyze.ComponentProfile) (paths []string, 
 		paths = append(paths, path)
 	}
 	return paths, nil
+}
+
+func checkOwn(force bool, path string) error {
+	if force {
+		return nil
+	}
+	return schemas.CheckOwn(path, IsExport)
+}
+
+// IsExport reports whether an export wrote a file.
+func IsExport(path string) bool {
+	var head struct {
+		Dpsight *struct {
+			RunID string `json:"run_id"`
+		} `json:"dpsight"`
+	}
+	b, err := os.ReadFile(path)
+	return err == nil && json.Unmarshal(b, &head) == nil && head.Dpsight != nil && head.Dpsight.RunID != ""
 }
 
 // IsFolder reports whether a name is that of a folder, there or not.

@@ -16,7 +16,7 @@ func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, 
 	var out []analyze.Summary
 	for _, other := range r.Others(wanted, also...) {
 		if t, err := store.LoadOrManifest(other, want); err == nil {
-			out = append(out, analyze.SummarizeForComparison(*t))
+			out = append(out, analyze.SummarizeForComparison(withConfidence(t)))
 		}
 	}
 	return out

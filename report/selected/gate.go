@@ -82,7 +82,8 @@ func (s *Source) Accuracy(predicted, measured []string, version string) (doc pre
 		if err != nil {
 			return doc, err
 		}
-		return predict.Accuracy(gate.BaselineOf(predict.Predictions(runs), version), runs, "the predicted runs"), nil
+		told := gate.BaselineOf(s.newest(predict.Predictions(runs)), version)
+		return predict.Accuracy(told, runs, "the predicted runs"), nil
 	}
 	told, err := s.readBaselines("--predicted", predicted, version, leaveNone)
 	if err != nil {
@@ -100,14 +101,19 @@ func (s *Source) Accuracy(predicted, measured []string, version string) (doc pre
 	if err != nil {
 		return doc, err
 	}
+	var passed []gate.Passed
 	if len(names) > 0 || len(measured) == 0 {
 		_, runs, err := s.Summaries(names, leaveNone)
 		if err != nil {
 			return doc, err
 		}
-		held.Experiments = append(held.Experiments, predict.Measurements(runs).Experiments...)
+		var made schemas.Baseline
+		made, passed = predict.Measurements(told, runs)
+		held.Experiments = append(held.Experiments, made.Experiments...)
 	}
-	return predict.AccuracyOf(told, held, strings.Join(predicted, ", ")), nil
+	doc = predict.AccuracyOf(told, held, strings.Join(predicted, ", "))
+	doc.Passed = passed
+	return doc, nil
 }
 
 // isFile tells a file from the name of a run.

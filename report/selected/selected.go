@@ -14,8 +14,11 @@ import (
 // A Source is a store to select runs from, and where what a result does not show is said.
 type Source struct {
 	Store string
-	// Recording reports whether a collector is still at work in a run folder.
-	Recording func(dir string) bool
+	// Named is set where the command names the store: where it names no runs it means all of them, else the newest suite
+	// or run.
+	Named bool
+	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
+	Recording func(dir string) *store.Progress
 	// Say is told what was taken, Note what was left out, Warn what could not be read or has no tables.
 	Say, Note, Warn func(text string)
 }
@@ -29,6 +32,9 @@ type Runs struct {
 
 // Select resolves RUN arguments.
 func (s *Source) Select(names []string) (*Runs, error) {
+	if s.Named && len(names) == 0 {
+		return s.SelectEach(nil)
+	}
 	return s.announce(store.Open(s.Store).Resolve(names))
 }
 
@@ -38,9 +44,19 @@ func (s *Source) SelectEach(names []string) (*Runs, error) {
 }
 
 // Folder selects one run by its folder, and says nothing of it.
-func (s *Source) Folder(dirs ...string) (*Runs, error) {
-	sel, err := store.Open(s.Store).Resolve(dirs)
+func (s *Source) Folder(dir string) (*Runs, error) {
+	sel, err := store.Open(s.Store).Resolve([]string{dir})
 	return &Runs{Selection: sel, from: s}, err
+}
+
+// SuiteRuns selects the runs of a suite by their folders, and says nothing of them.
+func (s *Source) SuiteRuns(suite *store.Suite, dirs []string) (*Runs, error) {
+	sel, err := store.Open(s.Store).Resolve(dirs)
+	if err != nil {
+		return nil, err
+	}
+	sel.Suite = suite
+	return &Runs{Selection: sel, from: s}, nil
 }
 
 func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
@@ -62,8 +78,11 @@ func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 	return r, nil
 }
 
-// WarnPending says which runs have no tables.
+// WarnPending says which runs have no tables, and which are still running.
 func (r *Runs) WarnPending() {
+	if n := r.Pending().Note(); n != "" {
+		r.from.Note(n)
+	}
 	if w := r.Pending().Warning(); w != "" {
 		r.from.Warn(w)
 	}
@@ -112,11 +131,12 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	if err != nil {
 		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
-	return told(t), nil
+	return withConfidence(t), nil
 }
 
-// told adds the words that the reports of older versions do not have.
-func told(t *schemas.Tables) schemas.Tables {
+// withConfidence adds how sure a prediction is, and why, which the reports of older versions do not say. All tables
+// that this package reads go through it: an analysis never has a level without its reasons.
+func withConfidence(t *schemas.Tables) schemas.Tables {
 	in := *t
 	in.Confidence = report.ConfidenceOf(t)
 	return in
@@ -150,7 +170,7 @@ func prediction(dir string) (in schemas.Tables, err error) {
 
 // Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
-	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(told(t)) })
+	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(withConfidence(t)) })
 	for _, d := range damaged {
 		r.from.Warn(d.Error())
 	}

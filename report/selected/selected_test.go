@@ -1,6 +1,7 @@
 package selected
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 const (
@@ -26,9 +28,9 @@ const (
 type said struct{ notes, warnings []string }
 
 // source selects from a store and keeps what it says.
-func source(store string) (*Source, *said) {
+func source(folder string) (*Source, *said) {
 	var s said
-	return &Source{Store: store, Recording: func(string) bool { return false }, Say: func(string) {},
+	return &Source{Store: folder, Recording: func(string) *store.Progress { return nil }, Say: func(string) {},
 		Note: func(text string) { s.notes = append(s.notes, text) },
 		Warn: func(text string) { s.warnings = append(s.warnings, text) }}, &s
 }
@@ -219,6 +221,41 @@ func TestEachWarns(t *testing.T) {
 	}
 	if len(said.warnings) != 1 || !strings.Contains(said.warnings[0], ghostID) {
 		t.Errorf("warned %q", said.warnings)
+	}
+}
+
+// A prediction that is only compared with, and whose report an older version wrote, has its reasons too.
+func TestOthersHaveReasons(t *testing.T) {
+	dir := t.TempDir()
+	for _, id := range []string{vanillaID, ghostID} {
+		if err := os.CopyFS(filepath.Join(dir, id), os.DirFS(filepath.Join(headline, id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(file, key string, value any) {
+		path, doc := filepath.Join(dir, ghostID, file), map[string]any{}
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, &doc)
+		}
+		doc[key] = value
+		if b, _ := json.Marshal(doc); err == nil {
+			err = os.WriteFile(path, b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(schemas.ManifestFile, "source", schemas.Predicted)
+	edit(schemas.IngestReportFile, "prediction", schemas.Prediction{})
+	s, _ := source(dir)
+	r, err := s.Select([]string{vanillaID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := r.outlines(analyze.ComparisonTables, nil)
+	if len(others) != 1 || others[0].Confidence == "" || len(others[0].ConfidenceReasons) == 0 {
+		t.Errorf("%+v", others)
 	}
 }
 

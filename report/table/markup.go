@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 func writeMarkdown(w io.Writer, t *Table) error {
@@ -50,9 +55,9 @@ func (t *Table) pipes(b *strings.Builder) {
 
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">",
 	"&gt;", "[", `\[`,
-	"]", `\]`, "#", `\#`, "&", "&amp;", "\n", " ", "\r", " ")
+	"]", `\]`, "#", `\#`, "&", "&amp;", "$", `\$`, "\n", " ", "\r", " ")
 
-func markdown(s string) string { return clean(markdownEscapes.Replace(s)) }
+func markdown(s string) string { return units.Printable(markdownEscapes.Replace(s)) }
 
 // latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
 const latexWidth = 110
@@ -63,7 +68,7 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	var b strings.Builder
 	b.WriteString("% needs \\usepackage{booktabs}\n")
 	if t.Title != "" {
-		b.WriteString("% " + strings.ReplaceAll(clean(t.Title), "\n", " ") + "\n")
+		b.WriteString("% " + strings.ReplaceAll(units.Printable(t.Title), "\n", " ") + "\n")
 	}
 	for i, columns := range t.pages(latexWidth) {
 		if i > 0 {
@@ -117,9 +122,9 @@ func (t *Table) pages(most int) [][]int {
 	widths := make([]int, len(t.Columns))
 	var subjects [][]int
 	for j, c := range t.Columns {
-		widths[j] = width(c.Title)
+		widths[j] = screen.Width(c.Title)
 		for _, row := range t.Rows {
-			widths[j] = max(widths[j], width(row[j].Text))
+			widths[j] = max(widths[j], screen.Width(row[j].Text))
 		}
 		widths[j] += 2 // the space between columns
 		if j == 1 || j > 1 && c.Begins {
@@ -177,7 +182,7 @@ var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", 
 	"Δ", `$\Delta$`, "×", `$\times$`, "−", `$-$`, "–", `--`, "≤", `$\le$`, "±", `$\pm$`, "\n", " ", "\r", " ")
 
 func latex(s string) string {
-	return strings.ReplaceAll(clean(latexEscapes.Replace(s)), "�", "?")
+	return strings.ReplaceAll(units.Printable(latexEscapes.Replace(s)), "�", "?")
 }
 
 func writeCSV(w io.Writer, t *Table) error { return writeRecords(w, t, true) }
@@ -198,7 +203,7 @@ func writeRecords(w io.Writer, t *Table, header bool) error {
 			case cell.Value == nil:
 				record = append(record, "")
 			default:
-				record = append(record, fmt.Sprint(cell.Value))
+				record = append(record, csvCell(cell.Value))
 			}
 		}
 		if err := cw.Write(record); err != nil {
@@ -207,6 +212,21 @@ func writeRecords(w io.Writer, t *Table, header bool) error {
 	}
 	cw.Flush()
 	return cw.Error()
+}
+
+// csvCell is a value as a spreadsheet shows it: words that begin like a formula are none.
+func csvCell(value any) string {
+	text, words := value.(string)
+	if !words {
+		return units.Printable(fmt.Sprint(value))
+	}
+	text = units.Printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(text))
+	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			return "'" + text
+		}
+	}
+	return text
 }
 
 func (c *Column) key() string {
@@ -228,8 +248,28 @@ func writeJSON(w io.Writer, t *Table) error {
 		}
 		doc = map[string]any{"title": t.Title, "rows": rows, "notes": append([]string{}, t.Notes...)}
 	}
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(printableJSON{w})
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(doc)
+}
+
+// printableJSON escapes what [units.Printable] replaces and JSON leaves as it is: only strings have such characters.
+type printableJSON struct{ w io.Writer }
+
+func (p printableJSON) Write(b []byte) (int, error) {
+	out := make([]byte, 0, len(b))
+	for rest := b; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if n > 1 && units.Unprintable(r) || r == 0x7f {
+			out = fmt.Appendf(out, "\\u%04x", r)
+		} else {
+			out = append(out, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	if _, err := p.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }

@@ -31,6 +31,18 @@ type Column struct {
 	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there
 	// first.
 	Begins bool
+	// Priority says how long the column stays where a terminal is too narrow for all: the lowest go first, and of equals
+	// the rightmost. The first column always stays.
+	Priority int
+}
+
+// ForPrograms leaves the columns of that key out of what people read.
+func (t *Table) ForPrograms(key string) {
+	for i := range t.Columns {
+		if t.Columns[i].Key == key {
+			t.Columns[i].For = Programs
+		}
+	}
 }
 
 // An Audience is whom a column is for. A table of one run names the run in its title, a CSV file in every row.
@@ -47,6 +59,19 @@ const (
 type Cell struct {
 	Text  string
 	Value any
+}
+
+// isZero reports whether a cell has no value, or a number that is 0.
+func (c Cell) isZero() bool {
+	switch v := c.Value.(type) {
+	case nil:
+		return true
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	}
+	return false
 }
 
 // A Format writes tables.
@@ -159,4 +184,35 @@ func (t *Table) keys() []string {
 		}
 	}
 	return keys
+}
+
+// DropZero takes the column of that title or key out of all tables if none of them has anything but zeros in it.
+func DropZero(tables []Table, name string) {
+	at := func(t *Table) int {
+		return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == name || c.Key == name })
+	}
+	for i := range tables {
+		column := at(&tables[i])
+		if column >= 0 && slices.ContainsFunc(tables[i].Rows, func(row []Cell) bool { return !row[column].isZero() }) {
+			return
+		}
+	}
+	for i := range tables {
+		t := &tables[i]
+		column := at(t)
+		if column < 0 {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), column, column+1)
+		for k := range t.Rows {
+			t.Rows[k] = slices.Delete(t.Rows[k], column, column+1)
+		}
+	}
+}
+
+// WithoutZero is the table without the column of that title or key if there is nothing but zeros in it.
+func (t Table) WithoutZero(name string) Table {
+	one := []Table{t}
+	DropZero(one, name)
+	return one[0]
 }

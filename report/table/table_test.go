@@ -47,7 +47,7 @@ func TestFormats(t *testing.T) {
 		if !bytes.Equal(b.Bytes(), want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", f, b.Bytes(), want)
 		}
-		if strings.Contains(b.String(), "\x1b") && f != "json" && f != "csv" {
+		if strings.Contains(b.String(), "\x1b") {
 			t.Errorf("%s: an escape sequence reached the output", f)
 		}
 	}
@@ -67,7 +67,7 @@ func TestMachineFormatsKeepValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rows[1][1] != "65761837056" || rows[3][1] != "" || rows[2][2] != "-1234567890" ||
-		rows[4][0] != "evil\x1b[2J\nname" {
+		rows[4][0] != "evil�[2J name" {
 		t.Errorf("CSV: %q", rows)
 	}
 	b.Reset()
@@ -162,6 +162,50 @@ func TestSentencesAlone(t *testing.T) {
 		var b strings.Builder
 		if err := Write(&b, format, Table{Title: "T", Notes: []string{"none"}}); err != nil || b.String() != want {
 			t.Errorf("%s: %q, %v, want %q", format, b.String(), err, want)
+		}
+	}
+}
+
+// What a spreadsheet would take for a formula is words, and numbers stay numbers.
+func TestCSVHasNoFormulas(t *testing.T) {
+	values := []any{"=HYPERLINK(1)", "+1+2", "-2+3", "@SUM(1)", "\t=1", "-5", "-1.5e3", "a=b", -3, 2.5}
+	want := []string{"'=HYPERLINK(1)", "'+1+2", "'-2+3", "'@SUM(1)", " =1", "-5", "-1.5e3", "a=b", "-3", "2.5"}
+	table := Table{Columns: []Column{{Title: "v"}}}
+	for _, v := range values {
+		table.Rows = append(table.Rows, []Cell{{Text: "x", Value: v}})
+	}
+	var b bytes.Buffer
+	if err := Write(&b, "csv", table); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows[1:] {
+		if row[0] != want[i] {
+			t.Errorf("%v becomes %q, want %q", values[i], row[0], want[i])
+		}
+	}
+}
+
+// A name can neither move a terminal's cursor, nor turn a line around, nor end a formula's dollar signs.
+func TestNamesAreHarmless(t *testing.T) {
+	table := Table{Title: "t", Columns: []Column{{Title: "v"}},
+		Rows: [][]Cell{{Text("a\x1b[31mb\u202ec\u009b2Jd\x7f $e$")}}, Notes: []string{"\x1b]0;title\a"}}
+	for _, format := range Names() {
+		var b bytes.Buffer
+		if err := Write(&b, format, table); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(b.String(), "\x1b\u202e\u009b\x7f\a") {
+			t.Errorf("%s: %q", format, b.String())
+		}
+		if format == "json" && !json.Valid(b.Bytes()) {
+			t.Errorf("%s", b.String())
+		}
+		if (format == "markdown" || format == "latex") && !strings.Contains(b.String(), `\$e\$`) {
+			t.Errorf("%s: dollar signs in %q", format, b.String())
 		}
 	}
 }

@@ -3,83 +3,80 @@ package table
 import (
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// writeText aligns columns with spaces.
+// writeText aligns columns with spaces. On a terminal it keeps to the width.
 func writeText(w io.Writer, t *Table) error {
-	widths := make([]int, len(t.Columns))
-	for j, c := range t.Columns {
-		widths[j] = width(c.Title)
-	}
-	for _, row := range t.Rows {
-		for j, cell := range row {
-			widths[j] = max(widths[j], width(clean(cell.Text)))
-		}
-	}
+	out := screen.Of(w)
+	l := layoutFor(t, out.Columns)
 	var b strings.Builder
-	line := func(texts func(j int) string) {
-		var l strings.Builder
-		for j, c := range t.Columns {
-			if j > 0 {
-				l.WriteString("  ")
-			}
-			s := clean(texts(j))
-			pad := strings.Repeat(" ", widths[j]-width(s))
-			if c.Right {
-				s = pad + s
-			} else {
-				s += pad
-			}
-			l.WriteString(s)
-		}
-		b.WriteString(strings.TrimRight(l.String(), " "))
-		b.WriteByte('\n')
-	}
 	if t.Title != "" {
-		b.WriteString(clean(t.Title) + "\n")
+		b.WriteString(out.Bold(screen.Wrap(units.Printable(t.Title), out.Columns, "  ")) + "\n")
 	}
 	if len(t.Columns) > 0 {
-		line(func(j int) string { return t.Columns[j].Title })
-		line(func(j int) string { return strings.Repeat("-", widths[j]) })
+		l.line(&b, t, func(j int) string { return t.Columns[j].Title }, out.Bold)
+		l.line(&b, t, func(j int) string { return strings.Repeat("-", l.widthOf(j)) }, nil)
 	}
 	for _, row := range t.Rows {
-		line(func(j int) string { return row[j].Text })
+		l.line(&b, t, func(j int) string { return row[j].Text }, nil)
 	}
-	for _, n := range t.Notes {
-		b.WriteString("note: " + clean(n) + "\n")
+	notes := t.Notes
+	if hidden := l.note(t); hidden != "" {
+		notes = append([]string{hidden}, notes...)
+	}
+	for _, n := range notes {
+		b.WriteString(screen.Wrap("note: "+units.Printable(n), out.Columns, "      ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// clean replaces control characters: a run's name must not move the terminal's cursor.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			return '�'
+// line writes one row, on as many lines as its highest cell has. A heading's last line is the one above its column.
+func (l *layout) line(b *strings.Builder, t *Table, text func(j int) string, heading func(string) string) {
+	cells, height := make([][]string, len(l.columns)), 1
+	for i, j := range l.columns {
+		cells[i] = broken(units.Printable(text(j)), l.widths[i])
+		height = max(height, len(cells[i]))
+	}
+	for y := range height {
+		var line strings.Builder
+		for i, j := range l.columns {
+			at := y
+			if heading != nil {
+				at -= height - len(cells[i])
+			}
+			s := ""
+			if at >= 0 && at < len(cells[i]) {
+				s = cells[i][at]
+			}
+			if i > 0 {
+				line.WriteString(strings.Repeat(" ", gap))
+			}
+			pad := strings.Repeat(" ", max(0, l.widths[i]-screen.Width(s)))
+			if t.Columns[j].Right {
+				s = pad + s
+			} else {
+				s += pad
+			}
+			line.WriteString(s)
 		}
-		return r
-	}, s)
+		s := strings.TrimRight(line.String(), " ")
+		if heading != nil {
+			s = heading(s)
+		}
+		b.WriteString(s + "\n")
+	}
 }
 
-// width is the number of terminal cells of s: two for East Asian wide characters, none for combining ones.
-func width(s string) int {
-	n := 0
-	for _, r := range s {
-		switch {
-		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Cf, r):
-		case wide(r):
-			n += 2
-		default:
-			n++
+// widthOf is how wide a shown column is.
+func (l *layout) widthOf(j int) int {
+	for i := range l.columns {
+		if l.columns[i] == j {
+			return l.widths[i]
 		}
 	}
-	return n
-}
-
-func wide(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) ||
-		r >= 0x3000 && r <= 0x303e || r >= 0xff01 && r <= 0xff60 || r >= 0x1f300 && r <= 0x1faff
+	return 0
 }

@@ -9,16 +9,19 @@
 // Marks is a shared memory map of 32-byte records, little endian; record k lies at offset 32·k, so a record needs no
 // length and no flush, and what was written survives SIGKILL. Slot 0 is the header:
 //
-//	magic "DPSM" | version u16 | record size u16 | pid u32 | request u32 | start i64 (Unix ns) | 8 reserved bytes
+//	magic "DPSM" | version u16 | record size u16 | pid u32 | request u32 | start i64 (Unix ns) | error u32 |
+//	4 reserved bytes
+//
+// Error is the number of the error for which the agent could write no more, on a full disk say: 0 = none.
 //
 // The collector sets request to [RequestDrain] to ask for a drain; the agent answers at its next
 // mark: it sets request to [Answering], drains, and clears the word when the drain is written. A record:
 //
 //	k u32 | thread u16 | kind u8 | flags u8 | time i64 (Unix ns) | a u64 | b u64
 //
-// The file is allocated in segments ahead of use (posix_fallocate: a sparse map on a full disk would kill the training
-// with SIGBUS), so records after the last one are zero. A zero record before the last one is a hole: its thread died
-// between counting and writing.
+// The file is allocated in segments ahead of use, of 1 MiB at first and of 32 MiB at most (posix_fallocate: a sparse
+// map on a full disk would kill the training with SIGBUS), so records after the last one are zero. A zero record
+// before the last one is a hole: its thread died between counting and writing.
 //
 // Frames is append-only: "DPSF", version u16, 2 reserved bytes, then frames, little endian:
 //

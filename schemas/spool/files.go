@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -55,11 +56,11 @@ func list(dir, suffix string) ([]string, error) {
 
 // OpenLive reads an unsealed journal, also while its process lives: what is torn now may be whole later.
 func OpenLive(marksPath string) (*Journal, error) {
-	marks, err := os.ReadFile(marksPath)
+	marks, err := schemas.ReadRegular(marksPath)
 	if err != nil {
 		return nil, err
 	}
-	frames, err := os.ReadFile(framesOf(marksPath))
+	frames, err := schemas.ReadRegular(framesOf(marksPath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -69,6 +70,15 @@ func OpenLive(marksPath string) (*Journal, error) {
 	}
 	j.Path = marksPath
 	return j, nil
+}
+
+// LastFrame says when a frame of an unsealed journal was last written.
+func LastFrame(marksPath string) (time.Time, error) {
+	st, err := os.Stat(framesOf(marksPath))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return st.ModTime(), nil
 }
 
 // OpenSealed reads a sealed journal.
@@ -209,11 +219,11 @@ func Seal(dir string) (sealed int, err error) {
 }
 
 func seal(dir string, j *Journal) error {
-	marks, err := os.ReadFile(j.Path)
+	marks, err := schemas.ReadRegular(j.Path)
 	if err != nil {
 		return err
 	}
-	frames, err := os.ReadFile(framesOf(j.Path))
+	frames, err := schemas.ReadRegular(framesOf(j.Path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -256,7 +266,7 @@ func Request(marksPath string, what uint32) error {
 // Requested reads the request word of a live journal: 0, [RequestDrain] while the agent has not seen it, or
 // [Answering].
 func Requested(marksPath string) (uint32, error) {
-	f, err := os.Open(marksPath)
+	f, err := schemas.OpenRegular(marksPath)
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -108,6 +109,20 @@ type PredictionInfo struct {
 	Notes       []string          `json:"notes"`
 	Compiled    bool              `json:"compiled"`
 	Garbage     *schemas.Garbage  `json:"garbage"` // absent from journals of older agents
+	Ended       *schemas.Ended    `json:"ended"`   // null where the agent did not end the script
+	// Suspects are the reads of what nobody had computed that may be why the script failed, the likeliest first.
+	Suspects []string `json:"suspects"`
+}
+
+// EndedOf is what the agents say of the end that they put to a run, of the process that went furthest; nil where the
+// script ended by itself.
+func EndedOf(journals []*Journal) (ended *schemas.Ended) {
+	for _, j := range journals {
+		if p := j.Prediction; p != nil && p.Ended != nil && (ended == nil || p.Ended.Step > ended.Step) {
+			ended = p.Ended
+		}
+	}
+	return ended
 }
 
 // GarbageOf is what the garbage collectors of all processes freed, nil where no agent looked.
@@ -204,7 +219,36 @@ func Parse(marks, frames []byte) (*Journal, error) {
 			j.Damaged = append(j.Damaged, fmt.Errorf("frame of type %d at byte %d: %w", f.Type, f.Offset, err))
 		}
 	}
+	j.addWriteError(marks)
 	return j, nil
+}
+
+// addWriteError adds the failure of an agent that could write no more, unless it could still write that itself.
+func (j *Journal) addWriteError(marks []byte) {
+	number := writeError(marks)
+	if number == 0 || slices.ContainsFunc(j.Failures, func(f FailureInfo) bool { return f.Fatal }) {
+		return
+	}
+	failure := FailureInfo{Hook: "writing the journal", Error: errnoText(number), Fatal: true}
+	if n := len(j.Marks); n > 0 {
+		failure.TimeNS = j.Marks[n-1].TimeNS
+	}
+	j.Failures = append(j.Failures, failure)
+}
+
+// errnoText is what Linux says for the number of an error, wherever it is read.
+func errnoText(number uint32) string {
+	switch number {
+	case 5:
+		return "input/output error"
+	case 27:
+		return "file too large"
+	case 28:
+		return "no space left on device"
+	case 122:
+		return "disk quota exceeded"
+	}
+	return fmt.Sprintf("error %d", number)
 }
 
 func (j *Journal) add(f Frame) (err error) {

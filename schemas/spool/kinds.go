@@ -104,6 +104,8 @@ const (
 const (
 	FlagNested  = 1 << 0 // inside another optimizer's step
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
+	// OptimizerBegin and OptimizerEnd: torch itself steps with zero gradients, to make the state that it then loads
+	FlagInitializes = 1 << 2
 )
 
 // Flag of Updated marks: the step ended with it, as with a StepEnd.

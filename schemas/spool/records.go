@@ -68,6 +68,18 @@ func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
+// writeErrorOffset is where the header says why the agent could write no more frames: the map has room for that on a
+// full disk too.
+const writeErrorOffset = 24
+
+// writeError is the number of that error; 0 if there was none, and in journals of older agents.
+func writeError(marks []byte) uint32 {
+	if len(marks) < RecordSize {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(marks[writeErrorOffset:])
+}
+
 // ScanMarks reads all records of a marks file, holes and the unused end left out, in order of k.
 func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	var h MarksHeader

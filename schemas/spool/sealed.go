@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
@@ -55,7 +55,7 @@ func Pack(w io.Writer, marks, frames []byte) error {
 
 // Unpack gives the bytes of the two files that a sealed journal holds.
 func Unpack(path string) (marks, frames []byte, err error) {
-	f, err := os.Open(path)
+	f, err := schemas.OpenRegular(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -285,6 +286,11 @@ func TestSealedDamaged(t *testing.T) {
 
 // Whatever the bytes, a journal comes of them or an error, and no more of it than they can hold.
 func FuzzUnsealed(f *testing.F) {
+	// Go's fuzzer makes every input smaller that reaches new code, for a minute each, and tries nothing else meanwhile.
+	// Inputs here are so long that a run of seconds would spend all its time on the first.
+	if err := flag.Set("test.fuzzminimizetime", "100x"); err != nil {
+		f.Fatal(err)
+	}
 	marks, frames := testMarks(3), testFrames()
 	frames = AppendFrame(frames, FrameAllocator,
 		[]byte("\x80\x04]\x94(\x8a\x06\x00\x00\x00\x00\x60\x7f\x8c\x0aN/A7N/A108\x8a\x06\x00\x00\x00\x00\x60\x7fe."))

@@ -23,7 +23,7 @@ func (e *NoRunsError) Hint() string {
 		return "a store is the folder that the run folders lie in: " +
 			strings.Join(e.Below[:min(len(e.Below), fewRuns)], ", ") + " has runs"
 	}
-	return "record one with dpsight collect, or name a store with --store"
+	return "record one, as in dpsight collect python train.py, or name another store with --store"
 }
 
 // Hint says how the run that was meant can be named.
@@ -34,7 +34,7 @@ func (e *NotFoundError) Hint() string {
 	case e.File:
 		return "dpsight ingest takes files; an analysis takes what it makes of them"
 	}
-	return "dpsight runs --store " + e.Store + " lists them; a store of another place goes in as a folder"
+	return "dpsight runs --store " + e.Store + " lists its runs; another store is named by its folder"
 }
 
 // Hint says what to do about a manifest that cannot be read.
@@ -46,8 +46,12 @@ func (d Damaged) Hint() string {
 	return "a run is its folder: take it from a copy, or leave it out"
 }
 
-// Hint is the command that makes the tables of a run again from its recording.
+// Hint is the command that makes the tables of a run again from its recording, where that can.
 func (e *TablesError) Hint() string {
+	var damaged *schemas.DamagedError
+	if errors.As(e.Err, &damaged) && schemas.Sampled(damaged.File) {
+		return damaged.Hint()
+	}
 	var pending *NotIngestedError
 	var running *RunningError
 	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error says it

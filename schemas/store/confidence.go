@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -16,6 +18,14 @@ func SetConfidence(dir string,
 			err = fmt.Errorf("the confidence of the run in %s cannot be kept: %w", dir, err)
 		}
 	}()
+	if judged, err := isJudged(dir); err != nil || judged {
+		return err
+	}
+	lock, err := schemas.LockPath(dir) // another dpsight may be making the report anew
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return err
@@ -29,4 +39,14 @@ func SetConfidence(dir string,
 	}
 	report.Prediction.Confidence = judge(m, report)
 	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
+}
+
+// isJudged reports whether there is nothing to add to a report: it is not of a prediction, or has its confidence. One
+// that another dpsight is making at this moment is not there yet.
+func isJudged(dir string) (bool, error) {
+	report, err := schemas.ReadIngestReport(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && (report.Prediction == nil || report.Prediction.Confidence != nil), err
 }

@@ -2,10 +2,10 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an
@@ -37,7 +37,7 @@ func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.T
 			if len(sel.Runs) <= max(1, sel.args) {
 				return nil, damaged, err
 			}
-			damaged = append(damaged, Damaged{r.Dir, err})
+			damaged = append(damaged, Damaged{Dir: r.Dir, Err: err})
 			continue
 		}
 		if err := use(t); err != nil {
@@ -69,4 +69,6 @@ func (e *TablesError) Unwrap() error { return e.Err }
 // A NoneReadableError says that several runs were selected and the tables of none can be read.
 type NoneReadableError struct{ Runs int }
 
-func (e *NoneReadableError) Error() string { return fmt.Sprintf("none of %d runs can be read", e.Runs) }
+func (e *NoneReadableError) Error() string {
+	return "none of " + units.Plural(e.Runs, "run", "runs") + " can be read"
+}

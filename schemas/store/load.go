@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -16,13 +20,6 @@ func (e *NotIngestedError) Error() string {
 	return fmt.Sprintf("run %s has not been ingested: dpsight ingest %s", e.RunID, e.Dir)
 }
 
-// A RunningError says that a run has no tables yet because it has not ended.
-type RunningError struct{ RunID string }
-
-func (e *RunningError) Error() string {
-	return fmt.Sprintf("run %s is still running: its tables are made when it ends", e.RunID)
-}
-
 // Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
 // where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
 func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
@@ -30,23 +27,52 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 	report, err := schemas.ReadIngestReport(r.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && r.Manifest.Status == schemas.StatusRunning:
-		return t, &RunningError{r.ID}
+		return t, r.running()
 	case errors.Is(err, fs.ErrNotExist):
 		return t, &NotIngestedError{r.ID, r.Dir}
 	case err != nil:
 		return t, fmt.Errorf("run %s: %w", r.ID, err)
 	}
 	t.Report = report
-	var events int64
-	for _, d := range report.Devices {
-		events += d.Events
+	digests := maps.Clone(report.Tables)
+	if digests == nil {
+		digests = map[string]string{}
 	}
-	recorded := events > 0
-	type job struct {
-		want  schemas.Want
-		read  func() error
-		files []string // that it reads and the report has digests of
+	maps.Copy(digests, r.Manifest.Tables)
+	jobs := loads(r, t, want)
+	// Decoding is all of a report's time, and the tables do not depend on each other.
+	errs := make([]error, len(jobs))
+	var wg sync.WaitGroup
+	for i, j := range jobs {
+		if want&j.want != 0 {
+			wg.Go(func() {
+				if errs[i] = schemas.CheckTables(r.Dir, digests, j.files...); errs[i] == nil {
+					errs[i] = j.read()
+				}
+			})
+		}
 	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return t, fmt.Errorf("run %s: %w", r.ID, err)
+		}
+	}
+	return t, sayGone(t.Report, r.Dir)
+}
+
+// A load reads one field of a run's tables.
+type load struct {
+	want  schemas.Want // for any of these
+	read  func() error
+	files []string // that it reads
+}
+
+// loads are all that fill t, whose report is there.
+func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
+	report := t.Report
+	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
+	events := sync.OnceValues(func() ([]schemas.Event, error) { return segmentEvents(r.Dir, recorded) })
 	lists := schemas.WantDetail
 	if len(report.OOMs) > 0 { // what was cached when they failed is in the lists, and a summary says it
 		lists |= schemas.WantMemory
@@ -55,7 +81,7 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 	if len(report.Devices) > 1 { // what is reserved depends on whether several had one GPU, and a summary says it
 		processes |= schemas.WantMemory | schemas.WantTimes
 	}
-	jobs := []job{
+	return []load{
 		{schemas.WantMemory, func() (err error) {
 			t.Allocations, err = allocations(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
@@ -64,12 +90,11 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
 		}, []string{schemas.Owners.File()}},
-		{schemas.WantEvents, func() (err error) {
-			if t.Events, err = segmentEvents(r.Dir, recorded); err == nil {
-				t.Reserved, err = reserved(r.Dir, t.Events, report)
-			}
-			return err
-		}, []string{schemas.Events.File(), schemas.Reserved.File()}},
+		{schemas.WantEvents, func() (err error) { t.Events, err = events(); return err },
+			[]string{schemas.Events.File()}},
+		{schemas.WantEvents | schemas.WantReserved,
+			func() (err error) { t.Reserved, err = reserved(r.Dir, events, report); return err },
+			[]string{schemas.Reserved.File()}},
 		{schemas.WantClock,
 			func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err },
 			[]string{schemas.Events.File()}},
@@ -100,30 +125,34 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 		{processes,
 			func() error { return read(&t.Processes, schemas.Processes, r.Dir) },
 			[]string{schemas.Processes.File()}},
-		{schemas.WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err }, nil},
+		{schemas.WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err },
+			[]string{schemas.Samples.File()}},
 	}
-	// Decoding is all of a report's time, and the tables do not depend on each other.
-	errs := make([]error, len(jobs))
-	var wg sync.WaitGroup
-	for i, j := range jobs {
-		if want&j.want != 0 {
-			wg.Go(func() {
-				if errs[i] = schemas.CheckTables(r.Dir, report.Tables, j.files...); errs[i] == nil {
-					errs[i] = j.read()
-				}
-			})
-		}
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return t, fmt.Errorf("run %s: %w", r.ID, err)
-		}
-	}
-	return t, nil
 }
 
 func read[T any](rows *[]T, table schemas.Table[T], dir string) (err error) {
 	*rows, err = table.ReadOptional(dir)
 	return err
+}
+
+// sayGone notes in the report which of the tables of steps, phases and marks are gone, and takes back that its figures
+// are exact: ingest writes them all, rows or none, so one that is not there was taken away. The digests of a report say
+// so only of tables that are read, and reports of older versions have no digests.
+func sayGone(report *schemas.IngestReport, dir string) error {
+	for _, name := range []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		report.Gone = append(report.Gone, name)
+		for i := range report.Devices {
+			if v := &report.Devices[i]; v.Verdict == schemas.Exact {
+				v.Verdict, v.Reason = schemas.Unverifiable, name+" is gone"
+			}
+		}
+	}
+	return nil
 }

@@ -8,8 +8,8 @@ import (
 	nearly "github.com/dpsight/dpsight/schemas/near"
 )
 
-// near lists the run names and ids that resemble arg, the likeliest first.
-func near(runs []Run, arg string) []string {
+// near lists the names and ids that resemble arg, the likeliest first.
+func near(names []string, arg string) []string {
 	type candidate struct {
 		word string
 		cost int
@@ -21,7 +21,11 @@ func near(runs []Run, arg string) []string {
 			return
 		}
 		seen[word] = true
-		cost := nearly.Distance(strings.ToLower(arg), strings.ToLower(word))
+		lower := strings.ToLower(word)
+		cost := nearly.Distance(strings.ToLower(arg), lower)
+		if n := len(arg); n < len(lower) { // the beginning of a longer name, mistyped
+			cost = min(cost, 1+nearly.Distance(strings.ToLower(arg), lower[:n]))
+		}
 		if arg != "" && strings.Contains(strings.ToLower(word), strings.ToLower(arg)) {
 			cost = 1
 		}
@@ -29,13 +33,12 @@ func near(runs []Run, arg string) []string {
 			found = append(found, candidate{word, cost})
 		}
 	}
-	for _, r := range runs {
-		consider(r.Manifest.Name)
-		consider(r.ID)
+	for _, name := range names {
+		consider(name)
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
-	words := make([]string, 0, 4)
-	for _, c := range found[:min(len(found), 4)] {
+	words := make([]string, 0, fewRuns)
+	for _, c := range found[:min(len(found), fewRuns)] {
 		words = append(words, c.word)
 	}
 	return words

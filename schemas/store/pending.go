@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Pending are the runs of a selection that have no tables.
@@ -13,18 +14,6 @@ type Pending struct {
 	Of   int   // runs in the selection
 	// Running are those that have not ended.
 	Running []Run
-}
-
-// SetRunning gives the runs in whose folders a collector is still at work, as recording reports, the status
-// [schemas.StatusRunning]: their manifests say what is so if the collector should die.
-func (sel *Selection) SetRunning(recording func(dir string) bool) {
-	for i, r := range sel.Runs {
-		if r.Manifest.Status == schemas.StatusPartial && r.Manifest.End == nil && recording(r.Dir) {
-			running := *r.Manifest
-			running.Status, running.Reason = schemas.StatusRunning, ""
-			sel.Runs[i].Manifest = &running
-		}
-	}
 }
 
 // Pending finds the runs without tables; one that is still running is not among them.
@@ -54,12 +43,24 @@ func (p Pending) Warning() string {
 		len(p.Runs), p.Of, p.folder())
 }
 
+// Note says which runs are still running; it is empty where none is.
+func (p Pending) Note() string {
+	switch n := len(p.Running); n {
+	case 0:
+		return ""
+	case 1:
+		return p.Running[0].running().Error()
+	default:
+		return fmt.Sprintf("%d of %d runs are still running: their tables are made when they end", n, p.Of)
+	}
+}
+
 // Err is an error where not a single run has tables. Where some have, the others are only warned of: an analysis of
 // runs without tables would be pages of dashes.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
 	case len(p.Running) > 0 && len(p.Running) == p.Of:
-		return &RunningError{RunID: p.Running[0].ID}
+		return p.Running[0].running()
 	case n == 0 || n < p.Of:
 		return nil
 	case n == 1:
@@ -90,5 +91,5 @@ type NoneIngestedError struct {
 }
 
 func (e *NoneIngestedError) Error() string {
-	return fmt.Sprintf("none of %d runs has been ingested", e.Runs)
+	return "none of " + units.Plural(e.Runs, "run", "runs") + " has been ingested"
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // A Selection is what RUN arguments stand for.
@@ -120,6 +121,9 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store,
 			schemas.Shortlist(e.Near, fewRuns))
 	}
+	if strings.ContainsAny(e.Arg, `/\`) && !e.File {
+		return e.Arg + ": there is no such folder"
+	}
 	msg := fmt.Sprintf("no run %q in %s", e.Arg, e.Store)
 	if e.Absent {
 		return msg + ": there is no such folder"
@@ -137,9 +141,9 @@ func (e *NotFoundError) Error() string {
 const fewRuns = 4
 
 // Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
-// one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names
-// over prefixes, so that a run called "2026" can be named. With no argument it takes the newest suite, or the newest
-// run where that is newer.
+// one, a run's name (the newest of that name; of repeats the newest that is not bare), or a suite's name (the runs
+// of the newest of that name). Ids win over names and names over prefixes, so that a run called "2026" can be named.
+// With no argument it takes the newest suite, or the newest run where that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
 // ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it, and no argument for the store.
@@ -155,81 +159,25 @@ func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	if len(args) == 0 {
 		return sel, s.newest(sel)
 	}
-	seen := map[string]bool{}
-	add := func(runs ...Run) {
-		for _, r := range runs {
-			if key := absolute(r.Dir); !seen[key] {
-				seen[key] = true
-				sel.Runs = append(sel.Runs, r)
-			}
-		}
-	}
-	named := func(r Run) {
-		add(r)
-		if sel.Named == nil {
-			sel.Named = map[string]bool{}
-		}
-		sel.Named[absolute(r.Dir)] = true
-	}
-	var own []Run // of this store, read once and only where an argument needs it
-	var damaged []Damaged
+	r := &resolver{store: s, each: each, sel: sel, seen: map[string]bool{}}
 	for _, arg := range args {
-		if schemas.IsRun(arg) {
-			r, err := OpenRun(arg)
-			if err != nil {
-				return nil, Damaged{arg, err}
-			}
-			named(r)
-			continue
-		}
-		if own == nil {
-			var err error
-			if own, damaged, err = s.Runs(); err != nil {
-				return nil, err
-			}
-		}
-		r, namesakes, err := find(own, arg)
-		if err == nil && each && namesakes > 1 {
-			for _, r := range own {
-				if r.Manifest.Name == arg {
-					named(r)
-				}
-			}
-			continue
-		}
-		if err == nil {
-			full := r
-			if r.ID != arg && r.Manifest.Name == arg {
-				full = recorded(own, r)
-			}
-			if namesakes > 1 {
-				sel.Newest = append(sel.Newest, Newest{arg, full.ID, namesakes, full.ID != r.ID})
-			}
-			named(full)
-			continue
-		}
-		// A folder comes last: a run's name must not change its meaning where a folder of that name appears.
-		st, statErr := os.Stat(arg)
-		if statErr != nil || !st.IsDir() {
-			err.Store, err.File = s.dir, statErr == nil
-			_, missing := os.Stat(s.dir)
-			err.Absent = errors.Is(missing, fs.ErrNotExist)
-			for _, d := range damaged {
-				err.Unread = append(err.Unread, filepath.Base(d.Dir))
-			}
+		if err := r.take(arg); err != nil {
 			return nil, err
 		}
-		all, allErr := Open(arg).All()
-		if allErr != nil {
-			return nil, allErr
-		}
-		sel.Damaged = append(sel.Damaged, all.Damaged...)
-		if len(args) == 1 {
-			sel.Suite = all.Suite
-		}
-		add(all.Runs...)
 	}
 	return sel, nil
+}
+
+// A NewestUnknownError says that the newest runs are those of a suite whose document cannot be read.
+type NewestUnknownError struct{ Damaged }
+
+func (e NewestUnknownError) Error() string {
+	return "which runs are the newest cannot be told: " + e.Damaged.Error()
+}
+
+// Hint says what to do about it.
+func (e NewestUnknownError) Hint() string {
+	return "name the runs, or bring the document back from a copy"
 }
 
 // IsNamed reports whether an argument stood for the run alone, and not for it among all of a store.
@@ -245,7 +193,9 @@ func (s *Store) All() (*Selection, error) {
 		return nil, noRuns(s.dir)
 	}
 	sel := &Selection{Runs: runs, Damaged: damaged}
-	if suites, _, _ := s.Suites(); len(suites) == 1 {
+	suites, damagedSuites, _ := s.Suites()
+	sel.Damaged = append(sel.Damaged, damagedSuites...)
+	if len(suites) == 1 && len(damagedSuites) == 0 {
 		sel.Suite = suites[0]
 		// A suite that was resumed made its runs in another order than that of its plan.
 		at := map[string]int{}
@@ -269,49 +219,6 @@ func absolute(path string) string {
 	return path
 }
 
-// find looks arg up among runs, which are sorted oldest first. Where it is a name it also says of how many.
-func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
-	var named, prefixed []Run
-	for _, r := range runs {
-		switch {
-		case r.ID == arg:
-			return r, 1, nil
-		case r.Manifest.Name == arg:
-			named = append(named, r)
-		case arg != "" && strings.HasPrefix(r.ID, arg):
-			prefixed = append(prefixed, r)
-		}
-	}
-	switch {
-	case len(named) > 0:
-		return named[len(named)-1], len(named), nil
-	case len(prefixed) == 1:
-		return prefixed[0], 1, nil
-	case len(prefixed) > 1:
-		e := &NotFoundError{Arg: arg, Many: true}
-		for _, r := range prefixed {
-			e.Near = append(e.Near, r.ID)
-		}
-		return Run{}, 0, e
-	}
-	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(runs, arg)}
-}
-
-// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an
-// experiment that its suite recorded once, the newest of these.
-func recorded(runs []Run, r Run) Run {
-	m := r.Manifest
-	if !m.Bare || m.Suite == nil {
-		return r
-	}
-	for _, o := range slices.Backward(runs) {
-		if s := o.Manifest.Suite; s != nil && s.ID == m.Suite.ID && o.Manifest.Name == m.Name && !o.Manifest.Bare {
-			return o
-		}
-	}
-	return r
-}
-
 // newest fills sel with the newest suite's runs, or with the newest run if that is newer than every suite.
 func (s *Store) newest(sel *Selection) error {
 	runs, damaged, err := s.Runs()
@@ -325,16 +232,23 @@ func (s *Store) newest(sel *Selection) error {
 	case len(runs) == 0:
 		return noRuns(s.dir)
 	}
-	suites, _, err := s.Suites()
+	suites, damagedSuites, err := s.Suites()
 	if err != nil {
 		return err
 	}
+	damaged = append(damaged, damagedSuites...)
+	sel.Damaged = damaged
 	last := runs[len(runs)-1]
 	// a trial of a search is not what a user made last, unless there is nothing else
 	for _, r := range slices.Backward(runs) {
 		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
 			last = r
 			break
+		}
+	}
+	for _, d := range damagedSuites {
+		if ref := last.Manifest.Suite; ref != nil && ref.ID == d.Suite { // which runs count is in the document
+			return NewestUnknownError{d}
 		}
 	}
 	if len(suites) > 0 {
@@ -370,6 +284,7 @@ func (s *Store) take(sel *Selection, suite *Suite, runs []Run) bool {
 		}
 	}
 	sel.Suite = suite
-	sel.Chosen = fmt.Sprintf("suite %s (%s), %d runs, the newest in %s", suite.Name, suite.ID, len(sel.Runs), s.dir)
+	sel.Chosen = fmt.Sprintf("suite %s (%s), %s, the newest in %s", suite.Name, suite.ID,
+		units.Plural(len(sel.Runs), "run", "runs"), s.dir)
 	return len(sel.Runs) > 0
 }

@@ -30,12 +30,17 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 }
 
 // reserved reads what was reserved. A store that is older than the table has it in its events.
-func reserved(dir string, events []schemas.Event, report *schemas.IngestReport) ([]schemas.ReservedLevel, error) {
+func reserved(dir string, events func() ([]schemas.Event, error), report *schemas.IngestReport) (
+	[]schemas.ReservedLevel, error) {
 	levels, err := schemas.Reserved.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return schemas.DeriveReserved(events, report.Devices), nil
+	if !errors.Is(err, fs.ErrNotExist) {
+		return levels, err
 	}
-	return levels, err
+	all, err := events()
+	if err != nil {
+		return nil, err
+	}
+	return schemas.DeriveReserved(all, report.Devices), nil
 }
 
 // windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most
@@ -51,7 +56,7 @@ func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlo
 
 // openTable opens a table to be read by columns.
 func openTable(dir, name, schema string) (*os.File, *parquet.File, error) {
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := schemas.OpenRegular(filepath.Join(dir, name))
 	if err != nil {
 		return nil, nil, err
 	}

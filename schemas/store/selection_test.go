@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -51,9 +52,32 @@ func TestPending(t *testing.T) {
 	for i := range none.Runs {
 		none.Runs[i].Manifest.Status = schemas.StatusPartial
 	}
-	none.SetRunning(func(string) bool { return true })
-	if p := none.Pending(); len(p.Runs) != 0 || p.Warning() != "" {
+	none.SetRunning(func(string) *Progress { return &Progress{Steps: 14, Written: 3 * time.Second} })
+	if p := none.Pending(); len(p.Runs) != 0 || p.Warning() != "" ||
+		p.Note() != "2 of 2 runs are still running: their tables are made when they end" {
 		t.Errorf("runs that are being recorded: %+v", p)
+	}
+}
+
+// The error of a running run says since when it runs and how far it is.
+func TestRunningRun(t *testing.T) {
+	start := time.Date(2026, 11, 26, 12, 3, 0, 0, time.UTC)
+	for _, c := range []struct {
+		progress *Progress
+		want     string
+	}{
+		{nil, "nothing is recorded yet"},
+		{&Progress{Steps: -1, Written: -1}, "nothing is recorded yet"},
+		{&Progress{Steps: 0, Written: -1}, "0 steps so far"},
+		{&Progress{Steps: 1, Written: 400 * time.Millisecond}, "1 step so far, last written 0s ago"},
+		{&Progress{Steps: 14, Written: 63 * time.Second}, "14 steps so far, last written 1m3s ago"},
+	} {
+		r := Run{ID: "r1", Manifest: &schemas.Manifest{Status: schemas.StatusRunning, Start: start}, Progress: c.progress}
+		want := "run r1 is still running, since 2026-11-26 12:03 UTC: " + c.want + "; its tables are made when it ends"
+		p := Pending{Running: []Run{r}, Of: 1}
+		if err := p.Err(); err == nil || err.Error() != want || p.Note() != want {
+			t.Errorf("%v, %s; want %s", err, p.Note(), want)
+		}
 	}
 }
 
@@ -147,8 +171,8 @@ func TestErrorsHaveHints(t *testing.T) {
 	absent := Open(filepath.Join(s.Dir(), "absent"))
 	for want, ask := range map[string]func() error{
 		"give more of the id":        func() error { _, err := s.Resolve([]string{"r"}); return err },
-		"lists them":                 func() error { _, err := s.Resolve([]string{"z"}); return err },
-		"record one with":            func() error { _, err := absent.All(); return err },
+		"lists its runs":             func() error { _, err := s.Resolve([]string{"z"}); return err },
+		"record one":                 func() error { _, err := absent.All(); return err },
 		"has runs":                   func() error { _, err := Open(filepath.Dir(s.Dir())).All(); return err },
 		"dpsight ingest takes files": func() error { _, err := s.Resolve([]string{"selection_test.go"}); return err },
 	} {

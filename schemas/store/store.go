@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -21,6 +22,7 @@ type Run struct {
 	ID       string
 	Dir      string
 	Manifest *schemas.Manifest
+	Progress *Progress // of a run that is still being recorded
 }
 
 // Ingested says whether the run has its tables.
@@ -29,13 +31,19 @@ func (r Run) Ingested() bool {
 	return err == nil
 }
 
-// Damaged is a run folder whose manifest cannot be read.
+// Damaged is a run folder whose manifest cannot be read, or a suite's document that cannot.
 type Damaged struct {
-	Dir string
-	Err error
+	Dir   string // or the document's path
+	Err   error
+	Suite string // the suite's id; empty for a run
 }
 
-func (d Damaged) Error() string { return fmt.Sprintf("run folder %s: %v", d.Dir, d.Err) }
+func (d Damaged) Error() string {
+	if d.Suite != "" {
+		return fmt.Sprintf("suite %s: %v", d.Suite, d.Err)
+	}
+	return fmt.Sprintf("run folder %s: %v", d.Dir, d.Err)
+}
 
 func (d Damaged) Unwrap() error { return d.Err }
 
@@ -62,12 +70,12 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 	var damaged []Damaged
 	for _, e := range entries {
 		dir := filepath.Join(s.dir, e.Name())
-		if !schemas.IsRun(dir) {
+		if strings.HasSuffix(e.Name(), schemas.PartialSuffix) || !schemas.IsRun(dir) {
 			continue
 		}
 		r, err := OpenRun(dir)
 		if err != nil {
-			damaged = append(damaged, Damaged{dir, err})
+			damaged = append(damaged, Damaged{Dir: dir, Err: err})
 			continue
 		}
 		runs = append(runs, r)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,16 +9,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// suitesFolder is the store's folder of suite documents.
-const suitesFolder = "suites"
+const (
+	suitesFolder = "suites" // the store's folder of suite documents
+	lockSuffix   = ".lock"  // of the file beside a suite's document that its lock is on
+	lockTries    = 100      // to make a lock file in a folder that others may remove
+)
 
 // SuiteSchema is the version that this package writes.
-const SuiteSchema = "dpsight.suite/1"
+const SuiteSchema = "dpsight.suite/2"
+
+// undigestedSuite is the version before, which is read too: it has no digest.
+const undigestedSuite = "dpsight.suite/1"
 
 // Suite (suites/<id>.json) is the plan of a suite and the runs that it has made so far.
 type Suite struct {
@@ -74,7 +80,7 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	if suite.ID == "" || suite.ID != filepath.Base(suite.ID) {
 		return fmt.Errorf("suite id %q cannot name a file", suite.ID)
 	}
-	if err := os.MkdirAll(filepath.Join(s.dir, suitesFolder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.dir, suitesFolder), 0o700); err != nil {
 		return fmt.Errorf("writing suite %s: %w", suite.ID, err)
 	}
 	suite.Schema = SuiteSchema
@@ -84,8 +90,64 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	return nil
 }
 
-// SweepSuites removes the half-written documents of suites of a name (ids are time-name-random): a process that was
-// killed has left them. None may be writing one.
+// LockSuite takes the lock of a suite, which whoever makes its runs holds: its document is written anew after each of
+// them. [schemas.ErrLocked] says that another dpsight holds it. The lock file goes with the lock; one that a killed
+// process left is taken over.
+func (s *Store) LockSuite(id string) (unlock func(), err error) {
+	return s.lockSuites(id, schemas.TryLockPath)
+}
+
+// LockSuiteName waits for the lock of a suite's name. Whoever begins a suite only if the store has none of the name
+// holds it from before looking until the document is written.
+func (s *Store) LockSuiteName(name string) (unlock func(), err error) {
+	return s.lockSuites(name, schemas.LockPath)
+}
+
+// lockSuites takes the lock of a file in the folder of suite documents, and makes both where they are missing.
+func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)) (unlock func(), err error) {
+	dir := filepath.Join(s.dir, suitesFolder)
+	path := filepath.Join(dir, name+lockSuffix)
+	for tries := 0; ; tries++ {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("locking suite %s: %w", name, err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+		if errors.Is(err, fs.ErrNotExist) && tries < lockTries {
+			continue // a suite that came to nothing has just taken the folder with it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("locking suite %s: %w", name, err)
+		}
+		f.Close()
+		lock, err := take(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // its last holder has just removed it
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Whoever held it may have removed the file in between: then this lock is of a file that nobody else will find.
+		if lock.Holds(path) {
+			return sync.OnceFunc(func() {
+				os.Remove(path)
+				lock.Unlock()
+			}), nil
+		}
+		lock.Unlock()
+	}
+}
+
+// SuiteName is the name of the suite that has the id: ids are time-name-random. It is empty for another text.
+func SuiteName(id string) string {
+	_, rest, _ := strings.Cut(id, "-")
+	if k := strings.LastIndexByte(rest, '-'); k >= 0 {
+		return rest[:k]
+	}
+	return ""
+}
+
+// SweepSuites removes the half-written documents of suites of a name: a process that was killed has left them. Those of
+// suites that are being made stay.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)
@@ -93,26 +155,29 @@ func (s *Store) SweepSuites(name string) error {
 		return nil
 	}
 	for _, e := range entries {
-		id, partial := strings.CutSuffix(e.Name(), ".json"+schemas.PartialSuffix)
-		_, rest, _ := strings.Cut(id, "-")
-		if k := strings.LastIndexByte(rest, '-'); partial && k >= 0 && rest[:k] == name {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		id, suffix, _ := strings.Cut(e.Name(), ".json")
+		if !strings.HasSuffix(suffix, schemas.PartialSuffix) || SuiteName(id) != name {
+			continue
 		}
+		unlock, busy := s.LockSuite(id)
+		if errors.Is(busy, schemas.ErrLocked) {
+			continue
+		}
+		if busy != nil {
+			return errors.Join(err, busy)
+		}
+		if e := os.Remove(filepath.Join(dir, e.Name())); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+		unlock()
 	}
 	return err
 }
 
 func readSuite(path string) (*Suite, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	suite := new(Suite)
-	if err := json.Unmarshal(b, suite); err != nil {
-		return nil, fmt.Errorf("%s: not a suite document: %w", filepath.Base(path), err)
-	}
-	if suite.Schema != SuiteSchema {
-		return nil, &schemas.SchemaError{File: filepath.Base(path), Got: suite.Schema, Want: SuiteSchema}
+	if err := schemas.ReadDocument(path, SuiteSchema, suite, undigestedSuite); err != nil {
+		return nil, err
 	}
 	return suite, nil
 }
@@ -135,7 +200,7 @@ func (s *Store) Suites() ([]*Suite, []Damaged, error) {
 		path := filepath.Join(s.dir, suitesFolder, e.Name())
 		suite, err := readSuite(path)
 		if err != nil {
-			damaged = append(damaged, Damaged{path, err})
+			damaged = append(damaged, Damaged{path, err, strings.TrimSuffix(e.Name(), ".json")})
 			continue
 		}
 		suites = append(suites, suite)

@@ -17,6 +17,7 @@ func TestSweepSuites(t *testing.T) {
 	}
 	for name, gone := range map[string]bool{
 		"20261121T101500Z-headline-3f9a1c.json" + schemas.PartialSuffix:       true,
+		"20261121T101500Z-headline-3f9a1c.json.12" + schemas.PartialSuffix:    true,
 		"20261121T101500Z-headline-batch-3f9a1c.json" + schemas.PartialSuffix: false,
 		"20261121T101500Z-my-headline-3f9a1c.json" + schemas.PartialSuffix:    false,
 		"20261121T101500Z-headline-3f9a1c.json":                               false,
@@ -32,6 +33,25 @@ func TestSweepSuites(t *testing.T) {
 		if _, err := os.Stat(path); (err != nil) != gone {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	// What a suite that is being made is writing stays.
+	busy := filepath.Join(folder, "20261121T101500Z-headline-3f9a1c.json.13"+schemas.PartialSuffix)
+	if err := os.WriteFile(busy, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := s.LockSuite("20261121T101500Z-headline-3f9a1c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SweepSuites("headline"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(busy); err != nil {
+		t.Errorf("of a suite that is being made: %v", err)
+	}
+	unlock()
+	if locks, _ := filepath.Glob(filepath.Join(folder, "*"+lockSuffix)); len(locks) > 0 {
+		t.Errorf("left behind: %v", locks)
 	}
 	if err := Open(filepath.Join(s.Dir(), "none")).SweepSuites("headline"); err != nil {
 		t.Errorf("a store without suites: %v", err)

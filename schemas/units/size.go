@@ -22,7 +22,7 @@ func ParseBytes(s string) (int64, error) {
 	}
 	r, ok := ParseDecimal(number)
 	if !ok {
-		return 0, fmt.Errorf("size %q is not a number of B, KiB, MiB or GiB, as in 1MiB", s)
+		return 0, fmt.Errorf("size %q is not a number of B, KiB, MiB or GiB", s)
 	}
 	r.Mul(r, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
 	n := new(big.Int).Quo(r.Num(), r.Denom())

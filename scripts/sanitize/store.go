@@ -57,17 +57,22 @@ func (c *cleaner) run(dir string) error {
 		host = ""
 	}
 	m.Host.Name, m.Git = hostName, nil
+	if m.Tables == nil { // of an older version, and has a digest from now on
+		if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil {
+			return err
+		}
+	}
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		return err
 	}
-	clean := func(b []byte) ([]byte, error) { return c.json(schemas.Unsigned(b), host) }
+	clean := func(b []byte) ([]byte, error) {
+		b, err := c.json(schemas.Unsigned(b), host)
+		if err != nil {
+			return nil, err
+		}
+		return schemas.Signed(b)
+	}
 	if err := rewrite(filepath.Join(dir, schemas.ManifestFile), clean); err != nil {
-		return err
-	}
-	if m, err = schemas.ReadManifest(dir); err != nil {
-		return err
-	}
-	if err := schemas.WriteManifest(dir, m); err != nil { // with its digest
 		return err
 	}
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))

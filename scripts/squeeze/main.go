@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,9 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 			if err != nil {
 				return 0, 0, err
 			}
+			if err := whole(path); err != nil {
+				return 0, 0, err
+			}
 			b, err := kind.again(path)
 			if err != nil {
 				return 0, 0, fmt.Errorf("%s: %w", path, err)
@@ -97,7 +101,39 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 			}
 		}
 	}
+	for _, path := range runs {
+		if err := digest(filepath.Dir(path)); err != nil {
+			return 0, 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	return before, after, nil
+}
+
+// digest keeps the digests of a run's sampled tables, if its manifest has any: they are other files now.
+func digest(dir string) error {
+	m, err := schemas.ReadManifest(dir)
+	if err != nil || m.Tables == nil {
+		return err
+	}
+	digests, err := schemas.TableDigests(dir, schemas.SampledTables()...)
+	if err != nil || maps.Equal(digests, m.Tables) {
+		return err
+	}
+	m.Tables = digests
+	return schemas.WriteManifest(dir, m)
+}
+
+// whole refuses a table that is damaged: what is squeezed gets a digest of its own.
+func whole(path string) error {
+	dir := filepath.Dir(path)
+	if filepath.Base(dir) == spool.Dir { // a journal has its own digest
+		return nil
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	return schemas.CheckTables(dir, m.Tables, filepath.Base(path))
 }
 
 // journal gives a sealed journal's bytes, sealed and compressed anew.

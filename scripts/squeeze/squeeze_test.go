@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,16 +68,20 @@ func testSqueeze(t *testing.T, compress compressor) {
 		t.Error("a store without runs is squeezed")
 	}
 	if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "run", Source: schemas.Measured,
-		Status: schemas.StatusOK}); err != nil {
+		Status: schemas.StatusOK, Tables: digests(t, dir)}); err != nil {
 		t.Fatal(err)
 	}
 	before, after, err := squeeze(store, compress)
 	if err != nil || before != int64(len(b)+plain.Len()) || after > before*4/5 {
 		t.Fatalf("%d bytes, were %d, %v", after, before, err)
 	}
-	m, f, err := spool.Unpack(sealed)
-	if err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames) {
+	n, f, err := spool.Unpack(sealed)
+	if err != nil || !bytes.Equal(n, marks) || !bytes.Equal(f, frames) {
 		t.Errorf("the journal does not come back, %v", err)
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil || !maps.Equal(m.Tables, digests(t, dir)) {
+		t.Errorf("the manifest has other digests, %v", err)
 	}
 	if rows, err := schemas.Samples.Read(dir); err != nil || !reflect.DeepEqual(rows, samples) {
 		t.Errorf("the samples do not come back, %v", err)
@@ -84,6 +89,15 @@ func testSqueeze(t *testing.T, compress compressor) {
 	if was, is, err := squeeze(store, compress); err != nil || was != after || is != after {
 		t.Errorf("squeezed again: %d bytes, were %d, %v; squeezed first %d", is, was, err, after)
 	}
+}
+
+func digests(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	d, err := schemas.TableDigests(dir, schemas.SampledTables()...)
+	if err != nil || len(d) == 0 {
+		t.Fatal(d, err)
+	}
+	return d
 }
 
 func write(t *testing.T, path string, sealed []byte) (marks, frames []byte) {

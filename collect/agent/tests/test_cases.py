@@ -46,6 +46,7 @@ class TestLoops(Case):
         self.assertEqual(j.modes(), ["warm-up"] * 3 + ["bare"] * 3)
         self.assertEqual(j.count(K.MODULE_BEGIN) + j.count(K.TAGS) + j.count(K.MODULE_BACKWARD_BEGIN), 0)
 
+    @rest
     def test_backward_knows_its_modules(self) -> None:
         j = self.check("plain", "cpu", "1", steps=1)
         paths = [
@@ -78,6 +79,7 @@ class TestLoops(Case):
                 now = []
         return steps
 
+    @rest
     def test_backward_enters_whatever_modules_return(self) -> None:
         """Dictionaries, dataclasses, and what is inside each other; and leaves for whatever they are given."""
         kinds = ["tensor", "tuple", "named", "list", "dict", "ordered", "user dict", "stubborn", "output", "dataclass"]
@@ -95,6 +97,7 @@ class TestLoops(Case):
         with run("structures", "cpu", *kinds, agent=False) as alone:
             self.assertEqual(alone.out, r.out)
 
+    @rest
     def test_backward_enters_no_module_for_what_it_only_gives_back(self) -> None:
         with run("passing", env={"DPSIGHT_WARMUP": "3"}) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
@@ -103,6 +106,7 @@ class TestLoops(Case):
         names = ["passing", "inner", "before"]
         self.assertEqual(found, [["net", "2", "0"], ["net", *names], ["Net", *names]])
 
+    @rest
     def test_accumulation(self) -> None:
         j = self.check("accumulate", steps=2)
         self.assertEqual(j.count(K.BACKWARD_BEGIN), 6)
@@ -137,6 +141,7 @@ class TestLoops(Case):
                     self.assertEqual(j.count(K.FORWARD_END), j.count(K.FORWARD_BEGIN))
                     self.assertEqual(sum(m.kind == K.FORWARD_END and bool(m.flags & K.REPAIRED) for m in j.marks), 1)
 
+    @rest
     def test_the_script_gets_what_its_handlers_raise(self) -> None:
         # A handler may run while a hook of the agent's does: then the agent neither keeps what it raised nor gives up.
         for args in (("timeout",), ("timeout", "partial")):
@@ -210,6 +215,7 @@ class TestOpacus(Case):
                 expected = {"ghost": "ghost", "ew": None}.get(mode, "per_sample")
                 self.assertEqual(norms["up"], expected)
 
+    @rest
     def test_physical_batches(self) -> None:
         j = self.check("private", "cpu", "hooks", "bmm", steps=4)
         skipped = [bool(m.flags & K.SKIPPED) for m in j.marks if m.kind == K.DP_STEP_END]
@@ -217,6 +223,7 @@ class TestOpacus(Case):
 
 
 class TestCheckpointing(Case):
+    @rest
     def test_kinds(self) -> None:
         with run("checkpoint", "none", agent=False) as r:
             plain = r.out
@@ -264,6 +271,7 @@ class TestProcesses(Parted):
                 self.assertEqual((r.code, r.out, r.complaints()), (7, "", []), r.err[-2000:])
                 self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], ["exit"])
 
+    @rest
     def test_exception(self) -> None:
         with run("processes", "exception", env={"MY_PASSWORD": "correct-horse"}) as r:
             self.assertEqual(r.code, 1)
@@ -294,6 +302,7 @@ class TestProcesses(Parted):
 
 
 class TestTimes(Parted):
+    @rest
     def test_a_device_that_hangs_does_not_keep_the_script(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
@@ -308,6 +317,7 @@ class TestTimes(Parted):
             stamps.flush(patience=0.01)
         recorder.frame.assert_called_once_with(K.FRAME_TIMES, timing.INTERVAL.pack(1, 2, 2_000_000))
 
+    @rest
     def test_few_events_are_asked_whether_they_happened(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
@@ -343,6 +353,7 @@ class TestInterruptions(Parted):
         for number in (signal.SIGUSR1, signal.SIGALRM):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
 
+    @rest
     def test_handlers_wait(self) -> None:
         called: list[int] = []
         handler = lambda number, _frame: called.append(number)  # noqa: E731
@@ -354,6 +365,7 @@ class TestInterruptions(Parted):
         self.assertEqual(called, [signal.SIGUSR1])
         self.assertIs(signal.getsignal(signal.SIGUSR1), handler)
 
+    @rest
     def test_whatever_handlers_raise_the_context_is_left(self) -> None:
         """Wherever they do: else what people press would wait for ever."""
 
@@ -380,6 +392,7 @@ class TestInterruptions(Parted):
 class TestWindows(Parted):
     """A later window opens only while drains, its own included, take at most 5 % of wall time."""
 
+    @rest
     def test_share_of_wall_time(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -12,12 +13,14 @@ import tempfile
 import time
 import unittest
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from decode import Journal, Mark, journals
 from dpsight_kinds import K
 from harness import CASES, PYTHON_PATH, Parted, Result, phantom, rest, run
+from test_sources import modules
 
 UPDATES = (K.OPTIMIZER_BEGIN, K.OPTIMIZER_END, K.UPDATED)
 GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER_STATE: "state"}
@@ -50,6 +53,39 @@ def lossless(journal: Journal) -> list[str]:
                         f"drain {check['drain']} ({check['reason']}): {key} {stats[key] - old[key]} != {found}"
                     )
     return wrong
+
+
+def guarded_functions() -> Iterator[str]:
+    """The functions that the agent's sources guard, but for those without which nothing is recorded."""
+    for module, tree in modules().items():
+        for path, node in _definitions(tree, ""):
+            for call in (d for d in node.decorator_list if isinstance(d, ast.Call)):
+                fatal = any(k.arg == "fatal" for k in call.keywords)
+                if isinstance(call.func, ast.Name) and call.func.id == "guarded" and not fatal:
+                    yield f"dpsight.{module}.{path}"
+
+
+def _definitions(tree: ast.AST, within: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """All functions, with their qualified names."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield within + node.name, node
+            yield from _definitions(node, f"{within}{node.name}.<locals>.")
+        else:
+            yield from _definitions(node, f"{within}{node.name}." if isinstance(node, ast.ClassDef) else within)
+
+
+def subscriptions() -> Iterator[tuple[str, str]]:
+    """Events, and the names of what the agent's sources subscribe to them."""
+    for tree in modules().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "subscribe":
+                event, listener = node.func.value, node.args[0]
+                assert isinstance(event, ast.Attribute), ast.unparse(node)
+                yield (
+                    event.attr,
+                    "<lambda>" if isinstance(listener, ast.Lambda) else ast.unparse(listener).split(".")[-1],
+                )
 
 
 class Replay:
@@ -109,6 +145,7 @@ class TestMemory(Phantom):
                 if "unfriendly" in args:
                     self.assertIn(K.HELD, {t.kind for t in j.tags}, "one odd object costs the others no tags")
 
+    @rest
     def test_graphs_of_two_threads(self) -> None:
         with run("threads", env=self.env) as r:
             j = self.checked(r)
@@ -258,6 +295,7 @@ class TestMemory(Phantom):
             forward = [m.k in stamped for m in j.marks if m.kind == K.FORWARD_BEGIN]
             self.assertEqual(forward, [True] * 4 + [False, True])
 
+    @rest
     def test_module_times(self) -> None:
         """Calls of modules are stamped in instrumented steps, on the engine's thread too, and in no other."""
         modules = (K.MODULE_BEGIN, K.MODULE_END)
@@ -278,6 +316,7 @@ class TestMemory(Phantom):
             self.assertGreater(seen[K.MODULE_BACKWARD_BEGIN, True, True], 0)
             self.assertEqual(sum(n for (_, elsewhere, on), n in seen.items() if elsewhere and not on), 0)
 
+    @rest
     def test_stamps_take_no_device_memory(self) -> None:
         """Whatever is timed, the allocator does the same."""
         peaks = []
@@ -297,6 +336,7 @@ class TestMemory(Phantom):
                 self.assertEqual(j.count(K.STEP_END), 8)
                 self.assertGreater(len(j.intervals()), 0)
 
+    @rest
     def test_events_outlive_their_device(self) -> None:
         """On a device that has failed destroying an event ends the process too, and its error would not be seen."""
         with run("forked", "failed", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
@@ -304,6 +344,7 @@ class TestMemory(Phantom):
             self.assertEqual(j.count(K.TIMED_OUT), 1)
             self.assertNotIn("destroyed", r.err)
 
+    @rest
     def test_an_exit_at_once_waits_for_no_device_that_hangs(self) -> None:
         begun = time.monotonic()
         with run("forked", "hung", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
@@ -311,6 +352,7 @@ class TestMemory(Phantom):
             self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], ["exit"])
         self.assertLess(time.monotonic() - begun, 45)
 
+    @rest
     def test_bare_run(self) -> None:
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             j = r.journal
@@ -363,6 +405,7 @@ class TestMemory(Phantom):
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             return r.journal
 
+    @rest
     def test_most_short_steps_have_no_phases(self) -> None:
         """Beyond the windows only updates are marked, and one event is recorded, in most steps."""
         for mode in ("full", "bare"):
@@ -467,11 +510,13 @@ class TestMemory(Phantom):
                 said = dict(re.findall(r"cuda:(\d) is (\S+)", r.out))
                 self.assertEqual(said, {str(d["device"]): d["uuid"] for d in found})
 
+    @rest
     def test_recording_window(self) -> None:
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_RECORD_STEPS": "5"}) as r:
             j = self.windowed(r)
             self.assertEqual(j.modes()[-3:], ["bare"] * 3)
-            self.assertEqual(sum(s is not None for s, _ in j.chunks()), 5)
+            by_the_clock = ("timer", "alone")  # on a busy machine
+            self.assertEqual(sum(s is not None and c["reason"] not in by_the_clock for s, c in j.chunks()), 5)
 
     @rest
     def test_later_windows(self) -> None:
@@ -511,6 +556,7 @@ class TestMemory(Phantom):
             reasons = [c["reason"] for _, c in self.windowed(r).chunks()]
             self.assertEqual(reasons.count("window"), 1)
 
+    @rest
     def test_no_window_beside_a_script_that_records(self) -> None:
         """It would empty the script's own history."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "3"}
@@ -552,6 +598,7 @@ class TestSetups(Phantom):
         self.assertEqual([m.a for m in begun if m.flags], [m.a for m in ended if m.flags])
         return [j.names[m.a] for m in begun if m.flags & K.SETUP]
 
+    @rest
     def test_stages(self) -> None:
         with run("setups", "cuda", env=self.env) as r:
             j = self.checked(r)
@@ -568,6 +615,7 @@ class TestSetups(Phantom):
             for k in set_up:
                 self.assertTrue(any(b <= k < e for b, e in spans), f"{k} lies in none of {spans}")
 
+    @rest
     def test_script_names_its_own(self) -> None:
         with run("setups", "cuda", "phases", env=self.env) as r:
             stages = self.stages(self.checked(r))
@@ -624,6 +672,7 @@ class TestEnds(Phantom):
             self.assertTrue(any(n > (well == "out") for well, n in attempts), attempts)
             self.assertTrue(any(well == "out" for well, _ in attempts), attempts)
 
+    @rest
     def test_errors_that_reach_python_as_others(self) -> None:
         """What no convolution asked for is the script's to hear of, by whichever error."""
         with run("workspaces", "scripted", env=self.env) as r:
@@ -644,6 +693,7 @@ class TestEnds(Phantom):
                 read = {K.GRADIENT, K.SAVED_TENSOR} & {kind for _, kind in found}
                 self.assertEqual(len(read), 2 if mode == "inside" else 0, found)
 
+    @rest
     def test_a_look_that_fails_at_a_failure(self) -> None:
         """It is said once, that look is taken no more, and all other tags go on."""
         with run("failing", "refused", env=self.env) as r:
@@ -661,6 +711,7 @@ class TestEnds(Phantom):
         k = next(t.k for t in j.marks if t.kind == K.TAGS and t.k > m.k and t.thread == m.thread)
         return {(t.name, t.kind) for t in j.tags if t.k == k}
 
+    @rest
     def test_variables_at_a_failure(self) -> None:
         """Looking at them keeps none, and changes nothing that a function has asked for itself."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "1"}
@@ -669,6 +720,23 @@ class TestEnds(Phantom):
             self.assertEqual(r.out, without.out)
             self.assertEqual(r.out.splitlines(), ["mine ['kept'] True", "another's True", *["gone True 4194304"] * 2])
 
+    @rest
+    def test_inputs_of_checkpoints_are_saved_tensors(self) -> None:
+        """Those of nested ones too, and what is computed anew."""
+        for mode in ("plain", "reentrant", "nested"):
+            with self.subTest(mode), run("checkpointed", mode, env={**self.env, "DPSIGHT_WARMUP": "9"}) as r:
+                j = self.checked(r)
+                start = [m.k for m in j.marks if m.kind == K.STEP_BEGIN and m.a == 3][0]
+                runs = [m.k for m in j.marks if m.kind == K.BACKWARD_BEGIN and m.k > start]
+                tags = [t for t in j.tags if t.kind == K.SAVED_TENSOR and not t.ends and t.k > start]
+                inputs = {int(line.removeprefix("input ")) for line in r.out.splitlines()}
+                self.assertEqual(len(inputs), 3)
+                self.assertLessEqual(inputs, {t.address for t in tags if t.k < runs[0]})
+                # Of a block: the linear layers' inputs, and GELU's.
+                anew = [t for t in tags if t.k > runs[0] and t.bytes == 32 * 96 * 4]
+                self.assertGreaterEqual(len(anew), 6)
+
+    @rest
     def test_parameters_are_swapped(self) -> None:
         """The agent refers to none weakly, in instrumented steps or in bare ones, and leaves no hook there."""
         with run("swapped", env=self.env) as r, run("swapped", env=self.env, agent=False) as without:
@@ -676,6 +744,7 @@ class TestEnds(Phantom):
             self.assertEqual(r.out, without.out)
             self.assertEqual(r.out.count("torch.float16"), 3, r.out)
 
+    @rest
     def test_script_that_records_for_itself(self) -> None:
         with tempfile.NamedTemporaryFile() as file, run("resets", file.name, env=self.env) as r:
             j = self.checked(r)
@@ -694,62 +763,121 @@ class TestEnds(Phantom):
             self.assertGreater(frames, 10)  # its own options hold
             self.assertEqual(j.count(K.STEP_END), 7)
 
-    def broken(self, what: str) -> tuple[Journal, set[str]]:
-        """The journal of a run whose agent was broken in one place after the other, and what was reached."""
+    def broken(self, what: str) -> tuple[Journal, dict[str, list[str]]]:
+        """The journal of a run whose agent was broken in one place after the other, and what the script printed of
+        these places, by the line's first word."""
         env = {**self.env, "DPSIGHT_WARMUP": "10000", "DPSIGHT_RECORD_STEPS": "10000"}
         with run("broken", what, env=env) as r:
             self.assertEqual((r.code, r.out.splitlines()[-1]), (0, "end"), r.err[-2000:])
-            self.assertEqual([line for line in r.out.splitlines() if line.startswith("left ")], [])
+            printed: dict[str, list[str]] = {}
+            for line in r.out.splitlines():
+                word, _, rest_of_line = line.partition(" ")
+                printed.setdefault(word, []).append(rest_of_line)
+            self.assertEqual((printed.get("left"), printed.get("differs")), (None, None))
             said = [line for line in r.complaints() if "broken" in line]
             self.assertEqual(len(said), len(set(said)))
-            failures = {f["hook"]: f for f in r.journal.json(K.FRAME_FAILURE)}
-            self.assertEqual(len(said), len(failures), r.err)
-            for hook, failure in failures.items():
-                self.assertEqual((failure["error"], failure["fatal"]), ("ValueError: broken", what == "drain"), hook)
+            for failure in r.journal.json(K.FRAME_FAILURE):
+                self.assertEqual((failure["error"], failure["fatal"]), ("ValueError: broken", False), failure)
+                hook = failure["hook"]
                 self.assertTrue(any(line.startswith(f"dpsight: {hook} failed, ") for line in said), hook)
-            reached = {line.removeprefix("reached ") for line in r.out.splitlines() if line.startswith("reached ")}
-            return r.journal, reached
+            self.assertEqual(lossless(r.journal), [])
+            self.assertTrue(r.journal.json(K.FRAME_CHECKPOINT)[-1]["recording"])
+            return r.journal, printed
 
     def test_each_hook_may_fail(self) -> None:
         """One at a time is taken out, and said: the script, the allocator's events and the other hooks go on."""
-        j, reached = self.broken("hooks")
-        hooks = {each.split(" | ")[0] for each in reached}
-        self.assertEqual({f["hook"] for f in j.json(K.FRAME_FAILURE)}, hooks)
-        for hook in (
-            "the forward hook",
-            "the backward hook",
-            "the optimizer hook",
-            "the scaler hook",
-            "the hook of checkpoints",
-            "the hook of compiled code",
-            "the hook of GradScaler.step",
-            "the hook of Optimizer.zero_grad",
-            "the hook of DPOptimizer.step",
-            "the hook of Opacus' phases",
-            "the hook of Opacus' samplers",
-            "tagging a gradient",
-            "following backward through modules",
-        ):
-            self.assertIn(hook, hooks)
-        self.assertGreater(len(reached), 28, reached)
-        self.assertEqual(lossless(j), [])
+        j, printed = self.broken("hooks")
+        self.assertNotIn("silent", printed)
+        # Every hook of the sources is one of these places.
+        self.assertEqual({place.split(" | ")[1] for place in printed["point"]}, set(guarded_functions()))
+        reached = {place.split(" | ")[1] for place in printed["reached"]}
+        elsewhere = {
+            "dpsight.garbage.Garbage._collect",  # a prediction that collects garbage at once
+            "dpsight.hooks.backward._first_updated_inside",  # steps without phases
+            "dpsight.hooks.forward._evaluates",
+            "dpsight.hooks.script_history._notes",  # between two windows
+            "dpsight.prediction.Prediction._exits",  # a script that exits with a status
+            "dpsight.recorder.drain_timer.DrainTimer._look",  # another thread
+            "dpsight.watchdog.Watchdog._due",  # ranks that train over NCCL
+            "dpsight.watchdog.Watchdog._made",
+        }
+        self.assertEqual(set(guarded_functions()) - reached - elsewhere, set(), "no iteration reaches it")
+        self.assertEqual({f["hook"] for f in j.json(K.FRAME_FAILURE)}, {p.split(" | ")[0] for p in printed["reached"]})
         # What one hook had open and another saw the end of has an end too many, which does no harm.
         self.assertEqual([m for m in j.unclosed() if m.kind % 2], [])
-        self.assertEqual(j.count(K.EXIT), 1)
-        self.assertTrue(j.json(K.FRAME_CHECKPOINT)[-1]["recording"])
         end = [m.k for m in j.marks if m.kind == K.USER_STEP][-2]
         after = {m.kind for m in j.marks if m.k > end}
         self.assertLessEqual({K.FORWARD_BEGIN, K.MODULE_BEGIN, K.BACKWARD_BEGIN, K.OPTIMIZER_BEGIN, K.TAGS}, after)
 
+    @rest
     def test_each_listener_may_fail(self) -> None:
-        j, reached = self.broken("listeners")
-        self.assertEqual(lossless(j), [])
-        self.assertEqual((j.count(K.EXIT), len(j.json(K.FRAME_END))), (1, 1))
-        self.assertGreater(len(reached), 28, reached)
+        _, printed = self.broken("listeners")
+        self.assertNotIn("silent", printed)
+        places = Counter((event, which.rpartition(".")[2]) for event, which in map(str.split, printed["point"]))
+        elsewhere = {
+            ("step_ended", "_step_ended"): 1,
+            ("model_called", "_model_called"): 1,
+            ("cuda_ready", "_begin"): 1,
+        }
+        self.assertEqual(Counter(subscriptions()) - places, Counter(elsewhere), "subscribed, and not among the places")
+        told = {event for event, _ in map(str.split, printed["reached"])}
+        once = {  # of the beginning, of what has failed, or of what this script has not
+            "buckets_made",
+            "compiled_update_begins",
+            "compiled_update_ended",
+            "cuda_ready",
+            "cuda_starts",
+            "devices_seen",
+            "dp_imported",
+            "drain_alone",
+            "hook_failed",
+            "journal_opened",
+            "silenced",
+            "window_opened",
+        }
+        self.assertEqual({event for event, _ in subscriptions()} - told, once)
+
+    @rest
+    def test_each_function_may_fail(self) -> None:
+        """Wherever the floors above the recorder fail, the script goes on and the journal names what has failed."""
+        _, printed = self.broken("functions")
+        self.assertGreater(len(printed["reached"]), 180)
+        stderr_alone = {
+            "dpsight.registry.Registry._forget",  # the interpreter says what fails in these two
+            "dpsight.torch_compat.Weak.__del__",
+            "dpsight.registry._another",  # models and places that cannot be looked at
+            "dpsight.taggers.optimizer_state._own_state",
+            "dpsight.taggers.script_tensors.ScriptTensors._places",
+            "dpsight.tags.Tags.user",  # what the script calls
+        }
+        self.assertLessEqual(set(printed.get("silent", ())), stderr_alone)
+
+    def test_a_drain_fails_and_a_later_one_does_not(self) -> None:
+        """Until torch's ring is emptied nothing is lost."""
+        with run("undrained", "before", env=self.env) as r:
+            self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
+            self.assertIn("dpsight: a drain failed, a later one tries again: ValueError: broken", r.err)
+            j = r.journal
+            self.assertEqual([(f["hook"], f["fatal"]) for f in j.json(K.FRAME_FAILURE)], [("a drain", False)])
+            self.assertEqual((lossless(j), j.unclosed(), j.count(K.EXIT)), ([], [], 1))
+            drains = [c["drain"] for c in j.json(K.FRAME_CHECKPOINT)]
+            self.assertEqual(sorted(set(range(drains[-1] + 1)) - set(drains)), [4, 5])
+
+    @rest
+    def test_a_drain_fails_with_its_events(self) -> None:
+        """The next drain has the allocator's list of blocks to go on from."""
+        with run("undrained", "after", env=self.env) as r:
+            self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
+            reasons = [c["reason"] for c in r.journal.json(K.FRAME_CHECKPOINT)]
+            self.assertEqual(reasons.count("lost"), 1, reasons)
+            self.assertEqual(reasons[-1], "exit")
 
     def test_without_drains_nothing_is_recorded(self) -> None:
-        j, reached = self.broken("drain")
-        self.assertEqual((len(reached), j.count(K.EXIT)), (1, 0))
+        with run("undrained", "always", env=self.env) as r:
+            self.assertEqual(r.code, 0, r.err)
+            failures = [(f["hook"], f["fatal"]) for f in r.journal.json(K.FRAME_FAILURE)]
+            self.assertEqual(failures, [("a drain", False), ("draining", True)])
+            self.assertEqual(r.journal.count(K.EXIT), 0)
 
     @rest
     def test_killed_at_any_moment(self) -> None:
@@ -771,6 +899,7 @@ class TestEnds(Phantom):
                 self.assertGreaterEqual(len(j.chunks()), 2)
                 self.assertEqual(j.json(K.FRAME_END), [])
 
+    @rest
     def test_drain_on_request(self) -> None:
         """The collector sets a word in the marks' header; the next mark answers."""
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Which private names the agent uses, and where, by its sources. No torch is needed."""
+"""Which private names the agent and the phantom GPU's modules use, and where, by their sources. No torch is needed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 AGENT = Path(__file__).resolve().parent.parent / "python"
 ROOM = AGENT / "dpsight" / "torch_compat.py"
+PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
+PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
 # The private names that others may use: Python's, and Opacus'.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
@@ -56,14 +58,21 @@ class TestPrivateNames(unittest.TestCase):
     def test_torchs_stand_in_one_file(self) -> None:
         files = [AGENT / "sitecustomize.py", *sorted((AGENT / "dpsight").rglob("*.py"))]
         self.assertGreater(len(files), 10)
-        self.assertIn(ROOM, files)
+        self.check(files, ROOM)
+
+    def test_of_the_phantoms_modules_in_another(self) -> None:
+        self.check(sorted(PHANTOM.glob("*.py")), PHANTOM_ROOM)
+
+    def check(self, files: list[Path], room: Path) -> None:
+        """Whether of these files the room alone has private names."""
+        self.assertIn(room, files)
         found = [
             f"{file.name}:{line}: {name}"
             for file in files
-            if file != ROOM
+            if file != room
             for line, name in private_uses(ast.parse(file.read_text()))
         ]
-        self.assertEqual(found, [], "what torch does not promise to keep stands in torch_compat.py alone")
+        self.assertEqual(found, [], f"what torch does not promise to keep stands in {room.name} alone")
 
     def test_every_way_to_use_one_is_seen(self) -> None:
         for text in (
@@ -89,8 +98,9 @@ class TestPrivateNames(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(list(private_uses(ast.parse(text))), [])
 
-    def test_the_room_has_them(self) -> None:
-        self.assertGreater(len(list(private_uses(ast.parse(ROOM.read_text())))), 30)
+    def test_the_rooms_have_them(self) -> None:
+        for room in (ROOM, PHANTOM_ROOM):
+            self.assertGreater(len(list(private_uses(ast.parse(room.read_text())))), 30, room.name)
 
 
 if __name__ == "__main__":

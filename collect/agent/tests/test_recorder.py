@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import io
 import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
+import unittest.mock
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from decode import Journal, journals
@@ -18,14 +24,18 @@ from dpsight_kinds import K
 from harness import PYTHON_PATH
 
 sys.path.insert(0, str(PYTHON_PATH))
+from dpsight import api, journal  # noqa: E402
 from dpsight import recorder as floor  # noqa: E402
-from dpsight.recorder import core, events  # noqa: E402
+from dpsight.interruptions import uninterrupted  # noqa: E402
+from dpsight.recorder import allocator, core, events  # noqa: E402
 from dpsight.recorder.settings import Settings  # noqa: E402
 from dpsight.torch_compat import private  # noqa: E402
 
 sys.path.remove(str(PYTHON_PATH))
 
 recorder, thread = floor.recorder, floor.thread
+step_limit = sys.modules["dpsight.recorder.step_limit"]  # the module, and not what it makes
+drain_timer = sys.modules["dpsight.recorder.drain_timer"]
 
 
 class Recorded(unittest.TestCase):
@@ -203,6 +213,28 @@ class TestLevels(Recorded):
         self.assertEqual((recorder.level, recorder.mark(K.USER_MARK)), (core.SILENT, 0))
         self.assertEqual([f["fatal"] for f in self.journal().json(K.FRAME_FAILURE)], [False, True])
 
+    def test_a_hook_that_fails_on_two_threads_is_said_once(self) -> None:
+        both = threading.Barrier(2)
+
+        class BothHaveLooked(set[str]):
+            def __contains__(self, what: object) -> bool:
+                found = super().__contains__(what)
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    both.wait(timeout=0.2)
+                return found
+
+        self.addCleanup(setattr, recorder, "out", recorder.out)
+        recorder.out = BothHaveLooked()
+        recorder.mark(K.USER_MARK)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            other = threading.Thread(target=recorder.hook_failed, args=("one", ValueError("odd")))
+            other.start()
+            recorder.hook_failed("one", ValueError("odd"))
+            other.join()
+        self.assertEqual([f["hook"] for f in self.journal().json(K.FRAME_FAILURE)], ["one"])
+        self.assertEqual(said.getvalue().count("one failed"), 1, said.getvalue())
+
     def test_nothing_goes_on_in_silence(self) -> None:
         history: list[Any] = []
         private.record_history = lambda enabled, **_options: history.append(enabled)
@@ -222,6 +254,126 @@ class TestLevels(Recorded):
         self.assertEqual((floor.drains.recording, history), (False, ["all", None]))
         floor.drains.record()  # as a thread that was draining would
         self.assertEqual(history, ["all", None, "all", None])
+
+
+class TestJournal(Recorded):
+    def test_one_that_has_no_room_leaves_nothing_open(self) -> None:
+        def full(*_args: int) -> None:
+            raise OSError(errno.ENOSPC, "no space left")
+
+        self.addCleanup(setattr, journal, "_allocate", journal._allocate)
+        journal._allocate = full
+        before = len(os.listdir("/dev/fd"))
+        self.assertRaises(OSError, journal.Journal, str(self.folder))
+        self.assertEqual(len(os.listdir("/dev/fd")), before)
+
+
+class TestDrains(Recorded):
+    def test_two_threads_drain_one_after_the_other(self) -> None:
+        """Though each has seen that no other drains."""
+        both = threading.Barrier(2, timeout=10)
+        inside, most, reasons = 0, 0, []
+
+        class BothHaveLooked:
+            def __enter__(self) -> None:
+                both.wait()
+
+            def __exit__(self, *_error: Any) -> None:
+                pass
+
+        def take(reason: str, _began: int) -> None:
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.05)
+            inside -= 1
+            reasons.append(reason)
+
+        recorder.cuda = True
+        floor.drains._take = take
+        self.addCleanup(delattr, floor.drains, "_take")
+        self.addCleanup(setattr, allocator, "uninterrupted", uninterrupted)
+        allocator.uninterrupted = BothHaveLooked()
+        other = threading.Thread(target=floor.drains.drain_alone)
+        other.start()
+        floor.drains.drain("step")
+        other.join()
+        self.assertEqual((most, sorted(reasons)), (1, ["alone", "step"]))
+        self.assertFalse(floor.drains.draining)
+
+    def test_a_drain_inside_a_drain_is_none(self) -> None:
+        reasons, answered = [], []
+
+        def take(reason: str, _began: int) -> None:
+            reasons.append(reason)
+            floor.drains.drain("full")
+            answered.append(floor.drains.drain_on_request())
+
+        recorder.cuda = True
+        floor.drains._take = take
+        self.addCleanup(delattr, floor.drains, "_take")
+        floor.drains.drain("step")
+        self.assertEqual((reasons, answered), (["step"], [False]))
+
+
+class TestDrainTimer(Recorded):
+    """Where no step ends: the main thread drains between two of its lines, or the timer's thread does."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.drained: list[str] = []
+        self.asked: list[Any] = []
+        self.now = 1
+        self.quiet = False
+        library = SimpleNamespace(Py_AddPendingCall=lambda *what: self.asked.append(what))
+        for owner, attribute, value in (
+            (floor.drains, "overdue", lambda: not self.drained),
+            (floor.drains, "quiet", lambda: self.quiet),
+            (floor.drains, "drain", self.drained.append),
+            (drain_timer, "ctypes", SimpleNamespace(pythonapi=library)),
+            (drain_timer, "_now", lambda: self.now),
+        ):
+            self.addCleanup(setattr, owner, attribute, getattr(owner, attribute))
+            setattr(owner, attribute, value)
+
+    def test_at_a_line_of_the_scripts(self) -> None:
+        drain_timer._called(None)
+        self.assertEqual(self.drained, ["timer"])
+        drain_timer._called(None)
+        self.assertEqual(self.drained, ["timer"], "none is due any more")
+
+    def test_not_in_the_middle_of_the_agents_work(self) -> None:
+        exec("called(None)", {"__name__": "dpsight.tags", "called": drain_timer._called})
+        with uninterrupted:
+            drain_timer._called(None)
+        self.assertEqual(self.drained, [])
+
+    def test_alone_where_the_main_thread_does_not_answer_and_nothing_is_allocated(self) -> None:
+        timer = drain_timer.DrainTimer()
+        for _ in range(3):
+            timer._look()
+        self.assertEqual((len(self.asked), self.drained), (1, []), "it is asked once")
+        self.now += drain_timer._PATIENCE_NS + 1
+        timer._look()
+        self.assertEqual(self.drained, [], "something is allocated")
+        self.quiet = True
+        timer._look()
+        self.assertEqual((len(self.asked), self.drained), (1, ["alone"]))
+
+    def test_what_fails_asks_no_more(self) -> None:
+        def fails() -> bool:
+            raise ValueError("odd")
+
+        floor.drains.overdue = fails
+        timer = drain_timer.DrainTimer()
+        self.addCleanup(setattr, drain_timer, "_LOOK", drain_timer._LOOK)
+        drain_timer._LOOK = 0.001
+        with contextlib.redirect_stderr(io.StringIO()):
+            watching = threading.Thread(target=timer._watch, daemon=True)
+            watching.start()
+            watching.join(timeout=10)
+        self.assertFalse(watching.is_alive(), "it would wake up for nothing")
+        self.assertEqual(recorder.level, core.MODULES)
 
 
 class TestEvents(Recorded):
@@ -275,6 +427,192 @@ class TestForks(Recorded):
         parent, own = sorted(journals(self.folder), key=lambda j: j.process["forked"])
         self.assertEqual((len(parent.marks), len(own.marks)), (2, 2))
         self.assertEqual(part.seen, [1])
+
+
+class TestStepLimit(Recorded):
+    """After which step a prediction ends the script."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.held = (0, 0)
+        self.now = 100.0
+        for owner, attribute, value in (
+            (private, "memory_stats", self._stats),
+            (step_limit.devices, "seen", {0}),
+            (step_limit.time, "monotonic", lambda: self.now),
+            (step_limit.steps, "updates", 1),
+        ):
+            self.addCleanup(setattr, owner, attribute, getattr(owner, attribute, None))
+            setattr(owner, attribute, value)
+
+    def _stats(self, _device: int) -> dict[str, Any]:
+        allocated, reserved = self.held
+        return {"allocated_bytes": {"all": {"peak": allocated}}, "reserved_bytes": {"all": {"peak": reserved}}}
+
+    def _limit(self, steps: str = step_limit.AUTO, **more: str) -> Any:
+        recorder.settings = Settings({"DPSIGHT_STEPS": steps, **more})
+        return step_limit.StepLimit()
+
+    def test_once_nothing_rises_and_an_evaluation_was_seen(self) -> None:
+        limit = self._limit()
+        for number, held in enumerate([(10, 10), (12, 20), (12, 20), (12, 30), (12, 30), (12, 30), (12, 30)], 1):
+            self.held = held
+            limit._step_ended(number)
+            self.assertFalse(limit.due, number)
+        limit._evaluated = True
+        limit._step_ended(8)
+        self.assertEqual(limit.facts, {"step": 8, "why": "evaluated", "flat": 4, "seconds": 0})
+
+    def test_what_an_evaluation_is(self) -> None:
+        """A call, in eval mode and without gradients, of a model that was trained."""
+
+        class Parameter:
+            pass
+
+        def call(parameters: list[Any], *, training: bool = False, grad: bool = False) -> bool:
+            recorder.torch = SimpleNamespace(is_grad_enabled=lambda: grad)
+            limit._model_called(SimpleNamespace(parameters=lambda: iter(parameters), training=training), ())
+            return limit._evaluated
+
+        limit = self._limit()
+        self.addCleanup(setattr, recorder, "torch", recorder.torch)
+        student, gone, others = [Parameter()], [Parameter()], [Parameter() for _ in range(100)]
+        self.assertFalse(call(student, training=True, grad=True))
+        self.assertFalse(call(gone, training=True, grad=True))
+        self.assertFalse(call(student, training=True), "in training mode")
+        self.assertFalse(call([]), "a module without parameters")
+        self.assertFalse(any(call([teacher]) for teacher in others), "a teacher")
+        address = id(gone.pop())
+        others += [Parameter() for _ in range(100)]
+        self.assertIn(address, map(id, others))
+        self.assertFalse(any(call([teacher]) for teacher in others), "a teacher at an address that was another's")
+        self.assertTrue(call(student))
+
+    def test_without_an_evaluation_after_a_while(self) -> None:
+        limit = self._limit()
+        for number in range(1, 100):
+            limit._step_ended(number)
+            self.assertFalse(limit.due)
+        self.now += step_limit.LONG_S
+        limit._step_ended(100)
+        self.assertEqual(limit.facts, {"step": 100, "why": "long", "flat": 99, "seconds": 60})
+
+    def test_a_step_that_was_asked_for(self) -> None:
+        limit = self._limit("3")
+        for number, due in ((1, False), (2, False), (3, True)):
+            limit._step_ended(number)
+            self.assertEqual(limit.due, due)
+        for raised in range(2):  # a script that has caught it
+            with self.assertRaises(step_limit.Ended):
+                limit.leave()
+            self.assertFalse(limit.due)
+            limit._step_ended(4 + raised)
+
+    def test_ranks_end_after_the_same_step(self) -> None:
+        agreed = {"DPSIGHT_RANKS": "2", "DPSIGHT_AGREEMENT": str(self.folder / "agreement")}
+        first, second = (self._limit(**agreed) for _ in range(2))
+        ended = {}
+        self.addCleanup(setattr, recorder, "pid", recorder.pid)
+        # The second is behind, and has settled later.
+        for pid, limit, numbers in ((1, first, range(1, 9)), (2, second, range(1, 12)), (1, first, range(9, 12))):
+            recorder.pid = pid
+            for number in numbers:
+                limit._evaluated = True
+                if pid not in ended:
+                    limit._step_ended(number)
+                    if limit.due:
+                        ended[pid] = number
+        self.assertEqual(ended, {1: 9, 2: 9})
+
+
+class TestRaisingLater(unittest.TestCase):
+    """What is called by the interpreter itself can raise nothing: a script's handler runs after it."""
+
+    def test_handler_runs_at_the_next_line(self) -> None:
+        inside, after = False, False
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        try:
+            with uninterrupted.raising_later():
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    pass
+                inside = True
+            for _ in range(1000):
+                pass
+        except KeyboardInterrupt:
+            after = True
+        self.assertTrue(inside and after)
+        self.assertFalse(uninterrupted.entered())
+        self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+
+
+class TestPhase(unittest.TestCase):
+    """What @dpsight.phase is open around: a function's own code, and not what goes on while it waits."""
+
+    def setUp(self) -> None:
+        self.said: list[str] = []
+        enter = unittest.mock.patch.object(api.phase, "__enter__", lambda phase: self.said.append(f"+{phase.name}"))
+        leave = unittest.mock.patch.object(api.phase, "__exit__", lambda phase, *_: self.said.append(f"-{phase.name}"))
+        for patch in (enter, leave):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_a_function(self) -> None:
+        @api.phase("f")
+        def f(x: int) -> int:
+            self.said.append("in")
+            return x + 1
+
+        self.assertEqual((f(1), self.said, f.__name__), (2, ["+f", "in", "-f"], "f"))
+
+    def test_a_generator(self) -> None:
+        @api.phase("g")
+        def g() -> Generator[int, Any, str]:
+            try:
+                self.said.append(str((yield 1)))
+                yield 2
+            except KeyError:
+                self.said.append("caught")
+                yield 3
+            finally:
+                self.said.append("end")
+            return "done"
+
+        body = g()
+        self.assertEqual((next(body), self.said), (1, ["+g", "-g"]))
+        self.assertEqual((body.send("sent"), body.throw(KeyError())), (2, 3))
+        with self.assertRaises(StopIteration) as stop:
+            next(body)
+        self.assertEqual(stop.exception.value, "done")
+        self.assertEqual(self.said[2:], ["+g", "sent", "-g", "+g", "caught", "-g", "+g", "end", "-g"])
+        self.said.clear()
+        closed = g()
+        next(closed)
+        closed.close()
+        self.assertEqual(self.said, ["+g", "-g", "+g", "end", "-g"])
+
+    def test_a_coroutine(self) -> None:
+        @api.phase("c")
+        async def work(n: int) -> int:
+            self.said.append(f"begin {n}")
+            await asyncio.sleep(0)
+            self.said.append(f"end {n}")
+            return n
+
+        async def both() -> list[int]:
+            return await asyncio.gather(work(1), work(2))
+
+        self.assertEqual(asyncio.run(both()), [1, 2])
+        own = [["+c", f"{at} {n}", "-c"] for at in ("begin", "end") for n in (1, 2)]
+        self.assertEqual(self.said, [said for part in own for said in part])
+
+    def test_an_asynchronous_generator(self) -> None:
+        async def numbers() -> AsyncGenerator[int, None]:
+            yield 1
+
+        with self.assertRaisesRegex(TypeError, "no asynchronous generator"):
+            api.phase("a")(numbers)
 
 
 if __name__ == "__main__":

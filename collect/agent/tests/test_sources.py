@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
+import tempfile
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,9 +39,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
     "environment": {"kinds", "torch_compat", "recorder"},
     "garbage": {"recorder"},
-    "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage"},
+    "watchdog": {"torch_compat", "recorder"},
+    "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage", "watchdog"},
     "script_code": {"kinds", "recorder"},
-    "api": {"kinds", "recorder", "tags"},
+    "api": {"kinds", "recorder", "tags", "client"},
+    "client": {"client"},
 }
 ANYTHING = {"agent", "__main__"}  # what installs all of it
 # What owns its fields: who reports to it calls its methods.
@@ -129,7 +135,7 @@ class TestSources(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_functions_import_nothing(self) -> None:
-        """But for what a script may call: one that nobody records does not load the agent."""
+        """But for what a script may call: one that nobody records does not load the agent, nor what reads tables."""
         found = {
             name
             for name, tree in self.modules.items()
@@ -138,7 +144,7 @@ class TestSources(unittest.TestCase):
             for node in ast.walk(function)
             if isinstance(node, (ast.Import, ast.ImportFrom))
         }
-        self.assertEqual(found, {"api"})
+        self.assertEqual(found, {"api", "client.store"})
 
     def test_state_lives_in_instances(self) -> None:
         names = [
@@ -149,10 +155,44 @@ class TestSources(unittest.TestCase):
             for name in node.names
         ]
         self.assertLess(len(names), 10, names)
+        # A forked child would begin with what such a name holds in its parent. Names of constants are in capitals.
+        displays = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+        mutable = [
+            f"{module}:{node.lineno} {ast.unparse(target)}"
+            for module, tree in self.modules.items()
+            for node in tree.body
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, displays)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if not ast.unparse(target).isupper() and ast.unparse(target) != "__all__"
+        ]
+        self.assertEqual(mutable, [])
 
     def test_files_are_of_a_size(self) -> None:
         sizes = {name: tree.body[-1].end_lineno or 0 for name, tree in self.modules.items() if tree.body}
         self.assertEqual({name: size for name, size in sizes.items() if size > MOST_LINES}, {})
+
+    def test_unrecorded(self) -> None:
+        """The package costs a script that nobody records next to nothing, and its calls do nothing."""
+
+        def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+            env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
+            env.pop("PYTHONDONTWRITEBYTECODE", None)
+            env |= {"PYTHONPATH": str(ROOT.parent), "PYTHONPYCACHEPREFIX": cache.name}
+            command = [sys.executable, "-S", *arguments]  # without what other packages have site import
+            return subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+
+        cache = tempfile.TemporaryDirectory()
+        self.addCleanup(cache.cleanup)
+
+        what = "import os, sys; before = set(sys.modules); import dpsight; print(*sorted(set(sys.modules) - before))"
+        self.assertEqual(python("-c", what).stdout.split(), ["__future__", "dpsight", "dpsight.api"])
+        took = []
+        for _ in range(10):
+            line = python("-X", "importtime", "-c", "import os, dpsight").stderr.splitlines()[-1]
+            self.assertTrue(line.endswith("| dpsight"), line)
+            took.append(int(line.split("|")[1]))
+        self.assertLess(min(took), 2000, "µs to import dpsight")
+        self.assertEqual(python(str(Path(__file__).with_name("typed.py"))).stderr, "")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from dpsight.torch_compat import private
 # By release of torch: the features that it does not have.
 ABSENT: dict[str, set[str]] = {
     "2.11": set(),
-    "2.15": {"checkpoint frames"},  # a checkpoint's inputs are tensors that its frame saves itself
+    "2.15": set(),
 }
 RELEASE = ".".join(torch.__version__.split(".")[:2])
 
@@ -38,6 +38,8 @@ NAMES = (
     "FSDP2_GROUPS",
     "GATHER",
     "INDUCTOR",
+    "INIT_STATE",
+    "NAMED_OPTIMIZER",
     "OPS",
     "OPTIMIZER_HOOKS",
     "PARAMETERS",
@@ -46,6 +48,7 @@ NAMES = (
     "SCATTER",
     "SHARD",
     "SNAPSHOT",
+    "STATE_DICT",
 )
 
 

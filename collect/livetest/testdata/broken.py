@@ -9,14 +9,31 @@ from facts import say
 from torch import nn
 
 if "dpsight" in sys.modules:
-    from dpsight.recorder import core
+    from dpsight.recorder import core, drains
+
+
+DRAINS = {"a drain": 1, "draining": 1 << 30}  # how many of them fail
 
 
 def breaks(*args, **kwargs):
     raise ValueError("broken")
 
 
+def break_drains(most):
+    take, failed = drains._take, []
+
+    def fails(*args):
+        if len(failed) < most:
+            failed.append(True)
+            breaks()
+        take(*args)
+
+    drains._take = fails
+
+
 def break_hook(what):
+    if what in DRAINS:
+        break_drains(DRAINS[what])
     for f in [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_name == "guard"]:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         if f.__module__.startswith("dpsight.") and cells["what"].cell_contents == what:

@@ -1,14 +1,11 @@
 /* cuDNN's older interface, as far as torch still uses it in training: tensor descriptors and the workspace of batch
- * normalisation. What is not here is refused by name (recurrent networks among it). */
+ * normalisation. recurrent.c has recurrent networks; what is in neither is refused by name. */
 #include "corrections/corrections.h"
+#include "tensor.h"
 
 #include <stdlib.h>
 
 enum { SUCCESS = 0, ALLOC_FAILED = 1003 };
-
-struct tensor {
-    int64_t elements, channels;
-};
 
 PHANTOM_API int cudnnCreateTensorDescriptor(void **descriptor) {
     *descriptor = calloc(1, sizeof(struct tensor));
@@ -22,11 +19,16 @@ PHANTOM_API int cudnnDestroyTensorDescriptor(void *descriptor) {
 
 PHANTOM_API int cudnnSetTensorNdDescriptor(void *descriptor, int type, int dimensions, const int *sizes,
                                            const int *strides) {
-    (void)type, (void)strides;
     struct tensor *tensor = descriptor;
+    tensor->type = type;
+    tensor->dimensions = dimensions < 8 ? dimensions : 8;
     tensor->elements = 1;
     for (int i = 0; i < dimensions; i++)
         tensor->elements *= sizes[i];
+    for (int i = 0; i < tensor->dimensions; i++) {
+        tensor->sizes[i] = sizes[i];
+        tensor->strides[i] = strides[i];
+    }
     tensor->channels = dimensions > 1 ? sizes[1] : 1;
     return SUCCESS;
 }

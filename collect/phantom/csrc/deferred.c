@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -536,8 +537,13 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
     struct block *b = with_id(id);
     if (b) {
         /* In one step: threads that are stopped find all of it. */
-        if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED)
+        if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED) {
+            int error = errno;
+            unlock_changed(&signals); /* who writes takes the lock, too */
+            fprintf(stderr, "phantom: the values of a host tensor cannot be moved into its place: %s%s\n",
+                    strerror(error), error == ENOMEM ? " (a limit on mappings: vm.max_map_count?)" : "");
             abort();
+        }
         moved++;
         settle(b);
     } else {

@@ -152,8 +152,9 @@ def _make_logger(dist: Any) -> type:
 
 
 def _values() -> Any:
-    """The other module's, which lists what is read; None where it is not installed."""
-    return getattr(sys.modules.get("dpsight_plugin_phantom_values"), "_installed", None)
+    """What lists the script's reads; None where values are not followed."""
+    module = sys.modules.get("phantom_values")
+    return module.installed() if module is not None else None
 
 
 def _took_for_all(size: int) -> None:
@@ -599,8 +600,7 @@ def install(torch: Any) -> None:
 
     if not dist.is_available():
         return
-    from torch.distributed import distributed_c10d as c10d
-
+    c10d = importlib.import_module("torch.distributed.distributed_c10d")
     groups = phantom_torch.Groups(c10d)
     if "PHANTOM_JOINED" not in os.environ:  # torchrun's ranks, or the script's own
         _carry_objects(dist, c10d)

@@ -13,7 +13,8 @@ beside the CUDA kernels that do nothing, straight on the phantom device's memory
   ``repeat_interleave``) gets it: exactly, where its input is known, else as an upper bound, which
   :meth:`Values.guesses` counts, and :meth:`Values.reads` with where it was;
 * a question whether values are finite (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite
-  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where;
+  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where; so is a
+  question of ``torch.distributions`` or of a backward pass of torch's own whether all is as it should be;
 * times between CUDA events, which are all the same, are such reads too, and whoever asks how much of the device is
   free is named by :meth:`Values.notes`.
 
@@ -29,6 +30,7 @@ import collections
 import contextlib
 import ctypes
 import functools
+import json
 import os
 import sys
 import threading
@@ -38,8 +40,14 @@ from typing import Any
 
 import phantom_torch
 
-_READ, _BOUND, _EXACT, _ASSUMED, _COPIED = range(5)
+# Loaded by its path, as the agent loads plugins, it is found by the modules beside it too.
+sys.modules.setdefault("phantom_values", sys.modules[__name__])
+
+_READ, _BOUND, _EXACT, _ASSUMED, _COPIED, _CHECK = range(6)
 """What the library tells: csrc/values/listener.h."""
+
+_USUAL, _OTHER, _TRUE = range(3)
+"""The ways in which a read is answered: csrc/values/listener.h."""
 
 MANY = 10_000
 """Reads on one line after which a warning names it, and as false in a row after which a truth value is true once. What
@@ -57,6 +65,14 @@ _NOWHERE = "?"
 _PERIOD = 2.0
 """Seconds between calls of :attr:`Values.grown`."""
 
+_NEAR = 3
+"""Lines between a call that reads and what fails of it: the condition and what it guards."""
+
+_RECENT = 32
+"""Of so many reads it is kept where the script was, the last of each name: one may be why it fails."""
+
+_CHECKS = (os.path.join("distributions", "distribution.py"),)
+"""Files of torch's in which a truth value is read to raise an error where it is false."""
 
 _OF_RANKS = (os.path.join("distributed", ""), os.path.join("nn", "parallel", ""))
 
@@ -69,10 +85,15 @@ class Values:
         self._library = library
         self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(5))
         self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
+        # Reads that are answered the other way, as the collector wants them: by their names.
+        self._decided = frozenset(json.loads(os.environ.get("PHANTOM_DECISIONS") or "[]"))
+        # Where the script was at the latest reads: the frames of each, as their code and line, by the read's name.
+        self._recent: dict[str, list[tuple[Any, int]]] = {}
         self._falses: collections.Counter[str] = collections.Counter()  # in a row, by place
         self._flips: collections.Counter[str] = collections.Counter()
         self._frees: dict[str, None] = {}
         self._timed = False
+        self._parallel = False  # torch.nn.DataParallel was used, and there is one device
         self._lock = threading.RLock()  # a signal handler of the script's may read in the midst of a read
         self._unlisted = threading.local()
         graph_task = phantom_torch.graph_task(torch)
@@ -99,6 +120,7 @@ class Values:
         library.phantom_values_install(self._listener)
         self._watch_counts(torch.autograd.graph)
         self._watch_times(torch.cuda.Event)
+        self._watch_parallel(torch)
         places = (
             (torch.cuda, "mem_get_info"),
             (torch.cuda.memory, "mem_get_info"),
@@ -150,16 +172,49 @@ class Values:
         """How often values that nobody knows were read at each ``file:line``, so far."""
         return self._tally(_READ)
 
+    def suspects(self, traceback: Any) -> list[str]:
+        """The reads that may be why the script fails with this traceback, by their names: those that one of its
+        functions has made, up to the line where it is, or that were made in a call a few lines above. The innermost
+        function comes first, then the latest read."""
+        reached: list[tuple[Any, int]] = []
+        while traceback is not None:
+            reached.insert(0, (traceback.tb_frame.f_code, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        with self._lock:
+            recent = list(reversed(self._recent.items()))
+        found: dict[str, None] = {}
+        for code, line in reached:
+            for name, frames in recent:
+                own = sum(of.co_filename.startswith(self._outside) for of, _ in frames)
+                for i, (of, at) in enumerate(frames):
+                    if of is code and (0 if i <= own else line - _NEAR) <= at <= line:
+                        found.setdefault(name)
+        return list(found)
+
+    def exits(self) -> list[str]:
+        """The reads that may be why the script ends by a ``raise SystemExit``, by their names: those in a function of
+        its own that names it, or in a call from one. The latest comes first."""
+        with self._lock:
+            recent = list(reversed(self._recent.items()))
+        return [
+            name
+            for name, frames in recent
+            if any("SystemExit" in of.co_names and not of.co_filename.startswith(self._outside) for of, _ in frames)
+        ]
+
     def notes(self) -> list[str]:
         """What the library estimated, refused or left out so far, a sentence each."""
         size = self._phantom.phantom_notes(None, 0) + 1
         text = ctypes.create_string_buffer(size)
         self._phantom.phantom_notes(text, size)
         notes = text.value.decode(errors="replace").splitlines()
-        if assumed := self.assumptions():
-            notes.append(f"values that nobody knows were taken for finite by {', '.join(sorted(assumed))}")
         with self._lock:
             flips, frees, timed = dict(self._flips), list(self._frees), self._timed
+        if self._parallel:
+            notes.append(
+                "torch.nn.DataParallel found one device, and spreads each batch over all that there are: predict --gpus"
+                " N gives it more"
+            )
         if timed:
             notes.append("times between CUDA events are made up: each is 1 ms")
         notes += [
@@ -236,6 +291,17 @@ class Values:
 
         event.elapsed_time = elapsed_time
 
+    def _watch_parallel(self, torch: Any) -> None:
+        """Sees a model that is to be spread over all devices: how many there are, nobody may have said."""
+        before = torch.nn.DataParallel.__init__
+
+        @functools.wraps(before)
+        def __init__(*args: Any, **kwargs: Any) -> None:
+            before(*args, **kwargs)
+            self._parallel = self._parallel or torch.cuda.device_count() == 1
+
+        torch.nn.DataParallel.__init__ = __init__
+
     def _watched_free(self, before: Any) -> Any:
         @functools.wraps(before)
         def mem_get_info(*args: Any, **kwargs: Any) -> Any:
@@ -252,12 +318,19 @@ class Values:
             return dict(self._tallies[told])
 
     def _told(self, told: int, name: bytes) -> int:
-        """Takes what the library tells. Of a truth value it gives whether it is to be read as true."""
+        """Takes what the library tells. Of a read it gives the way in which it is to be answered."""
         if getattr(self._unlisted, "on", False) or (told == _COPIED and _among_ranks(self._outside[0])):
-            return 0
+            return _USUAL
+        way = _USUAL
+        if told == _CHECK or name in (b"truth", b"judged"):
+            if checks := self._checks(told):
+                told, name, way = _ASSUMED, checks, _TRUE
+            elif told == _CHECK:
+                return _USUAL
         place = _site(self._outside, self._in_backward) if told in (_READ, _ASSUMED, _COPIED) else ""
         key = place if told in (_READ, _COPIED) else name.decode()
         flips = False
+        read = self._remember(place) if told == _READ else ""
         with self._lock:
             self._tallies[told][key] += 1
             many = told == _READ and self._tallies[told][key] == MANY
@@ -279,7 +352,40 @@ class Values:
         if place not in ("", _NOWHERE) and self.grown is not None and now >= self._due:
             self._due = now + _PERIOD
             self.grown()
-        return flips
+        return _OTHER if flips or read in self._decided else way
+
+    def _checks(self, told: int) -> bytes:
+        """Who asks whether all is as it should be, where torch does: its distributions, whose arguments are checked by
+        a read of a truth value, or a formula of a backward pass. Else nothing."""
+        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
+        if told == _CHECK:
+            return b"torch's backward passes" if frame is None and self._in_backward() else b""
+        torch = self._outside[0]
+        path = frame.f_code.co_filename if frame is not None else ""
+        return b"torch.distributions" if path.startswith(torch) and path.endswith(_CHECKS) else b""
+
+    def _remember(self, place: str) -> str:
+        """Keeps where the script is at a read, and gives the read's name: its line of the script and, where the
+        function that reads is a library's, of that too."""
+        frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
+        ours = self._outside[1:]
+        while frame is not None and frame.f_code.co_filename.startswith(ours):
+            frame = frame.f_back
+        frames = []
+        while frame is not None:
+            frames.append((frame.f_code, frame.f_lineno))
+            frame = frame.f_back
+        inside = ""
+        if frames and frames[0][0].co_filename.startswith(self._outside[0]):
+            path = os.path.relpath(frames[0][0].co_filename, os.path.dirname(self._outside[0].rstrip(os.sep)))
+            inside = f" in {path}:{frames[0][1]}"
+        name = place + inside
+        with self._lock:
+            self._recent.pop(name, None)
+            self._recent[name] = frames
+            if len(self._recent) > _RECENT:
+                del self._recent[next(iter(self._recent))]
+        return name
 
 
 class _Again:
@@ -332,6 +438,11 @@ def _script_line(frame: Any, outside: tuple[str, ...]) -> str | None:
 
 
 _installed: Values | None = None
+
+
+def installed() -> Values | None:
+    """What follows values in this process, if anything does."""
+    return _installed
 
 
 def install(torch: Any) -> Values | None:

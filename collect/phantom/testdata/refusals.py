@@ -1,4 +1,4 @@
-"""What cannot be answered fails by name; a graph capture refuses what a device refuses."""
+"""What cannot be answered fails by name, or is estimated; a graph capture refuses what a device refuses."""
 
 import json
 import sys

@@ -29,7 +29,7 @@ from dpsight.nodes import nodes
 from dpsight.oom.requests import requests
 from dpsight.patch import Patches
 from dpsight.prediction import prediction
-from dpsight.recorder import drains, events, recorder, stamps, steps
+from dpsight.recorder import drains, events, recorder, stamps, steps, timer
 from dpsight.script_code import script_code
 from dpsight.taggers import per_sample, shards
 from dpsight.taggers.gradient_hooks import gradient_hooks
@@ -113,9 +113,11 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     events.journal_opened.subscribe(steps.choose_mode)
     events.drain_begins.subscribe(tags.flush)
     events.drain_begins.subscribe(stamps.flush)
+    events.drain_alone.subscribe(tags.flush)
     recorder.on_request(drains.drain_on_request)
     if torch.version.cuda is not None:
         drains.install()
+        timer.install()
         script_history.install(patches)
 
 
@@ -127,6 +129,8 @@ _LATER: dict[str, Install] = {
     "torch.utils.data.dataloader": setups.install_data,
     "torch.distributed.fsdp.fully_sharded_data_parallel": setups.install_fsdp1,
     torch_compat.FSDP2: setups.install_fsdp2,
+    torch_compat.STATE_DICT: setups.install_state_dict,
+    torch_compat.NAMED_OPTIMIZER: setups.install_named_optimizer,
     "transformers.modeling_utils": setups.install_transformers,
     "opacus.distributed": setups.install_opacus_ddp,
     "opacus.privacy_engine": privacy.install,

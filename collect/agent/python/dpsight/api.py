@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, TypeVar
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+TYPE_CHECKING = False  # type checkers take the name for true; to import typing would take longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    from dpsight.client.predict import Prediction
+    from dpsight.client.store import Store
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Waiting:
@@ -95,22 +101,65 @@ class phase:
         import functools
 
         name = self.name
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if flags & _ASYNC_GENERATOR:
+            raise TypeError("dpsight.phase decorates no asynchronous generator: use it as a context manager inside")
+        wraps = functools.wraps(function)
+        if flags & _COROUTINE:
+            import types
 
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            resumed: Callable[..., Any] = types.coroutine(_resumed)
+
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                return await resumed(name, function(*args, **kwargs))
+
+            return wraps(coroutine)  # type: ignore[return-value]
+        if flags & _GENERATOR:
+
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                return (yield from _resumed(name, function(*args, **kwargs)))
+
+            return wraps(generator)  # type: ignore[return-value]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
             with phase(name):
                 return function(*args, **kwargs)
 
-        return wrapped  # type: ignore[return-value]
+        return wraps(call)  # type: ignore[return-value]
+
+
+# Flags of a function's code, as inspect has them, which takes milliseconds to import.
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+def _resumed(name: str, body: Any) -> Any:
+    """A generator or a coroutine: the phase is open while its own code runs, and not while it waits to be resumed."""
+    resume, value = body.send, None
+    while True:
+        try:
+            with phase(name):
+                value = resume(value)
+        except StopIteration as end:
+            return end.value
+        try:
+            value = yield value
+            resume = body.send
+        except GeneratorExit:
+            with phase(name):
+                body.close()
+            raise
+        except BaseException as error:  # thrown into it
+            resume, value = body.throw, error
 
 
 def step(samples: int | None = None, tokens: int | None = None) -> None:
     """Ends a training step of so many samples and tokens."""
     if _recording():
-        from dpsight.recorder import steps
+        from dpsight.recorder import step_limit, steps
 
         with _Sparing("step"):
             steps.user(samples, tokens)
+        step_limit.leave()
 
 
 def mark(name: str) -> None:
@@ -157,6 +206,33 @@ def metric(name: str, value: float) -> None:
             known = {"time_ns": time.time_ns(), "name": str(name), "value": float(value)}
             k = recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
             recorder.frame(kinds.FRAME_METRIC, {"k": k, **known})
+
+
+def open(path: str | os.PathLike[str] = "runs") -> Store:
+    """The tables of a store, or of one run's folder. This one is for notebooks, and needs pyarrow."""
+    from dpsight.client.store import Store
+
+    return Store(path)
+
+
+def predict(
+    target: str | os.PathLike[str] | Callable[[], object],
+    *arguments: str,
+    device: str | None = None,
+    store: str | os.PathLike[str] | None = None,
+) -> Prediction:
+    """What a script, with its arguments, or a function without arguments needs on a GPU, predicted in a process of its
+    own. device is as in dpsight predict --device; the run is kept where a store is named."""
+    from dpsight.client.predict import predict
+
+    return predict(target, arguments, device, store)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Makes %%dpsight known, which records a cell. What %load_ext dpsight calls."""
+    from dpsight.client.notebook import load
+
+    load(shell)
 
 
 def plan(warmup: int, timed: int) -> int:

@@ -30,7 +30,7 @@ class Ending:
         previous = sys.excepthook
 
         def excepthook(kind: Any, value: Any, traceback: Any) -> None:
-            self._uncaught(kind, value)
+            self._uncaught(kind, value, traceback)
             previous(kind, value, traceback)
 
         patches.set(sys, "excepthook", excepthook)
@@ -55,7 +55,7 @@ class Ending:
         patches.set(os, "_exit", _exit)
 
     @guarded("recording an exception")
-    def _uncaught(self, kind: type[BaseException], value: BaseException) -> None:
+    def _uncaught(self, kind: type[BaseException], value: BaseException, traceback: Any) -> None:
         """An exception is about to end the process."""
         if recorder.journal is None or not recorder.level:
             return
@@ -64,6 +64,7 @@ class Ending:
         recorder.mark(kinds.EXCEPTION, 0, recorder.name(name))
         lines = str(value).strip().splitlines()
         message = lines[0] if lines else ""
+        events.uncaught.tell(traceback)
         recorder.frame(kinds.FRAME_EXCEPTION, {"type": name, "message": message, "oom": _is_oom(value)})
 
     def finish(self, patience: float = PATIENCE) -> None:
@@ -79,6 +80,8 @@ class Ending:
         if recorder.cuda:
             stamps.flush(patience)
             drains.drain("exit")
+            if drains.failed:
+                drains.drain("exit")  # no later one comes
         tags.flush()
         events.process_ends.tell()
         end = {

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from dpsight.recorder import events, recorder
+from dpsight.recorder import events, guarded, recorder
 from dpsight.recorder.counters import freed
 
 NEVER = "never"
@@ -22,6 +22,10 @@ AT_ONCE = "at once"
 # Of the collections at once: so many objects are looked at for each line and each call of a function of torch. Where a
 # script has more than that, they are looked at once every few.
 _OBJECTS_A_MOMENT = 5000
+# So many objects are looked at in about three seconds. After that the collections become rarer, by the square of what
+# was looked at, so that a long script is predicted in minutes too. Time would tell it better, but equal runs would
+# differ.
+_OBJECTS_IN_ALL = 5_000_000
 _INSTALLED = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), os.path.dirname(__file__), "<"})
 _COUNT_AGAIN = 64  # collections until the objects are counted again
 
@@ -36,7 +40,8 @@ class Garbage:
         self._own: dict[CodeType, bool] = {}  # whether code is the script's
         self._moments = 0  # at which there might have been a collection, since the last one
         self._collections = 0
-        self._every = 1
+        self._objects = 0  # that the collector knows, when last counted
+        self._looked_at = 0  # objects, in all collections
 
     def install(self) -> None:
         """Watches each collection of a prediction, and has them come when the collector asked for them."""
@@ -53,6 +58,7 @@ class Garbage:
         """What was freed so far, in bytes."""
         return {"collected": self.collected, "left": self.left}
 
+    @guarded("watching the garbage collector")
     def _collection(self, phase: str, _: dict[str, int]) -> None:
         if not recorder.cuda or not recorder.level:
             return
@@ -93,25 +99,29 @@ class Garbage:
         return self._line if own else None
 
     def _line(self, *_: Any) -> Callable[..., Any]:
+        """The line before may have made garbage without making an object: it may have dropped a reference."""
         self._collect()
         return self._line
 
     def _called(self, _: Any, event: str, function: Any) -> None:
-        """Collects before each of torch's functions that is written in C."""
-        if event == "c_call" and _of_torch(function):
+        """Collects before each of torch's functions that is written in C, once there are new objects."""
+        if event == "c_call" and gc.get_count()[0] and _of_torch(function):
             self._collect()
 
+    @guarded("collecting garbage at once")
     def _collect(self) -> None:
-        """Once there are new objects. A script that has turned the collector off chooses its moments itself."""
-        if not gc.get_count()[0] or not gc.isenabled():
+        """A script that has turned the collector off chooses its moments itself."""
+        if not gc.isenabled():
             return
         self._moments += 1
-        if self._moments < self._every:
+        rarer = self._looked_at // _OBJECTS_IN_ALL
+        if self._moments <= self._objects // _OBJECTS_A_MOMENT + rarer * rarer:
             return
         self._moments = 0
         if self._collections % _COUNT_AGAIN == 0:
-            self._every = 1 + len(gc.get_objects()) // _OBJECTS_A_MOMENT
+            self._objects = len(gc.get_objects())
         self._collections += 1
+        self._looked_at += self._objects
         gc.collect()
 
 

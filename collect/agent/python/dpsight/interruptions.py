@@ -6,10 +6,13 @@ the handler in the main one."""
 from __future__ import annotations
 
 import _signal  # what signal wraps in enumerations, at ten times the price: every step enters the context
+import contextlib
 import functools
 import signal
 import threading
 from _thread import get_ident as _get_ident  # of the interpreter's own threads, whatever stands in for them later
+from _thread import interrupt_main as _interrupt_main
+from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -63,6 +66,22 @@ class Uninterrupted:
             self._depth = 0
             if self._called:
                 self._deliver()
+
+    def entered(self) -> bool:
+        """Whether the main thread is inside."""
+        return self._depth > 0
+
+    @contextlib.contextmanager
+    def raising_later(self) -> Iterator[None]:
+        """The same for code that no handler's exception could leave: they run at the main thread's next line."""
+        self.__enter__()
+        try:
+            yield
+        finally:
+            called, self._called = self._called, []
+            self.__exit__()
+            for number, _ in called:
+                _interrupt_main(number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Stands in for the script's handler. Where one that is back already raised before this one could be given

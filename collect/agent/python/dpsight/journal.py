@@ -36,11 +36,17 @@ REQUEST_OFFSET = 12
 # Values of the request word: the collector's, and the agent's while it is at work.
 REQUESTED = 1
 ANSWERING = 2
-# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS.
+_ERROR_OFFSET = 24  # of the number of the error for which nothing more is written
+# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS. Each doubles the
+# file, up to this size; where there is no room for that, a smaller one has to do.
 SEGMENT = (1 << 20) * RECORD
+_FIRST = 1 << 20
+_LEAST = 1 << 12
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MARKS_HEADER = struct.Struct("<4sHHIIq8x")
 _FRAME_HEADER = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
+_ERROR = struct.Struct("<I")
 
 
 class _File:
@@ -66,6 +72,14 @@ class _File:
             os.close(self._descriptor)
 
 
+def _allocate(descriptor: int, size: int, more: int) -> None:
+    """Makes a file of this size larger."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, size, more)
+    else:
+        os.ftruncate(descriptor, size + more)
+
+
 def _which(descriptor: int) -> tuple[int, int] | None:
     """The identity of an open file; None = there is none of this number."""
     try:
@@ -83,26 +97,34 @@ class Journal:
         self.start_ns = time.time_ns()
         # The process id alone would not do: exec keeps it.
         base = os.path.join(os.path.abspath(folder), f"{os.getpid()}-{self.start_ns:x}")
-        self._marks = _File(base + ".marks", os.O_RDWR)
+        files: list[_File] = []
         try:
-            self._frames = _File(base + ".frames", os.O_WRONLY | os.O_APPEND)
+            files.append(_File(base + ".marks", os.O_RDWR))
+            files.append(_File(base + ".frames", os.O_WRONLY | os.O_APPEND))
+            self._marks, self._frames = files
             self._size = 0
             self.map = self.grow()
             _MARKS_HEADER.pack_into(self.map, 0, b"DPSM", 1, RECORD, os.getpid(), 0, self.start_ns)
             self._write(b"DPSF" + struct.pack("<HH", 1, 0))
         except BaseException:
-            self._marks.close()
+            for file in files:
+                file.close()
             raise
         self._lock = threading.Lock()
         self.written = 0
 
     def grow(self) -> mmap.mmap:
         """Adds a segment. A new map, not a resized one: another thread may be writing into the old one."""
-        size, marks = self._size + SEGMENT, self._marks.descriptor()
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(marks, self._size, SEGMENT)
-        else:
-            os.ftruncate(marks, size)
+        segment, marks = min(SEGMENT, max(_FIRST, self._size)), self._marks.descriptor()
+        while True:
+            try:
+                _allocate(marks, self._size, segment)
+                break
+            except OSError as error:
+                if error.errno not in _FULL or segment <= _LEAST:
+                    raise
+                segment //= 2
+        size = self._size + segment
         self.map = mmap.mmap(marks, size)
         self._size = size
         return self.map
@@ -120,6 +142,10 @@ class Journal:
         with uninterrupted, self._lock:  # half a frame would hide all that follow
             self._write(_FRAME_HEADER.pack(kind, crc, len(payload)), payload)
             self.written += 1
+
+    def say_failed(self, number: int) -> None:
+        """Notes in the map the error for which nothing more is written: on a full disk a frame would have no room."""
+        _ERROR.pack_into(self.map, _ERROR_OFFSET, number)
 
     def busy(self) -> bool:
         """Whether a frame is being written."""

@@ -69,6 +69,7 @@ FUNCTORCH = 1 << 5
 # Flags of optimizer and DP step marks.
 NESTED = 1 << 0
 SKIPPED = 1 << 1
+INITIALIZES = 1 << 2  # torch itself steps with zero gradients, to make the optimizer's state
 
 # Flag of marks of updates: the step ended with it.
 ENDS = 1 << 0

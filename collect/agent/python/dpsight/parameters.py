@@ -49,9 +49,9 @@ class Gradients:
         self._tagged.clear()
 
 
-@quiet
 def attached(p: Any, name: int, gradient: bool = True) -> list[Record]:
-    """Records of all that hangs on a parameter now; without gradient, of all but that."""
+    """Records of all that hangs on a parameter now; without gradient, of all but that. Call it with __torch_function__
+    off."""
     out: list[Record] = []
     if gradient and p.grad is not None:
         out += tags.of(kinds.GRADIENT, p.grad, name)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from dpsight.recorder import guarded, recorder, stamps, steps, thread
+from dpsight.recorder import guarded, recorder, stamps, step_limit, steps, thread
 
 _MISSING = object()
 
@@ -87,8 +87,10 @@ def bracket(
         try:
             out = function(*args, **kwargs)
             whole = True
-            return out
         finally:
             ended(args, a, whole)
+        if after is not None:
+            step_limit.leave()
+        return out
 
     return bracketed

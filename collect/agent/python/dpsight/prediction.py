@@ -4,18 +4,34 @@ killed has said what it had read by its last drain."""
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import time
+from types import FrameType, TracebackType
 from typing import Any
 
 from dpsight import kinds
 from dpsight.garbage import garbage
 from dpsight.patch import Patches
-from dpsight.recorder import events, recorder
+from dpsight.recorder import events, guarded, recorder, step_limit
 from dpsight.torch_compat import ENGINE, ENGINE_THREADS, inductor_ran
+from dpsight.watchdog import watchdog
 
 _PAUSE = 100e-6  # s, between two looks at autograd's threads
 _LOOKS = 100  # at most, after each run
+
+
+class Phantom:
+    """The phantom GPU's module, which a forked child keeps: it is loaded once."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: Any = None  # None on a real GPU
+
+
+_phantom = Phantom()
 
 
 class Prediction:
@@ -23,21 +39,57 @@ class Prediction:
 
     def __init__(self) -> None:
         self._written: dict[str, Any] | None = None
+        # Reads that may be why the script fails; None as long as nothing was seen to fail.
+        self._suspects: list[str] | None = None
 
     def follow(self, values: Any) -> None:
         """values: what the phantom GPU's module gave when it was installed; None on a real GPU."""
         if values is not None:
-            _phantom.append(values)
+            _phantom.values = values
             if hasattr(values, "grown"):
                 values.grown = self._write_between
 
     def install(self, patches: Patches) -> None:
         """Writes at every drain."""
-        if _phantom:
+        if _phantom.values is not None:
             _settle_runs(patches)
+            watchdog.install()
             garbage.install()  # before what writes at the end
+            step_limit.install()
+            if hasattr(_phantom.values, "suspects"):
+                events.uncaught.subscribe(self._suspect)
+                self._watch_exits(patches)
             events.counters_written.subscribe(self._write)
             events.process_ends.subscribe(self._write)
+
+    def _suspect(self, traceback: Any) -> None:
+        """The script fails."""
+        self._suspects = _phantom.values.suspects(traceback)
+
+    def _why(self) -> list[str]:
+        """The reads that may be why the script fails. A ``raise SystemExit`` is not seen: if the script has failed
+        though nothing was seen to fail, it may have been one."""
+        if self._suspects is not None:
+            return self._suspects
+        return _phantom.values.exits() if hasattr(_phantom.values, "exits") else []
+
+    def _watch_exits(self, patches: Patches) -> None:
+        """A script fails too that catches an error, or finds a value out of range, and exits with a status."""
+        leave = sys.exit
+
+        @functools.wraps(leave)
+        def exit(*status: Any) -> None:
+            if status and status[0]:
+                self._exits()
+            leave(*status)
+
+        exit.__module__ = "sys"  # where it is found by who unpickles it
+        patches.set(sys, "exit", exit)
+
+    @guarded("asking the phantom GPU why the script exits")
+    def _exits(self) -> None:
+        error = sys.exc_info()[1]
+        self._suspect(_calls() if error is None else error.__traceback__)
 
     def _write_between(self) -> None:
         """Writes in the midst of a read: a script that waits for a value may reach no drain before it is ended. In a
@@ -49,7 +101,7 @@ class Prediction:
     def _write(self) -> None:
         """Writes what is known by now, unless it is what was written last."""
         try:
-            facts = _gather(_phantom[-1])
+            facts = {**_gather(_phantom.values), "suspects": self._why()}
         except Exception as error:
             recorder.hook_failed("asking the phantom GPU what it guessed", error)
             return
@@ -66,11 +118,22 @@ def _gather(values: Any) -> dict[str, Any]:
         "assumptions": _counted(values.assumptions() if hasattr(values, "assumptions") else {}),
         "assumed_at": _counted(values.assumed() if hasattr(values, "assumed") else {}),
         "copied": _counted(values.copied() if hasattr(values, "copied") else {}),
-        "notes": list(values.notes()),
+        "notes": [*values.notes(), *watchdog.notes()],
         # The module that TorchInductor compiles a graph with is imported for the first graph.
         "compiled": inductor_ran(),
         "garbage": garbage.facts(),
+        "ended": step_limit.facts,
     }
+
+
+def _calls() -> TracebackType | None:
+    """The calls that the script is in, as a traceback has them."""
+    calls: TracebackType | None = None
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        calls = TracebackType(calls, frame, max(frame.f_lasti, 0), frame.f_lineno)
+        frame = frame.f_back
+    return calls
 
 
 def _counted(counts: dict[str, int]) -> list[dict[str, Any]]:
@@ -100,6 +163,7 @@ def _settle_runs(patches: Patches) -> None:
     patches.set(variable, ENGINE, Settled())
 
 
+@guarded("waiting for autograd's threads")
 def _wait_for_engine() -> None:
     """Gives autograd's threads time until they sleep in two looks, one after the other."""
     if not recorder.cuda:
@@ -124,5 +188,4 @@ def _engine_rests() -> bool:
     return True
 
 
-_phantom: list[Any] = []  # its module, if there is one
 prediction = recorder.part(Prediction)

@@ -32,6 +32,8 @@ class Registry:
         self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
         # id(module) of roots → what its paths begin with: nothing, but for a second model of such paths
         self._labels: dict[int, str] = {}
+        # id(module) of roots → path of a parameter → number of the name that tables give it
+        self._numbers: dict[int, dict[str, int]] = {}
         self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
         self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that its walk has named
         self._optimizer_ids: dict[int, int] = {}  # id(optimizer) → number
@@ -79,6 +81,7 @@ class Registry:
         inner = {id(m) for m in root.modules()}
         if outermost and id(root) not in self._labels:
             self._labels[id(root)] = self._label(root, inner)
+            self._numbers.pop(id(root), None)
         for path, module in root.named_modules():
             key = id(module)
             if key in self._ids:
@@ -102,7 +105,7 @@ class Registry:
             recorder.frame(kinds.FRAME_MODULES, {"modules": infos})
 
     def _forget(self, key: int, _ref: Any) -> None:
-        for known in (self._ids, self._alive, self._infos, self._roots, self._callers, self._labels):
+        for known in (self._ids, self._alive, self._infos, self._roots, self._callers, self._labels, self._numbers):
             known.pop(key, None)
         self._forget_names(self._named.pop(key, ()))
 
@@ -140,8 +143,12 @@ class Registry:
         lose theirs, for addresses are used again. Inside torch.func a model's parameters may be wrappers, which stand
         for them until its next walk."""
         named: set[int] = set()
+        numbers = self._numbers.setdefault(id(root), {})
         for path, p in root.named_parameters():
-            name = self._parameters[id(p)] = recorder.tag_name(self.labelled(path, root))
+            name = numbers.get(path)
+            if name is None:
+                name = numbers[path] = recorder.tag_name(self.labelled(path, root))
+            self._parameters[id(p)] = name
             named.add(id(p))
             yield p, name
         before = self._named.get(id(root), set())

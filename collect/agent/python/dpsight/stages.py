@@ -49,6 +49,7 @@ def stage(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return staged
 
 
+@guarded("marking a stage", otherwise=False)
 def _sets_up() -> bool:
     return bool(recorder.level) and not in_backward() and not any(kind in thread.spans for kind in _NOT_INSIDE)
 

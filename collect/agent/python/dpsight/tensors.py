@@ -32,8 +32,15 @@ def quiet(function: _F) -> _F:
     return quietly  # type: ignore[return-value]
 
 
-def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
+def storages(tensor: Any) -> Iterable[tuple[Any, int]]:
     """The CUDA storages behind a tensor and their dtypes: one, but for subclasses that wrap several."""
+    if type(tensor) in plain_types() and tensor.is_cuda and tensor.layout is recorder.torch.strided:
+        if not private.functorch_wraps(tensor):  # the common case, without a generator
+            return ((tensor.untyped_storage(), dtype(tensor)),)
+    return _inner_storages(tensor)
+
+
+def _inner_storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = recorder.torch
     kind = type(tensor)
     if private.functorch_wraps(tensor):  # of whatever type: inside torch.func a plain tensor may be a wrapper

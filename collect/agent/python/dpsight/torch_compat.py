@@ -26,12 +26,16 @@ EXPANDED_WEIGHTS = "torch.nn.utils._expanded_weights.expanded_weights_utils"
 FSDP2 = "torch.distributed.fsdp._fully_shard._fully_shard"
 FSDP2_GROUPS = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 INDUCTOR = "torch._inductor.compile_fx"
+NAMED_OPTIMIZER = "torch.distributed.optim.named_optimizer"  # its class has an init_state that steps so, too
 OPS = "torch._ops"  # calls an operator that its caller names
+STATE_DICT = "torch.distributed.checkpoint.state_dict"
 
 # Attributes that hooks take the place of.
 CALL = "_call_impl"  # of Module: every call goes through it
 ENGINE = "_execution_engine"  # of Variable: every backward goes through it
 ENGINE_THREADS = "pt_autograd"  # how the names of its threads begin
+WATCHDOGS = "pt_nccl_watchdg"  # and of those that look after NCCL's collectives, one a process group
+INIT_STATE = "_init_optim_state"  # of STATE_DICT: steps with zero gradients, so that there is state to load into
 RECOMPUTATION = "_recomputation_hook"  # of torch.utils.checkpoint: the context of a recompute
 RECORD_HISTORY = "_record_memory_history"  # of torch.cuda.memory
 SNAPSHOT = "_snapshot"  # of torch.cuda.memory
@@ -52,14 +56,8 @@ OPTIMIZER_HOOKS = "_optimizer_"
 
 # What a function names that asks for a convolution, torch's own layers and generated code included.
 CONVOLUTIONS = frozenset(
-    (
-        "convolution",
-        "_convolution",
-        "convolution_backward",
-        "cudnn_convolution",
-        "cudnn_convolution_transpose",
-        *(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)),
-    )
+    ["convolution", "_convolution", "convolution_backward", "cudnn_convolution", "cudnn_convolution_transpose"]
+    + [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
 )
 
 
@@ -228,15 +226,22 @@ def input_devices(node: Any) -> list[Any]:
 
 
 def checkpoint_inputs(unpack_hook: Any) -> Iterator[Any]:
-    """The node that keeps the inputs of a checkpointed block, of a tensor that the block has saved: its unpack hook
-    refers to the frame that has it."""
+    """What keeps the inputs of a checkpointed block, of a tensor that the block has saved: its unpack hook refers to
+    the frame that has it. A node, or in newer releases of torch saved tensors that are no node's."""
     for cell in getattr(unpack_hook, "__closure__", None) or ():
         try:
-            saver = getattr(cell.cell_contents, "input_saver", None)
+            saver, kept = (getattr(cell.cell_contents, name, None) for name in ("input_saver", "saved_args"))
         except ValueError:
             continue
         if saver is not None and saver.grad_fn is not None:
             yield saver.grad_fn
+        elif type(kept) is list:
+            yield from (value for value in kept if is_saved(value))
+
+
+def is_saved(value: Any) -> bool:
+    """Whether this is a saved tensor, as nodes hold them."""
+    return hasattr(value, "unpack_hook")
 
 
 def recomputed(frame: Any, group: Any) -> list[Any]:
@@ -346,10 +351,6 @@ class Weak:
         self._expired, self._free = storage._expired, storage._free_weak_ref
         self._reference = storage._weak_ref()
 
-    def expired(self) -> bool:
-        """Whether the storage is gone."""
-        return self._expired(self._reference)
-
     def __del__(self) -> None:
         if hasattr(self, "_reference"):
             self._free(self._reference)
@@ -362,7 +363,7 @@ def weak(storage: Any) -> Weak | None:
 
 def expired(ref: Weak | None) -> bool:
     """Whether the storage behind a weak reference is gone."""
-    return ref is None or ref.expired()
+    return ref is None or ref._expired(ref._reference)
 
 
 # Ranks.
@@ -377,8 +378,7 @@ def bucket_makers(module: Any) -> Iterator[tuple[Any, str]]:
         yield reducer, "_rebuild_buckets"
 
 
-GATHER = "_to_unsharded"  # of FSDPParamGroup: its parameters have just been gathered
-SCATTER = "post_backward"  # and its gradients are scattered
+GATHER, SCATTER = "_to_unsharded", "post_backward"  # of FSDPParamGroup: parameters are gathered, gradients scattered
 
 
 def gathered(group: Any) -> Iterator[tuple[Any, Any, str]]:

@@ -240,8 +240,11 @@ def _checkpoints(torch: Any) -> bool:
     x = torch.ones(1, requires_grad=True) * 2
     y = torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False)
     variables = [getattr(y.grad_fn, name) for name in torch_compat.saved_attributes(type(y.grad_fn))]
-    nodes = [node for v in variables for node in torch_compat.checkpoint_inputs(v.unpack_hook)]
-    return bool(nodes) and all(x.grad_fn in [n for n, _ in node.next_functions] for node in nodes)
+    found = [kept for v in variables for kept in torch_compat.checkpoint_inputs(v.unpack_hook)]
+    inputs = [kept for kept in found if torch_compat.is_saved(kept)]
+    for node in (kept for kept in found if not torch_compat.is_saved(kept)):
+        inputs += [v for name in torch_compat.saved_attributes(type(node)) for v in getattr(node, name)]
+    return x.data_ptr() in [v.data.data_ptr() for v in inputs if v.data is not None]
 
 
 @_feature("recomputes", "scope of a recompute", "recomputes count as backward")
@@ -375,6 +378,28 @@ def _groups(_torch: Any) -> bool:
     known = _names(group, module.FSDPParam, module)
     made = vars(importlib.import_module(torch_compat.FSDP2)).get("fully_shard")
     return public is made and all(map(callable, hooked)) and _names(*looks) <= known
+
+
+@_feature("optimizer state for loading", "steps of a resumed run", "a loaded optimizer's first state counts as a step")
+def _state_for_loading(torch: Any) -> bool:
+    initialize = getattr(importlib.import_module(torch_compat.STATE_DICT), torch_compat.INIT_STATE, None)
+    if initialize is None:
+        return False
+    parameter = torch.nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.Adam([parameter])
+    initialize(optimizer)
+    return len(optimizer.state) == 1 and parameter.item() == 1
+
+
+@_feature("state of named optimizers", "steps beside such an optimizer", "its state's making counts as a step")
+def _named_optimizers(torch: Any) -> bool:
+    named = vars(importlib.import_module(torch_compat.NAMED_OPTIMIZER)).values()
+    parameter = torch.nn.Parameter(torch.ones(1))
+    for cls in [c for c in named if isinstance(c, type) and callable(vars(c).get("init_state"))]:
+        optimizer = cls([("weight", parameter)], torch.optim.Adam, lr=0.1)
+        optimizer.init_state()
+        return len(optimizer.state) == 1 and parameter.item() == 1
+    return False
 
 
 @_feature("names of wrappers", "one name for a layer, however wrapped", "wrapped layers have names of their own")

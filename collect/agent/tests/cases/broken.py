@@ -1,6 +1,7 @@
-"""A script whose agent is broken in one place after the other: broken.py hooks|listeners|drain. Each function that is
-guarded, or each listener to an event, raises during one iteration; "drain" is what no recording goes on without. Prints
-which were reached, and what spans each has left open."""
+"""A script whose agent is broken in one place after the other: broken.py hooks|listeners|functions. Each function that
+is guarded, each listener to an event, or each function at all, raises during two iterations. Prints all of these
+places, which were reached, which of these the journal does not name, where the script took memory another number of
+times than before, and what spans were left open."""
 
 import functools
 import gc
@@ -9,9 +10,13 @@ from types import FunctionType
 
 import dpsight
 import torch
-from dpsight.recorder import core, events, recorder, thread
+import torch.distributed as dist
+from dpsight.endings import ending
+from dpsight.recorder import core, events, recorder, steps, thread
 from opacus import PrivacyEngine
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
 from torch.utils.checkpoint import checkpoint
 
 GUARD = next(c for c in core.guarded.__code__.co_consts if getattr(c, "co_name", "") == "decorate")
@@ -29,9 +34,60 @@ engine = PrivacyEngine()
 private, sgd, data = engine.make_private(
     module=private, optimizer=sgd, data_loader=data, noise_multiplier=1.0, max_grad_norm=1.0, poisson_sampling=False
 )
+expanded = nn.Linear(8, 8).to("cuda")
+dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+sharded = nn.Linear(64, 8).to("cuda")
+fully_shard(sharded)
+
+
+def of_samples():
+    """Per-sample gradients by torch.func, and by expanded weights."""
+
+    def loss(parameters, x):
+        return torch.func.functional_call(inner, parameters, (x,)).sum()
+
+    with torch.no_grad():
+        parameters = {name: p.detach() for name, p in inner.named_parameters()}
+    torch.func.vmap(torch.func.grad(loss), (None, 0))(parameters, torch.ones(4, 64, device="cuda"))
+    x = torch.ones(4, 8, device="cuda")
+    call_for_per_sample_grads(expanded, batch_size=4)(x).sum().backward()
+    for p in expanded.parameters():
+        p.grad = p.grad_sample = None
+
+
+def set_up():
+    """The script's set-up, as if no step had been."""
+    number, steps.number = steps.number, 0
+    made = nn.Linear(4, 4).to("cuda")
+    engine = PrivacyEngine(accountant="rdp")
+    engine.accountant.step(noise_multiplier=1.0, sample_rate=1.0)  # others take a quarter of a second
+    engine.make_private(
+        module=made,
+        optimizer=torch.optim.SGD(made.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 4)), batch_size=2),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    engine.get_epsilon(delta=1e-5)
+    steps.number = number
+
+
+def end():
+    """The process ends, and goes on all the same."""
+    ending._uncaught(ValueError, ValueError("no end"), None)
+    ending.finish()
+    ending._ended = False
+
+
+def fail():
+    try:
+        torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        pass
 
 
 def iterate(i):
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
     with dpsight.phase("training"):
         x = torch.randn(8, 64).to("cuda").requires_grad_()
         optimizer.zero_grad()
@@ -43,12 +99,31 @@ def iterate(i):
         sgd.zero_grad()
         private(batch.to("cuda")).sum().backward()
         sgd.step()
-    nn.Linear(4, 4).to("cuda")
+    of_samples()
+    sharded(torch.ones(4, 64, device="cuda")).sum().backward()
+    sharded.zero_grad()
+    fail()
+    set_up()
+    if any(part in name for part in ENDS):
+        end()
+    gc.collect(0)
+    kept = nn.Linear(4, 4).to("cuda")
+    kept.weight.register_hook(print)
+    parallel = nn.parallel.DistributedDataParallel(kept)
+    parallel(torch.ones(1, 4, device="cuda"))
     torch.cuda.reset_peak_memory_stats()
+    torch.cuda.memory._record_memory_history(max_entries=1000)
+    try:
+        torch.cuda.memory._record_memory_history(of_another_torch=True)
+    except TypeError:
+        pass
+    torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(None)
     dpsight.metric("loss", None)
     dpsight.mark(["no", "name"])
     dpsight.tag(None, ["no"], {})
     dpsight.step("few")
+    return torch.cuda.memory_stats()["allocation.all.allocated"] - before
 
 
 def breaks(*args, **kwargs):
@@ -60,51 +135,96 @@ def cell(guard, variable):
     return guard.__closure__[guard.__code__.co_freevars.index(variable)]
 
 
-def places():
-    """Each place that can be broken: its name, how to break it, and how to mend it."""
-    if sys.argv[1] == "listeners":
-        for event_name, event in vars(events).items():
-            if isinstance(event, events.Event):
-                for listener in list(event._listeners):
-                    before = list(event._listeners)
-                    ours = functools.wraps(listener)(lambda *args: breaks())
-                    broken = [ours if other is listener else other for other in before]
-                    yield (
-                        f"{event_name} {listener.__module__}.{listener.__qualname__}",
-                        lambda event=event, broken=broken: setattr(event, "_listeners", broken),
-                        lambda event=event, before=before: setattr(event, "_listeners", before),
-                    )
-        return
-    guards = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ is GUARD]
-    for guard in sorted(guards, key=lambda g: (g.__module__, g.__qualname__)):
-        function, what = cell(guard, "function"), cell(guard, "what").cell_contents
-        if cell(guard, "fatal").cell_contents == (sys.argv[1] == "drain"):
-            whole = function.cell_contents
+def guards():
+    """The functions that are guarded."""
+    for guard in [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__ is GUARD]:
+        function = cell(guard, "function")
+        whole = function.cell_contents
+        if not cell(guard, "fatal").cell_contents:
             yield (
-                f"{what} | {guard.__module__}.{guard.__qualname__}",
+                f"{cell(guard, 'what').cell_contents} | {guard.__module__}.{guard.__qualname__}",
                 lambda function=function: setattr(function, "cell_contents", breaks),
                 lambda function=function, whole=whole: setattr(function, "cell_contents", whole),
             )
 
 
-reached, left, name = set(), {}, ""
+def listeners():
+    """The functions that events are told to."""
+    for event_name, event in vars(events).items():
+        for listener in list(event._listeners) if isinstance(event, events.Event) else ():
+            before = list(event._listeners)
+            ours = functools.wraps(listener)(lambda *args: breaks())
+            broken = [ours if other is listener else other for other in before]
+            yield (
+                f"{event_name} {listener.__module__}.{listener.__qualname__}",
+                lambda event=event, broken=broken: setattr(event, "_listeners", broken),
+                lambda: None,
+            )
+
+
+def functions():
+    """All other functions of the floors above the recorder, but for those that stand in the place of one of torch's: a
+    script calls these, so all that they do beside calling it is in another function."""
+    codes = {}
+    for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
+        module = function.__globals__.get("__name__", "")
+        if not module.startswith("dpsight.") or module.startswith(GROUND) or hasattr(function, "__wrapped__"):
+            continue
+        if (module, function.__qualname__) not in IN_PLACE:
+            codes.setdefault(function.__code__, []).append(function)
+    for code, those in codes.items():
+        free = ", ".join(code.co_freevars)
+        made = {"breaks": breaks}
+        text = f"def make({free}):\n def f(*a, **k):\n  {free or 0}\n  {CALL}\n return f"
+        exec(text, made)
+        ours = made["make"](*code.co_freevars).__code__
+        yield (
+            f"{those[0].__globals__['__name__']}.{those[0].__qualname__}",
+            lambda those=those, ours=ours: [setattr(f, "__code__", ours) for f in those],
+            lambda those=those, code=code: [setattr(f, "__code__", code) for f in those],
+        )
+
+
+CALL = "__import__('sys').modules['__main__'].breaks()"
+GROUND = tuple(f"dpsight.{m}" for m in ("recorder", "journal", "kinds", "masking", "interruptions", "agent", "api"))
+IN_PLACE = {
+    ("dpsight.hooks.backward", "install.<locals>.Engine.run_backward"),
+    ("dpsight.prediction", "_settle_runs.<locals>.Settled.run_backward"),
+    ("dpsight.hooks.checkpointing", "_recomputation.<locals>.Recomputation.__init__"),
+    ("dpsight.hooks.checkpointing", "_recomputation.<locals>.Recomputation.__enter__"),
+    ("dpsight.hooks.checkpointing", "_recomputation.<locals>.Recomputation.__exit__"),
+    ("dpsight.hooks.optimizers", "install.<locals>.before"),
+    ("dpsight.hooks.optimizers", "install.<locals>.after"),
+    ("dpsight.taggers.gradient_hooks", "GradientHook.__call__"),
+    ("dpsight.endings", "Ending.finish"),
+}
+ENDS = ("ending", "exception", "accountant", "process_ends", "uncaught", "prediction", "garbage")
+reached, left, taken, name = set(), {}, {}, ""
+places = {"hooks": guards, "listeners": listeners, "functions": functions}
 for i in range(4):
-    iterate(i)
-for name, break_, mend in list(places()):
+    taken[i % 2] = iterate(i)
+for name, break_, mend in sorted(places[sys.argv[1]](), key=lambda place: place[0]):
+    print("point", name)
+    listening = [(event, event._listeners) for event in vars(events).values() if isinstance(event, events.Event)]
+    failures = len(recorder._failures)
     break_()
     for i in range(2):
-        iterate(i)
+        if iterate(i) != taken[i]:
+            print("differs", name)
     if thread.spans or thread.calls:
         left[name] = (list(thread.spans), list(thread.calls))
         thread.spans.clear()
         thread.calls.clear()
+    if name in reached and len(recorder._failures) == failures:
+        print("silent", name)
     mend()
     recorder.out.clear()
+    for event, before in listening:
+        event._listeners = before
 for i in range(4):
     iterate(i)
 for each in sorted(reached):
     print("reached", each)
 for each, spans in left.items():
     print("left", each, spans)
-print("allocated", torch.cuda.memory_stats()["allocation.all.allocated"])
 print("end")

@@ -26,7 +26,8 @@ inline bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(t
 // A plain CUDA tensor, whose memory holds its elements as they are.
 inline bool is_plain(const at::Tensor& tensor) {
     return tensor.defined() && tensor.is_cuda() && tensor.has_storage() && tensor.layout() == c10::kStrided &&
-           !tensor.is_quantized() && !tensor._is_zerotensor() && !tensor.unsafeGetTensorImpl()->is_python_dispatch();
+           !tensor.is_nested() && !tensor.is_quantized() && !tensor._is_zerotensor() &&
+           !tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
 inline bool is_small(const at::Tensor& tensor) {

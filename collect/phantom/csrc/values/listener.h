@@ -13,12 +13,16 @@ enum class Told : int {
     read = 0,    // a value that nobody knows was read: as zero, or as falling.h has it
     bound = 1,   // the size of an output is an upper bound
     exact = 2,   // the size of an output was computed from known values
-    assumed = 3, // a value that nobody knows was taken for finite
+    assumed = 3, // a value that nobody knows was taken for finite or valid
     copied = 4,  // a value was read that is this rank's, in place of all ranks'
+    check = 5,   // whether values are close is asked; told as assumed, and true, where a backward of torch's own asks
 };
 
-// Takes the GIL, and is called without any lock held. Of a read that is named truth, of truth values, it says whether
-// they are to be read as true.
+// How a read is to be answered, as Python says: as usual, the other way, or, a truth value, as true.
+enum Way : int { usual = 0, other = 1, yes = 2 };
+
+// Takes the GIL, and is called without any lock held. Of a read and of a check it gives the way. A read that is named
+// truth is of truth values that nobody knows, and one that is named judged of what falling.h made of a comparison.
 using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
@@ -33,12 +37,12 @@ struct Again {
 inline Again again{};
 inline std::atomic<bool> raised{false};
 
-inline bool tell(Told told, const char* name) {
+inline Way tell(Told told, const char* name) {
     Listener call = listener.load();
-    bool yes = call && call(static_cast<int>(told), name);
+    Way way = call ? static_cast<Way>(call(static_cast<int>(told), name)) : usual;
     if (raised.exchange(false) && again.later(again.call, again.argument))
         raised = true; // too much waits there: at the next one
-    return yes;
+    return way;
 }
 
 // Set while this thread is inside an operator that has been given its answer: reads inside it are then answered.

@@ -8,9 +8,42 @@
 
 namespace values {
 
-// A truth value that does not even stand for what falling.h gave: a loop may wait for it.
-inline bool is_unknown_truth(const at::Tensor& tensor) {
-    return tensor.scalar_type() == c10::kBool && !known().is_given(tensor);
+template <class Number>
+void turn_number(void* data) {
+    Number value;
+    std::memcpy(&value, data, sizeof value);
+    value = float(value) == 0 ? Number(1) : Number(1 / value);
+    std::memcpy(data, &value, sizeof value);
+}
+
+// What a read is told as. A truth value that does not even stand for what falling.h gave has a name of its own: a loop
+// may wait for it.
+inline const char* name_of_read(const at::Tensor& tensor, const char* otherwise) {
+    return tensor.scalar_type() != c10::kBool ? otherwise : known().is_given(tensor) ? "judged" : "truth";
+}
+
+// Makes of the value that a read would give the other one: of false true, of zero one, and of a number that falling.h
+// gave, which is less than one, its inverse. Or makes it true.
+inline void turn(void* data, c10::ScalarType type, Way way) {
+    if (way == yes) {
+        *static_cast<bool*>(data) = true;
+        return;
+    }
+    switch (type) {
+    case c10::kFloat:
+        return turn_number<float>(data);
+    case c10::kDouble:
+        return turn_number<double>(data);
+    case c10::kBFloat16:
+        return turn_number<c10::BFloat16>(data);
+    case c10::kHalf:
+        return turn_number<c10::Half>(data);
+    case c10::kBool:
+        *static_cast<bool*>(data) = !*static_cast<bool*>(data);
+        return;
+    default: // a whole number
+        *static_cast<unsigned char*>(data) ^= 1;
+    }
 }
 
 class Copy : public Follow {
@@ -39,15 +72,17 @@ private:
         if (!from.is_cuda() || !to.device().is_cpu() || to.layout() != c10::kStrided || !to.numel() ||
             answered && !has_values)
             return;
-        bool yes = !has_values && !uniform && tell(Told::read, is_unknown_truth(from) ? "truth" : "copy_");
+        Way way = !has_values && !uniform ? tell(Told::read, name_of_read(from, "copy_")) : usual;
         if (has_values && !answered && known().is_copied(from))
             tell(Told::copied, "copy_");
         bool has_one = has_values || !uniform && give_value(from);
         OnHost guard;
-        if (has_one)
+        if (has_one) {
             to.copy_(on_host(from)); // the phantom's own copies end at a limit
-        else if (uniform || yes)
-            to.fill_(yes || first_byte(from));
+            if (way != usual)
+                turn(to.data_ptr(), to.scalar_type(), way);
+        } else if (uniform || way != usual)
+            to.fill_(way != usual || first_byte(from));
         else if (to.is_non_overlapping_and_dense()) // of whatever kind: not all can be filled
             std::memset(to.data_ptr(), 0, to.nbytes());
         else
@@ -81,21 +116,33 @@ public:
         const at::Tensor& tensor = stack->back().toTensor();
         // Inside an operator that was answered a read is no news, but what an earlier tenant left is no value there
         // either.
+        char before[16]; // a value that is turned is so for this read alone
+        char* turned = nullptr;
         if (is_plain(tensor) && tensor.numel() && !is_known(tensor)) {
             auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) +
                          tensor.storage_offset() * tensor.itemsize();
             if (is_mask(tensor) && known().is_uniform(tensor)) {
                 *data = first_byte(tensor);
             } else {
-                bool yes = !answered && tell(Told::read, is_unknown_truth(tensor) ? "truth" : "_local_scalar_dense");
+                Way way = answered ? usual : tell(Told::read, name_of_read(tensor, "_local_scalar_dense"));
                 if (answered || !give_value(tensor))
-                    yes ? std::memset(data, 1, 1) : std::memset(data, 0, tensor.itemsize());
+                    std::memset(data, 0, tensor.itemsize());
+                if (way != usual && tensor.itemsize() <= sizeof before) {
+                    turned = data;
+                    std::memcpy(before, data, tensor.itemsize());
+                    turn(data, tensor.scalar_type(), way);
+                }
             }
         }
         if (!answered && known().is_copied(tensor))
             tell(Told::copied, "_local_scalar_dense");
-        Announced read(true);
-        before_.callBoxed(op, keys, stack);
+        size_t size = tensor.itemsize();
+        {
+            Announced read(true);
+            before_.callBoxed(op, keys, stack);
+        }
+        if (turned)
+            std::memcpy(turned, before, size);
     }
 };
 
@@ -109,6 +156,35 @@ public:
         before_.callBoxed(op, keys, stack);
         if (had_values)
             known().learn(stack->back().toTensor());
+    }
+};
+
+// Reads the range of its input to lay its bins, which change nothing of its size: both ends read as zero there, and it
+// widens a range that is a point. As numbers that fall its maximum would be less than its minimum.
+class Range : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        Answered inside;
+        Follow::operator()(op, keys, stack);
+    }
+};
+
+// By this the backward of a decomposition checks that a loss does not depend on what is arbitrary of it.
+class Close : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        bool asks = !answered && !phantom_captures_running() && !Call(plan_, *stack).is_known();
+        if (!asks || tell(Told::check, "allclose") != yes)
+            return before_.callBoxed(op, keys, stack);
+        {
+            Answered inside;
+            before_.callBoxed(op, keys, stack);
+        }
+        stack->back() = true;
     }
 };
 

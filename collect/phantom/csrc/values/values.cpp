@@ -36,6 +36,8 @@ void put(const c10::OperatorName& name) {
         return put<Equal>(*op);
     if (plan.name == "copy_")
         return put<Copy>(*op);
+    if (plan.base == "histc")
+        return put<Range>(*op);
     if (size_of(plan.name))
         return put<Sized>(*op);
     if (!plan.idle)
@@ -72,6 +74,7 @@ API void phantom_values_install(values::Listener listener) {
         if (name.name.rfind("aten::", 0) == 0)
             values::put(name);
     values::put({"aten::copy_", ""});
+    values::put<values::Close>(c10::Dispatcher::singleton().findSchemaOrThrow("aten::allclose", ""));
     values::put_counted();
     for (const char* name : {"squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_"})
         for (const char* overload : {"", "dim", "dims"})

@@ -41,7 +41,7 @@ def install(patches: Patches) -> None:
                 if runs.updates_inside:
                     _first_updated_inside()
                 return out
-            if not recorder.level or private.traces():  # AOTAutograd's joint graph too, where nothing runs
+            if not recorder.level or _is_traced():  # AOTAutograd's joint graph too, where nothing runs
                 return run(*args, **kwargs)
             nested = in_backward()
             releases = _enter(args, kwargs, nested)
@@ -62,6 +62,11 @@ def install(patches: Patches) -> None:
 
 def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], i: int, name: str, default: Any = None) -> Any:
     return args[i] if len(args) > i else kwargs.get(name, default)
+
+
+@guarded("the backward hook", otherwise=True, opens=(kinds.BACKWARD_BEGIN,))
+def _is_traced() -> bool:
+    return private.traces()
 
 
 @guarded("the backward hook", otherwise=False, opens=(kinds.BACKWARD_BEGIN,))

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches
-from dpsight.recorder import codes, events, guarded, recorder, runs, stamps, steps, thread
+from dpsight.recorder import codes, events, guarded, recorder, runs, stamps, step_limit, steps, thread
 
 
 def install(patches: Patches) -> None:
@@ -43,9 +43,11 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
         runs_before, updates_before = runs.count, steps.updates
         _begins(label)
         try:
-            return run(*args, **kwargs)
+            out = run(*args, **kwargs)
         finally:
             _ended(label, runs_before, updates_before)
+        step_limit.leave()
+        return out
 
     return region
 
@@ -73,9 +75,11 @@ def _step(optimizer: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
     def step(*args: Any, **kwargs: Any) -> Any:
         events.compiled_update_begins.tell(optimizer)
         try:
-            return compiled(*args, **kwargs)
+            out = compiled(*args, **kwargs)
         finally:
             events.compiled_update_ended.tell(optimizer)
+        step_limit.leave()
+        return out
 
     codes.know(compiled_step=step.__code__)
     return step

@@ -32,11 +32,15 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if compiling() or not recorder.level:
             return function(*args, **kwargs)
+        events.buckets_due.tell(args[0])
         _mark("DDP bucket")
         try:
-            return function(*args, **kwargs)
+            anew = function(*args, **kwargs)
         finally:
             _mark("")
+        if anew is True:
+            events.buckets_made.tell(args[0])
+        return anew
 
     # An instance method of C++ has neither a dictionary nor annotations.
     return functools.wraps(function, assigned=("__name__", "__doc__"), updated=())(make)

@@ -90,7 +90,7 @@ def watched(impl: Callable[..., Any]) -> Any:
         else:
             level = recorder.level
             passes = not level or (level < MODULES and thread.calls)
-        if passes or not args or (not thread.calls and private.traces()):
+        if passes or not args or (not thread.calls and _is_traced()):
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
         try:
@@ -104,6 +104,12 @@ def watched(impl: Callable[..., Any]) -> Any:
     return _call_impl
 
 
+@guarded("the forward hook", otherwise=True, opens=(kinds.FORWARD_BEGIN,))
+def _is_traced() -> bool:
+    return private.traces()
+
+
+@guarded("the forward hook", otherwise=False, opens=(kinds.FORWARD_BEGIN,))
 def _evaluates(module: Any) -> bool:
     """Whether a call in a step without phases is marked all the same: an evaluation's. One that trains in eval mode, or
     is a part of a call, is none."""
@@ -114,7 +120,7 @@ def _evaluates(module: Any) -> bool:
 
 def _within() -> bool:
     """Whether the call that asks was made inside another."""
-    frame: FrameType | None = sys._getframe(3)
+    frame: FrameType | None = sys._getframe(4)
     while frame is not None and frame.f_code is not codes.call:
         frame = frame.f_back
     return frame is not None

@@ -81,6 +81,7 @@ def _patch(cls: type, patches: Patches) -> None:
     _patch_hooks(cls, patches)
 
 
+@guarded("hooking classes of Opacus")
 def _patch_subclasses(base: type, made: type) -> None:
     """Patches what lies between a class of Opacus and the class of an object that is being made: others extend them
     too. Hooks bind their methods only after this."""
@@ -89,9 +90,9 @@ def _patch_subclasses(base: type, made: type) -> None:
         for cls in made.__mro__:
             if issubclass(cls, base) and cls not in _opacus.patched:
                 _patch(cls, patches)
-    except Exception as error:
+    except Exception:
         patches.undo()
-        recorder.hook_failed(f"hooking {made.__name__}", error)
+        raise
 
 
 def _patch_optimizer(cls: type, patches: Patches) -> None:

@@ -16,6 +16,7 @@ from dpsight.recorder import (
     recorder,
     runs,
     stamps,
+    step_limit,
     steps,
     thread,
     unphased,
@@ -39,6 +40,7 @@ def install(patches: Patches) -> None:
     def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not compiling():
             _update_ended(optimizer)
+            step_limit.leave()
 
     patches.hook(module.register_optimizer_step_pre_hook(before))
     patches.hook(module.register_optimizer_step_post_hook(after))
@@ -61,17 +63,17 @@ def install(patches: Patches) -> None:
             patches.set(scaler, attribute, bracket(function, kinds.SCALER_BEGIN, number, *around))
 
 
+@guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _update_begins(optimizer: Any) -> None:
     """An optimizer's step begins."""
     if not recorder.level:
         return
     without = recorder.without_phases()
-    if without and not in_backward() and unphased.update_begins(id(optimizer)):
+    if without and not thread.initializes and not in_backward() and unphased.update_begins(id(optimizer)):
         return
     _mark_begin(optimizer, without)
 
 
-@guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _mark_begin(optimizer: Any, without_phases: bool) -> None:
     thread.close_stale(own=1)
     if without_phases:
@@ -82,7 +84,9 @@ def _mark_begin(optimizer: Any, without_phases: bool) -> None:
     inside_backward = in_backward()
     flags = kinds.NESTED if nested else 0
     flags |= kinds.IN_BACKWARD if inside_backward else 0
-    steps.trains()
+    flags |= kinds.INITIALIZES if thread.initializes else 0
+    if not thread.initializes:
+        steps.trains()
     k = thread.begin(kinds.OPTIMIZER_BEGIN, flags, registry.optimizer(optimizer), own=1)
     if not inside_backward:
         stamps.stamp(k)
@@ -95,7 +99,9 @@ def _update_ended(optimizer: Any) -> None:
     """An optimizer's step has ended, the innermost of those under way."""
     if not recorder.level:
         return
-    steps.count_update()
+    initializes = thread.initializes
+    if not initializes:
+        steps.count_update()
     identity = id(optimizer)
     if unphased.update_ended(identity):
         if unphased.optimizer == identity and steps.updated_alone():
@@ -111,6 +117,7 @@ def _update_ended(optimizer: Any) -> None:
     nested = thread.inside(kinds.OPTIMIZER_BEGIN)
     flags = kinds.NESTED if nested else 0
     flags |= kinds.IN_BACKWARD if inside_backward else 0
+    flags |= kinds.INITIALIZES if initializes else 0
     number = registry.optimizer(optimizer)
     k = recorder.mark(kinds.OPTIMIZER_END, flags, number)
     if inside_backward:
@@ -118,7 +125,7 @@ def _update_ended(optimizer: Any) -> None:
         steps.keep_phases()  # the run around it tells of such an update
         return
     stamps.stamp(k)
-    if nested:
+    if nested or initializes:
         return
     if thread.inside(kinds.DP_STEP_BEGIN) or thread.inside(kinds.SCALER_BEGIN):
         thread.note_update(number)

@@ -84,7 +84,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
         if not drains.recording or not recorder.level:
             result = function(enabled, *args, **kwargs)
             if recorder.cuda and recorder.level:  # between two windows
-                drains.script_records(_options(enabled, args, kwargs) if enabled else None, keep=bool(enabled))
+                _notes(enabled, args, kwargs)
             return result
         with uninterrupted, freeze_threads():
             drains.drain("script")
@@ -103,6 +103,11 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
 @guarded("going on after the script's recording")
 def _goes_on() -> None:
     drains.resume_after_script()
+
+
+@guarded("sharing the recording")
+def _notes(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    drains.script_records(_options(enabled, args, kwargs) if enabled else None, keep=bool(enabled))
 
 
 @guarded("sharing the recording")
@@ -129,9 +134,15 @@ def _snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def snapshot(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        for i, kept in enumerate(drains.user_traces):
-            if i < len(result["device_traces"]):
-                result["device_traces"][i] = kept + result["device_traces"][i]
+        _add_drained(result)
         return result
 
     return snapshot
+
+
+@guarded("keeping events for the script")
+def _add_drained(result: dict[str, Any]) -> None:
+    """What was drained since the script began to record is a part of its own snapshot."""
+    for i, kept in enumerate(drains.user_traces):
+        if i < len(result["device_traces"]):
+            result["device_traces"][i] = kept + result["device_traces"][i]

@@ -3,11 +3,14 @@ device itself has no such call around it."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from dpsight import stages
-from dpsight.patch import Patches
-from dpsight.recorder import events, recorder
+from dpsight.patch import Patches, method
+from dpsight.recorder import events, recorder, thread
+from dpsight.torch_compat import INIT_STATE
 
 # What moves or casts a module. Not _apply, through which they all go: a recurrent net packs its weights anew after it.
 _MOVES = ("to", "cuda", "to_empty", "half", "bfloat16", "float", "double", "type")
@@ -38,6 +41,34 @@ def install_fsdp1(module: Any, patches: Patches) -> None:
 def install_fsdp2(module: Any, patches: Patches) -> None:
     """Wraps the module of FSDP2, before others import its function by name."""
     patches.set(module, "fully_shard", stages.stage(module.fully_shard, stages.WRAP))
+
+
+def install_state_dict(module: Any, patches: Patches) -> None:
+    """Wraps torch.distributed.checkpoint.state_dict. To load the state of an optimizer that has none it has the
+    optimizer step with zero gradients, which is no update of a training."""
+    function = getattr(module, INIT_STATE, None)
+    if function is not None:
+        patches.set(module, INIT_STATE, stages.stage(_initializing(function), stages.OPTIMIZER))
+
+
+def install_named_optimizer(module: Any, patches: Patches) -> None:
+    """Wraps torch.distributed.optim.named_optimizer, whose optimizers do the same."""
+    for cls in [c for c in vars(module).values() if isinstance(c, type)]:
+        function = method(cls, "init_state")
+        if function is not None:
+            patches.set(cls, "init_state", stages.stage(_initializing(function), stages.OPTIMIZER))
+
+
+def _initializing(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def initialize(*args: Any, **kwargs: Any) -> Any:
+        thread.begin_initializing()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            thread.end_initializing()
+
+    return initialize
 
 
 def install_opacus_ddp(module: Any, patches: Patches) -> None:

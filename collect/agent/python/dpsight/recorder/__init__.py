@@ -8,16 +8,20 @@ policy.py          where steps end, and at which level each is
 boundary.py        which optimizer's update ends a step
 windows.py         which steps have the allocator's history recorded
 unphased_steps.py  steps at the lowest level
+step_limit.py      after which step a prediction ends the script
 timing.py          times between marks
 allocator.py       the allocator's history, with counters.py and freeze.py
+drain_timer.py     drains by the clock, where no step ends
 """
 
 from dpsight.recorder import events
 from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import COUNTERS, MODULES, PHASES, SILENT, TAGS, guarded, recorder
+from dpsight.recorder.drain_timer import timer
 from dpsight.recorder.freeze import freeze_threads
 from dpsight.recorder.policy import steps
 from dpsight.recorder.spans import Call, calling, codes, in_backward, runs, thread
+from dpsight.recorder.step_limit import step_limit
 from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import CALLED, unphased
 
@@ -39,7 +43,9 @@ __all__ = [
     "recorder",
     "runs",
     "stamps",
+    "step_limit",
     "steps",
     "thread",
+    "timer",
     "unphased",
 ]

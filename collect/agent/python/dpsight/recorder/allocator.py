@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 import time
-from typing import Any
+from _thread import get_ident
+from typing import Any, Protocol
 
 from dpsight import kinds
 from dpsight.interruptions import uninterrupted
 from dpsight.recorder import events
 from dpsight.recorder.core import SILENT, guarded, recorder
-from dpsight.recorder.counters import Acts, allocations, devices, none_since
+from dpsight.recorder.counters import Acts, devices, everywhere, none_since
 from dpsight.recorder.freeze import freeze_threads
 from dpsight.recorder.timing import stamps
 from dpsight.torch_compat import private
@@ -22,11 +24,14 @@ MAX_ENTRIES = 10_000_000
 _ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
 # Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
 _EVERY_NS = 250_000_000
-# A drain makes a dictionary of each event: beyond this it would take gigabytes.
-_EMERGENCY = 500_000
-_LOOK_EVERY = 64  # outermost calls between two looks at the counter
+# Without a step's end: what a kill may lose, and how much memory recording may take, some 200 MB: a waiting event takes
+# 0.8 kB, and a drain makes a dictionary of each.
+_LONGEST_NS = 3_000_000_000
+_MOST = 100_000
+_LOOK_EVERY = 64  # outermost calls between two looks at the clock and at the counter
 # For how long a moment is looked for in which no thread allocates.
 _PATIENCE_NS = 1_000_000_000
+_QUIET_NS = 5_000_000
 _LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
 _LISTED = 8  # failures outside windows that have a list of blocks each; then every power of two
 
@@ -34,6 +39,21 @@ _LISTED = 8  # failures outside windows that have a list of blocks each; then ev
 _WINDOW = "window"
 _LOST = "lost"
 _LISTS = (_WINDOW, _LOST)
+_ALONE = "alone"
+_WAIT = 10.0  # s, for another thread's drain
+_TRIES = 3  # drains that may fail one after the other: what is not taken fills the host's memory
+
+
+class Window(Protocol):
+    """The steps that are recorded: windows.py, which asks what drains have cost and so imports this module."""
+
+    begin: int
+
+    def holds(self, step: int) -> bool:
+        """Whether a step is recorded."""
+
+    def again(self) -> bool:
+        """Whether another window may come."""
 
 
 class Drains:
@@ -44,14 +64,19 @@ class Drains:
         self.count = 0
         self.spent_ns = 0
         self.draining = False
+        self._turn = threading.RLock()  # of the thread that drains: two at once would write the same events twice
         self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
         self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must hold it
         self._stacks = False  # Python stacks are being recorded
         self._last_ns = 0
-        self._last_allocations = 0
+        self._told: Acts = {}  # the counters of all devices when events were last drained
+        self._by = 0  # the thread that drains
         self._looks = 0
         self._failures = 0
         self._at_drain: Acts = {}
+        self.failed = 0  # drains, since the last that did not
+        # The ring was emptied and what was in it is not on disk: replay needs a list of blocks to go on from.
+        self._lost = False
 
     # Recording.
 
@@ -96,7 +121,7 @@ class Drains:
         """Beyond a window of recorded steps only counters are kept."""
         with uninterrupted:
             self.drain("step")
-            if self.recording:
+            if self.recording and not self.failed:  # torch empties the ring: it is tried again after the next step
                 self._turn_off()
                 if for_good:
                     recorder.set_metadata(None)
@@ -123,7 +148,7 @@ class Drains:
         with uninterrupted:
             self.drain("step")
             self.record(clear=True)
-            self.recording = True
+            self.recording, self._lost = True, False
             self.drain(_WINDOW)
         events.window_opened.tell()
 
@@ -146,7 +171,7 @@ class Drains:
 
     # When to drain.
 
-    def between_steps(self, finished: int, window: Any) -> bool:
+    def between_steps(self, finished: int, window: Window) -> bool:
         """Drains if enough has come together, and opens and closes windows. finished: steps so far. Returns whether
         recording has begun again."""
         if not recorder.cuda or recorder.level == SILENT:
@@ -171,10 +196,31 @@ class Drains:
         return self.recording or time.monotonic_ns() >= self.due_ns()
 
     def check(self) -> None:
-        """Drains within a step only if its events would get out of hand."""
+        """Drains within a step only if its events wait too long, or would get out of hand."""
         self._looks += 1
-        if self._looks % _LOOK_EVERY == 0 and self.recording and allocations() - self._last_allocations > _EMERGENCY:
+        if self._looks % _LOOK_EVERY == 0 and self.overdue():
             self.drain("full")
+
+    def overdue(self) -> bool:
+        """Whether events have waited for long, or are many. Any thread may ask: the counters are of all devices."""
+        if not self.recording or self.draining:
+            return False
+        waited = time.monotonic_ns() - self._last_ns
+        if waited < _EVERY_NS:
+            return False
+        acts = everywhere()
+        if waited >= _LONGEST_NS:
+            return acts != self._told
+        return sum(map(sum, acts.values())) - sum(map(sum, self._told.values())) > _MOST
+
+    def quiet(self) -> bool:
+        """Whether no thread that needs no interpreter's lock, such as autograd's, allocates or frees at this moment."""
+        with freeze_threads():
+            before, until = everywhere(), time.monotonic_ns() + _QUIET_NS
+            while time.monotonic_ns() < until:
+                if everywhere() != before:
+                    return False
+        return True
 
     def drain_on_request(self) -> bool:
         """Drains for the collector; False in the middle of another drain."""
@@ -187,37 +233,69 @@ class Drains:
 
     def drain(self, reason: str) -> None:
         """Takes the events since the last drain, and torch's counters at the same moment."""
-        if self.draining or not recorder.cuda or recorder.level == SILENT:
+        if self._drains_here() or not recorder.cuda or recorder.level == SILENT:
             return
         with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
-            if not self._drain(reason) and recorder.level != SILENT:
-                self._drain(_LOST)
+            self._drain_in_turn(reason)
 
-    def _drain(self, reason: str) -> bool:
-        """Returns False if an event was lost: torch has no call that takes the events and empties the ring at once, and
-        threads that run without the interpreter's lock (autograd's, a process group's) may allocate or free in
-        between."""
-        self.draining = True
-        began = time.monotonic_ns()
+    def drain_alone(self) -> None:
+        """Drains on a thread that nothing else runs on. It has no device of its own, and asks none: a question could
+        begin one's context."""
+        self.drain(_ALONE)
+
+    def _drains_here(self) -> bool:
+        """Whether this thread is inside a drain of its own."""
+        return self.draining and self._by == get_ident()
+
+    def _drain_in_turn(self, reason: str) -> None:
+        """Waits for another thread's drain first: the one that is wanted now may be the last."""
+        if not self._turn.acquire(timeout=_WAIT):
+            return
         try:
-            return self._take(reason, began)
+            if not (self._lost and self.recording):
+                self._drain(reason)
+            if self._lost and self.recording and recorder.level != SILENT:
+                self._drain(_LOST)
+        finally:
+            self._turn.release()
+
+    def _drain(self, reason: str) -> None:
+        """A drain that fails is said, and a later one tries again: until the ring is emptied nothing is lost. Where one
+        after the other fails, nothing is recorded any more."""
+        self.draining, self._by = True, get_ident()
+        began, count = time.monotonic_ns(), self.count
+        try:
+            self._take(reason, began)
+            self.failed = 0
+        except Exception as error:
+            self.failed += 1
+            if self.failed < _TRIES:
+                recorder.hook_failed("a drain", error, then="a later one tries again")
+            else:
+                recorder.failed("draining", error)
+            if self.count > count:
+                recorder.mark(kinds.DRAIN_END, 0, self.count)
         finally:
             self.draining = False
             self._last_ns = time.monotonic_ns()
             self.spent_ns += self._last_ns - began
 
-    @guarded("a drain", fatal=True, otherwise=True)
-    def _take(self, reason: str, began: int) -> bool:
-        if recorder.torch.cuda.is_current_stream_capturing():
-            return True
+    def _take(self, reason: str, began: int) -> None:
+        """Events may be lost: torch has no call that takes them and empties the ring at once, and threads that run
+        without the interpreter's lock (autograd's, a process group's) may allocate or free in between."""
+        if reason != _ALONE and recorder.torch.cuda.is_current_stream_capturing():
+            return
         complete = True
         self.count += 1
         k = recorder.mark(kinds.DRAIN_BEGIN, 0, self.count)
-        events.drain_begins.tell()
+        (events.drain_alone if reason == _ALONE else events.drain_begins).tell()
         if self.recording:
             with freeze_threads():
+                self._lost = self._lost or reason in _LISTS  # such a one is taken of an empty ring
                 snapshot, stats = self._snapshot(reason in _LISTS)
-                complete = reason in _LISTS or self._emptied()
+                if reason not in _LISTS:
+                    self._lost = True
+                    complete = self._emptied()
             recorder.frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
             self._keep_for_user(snapshot["device_traces"])
         else:
@@ -225,9 +303,9 @@ class Drains:
         self._write(k, reason, stats, began)
         events.counters_written.tell()
         if self.recording:
-            self._last_allocations = allocations()
+            self._told = everywhere()
+            self._lost = not complete
         recorder.mark(kinds.DRAIN_END, 0, self.count)
-        return complete
 
     def script_records(self, options: dict[str, Any] | None, keep: bool = False) -> None:
         """The script records for itself with these options, or no longer. keep: what was drained since it began is a
@@ -239,8 +317,9 @@ class Drains:
     def resume_after_script(self) -> None:
         """Empties the ring where it was drained a moment ago and a script's own call came between."""
         with uninterrupted:
-            if not self._emptied():
-                self._drain(_LOST)
+            self._lost = not self._emptied()
+            if self._lost:
+                self._drain_in_turn(_LOST)
 
     def _snapshot(self, empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """A snapshot, and torch's counters of that same moment: none moved while it was taken. Nothing is lost by
@@ -283,6 +362,7 @@ class Drains:
         if new:
             events.devices_seen.tell(new)
 
+    @guarded("keeping events for the script")
     def _keep_for_user(self, traces: list[Any]) -> None:
         """Keeps what a script that records for itself would find in its own snapshot."""
         if self.user_options is None:

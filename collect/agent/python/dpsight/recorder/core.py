@@ -42,6 +42,7 @@ _ident = threading.get_ident
 # another has opened the journal, must not write over the first marks.
 _UNOPENED = 1 << 40
 _LONGEST = 500  # characters of an error
+_TAKEN_OUT = "it is taken out, and the rest goes on"
 
 
 class Recorder:
@@ -146,18 +147,19 @@ class Recorder:
 
     # Failures.
 
-    def hook_failed(self, what: str, error: BaseException, opens: tuple[int, ...] = ()) -> None:
+    def hook_failed(self, what: str, error: BaseException, opens: tuple[int, ...] = (), then: str = _TAKEN_OUT) -> None:
         """Takes a hook out that has failed, with all that is guarded by its name: the rest goes on. It is said once, on
-        stderr and in the journal. opens: the kinds of the spans that it would have closed."""
+        stderr and in the journal. opens: the kinds of the spans that it would have closed. then: what becomes of it."""
         if by_script(error):
             raise error
-        if what in self.out:
-            return
-        self.out.add(what)
-        self._say(what, "it is taken out, and the rest goes on", error)
-        self._failures.append(self._failure(what, error, fatal=False))
-        if self.journal is not None:
-            self._write_failures()
+        with uninterrupted, self._lock:  # hooks of several threads may fail at once
+            if what in self.out:
+                return
+            self.out.add(what)
+            self._say(what, then, error)
+            self._failures.append(self._failure(what, error, fatal=False))
+            if self.journal is not None:
+                self._write_failures()
         if opens:
             events.hook_failed.tell(opens)
 
@@ -167,6 +169,8 @@ class Recorder:
             raise error
         if self.journal is not None and self.level != SILENT:
             with contextlib.suppress(Exception):  # it may be the journal that has failed
+                if isinstance(error, OSError) and error.errno:
+                    self.journal.say_failed(error.errno)
                 self.journal.json(kinds.FRAME_FAILURE, self._failure(what, error, fatal=True))
         with self._lock:
             self.tagging = False

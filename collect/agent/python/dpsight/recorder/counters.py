@@ -65,22 +65,32 @@ class Devices:
 
     def acts(self) -> Acts:
         """How often the memory of each device in use was taken and given back so far."""
-        found = {}
-        for device in {*self.seen, private.current_device()}:
-            nested = private.memory_stats(device)
-            found[device] = tuple(nested[group]["all"][part] for group, part in _ACTS)
-        return found
+        return {device: _acts(device) for device in {*self.seen, private.current_device()}}
 
 
-def allocations() -> int:
-    """How many there were on the current device."""
-    return private.memory_stats(private.current_device())["allocation"]["all"]["allocated"]
+def everywhere() -> Acts:
+    """How often the memory of each device was taken and given back so far, whichever is the current one."""
+    return {device: _acts(device) for device in range(recorder.torch.cuda.device_count())}
+
+
+def _acts(device: int) -> tuple[int, ...]:
+    nested = private.memory_stats(device)
+    return tuple(nested[group]["all"][part] for group, part in _ACTS)
+
+
+def allocated() -> int:
+    """The bytes that were taken so far, on all devices."""
+    return _total("allocated")
 
 
 def freed() -> int:
     """The bytes that were given back so far, on all devices."""
-    everywhere = range(recorder.torch.cuda.device_count())
-    return sum(private.memory_stats(device)["allocated_bytes"]["all"]["freed"] for device in everywhere)
+    return _total("freed")
+
+
+def _total(part: str) -> int:
+    on_all = range(recorder.torch.cuda.device_count())
+    return sum(private.memory_stats(device)["allocated_bytes"]["all"][part] for device in on_all)
 
 
 def none_since(before: Acts, after: Acts) -> bool:

@@ -41,6 +41,7 @@ journal_opened = Event()  # () The first mark has been written.
 cuda_starts = Event()  # (native) CUDA was initialised, its mark is not written; native: by torch's own allocator.
 cuda_ready = Event()  # () The first checkpoint is written.
 drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
+drain_alone = Event()  # () So is it, on a thread of the recorder's own: nothing may be asked of the device.
 counters_written = Event()  # () So are the events and the counters.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
 hook_failed = Event()  # (kinds) A hook that opens spans of these kinds has failed, and will close none of them.
@@ -63,6 +64,10 @@ backward_ended = Event()  # (released) It has ended, at level TAGS; released: it
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
 recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
 block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.
+
+# Of DDP.
+buckets_due = Event()  # (reducer) It may be about to make its buckets anew.
+buckets_made = Event()  # (reducer) It has made them anew.
 
 # Of optimizers.
 update_begins = Event()  # (optimizer) At level TAGS.
@@ -88,6 +93,7 @@ group_gathered = Event()  # (group) FSDP2 has gathered a group's parameters.
 group_scattered = Event()  # (group) It has scattered their gradients.
 
 # Of the end.
+uncaught = Event()  # (traceback) An exception is about to end the process; its frame is not written.
 process_ends = Event()  # () The last drain is done.
 
 

@@ -37,6 +37,7 @@ class Steps:
         "_unphased",
         "_explicit",
         "_first",
+        "_initialized",
         "_planned",
         "_thread",
         "number",
@@ -52,6 +53,7 @@ class Steps:
         self._unphased = unphased_steps.UnphasedPolicy()
         self._explicit = False  # the script itself calls dpsight.step()
         self._planned = False  # it has said how many of its steps are to be timed
+        self._initialized: set[Hashable] = set()  # optimizers whose first update came before anything ran backward
         self._first = 0  # warm-up is counted from this step
         self._thread = 0  # that ended the last step
         self._both_ends = False  # updates have two marks always
@@ -68,13 +70,24 @@ class Steps:
 
     def updated(self, key: Hashable) -> None:
         """An update of the optimizer of this number has ended."""
-        if self._explicit:
+        if self._explicit or (self.number == runs.count == 0 and self._only_initializes(key)):
             return
         if self._boundary.is_new(key):
             self._first = self.number
             self._unphased.begin_again()
         if self._boundary.ends_step(key, self.warming()):
             self.end(stamped=True)
+
+    def _only_initializes(self, key: Hashable) -> bool:
+        """Whether an update before anything ran backward only makes the optimizer's state, as far as is known: the
+        first of each optimizer does. A second one tells that the script makes gradients by other means, and that the
+        first was a step, too."""
+        if key not in self._initialized:
+            self._initialized.add(key)
+            return True
+        recorder.mark(kinds.STEP_END, 0, self.number)
+        self.number += 1
+        return False
 
     def updated_alone(self) -> bool:
         """The only optimizer has updated, in a step without phases. If nothing is to be done before the next step, one
@@ -101,6 +114,10 @@ class Steps:
         # Without plan() the update just before the first call has ended the step already.
         if self.trained or self.number == 0:
             self.end()
+
+    def planned(self) -> bool:
+        """Whether the script has said how many steps will come."""
+        return self._planned
 
     def plan(self, warmup: int, timed: int) -> None:
         """dpsight.plan(): so many steps will come, and dpsight.step() will end each."""

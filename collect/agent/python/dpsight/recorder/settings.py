@@ -8,12 +8,28 @@ from collections.abc import Mapping
 class Settings:
     """The collector's wishes. plan() changes how many steps warm up."""
 
-    __slots__ = ("bare", "garbage", "record_steps", "source", "spool", "stack_steps", "warmup", "window_steps")
+    __slots__ = (
+        "agreement",
+        "bare",
+        "garbage",
+        "ranks",
+        "record_steps",
+        "source",
+        "spool",
+        "stack_steps",
+        "steps",
+        "warmup",
+        "window_steps",
+    )
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
         self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
         self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)
+        # After which step the script is ended: "" = it ends by itself; see step_limit.py.
+        self.steps = env.get("DPSIGHT_STEPS", "")
+        self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # of a world that is played, that run; 0 = it is none
+        self.agreement = env.get("DPSIGHT_AGREEMENT", "")  # the file in which ranks agree on their last step
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)

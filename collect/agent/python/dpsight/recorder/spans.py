@@ -90,6 +90,7 @@ class Thread(threading.local):
         self.recomputes: list[bool] = []  # whether each recompute that is under way is a reentrant checkpoint's
         self.stage = ""  # the stage of the set-up
         self.stage_number = 0  # of its name, once it is marked
+        self.initializes = False  # torch steps an optimizer only to make its state
 
     def begin(self, kind: int, flags: int = 0, a: int = 0, own: int = 0) -> int:
         """Opens a span: closes what is stale, and marks its beginning. own frames are of an optimizer's step that
@@ -141,6 +142,14 @@ class Thread(threading.local):
         number = self.stage_number
         self.stage, self.stage_number = "", 0
         return number
+
+    def begin_initializing(self) -> None:
+        """Until end_initializing, updates only make an optimizer's state."""
+        self.initializes = True
+
+    def end_initializing(self) -> None:
+        """Updates are a training's again."""
+        self.initializes = False
 
     def note_update(self, number: int) -> None:
         """The optimizer of this number has stepped inside a DP step or a scaler; 0 = none has yet."""

@@ -57,10 +57,10 @@ class GradientHooks:
         work. owned: a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return
-        if private.functorch_wraps(p):
-            return  # backward writes no gradient of a transform's
-        hooks = hooks_of(p)
-        if hooks is None or not any(type(h) is GradientHook for h in hooks.values()):
+        for hook in (hooks_of(p) or {}).values():
+            if type(hook) is GradientHook:
+                return
+        if not private.functorch_wraps(p):  # backward writes no gradient of what a transform has wrapped
             handle = p.register_post_accumulate_grad_hook(self._hook)
             self._watched.append((handle, None if owned else weakref.ref(p)))
 

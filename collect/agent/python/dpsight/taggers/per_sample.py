@@ -130,6 +130,7 @@ def _sample_made(p: Any, tensor: Any) -> None:
     tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, registry.parameter(p)))
 
 
+@quiet
 def _sample_set(p: Any) -> None:
     tags.emit([r for r in attached(p, registry.parameter(p)) if r[0] == kinds.GRAD_SAMPLE])
 

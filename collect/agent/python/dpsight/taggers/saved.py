@@ -22,6 +22,7 @@ from dpsight.torch_compat import (
     checkpoint_inputs,
     expired,
     input_devices,
+    is_saved,
     node_number,
     saved_attributes,
     weak,
@@ -125,7 +126,9 @@ class Saved:
                 if by_script(error):
                     raise
                 continue  # released already
-            for variable in value if isinstance(value, (tuple, list)) else (value,):
+            variables = list(value) if isinstance(value, (tuple, list)) else [value]
+            while variables:
+                variable = variables.pop()
                 if variable is None:
                     continue
                 try:
@@ -136,9 +139,8 @@ class Saved:
                     continue
                 if isinstance(data, recorder.torch.Tensor):
                     yield data, True
-                hook = getattr(variable, "unpack_hook", None)
-                if hook is not None:
-                    todo.extend(checkpoint_inputs(hook))
+                for kept in checkpoint_inputs(getattr(variable, "unpack_hook", None)):
+                    (variables if is_saved(kept) else todo).append(kept)
         # Attributes that a torch.autograd.Function has set on its context live as long as the node.
         own = getattr(node, "__dict__", None)
         if own:

@@ -1,7 +1,7 @@
-"""The hooks that a script sets on tensors. Some tensors only such a hook keeps, and the autograd node that has it says
-nobody which hooks it has: so they are noted when they are set; in bare steps those of leaves only, that may outlive the
-step, for of a graph's the twins in instrumented steps tell more. The hook itself is not referred to, only, weakly, the
-dictionary that torch keeps it in."""
+"""The hooks that a script sets on tensors. Some tensors are kept only by such a hook, and the autograd node that has
+the hook tells nobody about it: so hooks are noted when they are set. In bare steps only those of leaves are noted,
+since they may outlive the step; what hooks of other tensors keep is known by its match in an instrumented step. The
+hook itself is not referred to. The dictionary in which torch keeps it is, weakly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dpsight.patch import Patches, method
-from dpsight.recorder import MODULES, recorder, thread
+from dpsight.recorder import MODULES, guarded, recorder, thread
 from dpsight.taggers.gradient_hooks import GradientHook
 from dpsight.tensors import plain_types, quiet
 
@@ -46,18 +46,19 @@ class TensorHooks:
         def register(tensor: Any, hook: Any) -> Any:
             handle = function(tensor, hook)
             # A subclass may give back something of its own.
-            if (
-                not compiling()
-                and type(handle) is handles
-                and type(hook) is not GradientHook
-                and (recorder.level >= MODULES or _lasts(tensor))
-            ):
-                if len(self._set) >= self._most:
-                    self._drop()
-                self._set.append((handle.hooks_dict_ref, handle.id, thread.calls[-1][1] if thread.calls else 0))
+            if not compiling() and type(handle) is handles and type(hook) is not GradientHook:
+                self._note(tensor, handle)
             return handle
 
         return register
+
+    @guarded("noting the hooks of tensors")
+    def _note(self, tensor: Any, handle: Any) -> None:
+        if recorder.level < MODULES and not _lasts(tensor):
+            return
+        if len(self._set) >= self._most:
+            self._drop()
+        self._set.append((handle.hooks_dict_ref, handle.id, thread.calls[-1][1] if thread.calls else 0))
 
     def alive(self) -> Iterator[tuple[int, Any]]:
         """The hooks that are still set, and the numbers of their modules."""

@@ -12,7 +12,7 @@ func TestInstrumentOfVaryingBatches(t *testing.T) {
 		return ns
 	}
 	bare, instrumented := ms(30, 50, 40), ms(12, 36, 24)
-	got := instrumentOf(stepTimes{bare, []int64{30, 50, 40}}, stepTimes{instrumented, []int64{10, 30, 20}})
+	got := instrumentNS(stepTimes{bare, []int64{30, 50, 40}}, stepTimes{instrumented, []int64{10, 30, 20}})
 	if got == nil || *got != 8e6 {
 		t.Errorf("%v", got)
 	}
@@ -21,7 +21,7 @@ func TestInstrumentOfVaryingBatches(t *testing.T) {
 		"not reported":       {{bare, []int64{30, 50, 40}}, {instrumented, []int64{10, 0, 20}}},
 		"without bare steps": {{}, {instrumented, []int64{1, 2, 3}}},
 	} {
-		if got := instrumentOf(c[0], c[1]); got != nil {
+		if got := instrumentNS(c[0], c[1]); got != nil {
 			t.Errorf("%s: %d ns", what, *got)
 		}
 	}

@@ -1,0 +1,170 @@
+package memory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
+)
+
+// A ResolvedMoment is the moment that an [At] means on one device.
+type ResolvedMoment struct {
+	At        Moment
+	Allocated int64          // by the allocator's replay; -1 where no table holds that
+	Failed    *FailedRequest // the failed request that the At names; nil where it names none
+}
+
+// FindMoment finds what at means on device p.
+func FindMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
+	v := identity.Verdict(in, p)
+	switch {
+	case at.Event != nil:
+		if v != nil && *at.Event > v.Events {
+			return ResolvedMoment{}, fmt.Errorf("%s has %d events, not %d", p, v.Events, *at.Event)
+		}
+		return ResolvedMoment{At: MomentOf(in, p, *at.Event), Allocated: -1}, nil
+	case at.OOM != nil:
+		return FailureAt(in, p, *at.OOM)
+	case at.Step != nil || at.Phase != "":
+		return phaseMoment(in, p, at)
+	case v == nil:
+		return ResolvedMoment{}, fmt.Errorf("%s has no peak: it has not been ingested", p)
+	}
+	return ResolvedMoment{At: MomentOf(in, p, PeakEvent(v)), Allocated: v.PeakAllocatedBytes}, nil
+}
+
+// PeakEvent is the event of a device's peak: the first of that height whose blocks have owners, where there is one.
+func PeakEvent(v *schemas.DeviceVerdict) int64 {
+	if v.InstrumentedPeakSeq != nil {
+		return *v.InstrumentedPeakSeq
+	}
+	return v.PeakSeq
+}
+
+// NoStep is the error of a step that is not there. It says which steps there are: phases before the first have step -1,
+// and those after the last its number and one more, which can be asked for and are no steps.
+func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) error {
+	first, last := phases[0], phases[len(phases)-1]
+	var steps []int64
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device {
+			steps = append(steps, s.Step)
+		}
+	}
+	switch {
+	case len(steps) > 0:
+	case last < 0:
+		return fmt.Errorf("no step %d on %s: the recording has no steps", step, p)
+	default:
+		return fmt.Errorf("no step %d on %s: phases are of steps %d to %d", step, p, first, last)
+	}
+	low, high := slices.Min(steps), slices.Max(steps)
+	err := fmt.Errorf("no step %d on %s: steps go from %d to %d", step, p, low, high)
+	if first < low {
+		err = fmt.Errorf("%w; %d is what came before them", err, first)
+	}
+	switch {
+	case last > high && first < low:
+		err = fmt.Errorf("%w, %d is what came after", err, last)
+	case last > high:
+		err = fmt.Errorf("%w; %d is what came after", err, last)
+	}
+	return err
+}
+
+// phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
+// high as the state that it began with, the event is the last of the phase before.
+func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
+	var best, unknown *schemas.Phase
+	steps, phases, known := map[int64]bool{}, map[string]bool{}, PhasesWithBytes(in)
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank != p.Rank || f.Device != p.Device {
+			continue
+		}
+		steps[f.Step] = true
+		if at.Step != nil && f.Step != *at.Step {
+			continue
+		}
+		phases[f.Phase] = true
+		if at.Phase != "" && f.Phase != at.Phase && PhaseFamily(f.Phase) != at.Phase {
+			continue
+		}
+		switch {
+		case !known(f):
+			unknown = f
+		case best == nil || f.PeakBytes > best.PeakBytes:
+			best = f
+		}
+	}
+	switch {
+	case best != nil:
+	case unknown != nil:
+		return ResolvedMoment{}, NoBytes(in, p, unknown)
+	case len(steps) == 0:
+		return ResolvedMoment{}, fmt.Errorf("%s has no phases", p)
+	case len(phases) == 0:
+		return ResolvedMoment{}, NoStep(in, p, *at.Step, slices.Sorted(maps.Keys(steps)))
+	default:
+		return ResolvedMoment{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p,
+			near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
+	}
+	m := ResolvedMoment{At: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, Allocated: best.PeakBytes}
+	if best.Step >= 0 {
+		m.At.Step = new(best.Step)
+	}
+	if best.PeakSeq == 0 {
+		m.At.Event, m.Allocated = best.EndSeq, -1
+	}
+	return m, nil
+}
+
+// NoBytes says why nothing is known of a phase's bytes.
+func NoBytes(in *schemas.Tables, p identity.Place, f *schemas.Phase) error {
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device && s.Step == f.Step && !s.Recorded {
+			return fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", f.Step, p)
+		}
+	}
+	return fmt.Errorf("%s of step %d on %s lies in part where no events were recorded: nothing is known of its bytes",
+		f.Phase, f.Step, p)
+}
+
+// MomentOf is the moment just after event seq.
+func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
+	m := Moment{Event: seq}
+	m.Step, m.Phase = PhaseOf(in, p, seq)
+	return m
+}
+
+// PhaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a
+// table would keep all of it for as long as a [analyze.Summary].
+func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank == p.Rank && f.Device == p.Device && f.BeginSeq < seq && seq <= f.EndSeq {
+			if f.Step >= 0 {
+				step = new(f.Step)
+			}
+			return step, new(f.Phase)
+		}
+	}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank == p.Rank && s.Device == p.Device && s.BeginSeq < seq && seq <= s.EndSeq {
+			return new(s.Step), nil
+		}
+	}
+	return nil, nil
+}
+
+// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward,
+// which is one phase in methods of one pass.
+func PhaseFamily(phase string) string {
+	family, _, _ := strings.Cut(phase, ".")
+	return family
+}

@@ -1,0 +1,37 @@
+package predict
+
+import "math"
+
+// DefaultMargin is the part of a device's memory, in percent, that a prediction should leave where no prediction was
+// ever compared with such a device. What the device really holds may be a little more than what was predicted.
+const DefaultMargin = 5
+
+// MarginBytes is what a prediction should leave of so much memory. The percentage is the user's, nil where none was
+// given: then it is [DefaultMargin], and nothing on a device that predictions were compared with.
+func MarginBytes(memory int64, checked bool, percent *float64) int64 {
+	switch {
+	case percent != nil:
+		return int64(math.Round(float64(memory) * *percent / 100))
+	case checked:
+		return 0
+	}
+	return memory / 100 * DefaultMargin
+}
+
+// WithMargin is the run with another margin than the default.
+func (p PredictionRun) WithMargin(percent float64) PredictionRun {
+	if p.MemoryBytes != nil {
+		p.MarginBytes = new(MarginBytes(*p.MemoryBytes, true, &percent))
+	}
+	return p
+}
+
+// Leaves reports whether the run fits and leaves so many bytes of the device's memory.
+func (p *PredictionRun) Leaves(bytes int64) bool {
+	return p.Fits != nil && *p.Fits && p.SpareBytes != nil && *p.SpareBytes >= bytes
+}
+
+// Tight reports whether the run fits by the bytes, and leaves less than its margin.
+func (p *PredictionRun) Tight() bool {
+	return p.Fits != nil && *p.Fits && p.SpareBytes != nil && p.MarginBytes != nil && *p.SpareBytes < *p.MarginBytes
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// What is typed is completed: commands, the short forms among them, options, and what options and arguments can be.
+func TestCompletion(t *testing.T) {
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := func(line string) string {
+		cmd := exec.Command("dpsight")
+		cmd.Dir, cmd.Env = examples, append(cmd.Environ(), "COMP_LINE="+line)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	for line, want := range map[string]string{
+		"dpsight co":                                       "collect compare completion cost",
+		"dpsight analyze ph":                               "phases",
+		"dpsight phases --fo":                              "--format",
+		"dpsight phases --format ":                         "csv json latex markdown table",
+		"dpsight phases --format=c":                        "csv",
+		"dpsight collect --suite q":                        "quick",
+		"dpsight collect --method gh":                      "ghost",
+		"dpsight collect --preset t":                       "tiny",
+		"dpsight collect --device phantom:a":               "phantom:a100-40 phantom:a100-80",
+		"dpsight predict --device t":                       "t4",
+		"dpsight breakdown --store headline van":           "vanilla vanilla-bare",
+		"dpsight breakdown --store=headline 20261122T2045": "20261122T204537Z-norm_only-b83bd5",
+		"dpsight overhead --store headline --baseline dp":  "dpsgd dpsgd-bare",
+		"dpsight breakdown --store headline headl":         "headline",
+		"dpsight breakdown --store nowhere ":               "",
+		"dpsight completion ":                              "bash fish zsh",
+	} {
+		if got := complete(line); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// The script for bash asks dpsight, and puts in what bash takes for the word.
+func TestCompletionInBash(t *testing.T) {
+	script := must(t, "", "completion", "bash").stdout
+	const ask = `
+COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2))
+_dpsight
+printf '%s\n' "${COMPREPLY[@]}"`
+	for _, test := range []struct {
+		line, want string
+		words      []string // as bash breaks them, at = and : too
+	}{
+		{"dpsight brea", "breakdown", []string{"dpsight", "brea"}},
+		{"dpsight predict --device=t", "t4", []string{"dpsight", "predict", "--device", "=", "t"}},
+		{"dpsight phases --format=", "csv\njson\nlatex\nmarkdown\ntable", []string{"dpsight", "phases", "--format", "="}},
+		{"dpsight collect --device phantom:r", "rtx-4090", []string{"dpsight", "collect", "--device", "phantom", ":", "r"}},
+	} {
+		cmd := exec.Command("bash", append([]string{"-c", script + ask, "bash", test.line}, test.words...)...)
+		out, err := cmd.CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != test.want {
+			t.Errorf("%s: %q, %v, want %q", test.line, got, err, test.want)
+		}
+	}
+	for _, shell := range []string{"zsh", "fish"} {
+		script := must(t, "", "completion", shell).stdout
+		if !strings.Contains(script, "COMP_LINE") {
+			t.Errorf("%s:\n%s", shell, script)
+		}
+		if path, err := exec.LookPath(shell); err == nil {
+			file := filepath.Join(t.TempDir(), shell)
+			if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command(path, "-n", file).CombinedOutput(); err != nil {
+				t.Errorf("%s does not read its script: %v\n%s", shell, err, out)
+			}
+		}
+	}
+}
+
+// The manual page has every command and every option, and is the same each time.
+func TestManualPage(t *testing.T) {
+	page := must(t, "", "man").stdout
+	if again := must(t, "", "man").stdout; again != page {
+		t.Error("two calls print different pages")
+	}
+	if !strings.HasPrefix(page, ".TH DPSIGHT 1\n.SH NAME\n") {
+		t.Errorf("it begins %q", page[:60])
+	}
+	var c cli
+	parser, err := newParser(&c, t.Output(), t.Output(), func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := 0
+	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
+		switch v := v.(type) {
+		case *kong.Node:
+			if v.Hidden {
+				return nil
+			}
+			if v.Type == kong.CommandNode && !strings.Contains(page, v.Name) {
+				t.Errorf("it lacks the command %s", v.Name)
+			}
+		case *kong.Flag:
+			options++
+			if !v.Hidden && !strings.Contains(page, "--"+v.Name) {
+				t.Errorf("it lacks the option --%s", v.Name)
+			}
+		}
+		return next(nil)
+	})
+	if err != nil || options < 80 {
+		t.Errorf("%d options, %v", options, err)
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// wantDecided predicts a script that fails after a read of what nobody computes, and wants it predicted with the other
+// answer there.
+func wantDecided(t *testing.T, script, place, failure string) {
+	t.Helper()
+	store := t.TempDir()
+	r, doc := predictDocument(t, store, nil, "--", python(t), script)
+	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Status != schemas.StatusOK || !*doc.Runs[0].Fits {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	reasons := strings.Join(doc.Runs[0].Confidence.Reasons, "\n")
+	if doc.Runs[0].Confidence.Level != schemas.Close || !strings.Contains(reasons, place) ||
+		!strings.Contains(reasons, "reads a value that nobody computes, and the script failed after the usual answer ("+
+			failure) {
+		t.Errorf("confidence %+v", doc.Runs[0].Confidence)
+	}
+	if !strings.Contains(r.stderr, place) || !strings.Contains(r.stderr, "predicting again with the other answer there") {
+		t.Errorf("%s", r.stderr)
+	}
+	// The run that failed names the read too.
+	m, err := schemas.ReadManifest(filepath.Join(store, doc.Runs[0].RunID))
+	if err != nil || len(m.Phantom.Decisions) != 1 {
+		t.Fatalf("%v: %+v", err, m)
+	}
+	failed, err := schemas.ReadManifest(filepath.Join(store, m.Phantom.Decisions[0].RunID))
+	if err != nil || failed.Status != schemas.StatusFailed || !strings.HasPrefix(failed.Reason, failure) ||
+		!strings.Contains(failed.Reason, place) {
+		t.Errorf("%v: %+v", err, failed)
+	}
+}
+
+// A script that asserts something of computed values is predicted as if it held.
+func TestPredictDecidesAsserts(t *testing.T) {
+	script := caseFile(t, "assert_range.py")
+	wantDecided(t, script, script+":6", "AssertionError")
+}
+
+// What torch.distributions check of their arguments holds: a script is predicted with one run, and that is said.
+func TestPredictTakesArgumentsForValid(t *testing.T) {
+	testkit.Rest(t)
+	script := caseFile(t, "dist_validate.py")
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), script)
+	if r.code != exitDone || len(doc.Runs) != 1 || !*doc.Runs[0].Fits || strings.Contains(r.stderr, "predicting again") {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if reasons := strings.Join(doc.Runs[0].Confidence.Reasons, "\n"); doc.Runs[0].Confidence.Level != schemas.Close ||
+		!strings.Contains(reasons, "asked whether values that nobody had computed are finite or valid") {
+		t.Errorf("confidence %+v", doc.Runs[0].Confidence)
+	}
+}
+
+// A script that catches the failure, or sees that a value is out of range, and exits with a status has failed too.
+func TestPredictDecidesExits(t *testing.T) {
+	testkit.Rest(t)
+	for name, c := range map[string]struct{ end, line, failure string }{
+		"caught": {"try:\n    assert (x >= 0).all()\nexcept AssertionError:\n    sys.exit(1)\n", ":4", "exit code 1"},
+		"raised": {"if not (x >= 0).all():\n    raise SystemExit('out of range')\n", ":3", "out of range"},
+		"asked":  {"if not (x >= 0).all():\n    sys.exit('out of range')\n", ":3", "out of range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := scriptFile(t, "import sys, torch\nx = torch.rand(4, device='cuda')\n"+c.end)
+			wantDecided(t, script, script+c.line, c.failure)
+		})
+	}
+}
+
+// failingAlone has a failure of its own after a read, of which other answers change nothing.
+const failingAlone = `
+import sys, torch
+if len(sys.argv) > 1:
+    assert (torch.randn(int(sys.argv[1]), device="cuda") < 2).all()
+else:
+    print(torch.randn(4, device="cuda").sum().item())
+    raise KeyError("of its own")
+`
+
+// A script with a failure of its own is not predicted again and again, and a search learns of its first value what the
+// others need.
+func TestPredictDecidesNotInVain(t *testing.T) {
+	testkit.Rest(t)
+	script := scriptFile(t, failingAlone)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), script)
+	if r.code != exitFailed || strings.Count(r.stderr, "predicting again") != 1 || doc.Runs[0].Fits != nil ||
+		!strings.Contains(doc.Runs[0].Reason, "KeyError: 'of its own'; "+script+":6 had read a value that nobody computed") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r = dpsight(t, t.TempDir(), "predict", "--store", t.TempDir(), "--vary", "n=1..4", "--", python(t), script, "{n}")
+	if r.code != exitDone || strings.Count(r.stderr, "predicting again") != 1 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// deciders are a suite of scripts of which two fail after a read of what nobody computes.
+const deciders = `
+name: deciders
+command: [PYTHON, SCRIPT, "{kind}"]
+experiments: [{kind: asserts}, {kind: exits}, {kind: plain}]
+`
+
+const decider = `
+import sys, torch
+x = torch.rand(4, device="cuda")
+if sys.argv[1] == "asserts":
+    assert (x >= 0).all()
+elif sys.argv[1] == "exits" and not (x >= 0).all():
+    raise SystemExit("out of range")
+`
+
+// listed are the runs of a store, so many.
+func listed(t *testing.T, store string, n int) []analyze.RunsRow {
+	t.Helper()
+	r := dpsight(t, store, "runs", "--store", store, "--format", "json")
+	var doc analyze.RunsDocument
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || len(doc.Runs) != n {
+		t.Fatalf("%d runs, %v\n%s%s", len(doc.Runs), err, r.stdout, r.stderr)
+	}
+	return doc.Runs
+}
+
+// What a suite or collect predicts is made again with another answer as what predict does, and only the last run of
+// each experiment counts.
+func TestSuitesDecide(t *testing.T) {
+	testkit.Rest(t)
+	interpreter, store, script := python(t), t.TempDir(), scriptFile(t, decider)
+	plan := filepath.Join(t.TempDir(), "deciders.yaml")
+	text := strings.NewReplacer("PYTHON", interpreter, "SCRIPT", script).Replace(deciders)
+	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := dpsight(t, t.TempDir(), "collect", "--device", "phantom", "--store", store, "--suite", plan, "--no-report")
+	if r.code != exitDone || strings.Count(r.stderr, "predicting again with the other answer there") != 2 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, x := range listed(t, store, 5) {
+		m, err := schemas.ReadManifest(filepath.Join(store, x.RunID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided := len(m.Phantom.Decisions)
+		if ended := m.Status == schemas.StatusOK; ended == (x.SupersededBy != nil) ||
+			ended && (decided == 1) == strings.Contains(m.Name, "plain") {
+			t.Errorf("%s: %s, superseded by %v, %d decisions", m.Name, m.Status, x.SupersededBy, decided)
+		}
+	}
+	// What is done is not made again.
+	r = dpsight(t, t.TempDir(), "collect", "--device", "phantom", "--store", store, "--suite", plan, "--no-report",
+		"--resume")
+	if r.code != exitDone {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	listed(t, store, 5)
+	r = dpsight(t, t.TempDir(), "collect", "--device", "phantom", "--store", t.TempDir(), "--", interpreter, script,
+		"exits")
+	if r.code != exitDone || strings.Count(r.stderr, "predicting again with the other answer there") != 1 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A table that was taken away is said by whatever reads the run, and nothing is called exact beside it: where the run
+// has digests of its tables, and where an older version wrote none.
+func TestGoneTablesAreSaid(t *testing.T) {
+	for what, from := range map[string]string{
+		"with digests":    filepath.Join(journalStore(t), journalID(1)),
+		"without digests": filepath.Join("..", "..", "examples", "headline", "20261122T204121Z-fgc-b22adb"),
+	} {
+		whole := filepath.Join(t.TempDir(), "whole")
+		if err := os.CopyFS(whole, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		baseline := filepath.Join(t.TempDir(), "baseline.json")
+		must(t, "", "check", whole, "--write-baseline", baseline)
+		printed := [][]string{{"analyze", "breakdown"}, {"analyze", "phases"}, {"check", "--baseline", baseline}}
+		for _, args := range printed {
+			if r := dpsight(t, "", append(args, whole)...); r.code != exitDone || strings.Contains(r.stdout, "is gone") {
+				t.Fatalf("%s, %q of the whole run: exit code %d\n%s%s", what, args, r.code, r.stdout, r.stderr)
+			}
+		}
+		for _, name := range []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()} {
+			dir := filepath.Join(t.TempDir(), "run")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range printed {
+				r := dpsight(t, "", append(args, dir)...)
+				if all := r.stdout + r.stderr; !strings.Contains(all, name) || !strings.Contains(all, "is gone") ||
+					strings.Contains(all, "conservation: exact") {
+					t.Errorf("%s, %q without %s: exit code %d\n%s", what, args, name, r.code, all)
+				}
+			}
+		}
+	}
+}
+
+// A check whose own thresholds rest on a table that was taken away does not pass, whichever side lacks it: what cannot
+// be compared fails. Where no threshold rests on it, it is said and the check goes on.
+func TestChecksWithoutTheirTables(t *testing.T) {
+	whole := filepath.Join("..", "..", "examples", "headline", "20261122T204121Z-fgc-b22adb")
+	baseline := filepath.Join(t.TempDir(), "baseline.json")
+	must(t, "", "check", whole, "--write-baseline", baseline)
+	for _, c := range []struct{ table, threshold string }{
+		{schemas.Steps.File(), "time=1.1"}, {schemas.Steps.File(), "samples=1.1"}, {schemas.Steps.File(), "tokens=1.1"},
+		{schemas.Phases.File(), "phase-peak:backward.grad=1.05"},
+		{schemas.Steps.File(), "peak=1.05"}, {schemas.Phases.File(), "time=1.1"}, {schemas.Marks.File(), "peak=1.05"},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, c.table)); err != nil {
+			t.Fatal(err)
+		}
+		rests := c.table == schemas.Phases.File() && c.threshold != "time=1.1" ||
+			c.table == schemas.Steps.File() && c.threshold != "peak=1.05"
+		for _, side := range []struct{ who, baseline, run string }{{"the run's ", baseline, dir},
+			{"the baseline's ", dir, whole}} {
+			r := dpsight(t, "", "check", "--baseline", side.baseline, "--threshold", c.threshold, side.run)
+			said := "could not be checked: " + side.who + c.table + " is gone"
+			if failed := r.code == exitFailed && strings.Contains(r.stderr, said); failed != rests ||
+				!strings.Contains(r.stdout+r.stderr, c.table+" is gone: what rests on it") ||
+				!rests && r.code != exitDone {
+				t.Errorf("%s with %s gone from %s: exit code %d\n%s%s", c.threshold, c.table, side.who, r.code, r.stdout,
+					r.stderr)
+			}
+		}
+		r := must(t, "", "check", dir, "--write-baseline", filepath.Join(t.TempDir(), "other.json"))
+		if !strings.Contains(r.stderr, "the baseline lacks what rests on "+c.table) {
+			t.Errorf("a baseline without %s: %s", c.table, r.stderr)
+		}
+	}
+}

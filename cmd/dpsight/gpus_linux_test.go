@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A plain command has as many devices as are asked for, each with a breakdown of its own; DataParallel on one is told.
+func TestPredictGPUs(t *testing.T) {
+	interpreter := python(t)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--gpus", "2", "--", interpreter, caseFile(t, "two_gpus.py"))
+	if r.code != exitDone || len(doc.Runs) != 1 || len(doc.Runs[0].Ranks) != 2 || len(doc.Runs[0].Others) != 1 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	p := &doc.Runs[0]
+	other, sum := p.Others[0], int64(0)
+	for _, c := range other.Categories {
+		sum += c.Bytes
+	}
+	if *p.Device == other.Device || sum != other.AllocatedBytes || sum == 0 || p.Params["gpus"] != 2. {
+		t.Errorf("%s beside %s with %d of %d bytes", other.Device, *p.Device, sum, other.AllocatedBytes)
+	}
+	r = dpsight(t, t.TempDir(), "predict", "--gpus", "2", "--", interpreter, caseFile(t, "dataparallel.py"))
+	for _, device := range []string{"(cuda:0)", "(cuda:1)"} {
+		if r.code != exitDone || strings.Count(r.stdout, device+", after event") != 1 {
+			t.Errorf("exit code %d, no breakdown of %s\n%s%s", r.code, device, r.stdout, r.stderr)
+		}
+	}
+	r, doc = predictDocument(t, t.TempDir(), nil, "--", interpreter, caseFile(t, "dataparallel.py"))
+	if r.code != exitDone || doc.Runs[0].Confidence.Level != schemas.Close || !strings.Contains(
+		strings.Join(doc.Runs[0].Confidence.Reasons, "\n"), "torch.nn.DataParallel found one device") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A script that asks for a device that is not there is told of the option that gives it one.
+func TestPredictDeviceThatIsNotThere(t *testing.T) {
+	testkit.Rest(t)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "two_gpus.py"))
+	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
+		!strings.Contains(r.stderr, "hint: the script asks for a device that is not there; dpsight predict --gpus N") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A check of a loss fails whichever way it is read; the option that ends the script before it is named, and does.
+func TestPredictBeforeACheckOfALoss(t *testing.T) {
+	testkit.Rest(t)
+	const checked = `
+import torch
+m = torch.nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(m.parameters(), lr=0.1)
+for i in range(5):
+    loss = (m(torch.randn(16, 512).cuda()) ** 2).mean()
+    loss.backward()
+    opt.step()
+    opt.zero_grad()
+assert loss.item() < 0.05
+`
+	interpreter, script := python(t), scriptFile(t, checked)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, script)
+	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
+		!strings.Contains(r.stderr, "--steps N ends the script after N steps, before a check at its end") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r, doc = predictDocument(t, t.TempDir(), nil, "--steps", "4", "--", interpreter, script)
+	if r.code != exitDone || doc.Runs[0].Fits == nil || !*doc.Runs[0].Fits {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// torch.compile that compiled nothing costs no confidence.
+func TestPredictCompiledNothing(t *testing.T) {
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "compile_unused.py"))
+	if r.code != exitDone || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}

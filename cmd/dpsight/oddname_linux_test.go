@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A script whose name is no UTF-8 is found, and the run keeps a name that no other script has.
+func TestScriptsNameThatIsNoText(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "train\xff.py")
+	text := "import torch\nx = torch.zeros(1000, device='cuda')\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Skip(err) // a file system of text alone
+	}
+	store := t.TempDir()
+	r, doc := predictDocument(t, store, nil, "--", python(t), script)
+	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Status != schemas.StatusOK {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	m, err := schemas.ReadManifest(filepath.Join(store, doc.Runs[0].RunID))
+	if err != nil || m.Name != `train\udcff` || !strings.HasSuffix(m.Command[1], `train\udcff.py`) {
+		t.Errorf("%v: %+v", err, m)
+	}
+	gone := strings.TrimSuffix(script, ".py") + "2.py"
+	if r := dpsight(t, "", "predict", "--", python(t), gone); r.code == exitDone ||
+		!strings.Contains(r.stderr, "2.py: no such script") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+}

@@ -1,0 +1,46 @@
+"""Finds and runs the program dpsight, which the wheel installs beside the interpreter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from typing import NoReturn
+
+NAME = "dpsight.exe" if os.name == "nt" else "dpsight"
+
+
+def find() -> str:
+    """The program that was installed with this package; of a checkout, which has none, the one on PATH."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folders = [
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
+        os.path.join(os.path.dirname(package), "bin"),  # of pip install --target
+    ]
+    for folder in folders:
+        path = os.path.join(folder, NAME)
+        if os.path.isfile(path):
+            return path
+    path = shutil.which(NAME) or ""
+    if not path:
+        raise FileNotFoundError(f"the program {NAME} is neither in {folders[0]} nor on PATH: install dpsight's wheel")
+    return path
+
+
+def environment() -> dict[str, str]:
+    """The environment for the program: what it runs by itself, it runs with this interpreter."""
+    return {"DPSIGHT_PYTHON": sys.executable, **os.environ}
+
+
+def run() -> NoReturn:
+    """Becomes the program, with the arguments of this process."""
+    try:
+        path = find()
+    except FileNotFoundError as error:
+        sys.exit(f"dpsight: {error}")
+    if os.name == "nt":  # exec would give the prompt back at once there
+        sys.exit(subprocess.call([path, *sys.argv[1:]], env=environment()))
+    os.execve(path, [path, *sys.argv[1:]], environment())

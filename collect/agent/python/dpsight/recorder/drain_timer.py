@@ -1,0 +1,93 @@
+"""Drains by the clock and by count, whatever the script does. One that trains nothing ends no step, and one that calls
+no module reaches no hook: its events would stay in the process, where a kill loses them and where they take its memory.
+
+The drain itself runs on the main thread, between two of its lines (Py_AddPendingCall, as signal handlers do): there
+none of its own allocations is under way. A thread that drained by itself would lose events whenever the main one
+allocates without the interpreter's lock, as in backward. It does so only where the main thread comes to no line, asleep
+or waiting for another, and then only while nothing is allocated."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from dpsight.interruptions import by_script, uninterrupted
+from dpsight.recorder import events
+from dpsight.recorder.allocator import drains
+from dpsight.recorder.core import SILENT, guarded, recorder
+
+_WHAT = "draining by the clock"
+_LOOK = 0.2  # s, between two looks at the clock and at the counters
+_PATIENCE_NS = 1_000_000_000  # for which the main thread may come to no line
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_OURS = __name__.partition(".")[0] + "."
+_sleep, _now = time.sleep, time.monotonic_ns
+
+
+class DrainTimer:
+    """The thread that has drains made. It is none of the threading module's: the script may count those."""
+
+    def __init__(self) -> None:
+        self._runs = False
+        self._asked_ns = 0  # 0 = the main thread has answered
+
+    def install(self) -> None:
+        """Begins with the recording."""
+        events.cuda_ready.subscribe(self._begin)
+
+    def _begin(self) -> None:
+        if drains.recording and not self._runs:
+            self._runs = True
+            _thread.start_new_thread(self._watch, ())
+
+    def _watch(self) -> None:
+        while recorder.level != SILENT and _WHAT not in recorder.out:
+            _sleep(_LOOK)
+            self._look()
+
+    @guarded(_WHAT)
+    def _look(self) -> None:
+        if not drains.overdue():
+            self._asked_ns = 0
+        elif not self._asked_ns:
+            self._asked_ns = _now()
+            ctypes.pythonapi.Py_AddPendingCall(_callback, None)
+        elif _now() - self._asked_ns > _PATIENCE_NS and drains.quiet():
+            self._asked_ns = 0
+            drains.drain_alone()
+
+    def answer(self) -> None:
+        """The main thread has come to a line. Where that is one of the agent's, or a drain is under way, the next look
+        asks again."""
+        self._asked_ns = 0
+        frame = sys._getframe(2)
+        if _is_ours(frame) or uninterrupted.entered() or not drains.overdue():
+            return
+        with uninterrupted.raising_later():
+            drains.drain("timer")
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS)
+
+
+def _called(_argument: Any) -> int:
+    """What the interpreter calls. Nobody could catch what is raised here, so it is raised at the script's next line."""
+    try:
+        timer.answer()
+    except BaseException as error:
+        if isinstance(error, Exception) and not by_script(error):
+            recorder.hook_failed(_WHAT, error)
+            return 0
+        main = threading.main_thread().ident or 0
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(type(error)))
+    return 0
+
+
+_callback = _CALLBACK(_called)
+timer = recorder.part(DrainTimer)

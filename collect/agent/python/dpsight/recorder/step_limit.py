@@ -1,0 +1,167 @@
+"""The end of a prediction. A training of days is answered after a few steps, so the script is ended between two: by an
+exception, after an optimizer's update, so that its finally blocks and exit handlers run. Ranks end after the same step:
+one that ended alone would leave the others waiting for it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any
+
+from dpsight import kinds
+from dpsight.recorder import events
+from dpsight.recorder.allocator import drains
+from dpsight.recorder.core import recorder
+from dpsight.recorder.counters import devices
+from dpsight.recorder.policy import steps
+from dpsight.recorder.spans import in_backward, thread
+from dpsight.torch_compat import private
+
+AUTO = "auto"
+FLAT = 3  # steps in which nothing may have risen
+LONG_S = 60  # after the first update: for so long an evaluation is waited for
+
+# Why it ends.
+ASKED = "asked"  # so many steps were asked for
+EVALUATED = "evaluated"  # what is held has stopped rising, and an evaluation was seen
+LONG = "long"  # what is held has stopped rising, and no evaluation came
+
+_MOST_RAISED = 10  # a script that catches each of so many is ended by force
+_PATIENCE_S = 60  # so is one that has not ended by then
+_UPDATES = (kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, kinds.SCALER_BEGIN)
+
+
+class Ended(SystemExit):
+    """Ends the script. It is no Exception, which training loops catch, and ends a process without a traceback."""
+
+
+class StepLimit:
+    """After which step the script ends."""
+
+    __slots__ = ("_end", "_evaluated", "_first_s", "_highest", "_raised", "_risen", "_trained", "due", "facts")
+
+    def __init__(self) -> None:
+        self.due = False  # the script is to end as soon as no update is under way
+        self.facts: dict[str, Any] | None = None  # after which step it ended, and why
+        self._first_s = 0.0  # when the first step ended
+        self._highest: dict[int, tuple[int, int]] = {}  # bytes allocated and reserved, by device
+        self._risen = 0  # the last step that raised them
+        self._evaluated = False  # since the first update
+        # id() of the first parameter of each module that was trained → weak reference: addresses are used again.
+        self._trained: dict[int, weakref.ref[Any]] = {}
+        self._end = 0  # the step on which the ranks agreed, 0 = none yet
+        self._raised = 0
+
+    def install(self) -> None:
+        """Watches the steps, if the collector has set a limit."""
+        if recorder.settings.steps:
+            events.step_ended.subscribe(self._step_ended)
+        if recorder.settings.steps == AUTO:
+            events.model_called.subscribe(self._model_called)
+
+    def _step_ended(self, number: int) -> None:
+        """number: how many steps have ended."""
+        if self.facts is not None:  # the script has caught what was to end it
+            self.due = True
+            return
+        if recorder.settings.steps != AUTO:
+            if recorder.settings.steps.isdecimal() and number >= int(recorder.settings.steps):
+                self._ends(number, ASKED)
+        elif not steps.planned() and steps.updates:
+            settled = self._settled(number)
+            if self._agreed(number, settled):
+                self._ends(number, EVALUATED if self._evaluated else LONG)
+
+    def _ends(self, number: int, why: str) -> None:
+        passed = time.monotonic() - (self._first_s or time.monotonic())
+        self.facts = {"step": number, "why": why, "flat": max(0, number - self._risen), "seconds": int(passed)}
+        self.due = True
+
+    def _settled(self, number: int) -> bool:
+        """Whether this process has held as much as it ever will, as far as can be told. What is reserved counts: it
+        decides what fits."""
+        now = time.monotonic()
+        if not self._first_s:
+            self._first_s = now
+        for device in devices.seen:
+            stats = private.memory_stats(device)
+            held = stats["allocated_bytes"]["all"]["peak"], stats["reserved_bytes"]["all"]["peak"]
+            before = self._highest.get(device, (0, 0))
+            if held[0] > before[0] or held[1] > before[1]:  # a script may have reset torch's counters
+                self._highest[device] = max(held[0], before[0]), max(held[1], before[1])
+                self._risen = number
+        self._risen = self._risen or number
+        return number - self._risen >= FLAT and (self._evaluated or now - self._first_s >= LONG_S)
+
+    def _model_called(self, module: Any, _args: Any) -> None:
+        """Sees an evaluation: a model that is trained is called in eval mode and without gradients. A teacher, or a
+        generator that makes samples for its discriminator, is none."""
+        first = next(iter(module.parameters()), None)
+        if first is None:
+            return
+        if recorder.torch.is_grad_enabled():
+            self._trained[id(first)] = weakref.ref(first)
+        elif steps.updates and not module.training:
+            known = self._trained.get(id(first))
+            self._evaluated = self._evaluated or (known is not None and known() is first)
+
+    def _agreed(self, number: int, settled: bool) -> bool:
+        """Whether the script ends after this step. Ranks write how far they are into a file. Once all have settled,
+        they end after the step that follows the furthest one's last: no rank can have passed it."""
+        ranks, path = _ranks(), recorder.settings.agreement
+        if ranks < 2 or not path:
+            return settled
+        if not self._end:
+            with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                said = json.loads(file.read() or '{"ranks": {}, "end": 0}')
+                said["ranks"][str(recorder.pid)] = [number, settled]
+                told = said["ranks"].values()
+                if not said["end"] and len(told) >= ranks and all(done for _, done in told):
+                    said["end"] = 1 + max(reached for reached, _ in told)
+                self._end = said["end"]
+                file.seek(0)
+                file.truncate()
+                json.dump(said, file)
+        return bool(self._end) and number >= self._end
+
+    def leave(self) -> None:
+        """Ends the script, if it is time: called where an update has ended, after all that is to be recorded of it."""
+        if not self.due or in_backward() or any(thread.inside(kind) for kind in _UPDATES):
+            return
+        self.due = False
+        self._raised += 1
+        if self._raised == 1:
+            drains.drain("step")  # a script that is ended by force has everything on disk
+            timer = threading.Timer(_PATIENCE_S, _end_by_force, [recorder.pid])
+            timer.daemon = True
+            timer.start()
+        elif self._raised > _MOST_RAISED:
+            os._exit(0)
+        raise Ended(0)
+
+
+def _end_by_force(pid: int) -> None:
+    """Ends a process that goes on, as one whose training runs in a thread that nobody waits for."""
+    if os.getpid() == pid:
+        sys.stderr.write(f"dpsight: the script was to end {_PATIENCE_S} s ago and goes on: it is ended by force\n")
+        os._exit(0)
+
+
+def _ranks() -> int:
+    """How many processes of this run train together."""
+    if recorder.settings.ranks:
+        return recorder.settings.ranks
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size()
+    launched = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(launched) if launched.isdecimal() else 1
+
+
+step_limit = recorder.part(StepLimit)

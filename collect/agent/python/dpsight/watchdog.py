@@ -1,0 +1,90 @@
+"""NCCL's watchdog, on a phantom GPU. It is a thread that looks ten times a second, and only then lets go of what a
+collective that has ended used. DDP makes its buckets anew in the second forward: whether the first ones are still there
+is a matter of time, on a device too. A prediction waits for it, so that equal runs have equal peaks, and says how much
+more there may be."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from dpsight.recorder import events, guarded, recorder
+from dpsight.recorder.counters import allocated
+from dpsight.torch_compat import WATCHDOGS
+
+_PAUSE = 0.01  # s, between two looks at the watchdogs
+_SLEEPS = 3  # of each: one may be under way, and what it did before may be half of its work
+_PATIENCE = 5.0  # s
+_CALLS = 8  # of a reducer that are waited for: it makes its buckets anew after the first backward that averages
+
+
+class Watchdog:
+    """What DDP's reducers make anew, and what the watchdog may still hold beside it."""
+
+    def __init__(self) -> None:
+        self._calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._before = 0  # bytes allocated before the call under way
+        self._beside = 0  # bytes that were made anew at once, at most
+
+    def install(self) -> None:
+        """Waits in each reducer's first calls."""
+        events.buckets_due.subscribe(self._due)
+        events.buckets_made.subscribe(self._made)
+
+    def notes(self) -> list[str]:
+        """What the prediction does not know, in words."""
+        if not self._beside:
+            return []
+        return [
+            "NCCL: a GPU may still hold DDP's first buckets when the second forward replaces them; the peak is then up "
+            f"to {self._beside / 2**20:,.2f} MiB more than was predicted"
+        ]
+
+    @guarded("waiting for NCCL's watchdog")
+    def _due(self, reducer: Any) -> None:
+        calls = self._calls[reducer] = self._calls.get(reducer, 0) + 1
+        if recorder.cuda and 1 < calls <= _CALLS:
+            _wait()
+            self._before = allocated()
+
+    @guarded("waiting for NCCL's watchdog")
+    def _made(self, reducer: Any) -> None:
+        if recorder.cuda and 1 < self._calls.get(reducer, 0) <= _CALLS and any(_watchdogs()):
+            self._beside = max(self._beside, allocated() - self._before)
+        self._calls[reducer] = _CALLS
+
+
+def _wait() -> None:
+    """Waits until each watchdog has looked."""
+    until = time.monotonic() + _PATIENCE
+    before = {task: _sleeps(task) for task in _watchdogs()}
+    while before and time.monotonic() < until:
+        time.sleep(_PAUSE)
+        before = {task: n for task, n in before.items() if 0 <= _sleeps(task) < n + _SLEEPS}
+
+
+def _watchdogs() -> Iterator[str]:
+    """The folders of the threads in /proc."""
+    for task in os.listdir("/proc/self/task"):
+        if _read(f"/proc/self/task/{task}/comm").startswith(WATCHDOGS):
+            yield f"/proc/self/task/{task}"
+
+
+def _sleeps(task: str) -> int:
+    """How often a thread has gone to sleep; -1 = it is no more."""
+    _, found, rest = _read(f"{task}/status").partition("\nvoluntary_ctxt_switches:")
+    return int(rest.split()[0]) if found else -1
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:  # a thread that has ended meanwhile
+        return ""
+
+
+watchdog = recorder.part(Watchdog)

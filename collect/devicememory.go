@@ -1,0 +1,53 @@
+package collect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// DeviceMemory is the size of a GPU's memory as a user gives it: 24GiB, or 24GB as cards are sold.
+type DeviceMemory struct {
+	Bytes int64  // 0 = the GPU's own
+	note  string // how the size was read, where it could mean another
+}
+
+// Tell says how the size was read, where it could mean another.
+func (m DeviceMemory) Tell(c *Console) {
+	if m.note != "" {
+		c.Println("dpsight: note: " + m.note)
+	}
+}
+
+// UnmarshalText reads the value of an option.
+func (m *DeviceMemory) UnmarshalText(text []byte) error {
+	given := string(text)
+	size, sold := asSold(given)
+	bytes, err := units.ParseBytes(size)
+	hint := "as in 24GiB"
+	if err == nil && (bytes < 1<<20 || bytes > MostPhantomMemory) {
+		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", given)
+		if bytes > 0 && bytes <= MostPhantomMemory>>30 && !strings.ContainsAny(given, "bB") {
+			hint = fmt.Sprintf("it has no unit: did you mean %sGiB?", given)
+		}
+	}
+	if err != nil {
+		return schemas.WithHint(err, hint)
+	}
+	*m = DeviceMemory{Bytes: bytes}
+	if sold {
+		m.note = fmt.Sprintf("%s is read as %s, as cards are sold", given, size)
+	}
+	return nil
+}
+
+// asSold gives the unit that is meant where a card is called one of 24GB: its memory is 24 GiB.
+func asSold(size string) (meant string, sold bool) {
+	n := len(size)
+	if n < 2 || !strings.EqualFold(size[n-1:], "B") || !strings.ContainsAny(size[n-2:n-1], "MmGgTt") {
+		return size, false
+	}
+	return size[:n-2] + strings.ToUpper(size[n-2:n-1]) + "iB", true
+}

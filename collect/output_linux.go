@@ -1,0 +1,58 @@
+package collect
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// teeTime bounds the wait for the end of the output once no process of the run is left.
+const teeTime = 2 * time.Second
+
+// An output is what the experiment writes: two streams, each with its log.
+type output struct{ stdout, stderr stream }
+
+// A stream is one of them: the experiment writes to theirs, and the tee reads the other end.
+type stream struct {
+	theirs *os.File
+	tee    *tee
+}
+
+// startOutput opens the streams and logs of an experiment, in a terminal where that is not nil.
+func (r *recording) startOutput(terminal *session) (*output, error) {
+	stdout, stderr, err := terminal.streams()
+	if err != nil {
+		return nil, err
+	}
+	out, err := startTee(filepath.Join(r.dir, StdoutFile), stdout.ours, r.e.Stdout, r.secrets)
+	if err != nil {
+		stdout.close()
+		stderr.close()
+		return nil, err
+	}
+	errs, err := startTee(filepath.Join(r.dir, StderrFile), stderr.ours, r.e.Stderr, r.secrets)
+	if err != nil {
+		stderr.close()
+		stdout.theirs.Close()
+		return nil, errors.Join(err, out.close(nil))
+	}
+	return &output{stream{stdout.theirs, out}, stream{stderr.theirs, errs}}, nil
+}
+
+// handOver closes the ends that the experiment writes to, once it has them: the logs end when no process has them.
+func (o *output) handOver() {
+	o.stdout.theirs.Close()
+	o.stderr.theirs.Close()
+}
+
+// close ends the logs. A process that is none of the run's may hold a stream open, and is not waited for.
+func (o *output) close() error {
+	limit := make(chan struct{})
+	timer := time.AfterFunc(teeTime, func() { close(limit) })
+	defer timer.Stop()
+	return errors.Join(o.stdout.tee.close(limit), o.stderr.tee.close(limit))
+}
+
+// lastError is the last line that the experiment wrote to its standard error.
+func (o *output) lastError() string { return o.stderr.tee.last.String() }

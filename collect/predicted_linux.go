@@ -1,0 +1,61 @@
+package collect
+
+import (
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// onPhantom puts the phantom GPU under the experiment. leave takes down what the processes held of it, once they have
+// ended.
+func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(), err error) {
+	library := *r.plan.phantom
+	library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
+	library.Shared = filepath.Join(scratch, "devices")
+	shared, err := phantom.NewShared(library.Shared, r.plan.world.pages())
+	if err != nil {
+		return nil, err
+	}
+	spec.Env = append(library.Env(spec.Env), agreementVariable+"="+filepath.Join(scratch, "agreement"),
+		decisionsVariable+"="+places(r.e.Decisions))
+	return func() {
+		r.keepUses(shared)
+		shared.Close()
+	}, nil
+}
+
+// inWorld makes the experiment some of the ranks of a world that is not there. leave finds out which of them joined
+// it, once they have ended; what they held of devices is judged after that.
+func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(), err error) {
+	world := r.plan.world
+	joined, remove, err := newScratch() // the supervisor removes the other one before this one is read
+	if err != nil {
+		return nil, err
+	}
+	spec.Path, spec.Argv, spec.Env = world.command(scratch, r.plan.interpreter.Path, spec.Path, spec.Argv,
+		append(spec.Env, joinedVariable+"="+joined))
+	return func() {
+		r.strangers = world.strangers(joined)
+		remove()
+		if len(r.strangers) > 0 && r.manifest.Status == schemas.StatusOK {
+			r.warn(ranksWords(r.strangers) + " joined no process group: the script never called " +
+				"torch.distributed.init_process_group, so what was recorded is a process on its own")
+		}
+	}, nil
+}
+
+// keepUses puts into the manifest what the processes held of each device together.
+func (r *recording) keepUses(shared *phantom.Shared) {
+	uses, err := shared.Uses()
+	if err != nil {
+		r.warn("what processes held of a device together is not known: " + err.Error())
+		return
+	}
+	r.manifest.Phantom.Devices = deviceUses(uses)
+	if world := r.plan.world; world != nil {
+		if warning := world.astray(uses, r.strangers); warning != "" {
+			r.warn(warning)
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package collect
+
+import "testing"
+
+// One rank is a rank, and several are ranks.
+func TestRanksWords(t *testing.T) {
+	for want, ranks := range map[string][]string{"rank 1": {"1"}, "ranks 0 and 63": {"0", "63"},
+		"ranks 0, 1 and 63": {"0", "1", "63"}} {
+		if got := ranksWords(ranks); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package ingest
+
+import (
+	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// addFailures adds the allocations that failed, each with what the script was doing.
+func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*recording) {
+	paths := map[uint32]string{}
+	for _, m := range j.Modules {
+		paths[m.ID] = m.Path
+		if m.Path == "" {
+			paths[m.ID] = m.Class
+		}
+	}
+	noted, raised := map[uint32]bool{}, map[uint32]bool{}
+	for i := range j.Marks {
+		switch m := &j.Marks[i]; {
+		case m.Kind == spool.OOM && m.Flags&spool.FlagNoted != 0:
+			noted[m.K] = true
+		case m.Kind == spool.Raised:
+			raised[uint32(m.A)] = true
+		}
+	}
+	fatal := -1
+	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not go on without
+		for i, o := range j.OOMs {
+			if !noted[o.K] || raised[o.K] {
+				fatal = i
+			}
+		}
+	}
+	seen := map[int32]int{}
+	for i, o := range j.OOMs {
+		step, phase, module := ctx.At(o.K)
+		if o.Module > 0 {
+			module = o.Module
+		}
+		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free,
+			LimitBytes: o.Limit,
+			Step:       step, Phase: phase, Module: paths[module],
+			Fatal: i == fatal}
+		if noted[o.K] {
+			row.Raised = new(raised[o.K])
+		}
+		for _, rec := range recs {
+			switch {
+			case rec.device != o.Device:
+			case o.Listed:
+				row.Seq = rec.listedAfter(o.K)
+			case o.Recorded == nil || *o.Recorded:
+				row.Seq = rec.failure(seen[o.Device])
+			}
+		}
+		if o.Recorded == nil || *o.Recorded {
+			seen[o.Device]++
+		}
+		r.OOMs = append(r.OOMs, row)
+	}
+}
+
+// addTraceFailures adds the allocations that failed according to a trace that torch wrote. It says neither what the
+// script was doing nor whether it went on.
+func (r *report) addTraceFailures(rec *recording) {
+	for i, a := range rec.events.Action {
+		if a == schemas.ActionOOM {
+			r.OOMs = append(r.OOMs, schemas.OOM{Device: rec.device, Seq: int64(i) + 1,
+				RequestedBytes: max(rec.events.Size[i], 0), DeviceFreeBytes: int64(rec.events.Addr[i]), Step: -1,
+				EndUnknown: true})
+		}
+	}
+}
+
+// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none.
+// What it is the list of was tagged by then.
+func (rec *recording) listedAfter(k uint32) int64 {
+	for i := range rec.checkpoints {
+		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {
+			return c.Seq
+		}
+	}
+	return 0
+}
+
+// failure is the event of the n-th allocation that failed (from 0); 0 if the recording has no such event.
+func (rec *recording) failure(n int) int64 {
+	for i, a := range rec.events.Action {
+		if a == schemas.ActionOOM {
+			if n == 0 {
+				return int64(i) + 1
+			}
+			n--
+		}
+	}
+	return 0
+}

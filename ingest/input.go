@@ -1,0 +1,181 @@
+package ingest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dpsight/dpsight/ingest/packed"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Stdin is the path that means the standard input.
+const Stdin = "-"
+
+// input is a file that was named, open. What cannot be read twice, such as a pipe, was written to a file first.
+type input struct {
+	*os.File
+	path    string
+	name    string
+	size    int64
+	entries []packed.Entry
+	spooled string // to be removed
+}
+
+// openInput opens a file, a pipe or the standard input.
+func openInput(path, store string) (*input, error) {
+	in := &input{path: path, name: filepath.Base(path)}
+	var err error
+	if st, statErr := os.Stat(path); path == Stdin || statErr == nil && st.Mode()&os.ModeNamedPipe != 0 {
+		err = in.spool(store)
+	} else {
+		in.File, err = schemas.OpenRegular(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, err := in.File.Stat()
+	if err == nil {
+		in.size = st.Size()
+		in.entries, err = packed.List(in.File, in.size, in.name)
+	}
+	if err != nil {
+		in.Close()
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	return in, nil
+}
+
+// spool writes what comes from a pipe to a file in the store.
+func (in *input) spool(store string) error {
+	from := os.Stdin
+	if in.path != Stdin {
+		f, err := os.Open(in.path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		from = f
+	} else {
+		in.name = "stdin"
+	}
+	f, err := os.CreateTemp(store, incoming+".*"+schemas.PartialSuffix)
+	if err != nil {
+		return err
+	}
+	in.File, in.spooled = f, f.Name()
+	if _, err := io.Copy(f, from); err != nil {
+		in.Close()
+		return err
+	}
+	return nil
+}
+
+func (in *input) Close() error {
+	err := in.File.Close()
+	if in.spooled != "" {
+		os.Remove(in.spooled)
+	}
+	return err
+}
+
+// snapshots are the entries to read: the file itself, or what looks like a snapshot in an archive.
+func (in *input) snapshots() []packed.Entry {
+	if len(in.entries) == 1 {
+		return in.entries
+	}
+	var out []packed.Entry
+	if in.isCheckpoint() {
+		return nil
+	}
+	for _, e := range in.entries {
+		if looksLikePickle(e.Name) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// entryName is how a run names the file that an entry came from.
+func (in *input) entryName(e packed.Entry) string {
+	if len(in.entries) == 1 {
+		return in.name
+	}
+	return e.Name
+}
+
+// isCheckpoint reports whether an archive is one that torch.save made.
+func (in *input) isCheckpoint() bool {
+	var data, version bool
+	for _, e := range in.entries {
+		data = data || e.Name == "data.pkl"
+		version = version || e.Name == "version"
+	}
+	return data && version
+}
+
+// A foreign kind of file is told by how it begins, or by its name.
+type foreign struct {
+	magic, name string // a part of the name
+	what        string
+	advice      string
+}
+
+const noMemory = "it does not say which memory was in use"
+
+var foreigns = []foreign{
+	{magic: "PAR1", what: "a Parquet table", advice: "dpsight's own tables are read as part of their run's folder"},
+	{magic: "SQLite format 3\x00", what: "an SQLite database, such as Nsight Systems exports", advice: noMemory},
+	{name: ".nsys-rep", what: "a report of Nsight Systems", advice: noMemory},
+	{name: ".ncu-rep", what: "a report of Nsight Compute", advice: noMemory},
+	{name: ".qdrep", what: "a report of Nsight Systems", advice: noMemory},
+	{name: "tfevents", what: "a log of TensorBoard", advice: noMemory},
+	{magic: "\x93NUMPY", what: "an array of NumPy"},
+	{magic: "\x7fELF", what: "a program"},
+	{magic: "%PDF", what: "a PDF document"},
+	{magic: "\x89PNG", what: "a picture"},
+	{magic: "<!DOCTYPE", what: "a web page", advice: "ingest the .pickle file that it was made of"},
+	{magic: "<html", what: "a web page", advice: "ingest the .pickle file that it was made of"},
+	{magic: "{", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
+	{magic: "[", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
+	{name: ".csv", what: "a table of text"},
+}
+
+// foreignKind says what a file is that is no snapshot; "" = nobody knows.
+func (in *input) foreignKind() (what, advice string) {
+	if in.isCheckpoint() {
+		return "a file of torch.save, which holds tensors and not the allocator's state", hint
+	}
+	head := make([]byte, 512)
+	if len(in.entries) == 1 {
+		if r, err := in.entries[0].Open(); err == nil {
+			n, _ := io.ReadFull(r, head)
+			head = head[:n]
+			r.Close()
+		}
+	}
+	for _, f := range foreigns {
+		if f.magic != "" && strings.HasPrefix(string(head), f.magic) ||
+			f.name != "" && strings.Contains(strings.ToLower(in.name), f.name) {
+			return f.what, f.advice
+		}
+	}
+	switch {
+	case in.size == 0:
+		return "an empty file", ""
+	case isText(head):
+		return "a text file", ""
+	}
+	return "", ""
+}
+
+// isText reports whether bytes are lines of text. A pickle of protocol 0 is too, but it is read.
+func isText(p []byte) bool {
+	return utf8.Valid(p[:max(0, len(p)-utf8.UTFMax)]) && !slices.ContainsFunc(p, func(c byte) bool {
+		return c < ' ' && c != '\n' && c != '\r' && c != '\t'
+	})
+}

@@ -1,0 +1,229 @@
+package ingest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/dpsight/dpsight/ingest/packed"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// incoming is the name beside which the run of a snapshot is made: only the whole snapshot tells its id.
+const incoming = ".incoming"
+
+// importSnapshot makes a run of one snapshot. file is what it came in, whose own digest is how older versions know it.
+func importSnapshot(e packed.Entry, file *input, store string, o Options) (out Outcome, err error) {
+	folder, err := schemas.StartFolder(filepath.Join(store, incoming))
+	if err != nil {
+		return out, err
+	}
+	defer folder.Discard()
+	if err := os.Mkdir(filepath.Join(folder.Dir, spool.Dir), 0o700); err != nil {
+		return out, err
+	}
+	kept := filepath.Join(folder.Dir, spool.Dir, snapshotFile)
+	s, digests, err := take(e, kept)
+	if err != nil {
+		return out, err
+	}
+	known, err := findImport(store, digests.content, file)
+	if err != nil {
+		return out, err
+	}
+	if known != "" {
+		return importAgain(known, file.path, kept, digests, s, o)
+	}
+	m := snapshotManifest(file.entryName(e), digests.content, s, o)
+	m.Import.CopySHA256 = digests.copy
+	if err := schemas.WriteManifest(folder.Dir, m); err != nil {
+		return out, err
+	}
+	r, err := snapshotTables(folder.Dir, m, s, o)
+	if err != nil {
+		return out, err
+	}
+	dir := filepath.Join(store, m.RunID)
+	out = Outcome{Path: file.path, Dir: dir, RunID: m.RunID, State: schemas.IngestNew, Warnings: r.Warnings}
+	err = folder.Commit(dir)
+	if errors.Is(err, fs.ErrExist) {
+		if runOfImport(store, digests.content) == "" {
+			return out, fmt.Errorf("the folder %s is there, and its run.json is damaged: move the folder away", m.RunID)
+		}
+		out.State, err = schemas.IngestKnown, nil // another process was faster
+	}
+	return out, err
+}
+
+// importAgain ingests anew a snapshot that the store has, if that is asked for or needed, or if its rules are others.
+// The new copy takes the place of the one that is kept, which may be damaged.
+func importAgain(dir, path, kept string, digests digests, s *torchsnap.Snapshot, o Options) (Outcome, error) {
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o.Again = o.Again || otherRules(m, o)
+	out := outcome(path, dir, o)
+	if out.State == schemas.IngestKnown {
+		return out, nil
+	}
+	lock, err := schemas.LockPath(dir)
+	if err != nil {
+		return out, err
+	}
+	defer lock.Unlock()
+	if out.State, out.Again = stateOf(dir, o); out.State == schemas.IngestKnown {
+		return out, nil
+	}
+	if m, err = schemas.ReadManifest(dir); err != nil {
+		return out, err
+	}
+	if o.StackRules != nil {
+		m.Import.StackRules = o.StackRules
+	}
+	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o700); err != nil {
+		return out, err
+	}
+	if err := os.Rename(kept, filepath.Join(dir, spool.Dir, snapshotFile)); err != nil {
+		return out, err
+	}
+	m.Import.CopySHA256 = digests.copy
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		return out, err
+	}
+	r, err := snapshotTables(dir, m, s, o)
+	if err == nil {
+		out.Warnings = r.Warnings
+	}
+	return out, err
+}
+
+// otherRules reports whether a snapshot's run was made by other rules than those asked for.
+func otherRules(m *schemas.Manifest, o Options) bool {
+	return m.Import != nil && o.StackRules != nil && !slices.Equal(o.StackRules, m.Import.StackRules)
+}
+
+// findImport finds the run of a snapshot by the digest of its content; older versions took that of the file, which was
+// another one if the file was compressed. "" = the store has none.
+func findImport(store, content string, file *input) (string, error) {
+	if dir := runOfImport(store, content); dir != "" {
+		return dir, nil
+	}
+	if len(file.entries) > 1 { // no older version read an archive
+		return "", nil
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, file.size)); err != nil {
+		return "", err
+	}
+	return runOfImport(store, hex.EncodeToString(sum.Sum(nil))), nil
+}
+
+func runOfImport(store, sum string) string {
+	paths, _ := filepath.Glob(filepath.Join(quoteGlob(store), "*-"+sum[:idDigits]))
+	for _, dir := range paths {
+		m, err := schemas.ReadManifest(dir)
+		if err == nil && m.Import != nil && m.Import.SHA256 == sum {
+			return dir
+		}
+	}
+	return ""
+}
+
+// quoteGlob makes a path mean itself in a pattern.
+func quoteGlob(path string) string {
+	var out []byte
+	for i := range len(path) {
+		if slices.Contains([]byte(`*?[`), path[i]) {
+			out = append(out, '[', path[i], ']')
+			continue
+		}
+		out = append(out, path[i])
+	}
+	return string(out)
+}
+
+// digests are of what a snapshot's file holds, unpacked, and of the copy that the run keeps.
+type digests struct{ content, copy string }
+
+// take reads a snapshot and keeps a copy of it, in one reading.
+func take(e packed.Entry, kept string) (*torchsnap.Snapshot, digests, error) {
+	r, err := e.Open()
+	if err != nil {
+		return nil, digests{}, err
+	}
+	defer r.Close()
+	t := newTap(r, kept)
+	s, err := torchsnap.Read(t, torchsnap.Options{})
+	if err == nil {
+		_, err = io.Copy(io.Discard, t) // what follows the snapshot belongs to its identity
+	}
+	sums, keeping := t.end()
+	if err == nil {
+		err = keeping
+	}
+	if err == nil {
+		err = attributable(s)
+	}
+	return s, sums, err
+}
+
+// A tap passes a stream on. What passes is hashed and kept, compressed, beside whoever reads.
+type tap struct {
+	from    io.Reader
+	passed  chan []byte
+	content hash.Hash
+	copy    hash.Hash
+	kept    chan error
+}
+
+func newTap(r io.Reader, kept string) *tap {
+	t := &tap{from: r, passed: make(chan []byte, 16), content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
+	go func() {
+		err := schemas.WriteFile(kept, func(w io.Writer) error {
+			z, err := zstd.NewWriter(io.MultiWriter(w, t.copy), zstd.WithEncoderLevel(zstd.SpeedFastest))
+			if err != nil {
+				return err
+			}
+			for p := range t.passed {
+				t.content.Write(p)
+				if _, err := z.Write(p); err != nil {
+					z.Close()
+					return err
+				}
+			}
+			return z.Close()
+		})
+		for range t.passed { // nobody keeps it any more, and the reader must not wait
+		}
+		t.kept <- err
+	}()
+	return t
+}
+
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.from.Read(p)
+	if n > 0 {
+		t.passed <- bytes.Clone(p[:n])
+	}
+	return n, err
+}
+
+// end waits until all that passed is kept.
+func (t *tap) end() (digests, error) {
+	close(t.passed)
+	err := <-t.kept
+	return digests{hex.EncodeToString(t.content.Sum(nil)), hex.EncodeToString(t.copy.Sum(nil))}, err
+}

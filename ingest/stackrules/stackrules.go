@@ -1,0 +1,238 @@
+// Package stackrules tells from the frames of a stack which part of a training program asked for memory. It is what a
+// memory snapshot has in place of the agent's tags.
+package stackrules
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Role is the part of a program that a stack belongs to.
+type Role uint8
+
+const (
+	None      Role = iota
+	Setup          // a model is made, loaded or moved
+	Data           // a batch is loaded or moved
+	Forward        // a module is called, or a loss
+	Backward       // autograd runs
+	Gradient       // autograd hands a parameter's gradient over, or a wrapper keeps a copy of it
+	Optimizer      // the optimizer steps
+	State          // the optimizer makes what it keeps
+	PerSample      // per-sample gradients are computed
+	Clip           // per-sample gradients are clipped, summed up, or noise is added
+	Workspace      // a library's own memory
+	roles
+)
+
+var roleNames = [roles]string{"none", "setup", "data", "forward", "backward", "gradient", "optimizer", "state",
+	"per_sample", "clip", "workspace"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole is the inverse of [Role.String].
+func ParseRole(name string) (Role, error) {
+	for i, n := range roleNames {
+		if n == name {
+			return Role(i), nil
+		}
+	}
+	return None, fmt.Errorf("%q is no role: %s", name, strings.Join(roleNames[1:], ", "))
+}
+
+// A Rule gives frames that match both patterns a role. An empty pattern matches everything.
+type Rule struct {
+	Role           Role
+	File, Function string // regular expressions: of the file's path with slashes, and of the function's name
+}
+
+// A Meaning is what a stack says of the memory that it asked for: a role, or of a user's rule the category itself.
+type Meaning struct {
+	Role     Role
+	Category schemas.Category
+}
+
+func (m Meaning) none() bool { return m == Meaning{} }
+
+// Default are the rules for torch and the libraries that people train with. Of a stack the innermost frame that one of
+// them names decides, for a module that is called inside a backward pass recomputes its forward; of several rules that
+// name one frame the first does.
+var Default = Rules{Strong: strong, Weak: weak}
+
+// Rules are rules by their weight: a user's come before strong ones, and weak ones count only if no other names a frame
+// of the stack.
+type Rules struct {
+	Strong, Weak []Rule
+
+	user []matcher
+}
+
+// weak are names that programs give to their own functions.
+var weak = []Rule{
+	{Setup, ``, `^(__init__|create_weights|_?init_weights?|reset_parameters|build_model|get_model|load_model|` +
+		`from_pretrained|from_checkpoint|load_weights)$`},
+	{Forward, ``, `^(forward|compute_loss|loss_fn|loss)$`},
+	{Data, ``, `^(get_batch|collate_fn|_?prepare_batch|to_device|batch_to_device)$`},
+}
+
+var strong = []Rule{
+	// C++ frames, where the snapshot has them.
+	{Workspace, ``, `getCUDABlasLtWorkspace|getNewWorkspace|(?i:cublas).*[wW]orkspace`},
+	{Gradient, ``, `torch::autograd::AccumulateGrad`},
+	{Gradient, ``, `c10d::Reducer::`},
+
+	// Differential privacy. Functions stand without a file where no other library has one of that name.
+	{Clip, ``, `^compute_\w+_norm_sample$|^(create|get)_norm_sample$|^get_clipping_coef$|^clip_and_accumulate$`},
+	{Clip, `(^|/)(opacus/|optimizer\w*\.py$)`, `^(add_noise|_generate_noise)$`},
+	{PerSample, ``, `^(capture_backprops_hook|create_or_accumulate_grad_sample|rearrange_grad_samples)$`},
+	{PerSample, `(^|/)opacus/grad_sample/`, ``},
+	{PerSample, `(^|/)private_transformers/`, `grad_sample|per_sample`},
+	{Clip, `(^|/)fastDP/`, `clip|norm|noise`},
+
+	// Optimizers.
+	{State, `(^|/)torch/optim/`, `^_init_group$|^_init_state$|^init_state$`},
+	{State, `(^|/)(bitsandbytes|deepspeed|apex)/.*optim`, `^init_state$|^_init_group$|get_state_buffer`},
+	{Optimizer, `(^|/)torch/optim/`, ``},
+	{Optimizer, `(^|/)(bitsandbytes|apex|transformers|timm|fairscale)/optim`, `^step$|^update`},
+	{Optimizer, `(^|/)deepspeed/`, `^(step|_optimizer_step|update_lp_params)$`},
+	{Optimizer, `(^|/)torch/nn/utils/clip_grad\.py$`, ``},
+	{Optimizer, `(^|/)torch/(cuda/)?amp/grad_scaler\.py$`, `^(step|unscale_|update|_unscale_grads_)$`},
+
+	// Wrappers that split a model over processes.
+	{Gradient, `(^|/)torch/nn/parallel/distributed\.py$`, `_ddp_init_helper|_build_.*bucket|__init__`},
+	{Gradient, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`, `reduce_scatter|post_backward|_reduce_grad`},
+	{Setup, `(^|/)torch/distributed/(fsdp|_composable/fsdp)/`,
+		`unshard|all_gather|alloc_storage|flatten|__init__|init_`},
+
+	// Data.
+	{Data, `(^|/)torch/utils/data/`, ``},
+	{Data, `(^|/)accelerate/(utils/operations|data_loader)\.py$`, ``},
+	{Data, `(^|/)(lightning|pytorch_lightning|lightning_fabric)/.*(apply_func|move_data|data_connector)`, ``},
+	{Data, `(^|/)transformers/(trainer|tokenization_utils_base|feature_extraction_utils)\.py$`,
+		`^(_prepare_input|_prepare_inputs|to)$`},
+
+	// A model on its way to the device.
+	{Setup, `(^|/)torch/nn/modules/module\.py$`,
+		`^(_apply|to|cuda|half|float|double|bfloat16|convert|load_state_dict|to_empty)$`},
+	{Setup, `(^|/)torch/nn/(init|parameter)\.py$`, ``},
+	{Setup, `(^|/)torch/nn/modules/`, `^(__init__|reset_parameters|_reset_parameters)$`},
+	{Setup, `(^|/)torch/serialization\.py$|(^|/)safetensors/`, ``},
+	{Setup, `(^|/)(transformers|diffusers|accelerate|peft)/`,
+		`from_pretrained|load_state_dict|_load_.*model|set_module_tensor_to_device`},
+
+	// Calls of a model and of a loss, recomputed ones too.
+	{Forward, `(^|/)torch/nn/modules/loss\.py$`, ``},
+	{Forward, `(^|/)torch/nn/functional\.py$`, `loss|cross_entropy`},
+	{Forward, `(^|/)torch/nn/modules/module\.py$`, `_call_impl$`},
+	{Forward, `(^|/)torch/utils/checkpoint\.py$`, `recompute_fn|^forward$|^checkpoint$`},
+	{Forward, `(^|/)torch/_functorch/_aot_autograd/`, `^forward$`},
+
+	// Autograd, whose own frames are the last that Python sees.
+	{Backward, `(^|/)torch/autograd/(__init__|graph)\.py$`, `^(backward|grad|_engine_run_backward|_make_grads)$`},
+	{Backward, `(^|/)torch/_tensor\.py$`, `^backward$`},
+	{Backward, ``, `torch::autograd::Engine::`},
+}
+
+// Meanings gives each stack its meaning, by the stack's id; 0, which is no stack, has none. A stack without a frame of
+// Python that no rule names is of autograd's own threads, if Python's frames were recorded at all: nothing else of a
+// program allocates without Python.
+func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
+	user := byFrame(r.user, stacks)
+	strong, err := byRules(r.Strong, stacks)
+	if err != nil {
+		return nil, err
+	}
+	weak, err := byRules(r.Weak, stacks)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Meaning, stacks.Len()+1)
+	recorded := slices.ContainsFunc(stacks.Frames(), isPython)
+	for id := 1; id < len(out); id++ {
+		frames := stacks.FrameIDs(uint32(id))
+		python := slices.ContainsFunc(frames, func(f uint32) bool { return isPython(stacks.Frames()[f]) })
+		if out[id] = innermost(frames, user); out[id].none() {
+			out[id] = innermost(frames, strong)
+		}
+		switch {
+		case out[id].none() && python:
+			out[id] = innermost(frames, weak)
+		case out[id].none() && recorded:
+			out[id].Role = Backward
+		}
+	}
+	return out, nil
+}
+
+// innermost is the meaning of the innermost of the frames that has one.
+func innermost(frames []uint32, meanings []Meaning) Meaning {
+	for _, f := range frames {
+		if !meanings[f].none() {
+			return meanings[f]
+		}
+	}
+	return Meaning{}
+}
+
+// byRules gives each frame the meaning that the rules say.
+func byRules(rules []Rule, stacks *torchsnap.Stacks) ([]Meaning, error) {
+	var matchers []matcher
+	for _, r := range rules {
+		m, err := compile(Meaning{Role: r.Role}, r.File, r.Function)
+		if err != nil {
+			return nil, err
+		}
+		matchers = append(matchers, m)
+	}
+	return byFrame(matchers, stacks), nil
+}
+
+// byFrame gives each frame its meaning.
+func byFrame(matchers []matcher, stacks *torchsnap.Stacks) []Meaning {
+	meanings := make([]Meaning, len(stacks.Frames()))
+	for i, f := range stacks.Frames() {
+		meanings[i] = meaningOf(matchers, f)
+	}
+	return meanings
+}
+
+func isPython(f torchsnap.Frame) bool {
+	return strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")
+}
+
+type matcher struct {
+	meaning        Meaning
+	file, function *regexp.Regexp // nil = everything
+}
+
+func compile(meaning Meaning, file, function string) (m matcher, err error) {
+	m.meaning = meaning
+	for _, p := range []struct {
+		pattern string
+		into    **regexp.Regexp
+	}{{file, &m.file}, {function, &m.function}} {
+		if p.pattern == "" {
+			continue
+		}
+		if *p.into, err = regexp.Compile(p.pattern); err != nil {
+			return m, fmt.Errorf("a rule for %s: %w", cmp.Or(meaning.Category, meaning.Role.String()), err)
+		}
+	}
+	return m, nil
+}
+
+func meaningOf(matchers []matcher, f torchsnap.Frame) Meaning {
+	file := strings.ReplaceAll(f.File, `\`, "/")
+	for _, m := range matchers {
+		if (m.file == nil || m.file.MatchString(file)) && (m.function == nil || m.function.MatchString(f.Function)) {
+			return m.meaning
+		}
+	}
+	return Meaning{}
+}

@@ -1,0 +1,69 @@
+package torchsnap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// maxOddities bounds the kinds of odd values that are told apart; a file can make up any number.
+const maxOddities = 64
+
+// oddities counts what was passed over, by what was odd about it.
+type oddities struct {
+	kinds  []string // in the order in which they came
+	counts []int64  // by kind; the last may be of all further ones
+	ids    map[string]int
+}
+
+// kind is the number of a kind of oddity; all that are too many share one.
+func (o *oddities) kind(err error) int {
+	text := err.Error()
+	id, ok := o.ids[text]
+	switch {
+	case ok:
+		return id
+	case len(o.kinds) == maxOddities:
+		return maxOddities
+	}
+	if o.ids == nil {
+		o.ids, o.counts = map[string]int{}, make([]int64, maxOddities+1)
+	}
+	o.ids[text] = len(o.kinds)
+	o.kinds = append(o.kinds, text)
+	return len(o.kinds) - 1
+}
+
+// passOver counts something that is not as torch writes it, and that the snapshot can do without.
+func (b *builder) passOver(err error) {
+	kind := b.odd.kind(err)
+	b.odd.counts[kind]++
+}
+
+// list gives the oddities as sentences without a full stop.
+func (o *oddities) list() []string {
+	var out []string
+	for id, kind := range o.kinds {
+		switch n := o.counts[id]; n {
+		case 0: // of something that only looked like a part of the snapshot
+		case 1:
+			out = append(out, kind)
+		default:
+			out = append(out, fmt.Sprintf("%s (%d times)", kind, n))
+		}
+	}
+	if len(o.kinds) == maxOddities && o.counts[maxOddities] > 0 {
+		out = append(out, units.Plural(int(o.counts[maxOddities]), "more odd value", "more odd values"))
+	}
+	return out
+}
+
+// Strict is an error that names what was passed over, for those who wrote the snapshot themselves; nil = nothing was.
+func (s *Snapshot) Strict() error {
+	if len(s.Odd) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(slices.Clone(s.Odd[:min(len(s.Odd), 3)]), "; "))
+}

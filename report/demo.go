@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// demoColumns is how wide the demo's lines are: whoever sees it first sees it on any terminal.
+const demoColumns = 80
+
+// demoMethods are what the demo calls its methods.
+var demoMethods = map[string]string{"vanilla": "plain training", "dpsgd": "DP-SGD as Opacus does it",
+	"ghost": "DP-SGD by Opacus' ghost clipping"}
+
+// DemoOpening says what the demo is about to do.
+func DemoOpening(gpu string) string {
+	return screen.Wrap("What does differential privacy cost? dpsight trains a transformer of 1.3 billion parameters "+
+		"three times, and records who holds each byte of the GPU's memory.\n"+
+		"No GPU is used: torch runs on a phantom GPU, which computes nothing, and its allocator shows what an "+gpu+
+		" would hold. It takes about a minute.", demoColumns, "")
+}
+
+// DemoOnGPU says what the demo does where there is a GPU.
+func DemoOnGPU(device string) string {
+	return screen.Wrap("dpsight: "+device+". The demo records five small experiments on it, with memory and times; "+
+		"dpsight demo --device phantom shows a model of 1.3 billion parameters.", demoColumns, "  ")
+}
+
+// DemoRun is the line of a run of the demo that begins.
+func DemoRun(i, of int, method string) string {
+	return fmt.Sprintf("  %d of %d: %s, %s", i+1, of, method, demoMethods[method])
+}
+
+// demoWhy says of a category why a private method holds it.
+var demoWhy = map[schemas.Category]string{
+	schemas.PerSampleGradients: "a gradient for each sample of the batch, so that each can be clipped",
+	schemas.SummedGradients:    "the sum of the clipped gradients, kept beside the gradients themselves",
+}
+
+// WriteDemo says in sentences what privacy cost, and where the report lies.
+func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
+	var b strings.Builder
+	b.WriteByte('\n')
+	for i := range s.Cells {
+		if text := demoSentence(&s.Cells[i]); text != "" {
+			b.WriteString(screen.Wrap(text, demoColumns, "  ") + "\n")
+		}
+	}
+	in := ""
+	if store != "runs" {
+		in = " --store " + units.Printable(store)
+	}
+	b.WriteString(screen.Wrap("\nThe report lies in "+units.Printable(filepath.Clean(folder))+
+		": memory_breakdown_comparison.png shows these peaks, summary.txt has all figures.", demoColumns, "  "))
+	b.WriteString("\nGo on with\n")
+	for _, next := range [][2]string{
+		{"breakdown dpsgd" + in, "what holds its peak, by category"},
+		{"explain vanilla dpsgd" + in, "why they differ, layer by layer"},
+		{"predict python train.py", "what your script needs"}} {
+		fmt.Fprintf(&b, "  dpsight %-*s  # %s\n", len("predict python train.py")+len(in), next[0], next[1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// demoSentence is one method's: its peak, beside plain training's if it is private, and what is most of it.
+func demoSentence(c *compare.Cell) string {
+	name := demoMethods[fmt.Sprint(c.Params["method"])]
+	if name == "" || c.PeakBytes == nil || len(c.Breakdown.Devices) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s%s (%s) needs %s at its peak", strings.ToUpper(name[:1]), name[1:], c.Label, gib(*c.PeakBytes))
+	if over := c.Overhead; over != nil && over.PeakRatio != nil && !c.IsBaseline() {
+		parts := map[schemas.Category]int64{}
+		for _, d := range over.Categories {
+			parts[d.Category] = d.DeltaBytes
+		}
+		text = fmt.Sprintf("%s, %.2f times as much. It adds %s", text, *over.PeakRatio, largest(parts))
+		for c := range parts {
+			parts[c] = -parts[c]
+		}
+		if less := largest(parts); less != "" {
+			text += ", and holds less: " + less
+		}
+		return text + "."
+	}
+	parts := map[schemas.Category]int64{}
+	for _, p := range c.Breakdown.Devices[0].Categories {
+		parts[p.Category] = p.Bytes
+	}
+	return text + ": " + largest(parts) + "."
+}
+
+// largest lists the parts of a peak from 1 GiB on, the largest first.
+func largest(parts map[schemas.Category]int64) string {
+	var words []string
+	for _, c := range slices.SortedStableFunc(slices.Values(schemas.Categories), func(a, b schemas.Category) int {
+		return cmp.Compare(parts[b], parts[a])
+	}) {
+		if parts[c] < 1<<30 {
+			continue
+		}
+		word := gib(parts[c]) + " of " + strings.ReplaceAll(strings.Replace(string(c), "per_", "per-", 1), "_", " ")
+		if why := demoWhy[c]; why != "" {
+			word += " (" + why + ")"
+		}
+		words = append(words, word)
+	}
+	if n := len(words); n > 1 {
+		words = append(words[:n-2], words[n-2]+" and "+words[n-1])
+	}
+	return strings.Join(words, ", ")
+}
+
+func gib(bytes int64) string { return units.Fixed(float64(bytes)/(1<<30), 1) + " GiB" }

@@ -1,0 +1,152 @@
+package table
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+const (
+	// gap is the space between two columns.
+	gap = 2
+	// shortText is what a cell of words is never broken below: two words on two lines are harder to read than on one.
+	shortText = 24
+	// longName is the same of the first column, and of names: a run's id is shorter, a path is often longer.
+	longName = 44
+)
+
+// A layout is a table as lines of text: which columns are shown, and how wide.
+type layout struct {
+	columns []int // by their place in the table
+	widths  []int // of the columns shown
+	hidden  []int
+}
+
+// layoutFor fits a table to so many columns of a terminal, 0 for as many as it needs. Where it is too wide, empty
+// columns are hidden, headings and long texts are broken, and then columns are hidden, those of the lowest priority
+// first, and of equals the rightmost.
+func layoutFor(t *Table, most int) layout {
+	all := layout{}
+	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
+	total := -gap
+	for j := range t.Columns {
+		natural[j], least[j] = t.widths(j)
+		all.columns, total = append(all.columns, j), total+natural[j]+gap
+	}
+	if most <= 0 || total <= most || len(t.Columns) == 0 {
+		all.widths = natural
+		return all
+	}
+	byPriority := slices.Clone(all.columns[1:])
+	slices.SortStableFunc(byPriority, func(a, b int) int {
+		return cmp.Compare(t.Columns[b].Priority, t.Columns[a].Priority)
+	})
+	shown, room := []int{0}, most-min(least[0], most)
+	for _, j := range byPriority {
+		if !t.empty(j) && gap+least[j] <= room {
+			shown, room = append(shown, j), room-gap-least[j]
+		}
+	}
+	slices.Sort(shown)
+	fitted := layout{columns: shown}
+	for _, j := range all.columns {
+		if !slices.Contains(shown, j) {
+			fitted.hidden = append(fitted.hidden, j)
+		}
+	}
+	for _, j := range shown {
+		fitted.widths = append(fitted.widths, min(least[j], most))
+	}
+	fitted.widen(room, func(i int) int { return natural[shown[i]] })
+	return fitted
+}
+
+// widen gives the room that is left to the columns that would take more, evenly.
+func (l *layout) widen(room int, natural func(i int) int) {
+	for room > 0 {
+		grown := false
+		for i := range l.widths {
+			if room > 0 && l.widths[i] < natural(i) {
+				l.widths[i], room, grown = l.widths[i]+1, room-1, true
+			}
+		}
+		if !grown {
+			return
+		}
+	}
+}
+
+// widths are how wide a column is with each cell on one line, and how narrow it can be.
+func (t *Table) widths(j int) (natural, least int) {
+	c := t.Columns[j]
+	natural, least = screen.Width(c.Title), longestWord(c.Title)
+	for _, row := range t.Rows {
+		text := units.Printable(row[j].Text)
+		w := screen.Width(text)
+		natural = max(natural, w)
+		switch {
+		case c.Right:
+		case j == 0, w <= longName && !strings.Contains(text, " "): // what a row is of, and names
+			w = min(w, longName)
+		default:
+			w = min(w, shortText)
+		}
+		least = max(least, w)
+	}
+	return natural, least
+}
+
+func longestWord(text string) (most int) {
+	for _, word := range strings.Fields(text) {
+		most = max(most, screen.Width(word))
+	}
+	return most
+}
+
+// empty reports whether no row has anything in a column.
+func (t *Table) empty(j int) bool {
+	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []Cell) bool {
+		return row[j].Text != "" && row[j].Text != absentText
+	})
+}
+
+// note says which columns are hidden, and how they are seen.
+func (l *layout) note(t *Table) string {
+	if len(l.hidden) == 0 {
+		return ""
+	}
+	var titles []string
+	for _, j := range l.hidden {
+		titles = append(titles, t.Columns[j].Title)
+	}
+	return fmt.Sprintf("%s (%s): --wide or --format csv", units.Plural(len(titles), "more column", "more columns"),
+		strings.Join(titles, ", "))
+}
+
+// broken is a cell's text in lines that are as wide as its column.
+func broken(text string, width int) (lines []string) {
+	if screen.Width(text) <= width {
+		return []string{text}
+	}
+	for line := range strings.SplitSeq(screen.Wrap(text, width, ""), "\n") {
+		lines = append(lines, cut(line, width)...)
+	}
+	return lines
+}
+
+// cut breaks a line that is too wide for its column within a word.
+func cut(line string, width int) (lines []string) {
+	var part strings.Builder
+	for _, r := range line {
+		if screen.Width(part.String()+string(r)) > width {
+			lines = append(lines, part.String())
+			part.Reset()
+		}
+		part.WriteRune(r)
+	}
+	return append(lines, part.String())
+}

@@ -1,0 +1,74 @@
+package table
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas/screen"
+)
+
+func wideTable() Table {
+	number := func(n int64) Cell { return Bytes(n << 20) }
+	return Table{Title: "A title of several words that is longer than the narrowest terminal of all",
+		Columns: []Column{{Title: "Run", Key: "run"}, {Title: "Highest reserved MiB", Key: "reserved", Right: true},
+			{Title: "Empty", Key: "empty"}, {Title: "Peak MiB", Key: "peak", Right: true, Priority: 2},
+			{Title: "Reason", Key: "reason", Priority: 1}, {Title: "Event", Key: "event", Right: true}},
+		Rows: [][]Cell{{Text("vanilla"), number(61_208), Absent(), number(60_716),
+			Text("it did not end well, since the device had no more memory for it"), Count(24_932)},
+			{Text("dpsgd"), number(71_532), Text(""), number(65_186), Text("–"), Count(72_561)}},
+		Notes: []string{"one that is longer than the terminal is wide, and goes on below itself, word by word"}}
+}
+
+// A table is fitted to a terminal: empty columns go, long texts and headings are broken, then columns of low priority
+// go, and a note names them. Elsewhere it is as wide as it needs to be.
+func TestFitsATerminal(t *testing.T) {
+	show := func(columns int) string {
+		var b bytes.Buffer
+		if err := Write(&screen.Output{Writer: &b, Columns: columns}, "table", wideTable()); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var plain bytes.Buffer
+	if err := Write(&plain, "table", wideTable()); err != nil {
+		t.Fatal(err)
+	}
+	if got := show(0); got != plain.String() {
+		t.Errorf("no terminal:\n%s\nwant\n%s", got, plain.String())
+	}
+	if got := show(200); got != plain.String() {
+		t.Errorf("a wide terminal:\n%s\nwant\n%s", got, plain.String())
+	}
+	for _, columns := range []int{80, 60, 40} {
+		got := show(columns)
+		for line := range strings.Lines(got) {
+			if n := screen.Width(strings.TrimRight(line, "\n")); n > columns {
+				t.Errorf("%d columns of %d: %s", n, columns, line)
+			}
+		}
+		if !strings.Contains(got, "60,716.00") || !strings.Contains(got, "Run") {
+			t.Errorf("%d columns: what matters most is not shown:\n%s", columns, got)
+		}
+		rows, _, _ := strings.Cut(got, "note:")
+		if hidden := strings.Contains(got, "more column"); !hidden || strings.Contains(rows, "Empty") {
+			t.Errorf("%d columns: a note %v, or an empty column is shown:\n%s", columns, hidden, got)
+		}
+	}
+	const at60 = `A title of several words that is longer than the narrowest
+  terminal of all
+              Highest
+Run      reserved MiB   Peak MiB  Reason
+-------  ------------  ---------  --------------------------
+vanilla     61,208.00  60,716.00  it did not end well, since
+                                  the device had no more
+                                  memory for it
+dpsgd       71,532.00  65,186.00  –
+note: 2 more columns (Empty, Event): --wide or --format csv
+note: one that is longer than the terminal is wide, and goes
+      on below itself, word by word
+`
+	if got := show(60); got != at60 {
+		t.Errorf("60 columns:\n%s\nwant\n%s", got, at60)
+	}
+}

@@ -1,0 +1,125 @@
+package schemas
+
+// A Category says what bytes are for.
+type Category = string
+
+// The categories of allocated bytes. What is known of each stands in [CategoryTable].
+const (
+	Parameters           Category = "parameters"
+	Buffers              Category = "buffers"
+	OptimizerState       Category = "optimizer_state"
+	SummedGradients      Category = "summed_gradients"
+	Noise                Category = "noise"
+	Gradients            Category = "gradients"
+	PerSampleGradients   Category = "per_sample_gradients"
+	NormSamples          Category = "norm_samples"
+	Activations          Category = "activations"
+	HookActivations      Category = "hook_activations"
+	StoredBackprops      Category = "stored_backprops"
+	ClipTemporaries      Category = "clip_temporaries"
+	Outputs              Category = "outputs"
+	Inputs               Category = "inputs"
+	Workspace            Category = "workspace"
+	ActivationGradients  Category = "activation_gradients"
+	ForwardTemporaries   Category = "forward_temporaries"
+	OptimizerTemporaries Category = "optimizer_temporaries"
+	Slack                Category = "slack"
+	Untraced             Category = "untraced"
+	Other                Category = "other"
+)
+
+// A CategoryRow is what holds of one category wherever it is counted, drawn or explained.
+type CategoryRow struct {
+	Category Category
+	// Color is the category's in every picture, as 0xRRGGBB.
+	Color uint32
+	// NamesParameters: its owners are named after the parameter or the buffer that they belong to. Owners in other
+	// categories are named after nodes of autograd's graph, or as the script calls them.
+	NamesParameters bool
+	// BytesOf completes "bytes of …" in docs/categories.md, in Markdown.
+	BytesOf string
+}
+
+// CategoryTable has a row for every category. Its order is the order of precedence: a block that several owners hold is
+// counted under the first of them. Pictures stack categories in this order too. Colours have one hue a family (blue:
+// the model's state; orange: gradients; green: held for backward; the rest apart), and their lightness alternates, so
+// that neighbours differ for colour-blind readers and in grey print too.
+var CategoryTable = []CategoryRow{
+	{Parameters, 0x204d8b, true,
+		"model weights, those included that FSDP2 gathers from other ranks for a while"},
+	{Buffers, 0xc6dbef, true,
+		"registered buffers"},
+	{OptimizerState, 0x5b9bd5, true,
+		"what an optimizer keeps between steps: Adam's moments and their like"},
+	{SummedGradients, 0x8c2d04, true,
+		"Opacus' `summed_grad`: the sum of clipped gradients"},
+	{Noise, 0xffe6d2, true,
+		"the noise that is added to that sum"},
+	{Gradients, 0xe16114, true,
+		"`p.grad`, from the moment that autograd has accumulated it; the flat copies in which DDP " +
+			"and FSDP2 average gradients between ranks"},
+	{PerSampleGradients, 0xf6b277, true,
+		"`grad_sample` and its staging copies"},
+	{NormSamples, 0x54270f, true,
+		"norms of per-sample gradients"},
+	{Activations, 0x58b793, false,
+		"what autograd holds for backward"},
+	{HookActivations, 0xe2f5c1, false,
+		"what the hooks of a DP method hold for backward and nothing else does"},
+	{StoredBackprops, 0x01645f, false,
+		"output gradients that a DP method keeps beyond their layer's backward"},
+	{ClipTemporaries, 0xd98cb3, false,
+		"what is born while a DP method computes norms or per-sample gradients: ghost clipping's " +
+			"Gram matrices, scaled backprops"},
+	{Outputs, 0xf7e463, false,
+		"results of the outermost forward call, and roots of backward"},
+	{Inputs, 0x836700, false,
+		"arguments of the outermost forward call, and what a loss compares with: made outside every " +
+			"pass, and saved by the node of the loss"},
+	{Workspace, 0xc9b7e4, false,
+		"cuBLAS workspaces, which live in torch's allocator"},
+	{ActivationGradients, 0x7346a5, false,
+		"gradients that flow through backward and belong to no parameter; what a script's hooks " +
+			"make there and give up"},
+	{ForwardTemporaries, 0xf9bbad, false,
+		"what a forward pass makes and gives up, when it is recomputed too"},
+	{OptimizerTemporaries, 0x7a1f3d, false,
+		"what the optimizer's update makes and gives up, and what the adding of noise does"},
+	{Slack, 0xd1d1d1, false,
+		"block bytes beyond the request: rounding to 512 B, and remainders too small to split off"},
+	{Untraced, 0x494949, false,
+		"what was live before recording began, or made between two windows of recorded steps"},
+	{Other, 0x959595, false,
+		"anything else; what a script's globals, closures and hooks on tensors keep at the end of " +
+			"an instrumented step has their names"},
+}
+
+// Categories are those of [CategoryTable], in its order.
+var Categories = func() (names []Category) {
+	for _, row := range CategoryTable {
+		names = append(names, row.Category)
+	}
+	return names
+}()
+
+var precedence = func() map[Category]int {
+	places := make(map[Category]int, len(CategoryTable))
+	for i, row := range CategoryTable {
+		places[row.Category] = i
+	}
+	return places
+}()
+
+// Precedence is the place of a category in [Categories]; unknown categories come last.
+func Precedence(c Category) int {
+	if p, ok := precedence[c]; ok {
+		return p
+	}
+	return len(Categories)
+}
+
+// NamesParameters reports whether owners in a category are named after parameters and buffers.
+func NamesParameters(c Category) bool {
+	p := Precedence(c)
+	return p < len(CategoryTable) && CategoryTable[p].NamesParameters
+}

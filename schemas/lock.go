@@ -1,0 +1,37 @@
+package schemas
+
+import (
+	"errors"
+	"os"
+)
+
+// ErrLocked says that another process, or another part of this one, holds a lock.
+var ErrLocked = errors.New("another dpsight is writing it")
+
+// A Lock keeps other dpsights from rewriting a folder or file. It is gone with its process, however that ends, so no
+// lock can be stale. It is advisory: readers do not ask for it, since what they read is replaced whole.
+type Lock struct {
+	held    os.FileInfo // nil where locks are not of the path itself
+	release func()
+}
+
+// Holds reports whether path still names what is locked: its last holder may have removed it between the opening and
+// the locking.
+func (l *Lock) Holds(path string) bool {
+	st, err := os.Lstat(path)
+	return l.held == nil || err == nil && os.SameFile(l.held, st)
+}
+
+// Unlock releases the lock. A nil lock is none.
+func (l *Lock) Unlock() {
+	if l != nil {
+		l.release()
+	}
+}
+
+// LockPath waits for the lock of a folder or file that exists. A file that is replaced under its name needs a lock
+// beside it, since a lock is of what the name meant when it was taken.
+func LockPath(path string) (*Lock, error) { return lockPath(path, true) }
+
+// TryLockPath is [LockPath] without the wait: [ErrLocked] says that somebody holds it.
+func TryLockPath(path string) (*Lock, error) { return lockPath(path, false) }

@@ -1,0 +1,39 @@
+package schemas
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// ErrNotRegular says that something else than a file stands where a file should be. It is not opened: a pipe that
+// nobody writes to would never answer, and a device may act on being opened.
+var ErrNotRegular = errors.New("it is no regular file")
+
+// OpenRegular opens a file to read it, and nothing else: no pipe, no device, no socket.
+func OpenRegular(path string) (*os.File, error) {
+	if err := CheckRegular(path); err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// ReadRegular reads a file, and nothing else.
+func ReadRegular(path string) ([]byte, error) {
+	if err := CheckRegular(path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// CheckRegular gives the error of a path that is no file and no folder, or that cannot be looked at.
+func CheckRegular(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if m := info.Mode(); !m.IsRegular() && !m.IsDir() { // a folder has an error of its own
+		return &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// Package screen fits text to the terminal that it is shown on.
+package screen
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// fewest is the narrowest terminal that lines are fitted to: on a narrower one the terminal breaks them itself.
+const fewest = 40
+
+// An Output is where results are printed. Tables are fitted to its columns.
+type Output struct {
+	io.Writer
+	Columns int  // 0 = as many as a line needs
+	Colours bool // the terminal shows them, and they are wanted
+}
+
+// On is the output that w is. With wide its lines are as long as they need to be.
+func On(w io.Writer, wide bool) *Output {
+	o := &Output{Writer: w, Colours: colours(w)}
+	if !wide {
+		o.Columns = Columns(w)
+	}
+	return o
+}
+
+// Of is what is known of w as an output: of a file, of memory and of a pipe, nothing.
+func Of(w io.Writer) Output {
+	if o, ok := w.(*Output); ok {
+		return *o
+	}
+	return Output{Writer: w}
+}
+
+// Columns is how wide lines on w may be, 0 for as wide as they need to be: $COLUMNS where it is set, else the width of
+// the terminal that w is. A shell does not export COLUMNS by itself, so where it is set somebody asks for that width.
+func Columns(w io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return max(n, fewest)
+	}
+	if file, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(file.Fd())); err == nil && n > 0 {
+			return max(n, fewest)
+		}
+	}
+	return 0
+}
+
+// colours reports whether w is a terminal that shows colours, and the user wants them: https://no-color.org.
+func colours(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// Println writes a line to w, wrapped where w is a narrow terminal. The first of the words that stands in it is shown
+// in its colour where w shows colours.
+func Println(w io.Writer, text string) {
+	o := On(w, false)
+	text = Wrap(text, o.Columns, "  ")
+	if o.Colours {
+		for _, c := range []struct{ word, colour string }{{"error:", "31"}, {"warning:", "33"}, {"hint:", "36"}} {
+			if before, after, found := strings.Cut(text, c.word); found && before == "dpsight: " {
+				text = before + "\x1b[" + c.colour + "m" + c.word + "\x1b[0m" + after
+			}
+		}
+	}
+	fmt.Fprintln(w, text)
+}
+
+// Bold is the text as the output sets off a heading.
+func (o Output) Bold(text string) string {
+	if !o.Colours || text == "" {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// Wrap breaks the lines of a text between words, so that each has at most that many columns. Lines that continue
+// another begin with the indent. A word that is longer than a line, such as a path, stays whole: broken it could not be
+// copied.
+func Wrap(text string, columns int, indent string) string {
+	if columns <= 0 {
+		return text
+	}
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if Width(line) <= columns {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, wrapLine(line, columns, indent)...)
+	}
+	return strings.Join(out, "\n")
+}
+
+func wrapLine(line string, columns int, indent string) (lines []string) {
+	words := strings.Split(line, " ")
+	current := words[0]
+	for _, word := range words[1:] {
+		if Width(current)+1+Width(word) > columns && strings.TrimSpace(current) != "" {
+			lines, current = append(lines, strings.TrimRight(current, " ")), indent+word
+		} else {
+			current += " " + word
+		}
+	}
+	return append(lines, strings.TrimRight(current, " "))
+}
+
+// Width is the number of columns that s takes: two for East Asian wide characters, none for combining ones.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		switch {
+		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Cf, r):
+		case wide(r):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func wide(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) ||
+		r >= 0x3000 && r <= 0x303e || r >= 0xff01 && r <= 0xff60 || r >= 0x1f300 && r <= 0x1faff
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A resolver adds to a selection what one argument after another stands for.
+type resolver struct {
+	store   *Store
+	each    bool // a name stands for all runs that have it
+	sel     *Selection
+	seen    map[string]bool // folders of the selected runs
+	runs    []Run           // of the store, read once and only where an argument needs it
+	damaged []Damaged
+}
+
+func (r *resolver) take(arg string) error {
+	if schemas.IsRun(arg) {
+		run, err := OpenRun(arg)
+		if err != nil {
+			return Damaged{Dir: arg, Err: err}
+		}
+		r.addNamed(run)
+		return nil
+	}
+	if r.runs == nil {
+		var err error
+		if r.runs, r.damaged, err = r.store.Runs(); err != nil {
+			return err
+		}
+	}
+	run, namesakes, notFound := find(r.runs, arg)
+	if notFound == nil {
+		r.takeFound(arg, run, namesakes)
+		return nil
+	}
+	// A folder comes last: a run's name must not change its meaning where a folder of that name appears.
+	st, err := os.Stat(arg)
+	if err == nil && st.IsDir() {
+		return r.takeStore(arg)
+	}
+	suites, _, _ := r.store.Suites()
+	for _, suite := range slices.Backward(suites) {
+		if suite.Name == arg || suite.ID == arg {
+			return r.takeSuite(suite)
+		}
+		if !notFound.Many && !slices.Contains(notFound.Near, suite.Name) {
+			notFound.Near = append(notFound.Near, near([]string{suite.Name}, arg)...)
+		}
+	}
+	notFound.Store, notFound.File = r.store.dir, err == nil
+	_, missing := os.Stat(r.store.dir)
+	notFound.Absent = errors.Is(missing, fs.ErrNotExist)
+	for _, d := range r.damaged {
+		notFound.Unread = append(notFound.Unread, filepath.Base(d.Dir))
+	}
+	return notFound
+}
+
+// takeFound takes the run that [find] gave for an argument or, where the argument is a name of several, what it stands
+// for.
+func (r *resolver) takeFound(arg string, run Run, namesakes int) {
+	if r.each && namesakes > 1 {
+		for _, run := range r.runs {
+			if run.Manifest.Name == arg {
+				r.addNamed(run)
+			}
+		}
+		return
+	}
+	full := run
+	if run.ID != arg && run.Manifest.Name == arg {
+		full = recorded(r.runs, run)
+	}
+	if namesakes > 1 {
+		r.sel.Newest = append(r.sel.Newest, Newest{arg, full.ID, namesakes, full.ID != run.ID})
+	}
+	r.addNamed(full)
+}
+
+// takeStore takes all runs of another store.
+func (r *resolver) takeStore(dir string) error {
+	all, err := Open(dir).All()
+	if err != nil {
+		return err
+	}
+	r.sel.Damaged = append(r.sel.Damaged, all.Damaged...)
+	if r.sel.args == 1 {
+		r.sel.Suite = all.Suite
+	}
+	for _, run := range all.Runs {
+		r.add(run)
+	}
+	return nil
+}
+
+// takeSuite takes the runs of a suite of the store.
+func (r *resolver) takeSuite(suite *Suite) error {
+	var of Selection
+	if !r.store.take(&of, suite, r.runs) {
+		return &NoRunsError{Dir: "suite " + suite.ID + " of " + r.store.dir}
+	}
+	r.sel.Missing = append(r.sel.Missing, of.Missing...)
+	if r.sel.args == 1 {
+		r.sel.Suite, r.sel.Chosen = of.Suite, of.Chosen
+	}
+	for _, run := range of.Runs {
+		r.add(run)
+	}
+	return nil
+}
+
+// addNamed adds a run that an argument stood for alone.
+func (r *resolver) addNamed(run Run) {
+	r.add(run)
+	if r.sel.Named == nil {
+		r.sel.Named = map[string]bool{}
+	}
+	r.sel.Named[absolute(run.Dir)] = true
+}
+
+// add adds a run, unless it is there already.
+func (r *resolver) add(run Run) {
+	if key := absolute(run.Dir); !r.seen[key] {
+		r.seen[key] = true
+		r.sel.Runs = append(r.sel.Runs, run)
+	}
+}
+
+// find looks arg up among runs, which are sorted oldest first. Where it is a name it also says of how many.
+func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
+	var named, prefixed []Run
+	for _, r := range runs {
+		switch {
+		case r.ID == arg:
+			return r, 1, nil
+		case r.Manifest.Name == arg:
+			named = append(named, r)
+		case arg != "" && strings.HasPrefix(r.ID, arg):
+			prefixed = append(prefixed, r)
+		}
+	}
+	switch {
+	case len(named) > 0:
+		return named[len(named)-1], len(named), nil
+	case len(prefixed) == 1:
+		return prefixed[0], 1, nil
+	case len(prefixed) > 1:
+		e := &NotFoundError{Arg: arg, Many: true}
+		for _, r := range prefixed {
+			e.Near = append(e.Near, r.ID)
+		}
+		return Run{}, 0, e
+	}
+	var words []string
+	for _, r := range runs {
+		words = append(words, r.Manifest.Name, r.ID)
+	}
+	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(words, arg)}
+}
+
+// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an
+// experiment that its suite recorded once, the newest of these.
+func recorded(runs []Run, r Run) Run {
+	m := r.Manifest
+	if !m.Bare || m.Suite == nil {
+		return r
+	}
+	for _, o := range slices.Backward(runs) {
+		if s := o.Manifest.Suite; s != nil && s.ID == m.Suite.ID && o.Manifest.Name == m.Name && !o.Manifest.Bare {
+			return o
+		}
+	}
+	return r
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// Progress says how far a run is that is still being recorded.
+type Progress struct {
+	Steps   int64         // that have ended; -1 = nothing is recorded yet
+	Written time.Duration // since anything was last written to disk; -1 = not known
+}
+
+// SetRunning gives the runs in whose folders a collector is still at work the status [schemas.StatusRunning]: their
+// manifests say what is so if the collector should die. recording says how far a run is, nil where nothing records it.
+func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
+	for i, r := range sel.Runs {
+		if r.Manifest.Status != schemas.StatusPartial || r.Manifest.End != nil {
+			continue
+		}
+		if progress := recording(r.Dir); progress != nil {
+			running := *r.Manifest
+			running.Status, running.Reason = schemas.StatusRunning, ""
+			sel.Runs[i].Manifest, sel.Runs[i].Progress = &running, progress
+		}
+	}
+}
+
+// A RunningError says that a run has no tables yet because it has not ended, and how far it is.
+type RunningError struct {
+	RunID    string
+	Start    time.Time
+	Progress Progress
+}
+
+// running is the error of a run that has not ended.
+func (r Run) running() *RunningError {
+	e := &RunningError{RunID: r.ID, Start: r.Manifest.Start, Progress: Progress{Steps: -1, Written: -1}}
+	if r.Progress != nil {
+		e.Progress = *r.Progress
+	}
+	return e
+}
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("run %s is still running, since %s UTC: %s; its tables are made when it ends", e.RunID,
+		e.Start.UTC().Format("2006-01-02 15:04"), e.Progress)
+}
+
+// String says it as a part of a sentence.
+func (p Progress) String() string {
+	var said []string
+	if p.Steps < 0 {
+		return "nothing is recorded yet"
+	}
+	said = append(said, units.Plural(int(p.Steps), "step", "steps")+" so far")
+	if p.Written >= 0 {
+		said = append(said, fmt.Sprintf("last written %s ago", p.Written.Round(time.Second)))
+	}
+	return strings.Join(said, ", ")
+}
