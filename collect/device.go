@@ -69,7 +69,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		if !named || profile == "" {
 			profile = phantom.DefaultProfile
 		}
-		return phantomMachine(profile, "", PhantomOptions{})
+		return phantomMachine(cmp.Or(profileCalled(profile), profile), "", PhantomOptions{})
 	case word != DeviceAuto && word != DeviceCUDA && word != "" || named:
 		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, DevicePhantom+":"),
 			knownDevices)}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// DeviceMemory is the size of a GPU's memory as a user gives it: 24GiB, or 24GB as cards are sold.
+// DeviceMemory is the size of a GPU's memory as a user gives it: 24GiB, or 24GB or 24G as cards are sold.
 type DeviceMemory struct {
 	Bytes int64  // 0 = the GPU's own
 	note  string // how the size was read, where it could mean another
@@ -43,11 +43,11 @@ func (m *DeviceMemory) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// asSold gives the unit that is meant where a card is called one of 24GB: its memory is 24 GiB.
+// asSold gives the unit that is meant where a card is called one of 24GB, or 24G: its memory is 24 GiB.
 func asSold(size string) (meant string, sold bool) {
-	n := len(size)
-	if n < 2 || !strings.EqualFold(size[n-1:], "B") || !strings.ContainsAny(size[n-2:n-1], "MmGgTt") {
+	number := strings.TrimRight(strings.ToUpper(size), "B")
+	if number == "" || !strings.ContainsAny(number[len(number)-1:], "MGT") || len(size) > len(number)+1 {
 		return size, false
 	}
-	return size[:n-2] + strings.ToUpper(size[n-2:n-1]) + "iB", true
+	return size[:len(number)-1] + number[len(number)-1:] + "iB", true
 }

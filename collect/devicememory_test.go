@@ -13,6 +13,8 @@ func TestDeviceMemory(t *testing.T) {
 		"24GiB": {24 << 30, ""}, "24 gib": {24 << 30, ""}, "1048576": {1 << 20, ""}, "1048576B": {1 << 20, ""},
 		"24GB":   {24 << 30, "24GB is read as 24GiB, as cards are sold"},
 		"0.5 tb": {512 << 30, "0.5 tb is read as 0.5 TiB, as cards are sold"},
+		"24G":    {24 << 30, "24G is read as 24GiB, as cards are sold"},
+		"512 m":  {512 << 20, "512 m is read as 512 MiB, as cards are sold"},
 		"512MB":  {512 << 20, "512MB is read as 512MiB, as cards are sold"},
 	} {
 		var m DeviceMemory
@@ -20,7 +22,7 @@ func TestDeviceMemory(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", text, m, err, want)
 		}
 	}
-	for _, text := range []string{"", "GB", "B", "much", "0", "24", "-1GiB", "3TiB"} {
+	for _, text := range []string{"", "GB", "B", "G", "24GBB", "24BG", "much", "0", "24", "-1GiB", "3TiB"} {
 		if err := new(DeviceMemory).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read", text)
 		}

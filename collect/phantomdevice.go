@@ -19,8 +19,8 @@ type PhantomOptions struct {
 // MostPhantomMemory is what the phantom GPU has addresses for.
 const MostPhantomMemory = 2 << 40
 
-// OpenPhantom gives a machine that predicts, whatever GPUs there are here: none is looked for. device is the name of a
-// profile, as it is or behind "phantom:".
+// OpenPhantom gives a machine that predicts, whatever GPUs there are here: none is looked for. device is a profile's id
+// or another name of its device, as it is or behind "phantom:".
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
 	switch word, _, _ := strings.Cut(device, ":"); {
@@ -34,7 +34,7 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 		return nil, &UsageError{fmt.Sprintf("a phantom GPU cannot have %d bytes of memory", o.MemoryBytes),
 			"give a size up to 2TiB, as in 24GiB"}
 	}
-	if !slices.Contains(phantom.Profiles(), profile) {
+	if profile = profileCalled(profile); profile == "" {
 		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, ""),
 			"known: "+strings.Join(phantom.Profiles(), ", "))}
 	}

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,24 +63,66 @@ func beside(question, known string) string {
 	return question + "; " + known
 }
 
-// meantProfiles are the profiles that a name can be meant for: the one that it is but for case and punctuation, with
-// whatever is written around it, or those that it is a part of, as 4090 or a100. A letter more or less is often another
-// device's name: b200 is no h200.
-func meantProfiles(device string) (names []string) {
-	word := plain(device)
-	for _, name := range phantom.Profiles() {
-		if strings.Contains(word, plain(name)) {
-			names = append(names, name)
+// profileCalled gives the profile of a device by its id or by a name that people have for it, as H100, rtx4090, 4090,
+// A100-80G or "NVIDIA H100 80GB HBM3". It is empty where none or several are called so.
+func profileCalled(device string) string {
+	called := calledName(device)
+	found := slices.DeleteFunc(phantom.Profiles(), func(id string) bool {
+		return called != calledName(id) && "rtx"+called != calledName(id) && !slices.Contains(productNames(id), called)
+	})
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+var (
+	makersWords = regexp.MustCompile(`^(nvidia|geforce|tesla)+`)
+	memoryUnit  = regexp.MustCompile(`([0-9])(gib|gb|g)$`)
+)
+
+// calledName is what tells a device's name from others': without its maker's words and the unit of its memory.
+func calledName(device string) string {
+	return memoryUnit.ReplaceAllString(makersWords.ReplaceAllString(plain(device), ""), "$1")
+}
+
+// productNames are the beginnings of the product's name that end in a number, as h10080 of "NVIDIA H100 80GB HBM3".
+func productNames(id string) (names []string) {
+	profile, err := phantom.LoadProfile(id)
+	if err != nil {
+		panic(err) // a test loads all of them
+	}
+	begun := ""
+	for _, word := range strings.FieldsFunc(profile.Name, func(r rune) bool { return r == ' ' || r == '-' }) {
+		if begun += word; strings.ContainsAny(word, "0123456789") {
+			names = append(names, calledName(begun))
 		}
 	}
-	if len(names) > 0 {
-		return names
-	}
+	return names
+}
+
+// otherDevices are names of real devices that differ in one letter from that of a profile.
+var otherDevices = []string{"b100", "v100", "p100", "b200", "h800", "h20", "rtx3090", "rtx4080", "rtx4070", "rtx5090"}
+
+// meantProfiles are the profiles that a name can be meant for: those that it is a part of, as a100, or the one that it
+// is but for a letter, unless another device has that name (b200 is no h200), or those that are a part of it.
+func meantProfiles(device string) []string {
+	all := plain(device)
 	// What stands before the last colon, slash or sign of equality says that it is a phantom's.
-	word = plain(device[strings.LastIndexAny(device, ":/=")+1:])
-	return slices.DeleteFunc(phantom.Profiles(), func(name string) bool {
-		return len(word) < 3 || !strings.Contains(plain(name), word)
-	})
+	word := plain(device[strings.LastIndexAny(device, ":/=")+1:])
+	for _, meant := range []func(name string) bool{
+		func(name string) bool { return len(word) > 2 && strings.Contains(name, word) },
+		func(name string) bool {
+			return len(word) > 3 && near.Distance(word, name) == 1 && !slices.Contains(otherDevices, word)
+		},
+		func(name string) bool { return strings.Contains(all, name) },
+	} {
+		names := slices.DeleteFunc(phantom.Profiles(), func(id string) bool { return !meant(plain(id)) })
+		if len(names) > 0 {
+			return names
+		}
+	}
+	return nil
 }
 
 // plain has the letters and digits of a name, in lower case.

@@ -26,22 +26,33 @@ func TestCompletion(t *testing.T) {
 		return strings.Join(strings.Fields(string(out)), " ")
 	}
 	for line, want := range map[string]string{
-		"dpsight co":                                       "collect compare completion cost",
-		"dpsight analyze ph":                               "phases",
-		"dpsight phases --fo":                              "--format",
-		"dpsight phases --format ":                         "csv json latex markdown table",
-		"dpsight phases --format=c":                        "csv",
-		"dpsight collect --suite q":                        "quick",
-		"dpsight collect --method gh":                      "ghost",
-		"dpsight collect --preset t":                       "tiny",
-		"dpsight collect --device phantom:a":               "phantom:a100-40 phantom:a100-80",
-		"dpsight predict --device t":                       "t4",
-		"dpsight breakdown --store headline van":           "vanilla vanilla-bare",
-		"dpsight breakdown --store=headline 20261122T2045": "20261122T204537Z-norm_only-b83bd5",
-		"dpsight overhead --store headline --baseline dp":  "dpsgd dpsgd-bare",
-		"dpsight breakdown --store headline headl":         "headline",
-		"dpsight breakdown --store nowhere ":               "",
-		"dpsight completion ":                              "bash fish zsh",
+		"dpsight co":                                                      "collect compare completion cost",
+		"dpsight analyze ph":                                              "phases",
+		"dpsight phases --fo":                                             "--format",
+		"dpsight phases --format ":                                        "csv json latex markdown table",
+		"dpsight phases --format=c":                                       "csv",
+		"dpsight collect --suite q":                                       "quick",
+		"dpsight collect --method gh":                                     "ghost",
+		"dpsight collect --preset t":                                      "tiny",
+		"dpsight collect --device phantom:a":                              "phantom:a100-40 phantom:a100-80",
+		"dpsight predict --device t":                                      "t4",
+		"dpsight breakdown --store headline van":                          "vanilla vanilla-bare",
+		"dpsight breakdown --store=headline 20261122T2045":                "20261122T204537Z-norm_only-b83bd5",
+		"dpsight overhead --store headline --baseline dp":                 "dpsgd dpsgd-bare",
+		"dpsight breakdown --store headline headl":                        "headline",
+		"dpsight breakdown --store nowhere ":                              "",
+		"dpsight completion ":                                             "bash fish zsh",
+		"dpsight run --meth":                                              "--method",
+		"dpsight help analyze ti":                                         "time timeline",
+		"dpsight predict --device t4,h":                                   "t4,h100 t4,h200",
+		"dpsight predict --device=h200,h":                                 "h200,h100",
+		"dpsight predict --method vanilla,gh":                             "vanilla,ghost",
+		"dpsight breakdown --by category,m":                               "category,module",
+		"dpsight time --by ":                                              "class module role",
+		"dpsight breakdown --at ":                                         "event= oom oom= peak phase= step=",
+		"dpsight breakdown --at step=2,":                                  "2,phase=",
+		"dpsight breakdown --store headline ghost --at phase=backward.":   "backward.grad backward.norm",
+		"dpsight breakdown --store headline ghost --at=step=2,phase=zero": "zero_grad",
 	} {
 		if got := complete(line); got != want {
 			t.Errorf("%q: %s, want %s", line, got, want)
@@ -63,6 +74,8 @@ printf '%s\n' "${COMPREPLY[@]}"`
 		{"dpsight brea", "breakdown", []string{"dpsight", "brea"}},
 		{"dpsight predict --device=t", "t4", []string{"dpsight", "predict", "--device", "=", "t"}},
 		{"dpsight phases --format=", "csv\njson\nlatex\nmarkdown\ntable", []string{"dpsight", "phases", "--format", "="}},
+		{"dpsight breakdown --at step=1,p", "1,phase=", []string{"dpsight", "breakdown", "--at", "step", "=", "1,p"}},
+		{"dpsight predict --device t4,l", "t4,l40s", []string{"dpsight", "predict", "--device", "t4,l"}},
 		{"dpsight collect --device phantom:r", "rtx-4090", []string{"dpsight", "collect", "--device", "phantom", ":", "r"}},
 	} {
 		cmd := exec.Command("bash", append([]string{"-c", script + ask, "bash", test.line}, test.words...)...)
@@ -83,6 +96,13 @@ printf '%s\n' "${COMPREPLY[@]}"`
 			}
 			if out, err := exec.Command(path, "-n", file).CombinedOutput(); err != nil {
 				t.Errorf("%s does not read its script: %v\n%s", shell, err, out)
+			}
+			if shell == "fish" {
+				ask := "source " + file + "; complete -C 'dpsight breakdown --at step=1,p'"
+				out, err := exec.Command(path, "-c", ask).Output()
+				if err != nil || !strings.Contains(string(out), "step=1,phase=\n") {
+					t.Errorf("fish: %q, %v", out, err)
+				}
 			}
 		}
 	}

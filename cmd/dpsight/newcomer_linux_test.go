@@ -56,9 +56,26 @@ dpsight: hint: a script goes behind its interpreter, as in: python train.py`},
 		{"unknown device", "collect --device gpu python train.py", `dpsight: error: unknown device "gpu"
 dpsight: hint: did you mean --device cuda? known: auto, cuda, phantom,
   phantom:PROFILE`},
-		{"unknown device to predict", "predict --device 4090 python train.py", `dpsight: error: unknown device "4090"
-dpsight: hint: did you mean --device rtx-4090? known: a100-40, a100-80, h100,
-  h200, l40s, rtx-4090, t4`},
+		{"misspelt device to predict", "predict --device h201 python train.py", `dpsight: error: unknown device "h201"
+dpsight: hint: did you mean --device h200? known: a100-40, a100-80, h100, h200,
+  l40s, rtx-4090, t4`},
+		{"device of two sizes", "predict --device A100 python train.py", `dpsight: error: unknown device "A100"
+dpsight: hint: did you mean --device a100-40 or a100-80? known: a100-40,
+  a100-80, h100, h200, l40s, rtx-4090, t4`},
+		{"negative steps", "predict --steps -3 python train.py", `dpsight: error: --steps must be a number of steps, auto or all, not "-3"
+dpsight: hint: --steps 5 ends the script after five; --steps all lets it run to
+  its end`},
+		{"negative number", "explain --top -1", `dpsight: error: --top -1: must be 0 or more
+dpsight: hint: as in --top 8; 0 lists all modules`},
+		{"option behind the script", "predict python train.py --epochs 1 --device t4", `dpsight: note: --device t4 went to train.py, like all that stands behind a
+  script; dpsight's own options go before python
+dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
+dpsight: error: DIR/bin/python (Python 3) has no torch
+dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
+  of an interpreter that has it in place of python; dpsight doctor names that of
+  make setup`},
+		{"help of nothing", "help nosuch", `dpsight: error: unexpected argument nosuch
+dpsight: hint: dpsight --help lists the commands`},
 		{"misspelt command", "colect python train.py", `dpsight: error: unexpected argument colect, did you mean "collect"?
 dpsight: hint: dpsight --help lists the commands`},
 		{"misspelt analysis", "brekdown", `dpsight: error: unexpected argument brekdown
@@ -125,5 +142,16 @@ dpsight: hint: give a command, a --method, or a --suite; dpsight collect --help
 				t.Errorf("exit code %d\n%s\nwant\n%s", r.code, got, test.says)
 			}
 		})
+	}
+}
+
+// The word help stands for the option.
+func TestHelpIsACommandToo(t *testing.T) {
+	for _, line := range []string{"", "predict", "analyze", "analyze breakdown", "breakdown"} {
+		args := strings.Fields(line)
+		asked, given := must(t, "", append([]string{"help"}, args...)...), must(t, "", append(args, "--help")...)
+		if asked != given || !strings.HasPrefix(asked.stdout, "Usage: dpsight") {
+			t.Errorf("help %s prints\n%s%s", line, asked.stdout, asked.stderr)
+		}
 	}
 }

@@ -83,10 +83,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	if grammar.Complete(parser) {
 		return exitDone
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	ctx, err := parser.Parse(args)
+	ctx, err := grammar.Parse(parser, args)
 	if exited { // --help
 		return code
 	}
@@ -95,7 +92,11 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return exitUsage
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
-	if err = ctx.Run(&streams{screen.On(stdout, c.Wide), stderr, grammar.Gives(ctx, "store")}); err == nil {
+	s := &streams{screen.On(stdout, c.Wide), stderr, grammar.Gives(ctx, "store")}
+	if behind := grammar.Behind(ctx); behind != "" {
+		s.note(behind)
+	}
+	if err = ctx.Run(s); err == nil {
 		return exitDone
 	}
 	complain(stderr, err, "")

@@ -1,24 +1,17 @@
 package grammar
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
-	"io"
+	"maps"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/posener/complete"
 	"github.com/willabides/kongplete"
-
-	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/experiments"
-	"github.com/dpsight/dpsight/collect/phantom"
-	"github.com/dpsight/dpsight/collect/suite"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 //go:embed shells
@@ -65,112 +58,45 @@ func Complete(parser *kong.Kong) bool {
 		parser.Errorf("%v", err)
 		return true
 	}
-	completer := complete.New(parser.Model.Name, command)
-	sorted := &sortedLines{w: parser.Stdout}
-	completer.Out = sorted
-	completer.Complete()
-	sorted.flush()
+	for _, n := range parser.Model.Children {
+		for _, alias := range n.Aliases {
+			command.Sub[alias] = command.Sub[n.Name]
+		}
+	}
+	command.Sub["help"] = complete.Command{Sub: maps.Clone(command.Sub)}
+	if point, err := strconv.Atoi(os.Getenv("COMP_POINT")); err == nil && point >= 0 && point < len(line) {
+		line = line[:point]
+	}
+	typed := readLine(line)
+	candidates := command.Predict(typed)
+	slices.Sort(candidates) // they come from maps
+	for _, word := range slices.Compact(candidates) {
+		if rest, is := strings.CutPrefix(word, typed.Last); is {
+			fmt.Fprintln(parser.Stdout, behindEquals(typed.Last)+rest)
+		}
+	}
 	return true
 }
 
-// predictors say what the values of options and arguments can be, by the name that their tag gives.
-func predictors() map[string]complete.Predictor {
-	devices := []string{collect.DeviceAuto, collect.DeviceCUDA, collect.DevicePhantom}
-	for _, profile := range phantom.Profiles() {
-		devices = append(devices, collect.DevicePhantom+":"+profile)
+// readLine is what is typed, as predictors want it. "--flag=word" counts as two words, but for what is within quotes,
+// of which nothing is known here.
+func readLine(line string) complete.Args {
+	words := strings.Fields(line)
+	if len(words) == 0 || strings.TrimRight(line, " \t") != line {
+		words = append(words, "")
 	}
-	all := map[string]complete.Predictor{
-		"run":     complete.PredictFunc(runs),
-		"suite":   complete.PredictFunc(suites),
-		"device":  complete.PredictSet(devices...),
-		"profile": complete.PredictSet(phantom.Profiles()...),
+	last := words[len(words)-1]
+	if flag, value, joined := strings.Cut(last, "="); joined && strings.HasPrefix(flag, "-") {
+		words = append(words[:len(words)-1], flag, value)
 	}
-	for _, o := range experiments.Options() {
-		if values := values(o.Name); values != nil {
-			all[o.Name] = complete.PredictSet(values...)
-		}
+	words = words[min(1, len(words)-1):]
+	done := words[:len(words)-1]
+	args := complete.Args{All: words, Completed: done, Last: words[len(words)-1]}
+	if len(done) > 0 {
+		args.LastCompleted = done[len(done)-1]
 	}
-	return all
+	return args
 }
 
-// predicts reports whether the values of a built-in experiment's option are completed.
-func predicts(option string) bool { return values(option) != nil }
-
-// values are what an option of the built-in experiments can be, nil where that is no list.
-func values(option string) (list []string) {
-	switch option {
-	case "method":
-		for _, m := range experiments.Methods() {
-			list = append(list, m.ID)
-		}
-		return list
-	case "preset":
-		for _, p := range experiments.Presets() {
-			list = append(list, p.Name)
-		}
-		return list
-	}
-	for _, o := range experiments.Options() {
-		if o.Name == option && o.Type == experiments.Enum {
-			return o.Choices
-		}
-	}
-	return nil
-}
-
-// runs are the names and ids of the runs, and the names of the suites, in the store of the line that is typed.
-func runs(line complete.Args) (words []string) {
-	dir := cmp.Or(os.Getenv("DPSIGHT_STORE"), "runs")
-	for i, word := range line.All {
-		if value, is := strings.CutPrefix(word, "--store="); is {
-			dir = value
-		} else if word == "--store" && i+1 < len(line.All) {
-			dir = line.All[i+1]
-		}
-	}
-	s := store.Open(dir)
-	if list, _, err := s.Runs(); err == nil {
-		for _, r := range list {
-			words = append(words, r.Manifest.Name)
-			if line.Last != "" { // ids are looked for by their beginning
-				words = append(words, r.ID)
-			}
-		}
-	}
-	if list, _, err := s.Suites(); err == nil {
-		for _, of := range list {
-			words = append(words, of.Name)
-		}
-	}
-	if folders, err := filepath.Glob(line.Last + "*"); err == nil && strings.Contains(line.Last, "/") {
-		words = append(words, folders...)
-	}
-	return words
-}
-
-// suites are the built-in suites, and the files that may be others.
-func suites(line complete.Args) []string {
-	files, err := filepath.Glob(line.Last + "*.yaml")
-	if err != nil {
-		files = nil // the word is no pattern
-	}
-	return append(files, suite.Names()...)
-}
-
-// sortedLines collects lines and writes each once, in order: candidates come from maps.
-type sortedLines struct {
-	w     io.Writer
-	lines []string
-}
-
-func (s *sortedLines) Write(b []byte) (int, error) {
-	s.lines = append(s.lines, strings.TrimSuffix(string(b), "\n"))
-	return len(b), nil
-}
-
-func (s *sortedLines) flush() {
-	slices.Sort(s.lines)
-	for _, line := range slices.Compact(s.lines) {
-		fmt.Fprintln(s.w, line)
-	}
-}
+// behindEquals is the part of a word that shells take for the word: what stands behind its last "=".
+func behindEquals(word string) string { return word[strings.LastIndex(word, "=")+1:] }

@@ -10,6 +10,9 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
+// builtin begins the title of each group of options of the built-in experiments.
+const builtin = "Built-in experiment"
+
 // ModelFlags are the options of the built-in experiments.
 type ModelFlags struct {
 	kong.Plugins
@@ -36,7 +39,7 @@ func (c *ModelFlags) Options() any {
 			help += fmt.Sprintf("; default %v", o.Default)
 		}
 		tag := fmt.Sprintf(`name:%q help:%q group:%q placeholder:%q`, strings.TrimPrefix(o.Flag, "--"), escape(help),
-			"Built-in experiment: "+o.Group, strings.ToUpper(string(o.Type))) + predictor
+			builtin+": "+o.Group, strings.ToUpper(string(o.Type))) + predictor
 		typ := reflect.TypeFor[*string]()
 		if o.Type == experiments.Bool {
 			tag += ` negatable:""`

@@ -1,0 +1,77 @@
+package grammar
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Behind says which options of dpsight stand behind the script of a command, which gets them, empty where none does.
+// Where no script can be read, nobody can tell whose they are.
+func Behind(line *kong.Context) string {
+	command := commandOf(line)
+	at := slices.IndexFunc(command, func(word string) bool { return strings.HasSuffix(word, ".py") })
+	if at < 0 {
+		return ""
+	}
+	text, err := os.ReadFile(command[at])
+	if err != nil {
+		return ""
+	}
+	var given []string
+	for i, word := range command[at+1:] {
+		name, _, joined := strings.Cut(word, "=")
+		flag := flagOf(line.Selected(), name)
+		if flag == nil || takes(string(text), name) {
+			continue
+		}
+		given = append(given, word)
+		if value := at + 2 + i; !joined && !flag.IsBool() && value < len(command) {
+			given = append(given, command[value])
+		}
+	}
+	if len(given) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s went to %s, like all that stands behind a script; dpsight's own options go before %s",
+		strings.Join(given, " "), filepath.Base(command[at]), command[0])
+}
+
+// takes reports whether a script seems to have an option: it names it as argparse and click want it, as a key, or as a
+// parameter or a field with a type.
+func takes(script, option string) bool {
+	name := strings.ReplaceAll(strings.TrimPrefix(option, "--"), "-", "[-_]")
+	return regexp.MustCompile(`(--|["'])` + name + `\b|\b` + name + `\s*:`).MatchString(script)
+}
+
+// commandOf are the words of the user's command on a line, nil where it has none.
+func commandOf(line *kong.Context) []string {
+	node := line.Selected()
+	if node == nil {
+		return nil
+	}
+	for _, p := range node.Positional {
+		if words, ok := p.Target.Interface().([]string); ok && p.Name == "command" {
+			return words
+		}
+	}
+	return nil
+}
+
+// flagOf is the option of a command that a word names, nil where it names none, or one of the built-in experiments: a
+// script has such of its own, as --batch-size.
+func flagOf(node *kong.Node, word string) *kong.Flag {
+	for _, flags := range node.AllFlags(true) {
+		for _, f := range flags {
+			if "--"+f.Name == word && f.Name != "help" && (f.Group == nil || !strings.HasPrefix(f.Group.Key, builtin)) {
+				return f
+			}
+		}
+	}
+	return nil
+}

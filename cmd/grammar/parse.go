@@ -1,0 +1,47 @@
+package grammar
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// negative is what the parser says of a value such as -3, which it takes for an option.
+var negative = regexp.MustCompile(`^(--?\S+): expected .* value but got "(-[0-9.][^"]*)" \(short flag\)`)
+
+// Parse reads a command line. "help COMMAND" is "COMMAND --help", and a negative number behind an option is the
+// option's value: what is wrong with it, the option's own check says.
+func Parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	if len(args) == 0 || args[0] == "help" {
+		args = append(slices.Clone(args[min(1, len(args)):]), "--help")
+	}
+	for {
+		line, err := parser.Parse(args)
+		var parse *kong.ParseError
+		if err == nil || !errors.As(err, &parse) {
+			return line, err
+		}
+		joined := joinNegative(args, err.Error())
+		if joined == nil {
+			return line, err
+		}
+		args = joined
+	}
+}
+
+// joinNegative makes one word of the option and the number that an error names, nil where it names none. The parser
+// stops at its first error, so the first such pair is the one.
+func joinNegative(args []string, problem string) []string {
+	said := negative.FindStringSubmatch(problem)
+	if said == nil {
+		return nil
+	}
+	for i := range len(args) - 1 {
+		if args[i] == said[1] && args[i+1] == said[2] {
+			return slices.Replace(slices.Clone(args), i, i+2, said[1]+"="+said[2])
+		}
+	}
+	return nil
+}
