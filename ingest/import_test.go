@@ -373,8 +373,10 @@ func TestForeignFiles(t *testing.T) {
 	}
 	z.Close()
 	for name, want := range map[string]struct{ begins, what string }{
-		"model.pt":            {checkpoint.String(), "torch.save"},
-		"events.parquet":      {"PAR1....", "Parquet"},
+		"model.pt":       {checkpoint.String(), "torch.save"},
+		"events.parquet": {"PAR1....", "Parquet"},
+		"old.pt": {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.",
+			"torch.save"},
 		"nsys.sqlite":         {"SQLite format 3\x00", "SQLite"},
 		"report.nsys-rep":     {"\x01", "Nsight Systems"},
 		"kernel.ncu-rep":      {"\x01", "Nsight Compute"},

@@ -127,6 +127,8 @@ type foreign struct {
 
 const noMemory = "it does not say which memory was in use"
 
+const checkpoint = "a file of torch.save, which holds tensors and not the allocator's state"
+
 var foreigns = []foreign{
 	{magic: "PAR1", what: "a Parquet table", advice: "dpsight's own tables are read as part of their run's folder"},
 	{magic: "SQLite format 3\x00", what: "an SQLite database, such as Nsight Systems exports", advice: noMemory},
@@ -140,6 +142,7 @@ var foreigns = []foreign{
 	{magic: "\x89PNG", what: "a picture"},
 	{magic: "<!DOCTYPE", what: "a web page", advice: "ingest the .pickle file that it was made of"},
 	{magic: "<html", what: "a web page", advice: "ingest the .pickle file that it was made of"},
+	{magic: "\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", what: checkpoint, advice: hint}, // before torch 1.6
 	{magic: "{", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
 	{magic: "[", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
 	{name: ".csv", what: "a table of text"},
@@ -148,7 +151,7 @@ var foreigns = []foreign{
 // foreignKind says what a file is that is no snapshot; "" = nobody knows.
 func (in *input) foreignKind() (what, advice string) {
 	if in.isCheckpoint() {
-		return "a file of torch.save, which holds tensors and not the allocator's state", hint
+		return checkpoint, hint
 	}
 	head := make([]byte, 512)
 	if len(in.entries) == 1 {

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -9,6 +9,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
+
+// IngestedTables is [IngestedTable], but for the one input that was refused: on a screen the error says it.
+func IngestedTables(doc schemas.Ingested, format string) []table.Table {
+	if format == "table" && len(doc.Inputs) == 1 && len(doc.Refused()) == 1 {
+		return nil
+	}
+	return []table.Table{IngestedTable(doc)}
+}
 
 // IngestedTable prints what became of each input of ingest.
 func IngestedTable(doc schemas.Ingested) table.Table {
@@ -36,19 +44,16 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 	return t
 }
 
-// IngestFailure says which inputs of ingest were refused; nil for none.
+// IngestFailure says which inputs of ingest were refused; nil for none. Why each of several was, the table says.
 func IngestFailure(doc schemas.Ingested) error {
 	refused := doc.Refused()
 	if len(refused) == 0 {
 		return nil
 	}
-	first := refused[0].Path + ": " + *refused[0].Reason
-	if n := len(refused); n > 1 {
-		first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
+	hint := cmp.Or(refused[0].Hint, "ingest takes run folders, stores and torch's memory snapshots; nothing was written "+
+		"for what it refused")
+	if len(doc.Inputs) == 1 {
+		return schemas.WithHint(fmt.Errorf("%s: %s", refused[0].Path, *refused[0].Reason), hint)
 	}
-	if h := refused[0].Hint; h != "" {
-		return schemas.WithHint(errors.New(first), h)
-	}
-	return schemas.WithHint(errors.New(first), "ingest takes run folders, stores and torch's memory snapshots; nothing "+
-		"was written for what it refused")
+	return schemas.WithHint(fmt.Errorf("%d of %d inputs were refused", len(refused), len(doc.Inputs)), hint)
 }

@@ -39,8 +39,11 @@ func (c *ingestCmd) Run(s *streams) error {
 	if err := judge(doc.Dirs...); err != nil {
 		return err
 	}
-	if err := table.Write(s.out, c.Format, report.IngestedTable(doc)); err != nil {
+	if err := table.Write(s.out, c.Format, report.IngestedTables(doc, c.Format)...); err != nil {
 		return err
+	}
+	if next := s.source(c.Store).AfterIngest(doc); next != "" {
+		s.say("go on with " + next)
 	}
 	return report.IngestFailure(doc)
 }

@@ -98,8 +98,6 @@ dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
   make setup`},
 		{"two runs of one name", "explain bk bk --store batch", `dpsight: 5 runs are called bk: taking the newest that is not bare,
   20261121T204143Z-bk-007bcb
-dpsight: 5 runs are called bk: taking the newest that is not bare,
-  20261121T204143Z-bk-007bcb
 dpsight: error: bk and bk are the same run, 20261121T204143Z-bk-007bcb
 dpsight: hint: a run that shares its name with others is named by its id;
   dpsight runs lists the runs`},

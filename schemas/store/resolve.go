@@ -47,6 +47,9 @@ type Newest struct {
 	RunID string
 	Of    int  // runs of that name
 	Bare  bool // newer ones are bare repeats of the same experiment
+	// GPU is what the one that was taken ran on, and Others are the GPUs of the rest: set where these are not the same.
+	GPU    string
+	Others []string
 }
 
 func (n Newest) String() string {
@@ -54,7 +57,11 @@ func (n Newest) String() string {
 	if n.Bare {
 		which = "the newest that is not bare"
 	}
-	return fmt.Sprintf("%d runs are called %s: taking %s, %s", n.Of, n.Name, which, n.RunID)
+	text := fmt.Sprintf("%d runs are called %s: taking %s, %s", n.Of, n.Name, which, n.RunID)
+	if len(n.Others) == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, on %s; others ran on %s", text, n.GPU, strings.Join(n.Others, ", "))
 }
 
 // ErrNoRuns says that a store is empty.

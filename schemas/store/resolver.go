@@ -80,9 +80,29 @@ func (r *resolver) takeFound(arg string, run Run, namesakes int) {
 		full = recorded(r.runs, run)
 	}
 	if namesakes > 1 {
-		r.sel.Newest = append(r.sel.Newest, Newest{arg, full.ID, namesakes, full.ID != run.ID})
+		r.sayNewest(Newest{Name: arg, RunID: full.ID, Of: namesakes, Bare: full.ID != run.ID}, full)
 	}
 	r.addNamed(full)
+}
+
+// sayNewest lists a name that stood for the newest of several runs, once.
+func (r *resolver) sayNewest(n Newest, taken Run) {
+	if slices.ContainsFunc(r.sel.Newest, func(o Newest) bool { return o.Name == n.Name }) {
+		return
+	}
+	for _, run := range r.runs {
+		if run.Manifest.Name == n.Name && gpuOf(run) != gpuOf(taken) && !slices.Contains(n.Others, gpuOf(run)) {
+			n.GPU, n.Others = gpuOf(taken), append(n.Others, gpuOf(run))
+		}
+	}
+	r.sel.Newest = append(r.sel.Newest, n)
+}
+
+func gpuOf(r Run) string {
+	if len(r.Manifest.GPUs) == 0 {
+		return "no known GPU"
+	}
+	return r.Manifest.GPUs[0].Name
 }
 
 // takeStore takes all runs of another store.

@@ -152,6 +152,22 @@ func TestWhatIsSaidOfAName(t *testing.T) {
 		sel.Newest[0].String() != "2 runs are called ghost: taking the newest, r2" || ids(sel.Runs) != "r2 r3 r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
+	for id, gpu := range map[string]string{"r1": "NVIDIA H200", "r2": "Tesla T4"} {
+		dir := filepath.Join(s.Dir(), id)
+		m, err := schemas.ReadManifest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.GPUs = []schemas.GPU{{Name: gpu}}
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sel, err = s.Resolve([]string{"ghost", "ghost"})
+	if err != nil || len(sel.Newest) != 1 || sel.Newest[0].String() != "2 runs are called ghost: taking the newest, r2, "+
+		"on Tesla T4; others ran on NVIDIA H200" {
+		t.Errorf("on two devices: %+v, %v", sel, err)
+	}
 	var none *NoRunsError
 	above := filepath.Dir(s.Dir())
 	if _, err := s.Resolve([]string{above}); !errors.As(err, &none) || !errors.Is(err, ErrNoRuns) ||

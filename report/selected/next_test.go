@@ -1,0 +1,51 @@
+package selected
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// What was ingested is shown by its name, or by its id where the name stands for another run too.
+func TestAfterIngest(t *testing.T) {
+	one := func(folder, id string) schemas.Ingested {
+		return schemas.Ingested{Dirs: []string{filepath.Join(folder, id)}}
+	}
+	away := filepath.Join(t.TempDir(), "with spaces")
+	if err := os.MkdirAll(filepath.Dir(away), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(away, ghostID), os.DirFS(filepath.Join(headline, ghostID))); err != nil {
+		t.Fatal(err)
+	}
+	several := "../../examples/headline-batch"
+	runs, err := os.ReadDir(several)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := runs[0].Name()
+	for _, test := range []struct {
+		store string
+		named bool
+		doc   schemas.Ingested
+		want  string
+	}{
+		{headline, false, one(headline, ghostID), "dpsight breakdown ghost"},
+		{headline, true, one(headline+"/", ghostID), "dpsight breakdown ghost --store " + headline},
+		{"runs", false, one(headline, ghostID), "dpsight breakdown ghost --store " + headline},
+		{"runs", false, one(headline, vanillaBare), "dpsight runs --store " + headline},
+		{"runs", false, one(away, ghostID), "dpsight breakdown ghost --store '" + away + "'"},
+		{several, false, one(several, id), "dpsight breakdown " + id},
+		{headline, false, schemas.Ingested{Dirs: []string{filepath.Join(headline, ghostID),
+			filepath.Join(headline, vanillaID)}}, "dpsight runs"},
+		{headline, false, schemas.Ingested{}, ""},
+	} {
+		s, _ := source(test.store)
+		s.Named = test.named
+		if got := s.AfterIngest(test.doc); got != test.want {
+			t.Errorf("%+v: %q, want %q", test, got, test.want)
+		}
+	}
+}
