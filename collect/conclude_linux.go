@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 	"github.com/dpsight/dpsight/schemas/spool"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -36,7 +37,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 			command)
 	}
 	if len(journals) == 0 && reading == nil && len(m.Collector.Uninjected) == 0 {
-		r.warn("nothing was recorded: no process of the run trained with torch")
+		r.warn("nothing was recorded: no process of the run trained with torch" + scriptless(m.Command))
 	}
 	if masking != nil {
 		// What may hold a secret is not sealed as if it held none.
@@ -46,6 +47,14 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m.Collector.SealedJournals = sealed
 	r.journals = len(journals)
 	return errors.Join(reading, sealing, silenced(journals))
+}
+
+// scriptless says of an interpreter that was started alone that a script was forgotten.
+func scriptless(command []string) string {
+	if len(command) != 1 || !launch.IsPython(command[0]) {
+		return ""
+	}
+	return "; " + command[0] + " was started without a script, which goes behind it, as in " + command[0] + " train.py"
 }
 
 // silenced is the error of a run in which an agent could record no more.

@@ -208,10 +208,26 @@ func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 
 func heading(d grouping.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
 
+// noPythonFrame says why a block of a snapshot that has stacks is in none of their rows, and is explained by them.
+const noPythonFrame = "no Python frame: C++ alone asked for them, as autograd does in backward"
+
+// frameless reports whether blocks without a Python frame are told by that.
+func frameless(rows []grouping.ByRow) bool {
+	return slices.ContainsFunc(rows, func(r grouping.ByRow) bool {
+		return r.Key == nil && r.Others == 0 && r.StackBytes > 0 && r.StackBytes == r.Bytes
+	})
+}
+
 // unknownNotes say of how many bytes a dimension's value is not known, and how modules are.
 func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
-		if bytes := d.UnknownBytes[dim]; bytes > 0 && bytes < d.AllocatedBytes {
+		bytes := d.UnknownBytes[dim]
+		switch {
+		case bytes == 0 || bytes == d.AllocatedBytes:
+		case dim == grouping.DimensionStack && frameless(d.Rows):
+			notes = append(notes, fmt.Sprintf("–: %s MiB (%s %%) have %s", units.InMiB(bytes),
+				percent(bytes, d.AllocatedBytes).Text, noPythonFrame))
+		default:
 			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, units.InMiB(bytes),
 				percent(bytes, d.AllocatedBytes).Text))
 		}

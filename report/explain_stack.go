@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // stackWaterfall has a row a stack that differs; beyond the top largest differences the rest are one row, 0 = none are.
@@ -39,8 +40,11 @@ func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	}
 	row("total", table.Text("peak allocated"), explain.StackPart{FromBytes: *doc.Runs[0].PeakBytes,
 		ToBytes: *doc.Runs[1].PeakBytes, DeltaBytes: *doc.PeakDeltaBytes})
-	t.Notes = append(t.Notes, "stacks are matched by functions and files, whatever the lines; –: no stack was "+
-		"recorded, as in backward and beyond --stack-steps")
+	lacking := "no stack was recorded, as in backward and beyond --stack-steps"
+	if doc.Runs[0].Source == schemas.Imported && doc.Runs[1].Source == schemas.Imported {
+		lacking = noPythonFrame
+	}
+	t.Notes = append(t.Notes, "stacks are matched by functions and files, whatever the lines; –: "+lacking)
 	return t
 }
 

@@ -173,8 +173,12 @@ func (s *sentences) categories(e *explain.Explanation) {
 		s.say("The difference is not broken down: there is no breakdown of the peak of %s.", prose.JoinWords(without))
 		return
 	}
-	s.say("%s peaks %s, %s %s; each category is counted at its own run's peak.", b.Label, when(b.At), a.Label,
-		when(a.At))
+	if a.At.Phase == nil && b.At.Phase == nil && a.Source == schemas.Imported && b.Source == schemas.Imported {
+		s.say("Each category is counted at its own run's peak.")
+	} else {
+		s.say("%s peaks %s, %s %s; each category is counted at its own run's peak.", b.Label, when(b.At), a.Label,
+			when(a.At))
+	}
 	delta := float64(*e.PeakDeltaBytes)
 	var terms []prose.Term
 	for i := range e.Categories {

@@ -141,14 +141,17 @@ func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
 	return m
 }
 
-// PhaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a
-// table would keep all of it for as long as a [analyze.Summary].
+// PhaseOf finds the step and phase that event seq belongs to; nil where none does, and of a file that dpsight did not
+// record, where nobody marked any. They are copies: a pointer into a table would keep all of it for as long as a
+// [analyze.Summary].
 func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]
 		if f.Rank == p.Rank && f.Device == p.Device && f.BeginSeq < seq && seq <= f.EndSeq {
 			if f.Step >= 0 {
 				step = new(f.Step)
+			} else if f.Phase == schemas.PhaseBetween && in.Manifest.Source == schemas.Imported {
+				return nil, nil
 			}
 			return step, new(f.Phase)
 		}
