@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -50,11 +51,19 @@ func findingsTable(x *findings.Experiment) table.Table {
 		t.Title += fmt.Sprintf(", %d repeats", of)
 	}
 	saving := 0
+	var unchanged, untold []string // findings without a saving: those without a change, and the others
 	for i := range x.Findings {
 		f := &x.Findings[i]
 		told := tellFindingOf(&f.Finding, &r.Identity)
 		if f.SavesBytes != nil && *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
 			saving++
+		}
+		switch {
+		case f.SavesBytes != nil || f.SavesMS != nil:
+		case told.Change == "":
+			unchanged = append(unchanged, f.ID)
+		default:
+			untold = append(untold, f.ID)
 		}
 		share, whole, event := table.Absent(), table.Absent(), table.Absent()
 		if f.Share != nil {
@@ -85,6 +94,14 @@ func findingsTable(x *findings.Experiment) table.Table {
 		t.Notes = append(t.Notes, "nothing that could be looked at is above its threshold")
 	default:
 		t.Notes = append(t.Notes, "nothing is above its threshold")
+	}
+	for _, none := range []struct {
+		of  []string
+		why string
+	}{{unchanged, "there is nothing to change"}, {untold, "this run does not tell how much the change would save"}} {
+		if ids := slices.Sorted(slices.Values(none.of)); len(ids) > 0 {
+			t.Notes = append(t.Notes, "saves –: "+prose.JoinWords(slices.Compact(ids))+": "+none.why)
+		}
 	}
 	if saving > 1 {
 		t.Notes = append(t.Notes, "what findings save does not add up: each is said as if nothing else changed")

@@ -31,6 +31,8 @@ func TestFindingsNotes(t *testing.T) {
 				SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5)},
 			{ID: findings.Cached, Of: findings.OfRecordedReserved, Facts: findings.CachedFacts{Layout: lay},
 				SavesBytes: new(int64(3 << 20))},
+			{ID: findings.Cached, Of: findings.OfRecordedReserved, Facts: findings.CachedFacts{Layout: lay}},
+			{ID: findings.SharedHooks, Bytes: new(int64(1)), Facts: findings.HookFacts{}},
 		}}}}
 	notes := FindingsTables(found)[0].Notes
 	for _, want := range []string{
@@ -44,6 +46,8 @@ func TestFindingsNotes(t *testing.T) {
 			"empty_cache gives back. What to change: " + expandable + ". It saves 3.00 MiB of the peak reserved (at " +
 			"most: reserved would have to follow allocated to the byte, so that the highest of both are equal).",
 		"not looked at: times: predicted runs have none",
+		"saves –: cached: this run does not tell how much the change would save",
+		"saves –: shared-hooks: there is nothing to change",
 		"the run ended early (oom): its peak and times are of what it did until then",
 	} {
 		if !slices.Contains(notes, want) {

@@ -14,7 +14,8 @@ func TestImportedSnapshotsSayWhatIsKnown(t *testing.T) {
 		says  []string
 		never string
 	}{
-		{"breakdown vanilla", []string{"vanilla [imported], cuda:0, after event 1384\n", "stacks explain 100.0 %"}, "between"},
+		{"breakdown vanilla", []string{"vanilla [imported], cuda:0, after event 1384\n", "stacks explain 100.0 %"},
+			"between"},
 		{"breakdown vanilla --format json", []string{`"phase": null`}, "between"},
 		{"breakdown vanilla --by stack", []string{"\n–  ", "–: 157.00 MiB (29.5 %) have no Python frame: "}, "is not known"},
 		{"explain vanilla dpsgd", []string{"note: Each category is counted at its own run's peak.",
