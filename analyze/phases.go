@@ -126,11 +126,12 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	durations, known, step := t.Phases(in), memory.PhasesWithBytes(in), t.Step()
 	for _, k := range keys {
 		row := PhaseRow{Device: k.Place.String(), Rank: k.Rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
-		if v := identity.Verdict(in, k.Place); v != nil && v.Events > 0 {
+		if v := identity.Verdict(in, k.Place); v != nil && (v.Events > 0 || in.Manifest.FiguresOnly()) {
 			if list := slices.DeleteFunc(slices.Clone(by[k].list),
 				func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
-				row.bytes(list)
-				if peak := identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
+				row.bytes(list, in.Manifest.FiguresOnly())
+				if peak := identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil &&
+					row.PeakBytes != nil {
 					row.PeakPercent = timing.PercentOf(float64(*row.PeakBytes), float64(*peak))
 				}
 			}
@@ -151,7 +152,8 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	return run
 }
 
-func (r *PhaseRow) bytes(list []*schemas.Phase) {
+// bytes are those of a phase's occurrences. What a file with figures alone does not have is 0 in its rows.
+func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
 	highest, lowest := list[0], list[0]
 	for _, f := range list {
 		if f.PeakBytes > highest.PeakBytes {
@@ -163,7 +165,15 @@ func (r *PhaseRow) bytes(list []*schemas.Phase) {
 	}
 	r.AllocatedBeginBytes, r.AllocatedEndBytes = new(highest.AllocatedBegin), new(highest.AllocatedEnd)
 	r.PeakBytes, r.LowestPeakBytes = new(highest.PeakBytes), new(lowest.PeakBytes)
-	if highest.Step >= 0 {
+	if figures {
+		for _, bytes := range []**int64{&r.AllocatedBeginBytes, &r.AllocatedEndBytes, &r.PeakBytes,
+			&r.LowestPeakBytes} {
+			if **bytes == 0 {
+				*bytes = nil
+			}
+		}
+	}
+	if highest.Step >= 0 && r.PeakBytes != nil {
 		r.PeakStep = new(highest.Step)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dpsight/dpsight/ingest/figures"
 	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
@@ -34,7 +35,13 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 		if err != nil {
 			return doc, err
 		}
-		for _, out := range outcomes {
+		for i, out := range outcomes {
+			if n := len(doc.Inputs); i > 0 && out.RunID != "" && sameInput(&doc.Inputs[n-1], &out) {
+				last := &doc.Inputs[n-1]
+				last.RunIDs, last.Warnings = append(last.RunIDs, out.RunID), append(last.Warnings, out.Warnings...)
+				doc.Dirs = append(doc.Dirs, out.Dir)
+				continue
+			}
 			in := schemas.IngestedInput{Path: out.Path, RunIDs: []string{}, State: out.State, Again: out.Again,
 				Warnings: out.Warnings}
 			if out.RunID != "" {
@@ -52,9 +59,15 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 	return doc, nil
 }
 
-// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, packed
-// in any way that package packed knows, or a folder of these. A pipe or [Stdin] is read as a file is. What is known is
-// left alone unless o.Again. The error is of the store or the disk; an input that dpsight cannot take is an outcome.
+// sameInput reports whether a run is a further one of the same file, of which the same became.
+func sameInput(in *schemas.IngestedInput, out *Outcome) bool {
+	return in.Path == out.Path && in.State == out.State && in.Again == out.Again
+}
+
+// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote or a
+// file that package figures reads, packed in any way that package packed knows, or a folder of these. A pipe
+// or [Stdin] is read as a file is. What is known is left alone unless o.Again. The error is of the store or the disk;
+// an input that dpsight cannot take is an outcome.
 func Import(path, store string, o Options) ([]Outcome, error) {
 	if path == Stdin {
 		return importFile(path, store, o)
@@ -79,8 +92,8 @@ func (o *Options) begin(path string) {
 	}
 }
 
-// importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside
-// runs are left out.
+// importFolder takes every run folder, every snapshot, by its name, and every file with figures below a folder;
+// hidden ones and what lies inside runs are left out.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -97,13 +110,15 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case d.IsDir() && schemas.IsRun(path):
 			out = append(out, importRun(path, o))
 			return fs.SkipDir
-		case d.IsDir() || !looksLikePickle(path):
-			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
+		case d.IsDir():
 			return nil
 		}
 		// Only a pipe that is named by itself has somebody who writes to it.
-		if err := schemas.CheckRegular(path); err != nil {
+		if err := schemas.CheckRegular(path); err != nil && looksLikePickle(path) {
 			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
+			return nil
+		} else if err != nil || !looksLikePickle(path) && !looksLikeFigures(path) {
+			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
 			return nil
 		}
 		outs, err := importFile(path, store, o)
@@ -111,7 +126,8 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		return err
 	})
 	if err == nil && len(out) == 0 {
-		out = append(out, Outcome{Path: dir, State: schemas.IngestRefused, Reason: "the folder holds no run and no snapshot"})
+		out = append(out, Outcome{Path: dir, State: schemas.IngestRefused,
+			Reason: "the folder holds no run and no file to import"})
 	}
 	return out, err
 }
@@ -174,26 +190,41 @@ func importFile(path, store string, o Options) ([]Outcome, error) {
 		return []Outcome{out}, err
 	}
 	defer in.Close()
-	entries := in.snapshots()
+	entries := in.readable()
 	if len(entries) == 0 {
 		out, err := refusedFile(path, in, fmt.Errorf("none of the %d files in it is named like one", len(in.entries)), store)
 		return []Outcome{out}, err
 	}
 	var outs []Outcome
 	for _, e := range entries {
-		out, err := importSnapshot(e, in, store, o)
+		some, err := importEntry(e, in, store, o)
 		if err != nil {
+			var out Outcome
 			out, err = refusedFile(path, in, err, store)
+			some = append(some, out)
 		}
-		if len(in.entries) > 1 {
-			out.Path += ":" + e.Name
+		for i := range some {
+			if len(in.entries) > 1 {
+				some[i].Path += ":" + e.Name
+			}
 		}
-		outs = append(outs, out)
-		if err != nil {
+		if outs = append(outs, some...); err != nil {
 			return outs, err
 		}
 	}
 	return outs, nil
+}
+
+// importEntry imports one entry of a file: figures, or else a snapshot.
+func importEntry(e packed.Entry, in *input, store string, o Options) ([]Outcome, error) {
+	if kind := figuresKind(e); kind != figures.None {
+		return importFigures(e, kind, in, store, o)
+	}
+	out, err := importSnapshot(e, in, store, o)
+	if err != nil {
+		return nil, err
+	}
+	return []Outcome{out}, nil
 }
 
 // refusedFile is a file that could not be imported. The error is of the store.

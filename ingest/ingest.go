@@ -47,7 +47,10 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Import != nil {
+	switch {
+	case m.FiguresOnly():
+		return ingestFigures(dir, m, o)
+	case m.Import != nil:
 		return ingestSnapshot(dir, m, o)
 	}
 	var warnings []string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dpsight/dpsight/ingest/figures"
 	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -83,8 +84,8 @@ func (in *input) Close() error {
 	return err
 }
 
-// snapshots are the entries to read: the file itself, or what looks like a snapshot in an archive.
-func (in *input) snapshots() []packed.Entry {
+// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures.
+func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries
 	}
@@ -93,7 +94,7 @@ func (in *input) snapshots() []packed.Entry {
 		return nil
 	}
 	for _, e := range in.entries {
-		if looksLikePickle(e.Name) {
+		if looksLikePickle(e.Name) || figuresKind(e) != figures.None {
 			out = append(out, e)
 		}
 	}
@@ -128,6 +129,7 @@ type foreign struct {
 const noMemory = "it does not say which memory was in use"
 
 const checkpoint = "a file of torch.save, which holds tensors and not the allocator's state"
+const importable = "the page docs/import.md lists the files of other tools that dpsight reads"
 
 var foreigns = []foreign{
 	{magic: "PAR1", what: "a Parquet table", advice: "dpsight's own tables are read as part of their run's folder"},
@@ -143,8 +145,8 @@ var foreigns = []foreign{
 	{magic: "<!DOCTYPE", what: "a web page", advice: "ingest the .pickle file that it was made of"},
 	{magic: "<html", what: "a web page", advice: "ingest the .pickle file that it was made of"},
 	{magic: "\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", what: checkpoint, advice: hint}, // before torch 1.6
-	{magic: "{", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
-	{magic: "[", what: "a JSON document", advice: "traces of torch.profiler hold no blocks of memory: " + hint},
+	{magic: "{", what: "a JSON document", advice: importable},
+	{magic: "[", what: "a JSON document", advice: importable},
 	{name: ".csv", what: "a table of text"},
 }
 

@@ -132,14 +132,22 @@ func findImport(store, content string, file *input) (string, error) {
 }
 
 func runOfImport(store, sum string) string {
+	for _, dir := range runsOfImport(store, sum) {
+		return dir
+	}
+	return ""
+}
+
+// runsOfImport are the folders of all runs of a file.
+func runsOfImport(store, sum string) (dirs []string) {
 	paths, _ := filepath.Glob(filepath.Join(quoteGlob(store), "*-"+sum[:idDigits]))
 	for _, dir := range paths {
 		m, err := schemas.ReadManifest(dir)
 		if err == nil && m.Import != nil && m.Import.SHA256 == sum {
-			return dir
+			dirs = append(dirs, dir)
 		}
 	}
-	return ""
+	return dirs
 }
 
 // quoteGlob makes a path mean itself in a pattern.

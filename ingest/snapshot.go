@@ -25,14 +25,17 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// snapshotKind is the kind of an imported memory snapshot.
-const snapshotKind = "torch snapshot"
-
 // snapshotFile is the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
 const snapshotFile = "snapshot.pickle.zst"
 
 const hint = "call torch.cuda.memory._record_memory_history() before the first use of the GPU, and " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
+
+// idTime is how the time of a run begins its id, noTime what stands there where it is not known.
+const (
+	idTime = "20060102T150405Z"
+	noTime = "00000000T000000Z"
+)
 
 // idDigits of the digest of a snapshot's content end the id of its run.
 const idDigits = 6
@@ -148,11 +151,11 @@ func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schem
 			last = max(last, t[len(t)-1])
 		}
 	}
-	stamp, start := "00000000T000000Z", time.Time{}
+	stamp, start := noTime, time.Time{}
 	var end *time.Time
 	if first > 0 {
 		start = time.Unix(0, first).UTC()
-		stamp = start.Format("20060102T150405Z")
+		stamp = start.Format(idTime)
 		e := time.Unix(0, last).UTC()
 		end = &e
 	}
@@ -170,7 +173,7 @@ func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schem
 		Command: []string{}, Params: map[string]any{}, Start: start, End: end, GPUs: []schemas.GPU{},
 		Warnings:  warnings,
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
-		Import:    &schemas.Import{Kind: snapshotKind, File: file, SHA256: sum, StackRules: o.StackRules}}
+		Import:    &schemas.Import{Kind: schemas.ImportSnapshot, File: file, SHA256: sum, StackRules: o.StackRules}}
 }
 
 // sanitize makes a name safe in a path.

@@ -206,6 +206,9 @@ func cautionWords(c *gate.Caution) string {
 		return "compared though the parameters differ: " + strings.Join(differ, "; ")
 	case gate.CautionArguments:
 		return "compared though the commands differ in their " + differ[0]
+	case gate.CautionNormOnly:
+		return "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; the other " +
+			"method does more"
 	case gate.CautionOverlap:
 		return fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms",
 			c.Now.Low, c.Now.High, c.Baseline.Low, c.Baseline.High)

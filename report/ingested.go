@@ -24,15 +24,20 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 		{Title: "Run", Key: "run_id"}, {Title: "State", Key: "state", Priority: 1}, {Key: "again", For: table.Programs},
 		{Title: "Reason", Key: "reason", Priority: 2}}}
 	for _, in := range doc.Inputs {
-		run, state := table.Absent(), table.Text(in.State)
-		if len(in.RunIDs) > 0 {
-			run = table.Text(in.RunIDs[0])
-		}
+		state := table.Text(in.State)
 		if in.Again {
 			state.Text = "again"
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state,
-			table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
+		row := func(run table.Cell) {
+			t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state,
+				table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
+		}
+		for _, id := range in.RunIDs {
+			row(table.Text(id))
+		}
+		if len(in.RunIDs) == 0 {
+			row(table.Absent())
+		}
 		for _, w := range in.Warnings {
 			note := units.Printable(in.Path) + ": " + w
 			if len(doc.Inputs) == 1 {
@@ -50,8 +55,8 @@ func IngestFailure(doc schemas.Ingested) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	hint := cmp.Or(refused[0].Hint, "ingest takes run folders, stores and torch's memory snapshots; nothing was written "+
-		"for what it refused")
+	hint := cmp.Or(refused[0].Hint, "ingest takes run folders, stores, torch's memory snapshots and result files of "+
+		"other tools; nothing was written for what it refused")
 	if len(doc.Inputs) == 1 {
 		return schemas.WithHint(fmt.Errorf("%s: %s", refused[0].Path, *refused[0].Reason), hint)
 	}

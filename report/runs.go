@@ -56,12 +56,15 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 				Value: r.Started.UTC().Format(time.RFC3339Nano)}
 		}
 		status := table.Text(r.Status)
-		if r.Source == schemas.Imported { // nobody saw it end
+		if r.Source == schemas.Imported && r.Status == schemas.StatusOK { // nobody saw it end
 			status, imported = table.Absent(), true
 			if n := r.FailedRequests; n != nil && *n > 0 {
 				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight analyze findings names them",
 					r.RunID, units.Plural(*n, "request", "requests")))
 			}
+		}
+		if r.Source == schemas.Imported && r.NormsOnly() {
+			t.Notes = append(t.Notes, r.RunID+": norm pass only, not private: clips and adds nothing")
 		}
 		if r.SupersededBy != nil {
 			status.Text += ", superseded"
@@ -85,7 +88,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		}
 	}
 	if imported {
-		t.Notes = append(t.Notes, "no status: a memory snapshot does not say how its run ended")
+		t.Notes = append(t.Notes, "no status: an imported file does not say how its run ended")
 	}
 	if len(together) > 0 {
 		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together,

@@ -214,9 +214,20 @@ func (b *Built) Commit() string {
 	return "commit " + *b.Revision + ", "
 }
 
+// The kinds of imported files. A snapshot has blocks and mostly events, the others have figures at moments alone.
+const (
+	ImportSnapshot       = "torch snapshot"
+	ImportComponents     = "a component profiler's result"
+	ImportSweep          = "a sweep profiler's results"
+	ImportStages         = "a sweep profiler's stages"
+	ImportSweepTable     = "a sweep profiler's table"
+	ImportTrainerLog     = "a trainer profiler's log"
+	ImportTrainerSummary = "a trainer profiler's summary"
+)
+
 // Import is the provenance of an imported run.
 type Import struct {
-	Kind   string `json:"kind"`   // "torch snapshot"
+	Kind   string `json:"kind"`   // see [ImportSnapshot]
 	File   string `json:"file"`   // base name
 	SHA256 string `json:"sha256"` // of what the file holds, unpacked; older versions: of the file
 	// CopySHA256 is of the copy that the run keeps, which may be compressed in another way. Empty in manifests of older
@@ -224,7 +235,12 @@ type Import struct {
 	CopySHA256 string `json:"copy_sha256,omitempty"`
 	// StackRules are the user's own, which come before dpsight's.
 	StackRules []StackRule `json:"stack_rules,omitempty"`
+	// Part says which of the file's runs this is, from 0.
+	Part int `json:"part,omitempty"`
 }
+
+// FiguresOnly reports whether the run was imported from a file that has figures at moments, and no blocks.
+func (m *Manifest) FiguresOnly() bool { return m.Import != nil && m.Import.Kind != ImportSnapshot }
 
 // StackRule says what the memory is for that a frame asks for whose file and function match. Patterns are Go's regular
 // expressions; an empty one matches everything. Either the category is given, or the role that decides it.

@@ -31,6 +31,9 @@ const (
 	PhaseBetween        = "between"
 )
 
+// MethodNormOnly is the method that computes per-sample norms and does nothing with them.
+const MethodNormOnly = "norm_only"
+
 // The ways in which a run can end, and that it has not ended yet.
 const (
 	// the collector is at work; no document has it, since a collector that is killed could not take it back

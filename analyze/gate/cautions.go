@@ -25,6 +25,8 @@ const (
 	CautionParameters CautionKind = "parameters"
 	CautionArguments  CautionKind = "arguments"
 	CautionOverlap    CautionKind = "overlap" // the spreads of step times do, though the medians differ too much
+	// the one computes norms and clips nothing, the other is another method; it has nothing in Differ
+	CautionNormOnly CautionKind = "norms"
 )
 
 // cautions are those of a pair.
@@ -52,6 +54,11 @@ func cautions(base, now *schemas.BaselineExperiment, o *Options) (out []Caution)
 		differs(CautionVersion, "code", ours.Code, theirs.Code)
 	}
 	differs(CautionVersion, "dpsight's agent", ours.Agent, theirs.Agent)
+	m, _ := base.Params["method"].(string)
+	n, _ := now.Params["method"].(string)
+	if m != "" && n != "" && m != n && (m == schemas.MethodNormOnly || n == schemas.MethodNormOnly) {
+		out = append(out, Caution{Kind: CautionNormOnly})
+	}
 	if differ := differingParams(base.Params, now.Params, true); len(differ) > 0 {
 		out = append(out, Caution{Kind: CautionParameters, Differ: differ})
 	}

@@ -104,6 +104,7 @@ const (
 // Options say what a check lets pass.
 type Options struct {
 	Baseline   string // as it was named
+	BaselineAt string // where it lies, if not there
 	Thresholds []Threshold
 	Floor      int64 // bytes
 	// Partial takes an experiment of the baseline that no run is of for left out on purpose.

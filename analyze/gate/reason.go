@@ -45,9 +45,9 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 		lacks = NotAPhase
 	}
 	switch {
-	case !memory && now.Source != schemas.Measured:
+	case !memory && now.Source != schemas.Measured && after == nil:
 		return &Reason{Why: NotMeasured, Source: now.Source}, false
-	case !memory && base.Source != schemas.Measured:
+	case !memory && base.Source != schemas.Measured && before == nil:
 		return &Reason{Why: NotMeasured, OfBaseline: true, Source: base.Source}, false
 	case goneTable(m, base) != "":
 		return &Reason{Why: NotKept, OfBaseline: true, Table: goneTable(m, base)}, true

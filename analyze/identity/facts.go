@@ -88,8 +88,8 @@ func FactsOf(m *schemas.Manifest) []Fact {
 // Method is the experiment's method, empty for a script of the user's.
 func (id *Identity) Method() string { m, _ := id.Params["method"].(string); return m }
 
-// MethodNormOnly is the method that computes per-sample norms and does nothing with them.
-const MethodNormOnly = "norm_only"
+// MethodNormOnly is [schemas.MethodNormOnly].
+const MethodNormOnly = schemas.MethodNormOnly
 
 // NormsOnly is whether the run computes per-sample norms and does nothing with them: it is not private.
 func (id *Identity) NormsOnly() bool { return id.Method() == MethodNormOnly }

@@ -206,6 +206,8 @@ func withoutEvents(in *schemas.Tables) error {
 		return errors.New("it is a bare run, which has counters and timers only")
 	case in.Report == nil:
 		return errors.New("it has not been ingested")
+	case in.Manifest.FiguresOnly():
+		return fmt.Errorf("it was imported from %s, which has figures at moments and no blocks", in.Manifest.Import.Kind)
 	case in.Manifest.Status != schemas.StatusOK:
 		return fmt.Errorf("it ended (%s) before it allocated anything", in.Manifest.Status)
 	case len(in.Manifest.Collector.Uninjected) > 0:

@@ -62,7 +62,7 @@ func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int
 
 // FailedCount is how many requests failed that torch did not go on without; nil where nobody looked for any.
 func FailedCount(in *schemas.Tables) *int {
-	if in.Report == nil || in.Report.FailuresUnread(in.Manifest) {
+	if in.Report == nil || in.Report.FailuresUnread(in.Manifest) || in.Manifest.FiguresOnly() {
 		return nil
 	}
 	n := 0

@@ -9,6 +9,9 @@ import (
 // partly between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as
 // before the first event only rows with nothing allocated have.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
+	if in.Manifest.FiguresOnly() { // no event to count from; what is not known is null by itself
+		return func(f *schemas.Phase) bool { return f.AllocatedBegin > 0 || f.AllocatedEnd > 0 || f.PeakBytes > 0 }
+	}
 	type key struct {
 		identity.Place
 		step int64

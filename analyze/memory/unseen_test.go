@@ -21,10 +21,10 @@ func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 			in.Report.Ranks = []schemas.RankVerdict{{Complete: false}}
 		}, "as far as its journal goes", true},
 		"a trace": {func(in *schemas.Tables) {
-			in.Manifest.Import, in.Report.Schema = &schemas.Import{}, schemas.IngestReportSchema
+			in.Manifest.Import, in.Report.Schema = &schemas.Import{Kind: schemas.ImportSnapshot}, schemas.IngestReportSchema
 		}, "has no out-of-memory event", true},
 		"a trace that an older version read": {func(in *schemas.Tables) {
-			in.Manifest.Import, in.Report.Schema = &schemas.Import{}, "dpsight.ingested/1"
+			in.Manifest.Import, in.Report.Schema = &schemas.Import{Kind: schemas.ImportSnapshot}, "dpsight.ingested/1"
 		}, "ingest --again", false},
 	} {
 		in := fixture.Hooked()

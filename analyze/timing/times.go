@@ -29,10 +29,11 @@ type Times struct {
 	Remarks []Remark
 }
 
-// Of gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none.
+// Of gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none, and
+// imported ones what their file has.
 func Of(in *schemas.Tables) Times {
 	var t Times
-	if in.Manifest.Source != schemas.Measured {
+	if in.Manifest.Source == schemas.Predicted {
 		return t
 	}
 	byStep := map[int64]*StepTime{}

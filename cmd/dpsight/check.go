@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -15,7 +16,7 @@ type checkCmd struct {
 	storeFlag
 	formatFlag
 	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores to check (default: all runs of the store that --store names; without --store the newest suite or run)."`
-	Baseline      string   `predictor:"run" help:"What to hold them to: a file that --write-baseline wrote, or runs." placeholder:"FILE|RUN"`
+	Baseline      string   `predictor:"run" help:"What to hold them to: a file that --write-baseline wrote, a result file of another tool, or runs." placeholder:"FILE|RUN"`
 	Threshold     []string `help:"How much may grow: NAME=RATIO or NAME=N%; may be repeated (default: peak=1.05 and time=1.10)." placeholder:"NAME=RATIO"`
 	Floor         string   `help:"What a category that the baseline has none of may grow to (default: 1MiB)." default:"1MiB" placeholder:"SIZE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
@@ -41,7 +42,12 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
 	}
-	runs, result, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
+	base, done, err := ingest.Baseline(c.Baseline, version)
+	if err != nil {
+		return err
+	}
+	defer done()
+	runs, result, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline, BaselineAt: base,
 		Thresholds: thresholds, Floor: floor, Partial: c.Partial})
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ type ingestCmd struct {
 	formatFlag
 	Again bool     `help:"Ingest again what was ingested before: rules improve, journals stay."`
 	Rules string   `help:"YAML file of rules that say what the memory of stacks is for (docs/snapshots.md)." placeholder:"FILE"`
-	Paths []string `arg:"" name:"path" help:"Snapshots (.pickle), run folders, stores, or folders of them."`
+	Paths []string `arg:"" name:"path" help:"Snapshots (.pickle), result files of other tools, run folders, stores, or folders of them."`
 }
 
 func (ingestCmd) Help() string { return help("ingest") }

@@ -28,12 +28,16 @@ import (
 //	truncate FILE SIZE       cut a file short
 //	copytree FROM TO         copy a folder
 //
-// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), $EXAMPLE (measured), with run ids in
-// $vanilla, $dpsgd, …
+// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS, $FIGURES (files), $EXAMPLE (measured),
+// with run ids in $vanilla, $dpsgd, …
 func TestScripts(t *testing.T) {
 	journals := journalStore(t)
 	raw := fixture(t, "raw", rawStore)
 	snaps, err := filepath.Abs(snapshots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := filepath.Abs("../../ingest/figures/testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +54,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("JOURNALS", journals)
 			e.Setenv("RAW", raw)
 			e.Setenv("SNAPSHOTS", snaps)
+			e.Setenv("FIGURES", figures)
 			e.Setenv("EXAMPLE", example)
 			e.Setenv("TORCHPYTHON", os.Getenv("DPSIGHT_TEST_PYTHON"))
 			// No script may find the machine's own settings or compiled files.

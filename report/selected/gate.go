@@ -1,6 +1,7 @@
 package selected
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -55,7 +56,8 @@ func (s *Source) Check(names []string, version string, o gate.Options) ([]analyz
 	var baseline *schemas.Baseline
 	var err error
 	if o.Baseline != "" { // first: trials that it has are checked
-		if baseline, o.Pair, err = s.readBaseline("the baseline", o.Baseline, version, leaveTrials); err != nil {
+		if baseline, o.Pair, err = s.readBaseline("the baseline", cmp.Or(o.BaselineAt, o.Baseline), version,
+			leaveTrials); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -25,6 +25,9 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 			name = run.ID
 		}
 		command = "dpsight breakdown " + name
+		if run.Manifest.FiguresOnly() {
+			command = "dpsight analyze phases " + name
+		}
 	}
 	switch {
 	case !s.Named && dir == filepath.Clean(s.Store):

@@ -1,0 +1,299 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/ingest/figures"
+	"github.com/dpsight/dpsight/ingest/packed"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// figuresFile is the copy of a file with figures in the spool folder of each of its runs.
+const figuresFile = "figures.zst"
+
+// figuresKind tells what figures an entry has, if any.
+func figuresKind(e packed.Entry) figures.Kind {
+	r, err := e.Open()
+	if err != nil {
+		return figures.None
+	}
+	defer r.Close()
+	head := make([]byte, figures.Head)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return figures.None
+	}
+	return figures.KindOf(head[:n])
+}
+
+// looksLikeFigures reports whether a file in a folder is one to take: it has figures, and is no summary of files that
+// have more.
+func looksLikeFigures(path string) bool {
+	switch strings.ToLower(filepath.Ext(packed.Plain(filepath.Base(path)))) {
+	case ".json", ".log":
+	default:
+		return false
+	}
+	in, err := openInput(path, "")
+	if err != nil || len(in.entries) != 1 {
+		return false
+	}
+	defer in.Close()
+	kind := figuresKind(in.entries[0])
+	return kind != figures.None && kind != schemas.ImportTrainerSummary
+}
+
+// importFigures makes a run of each that a file has figures of.
+func importFigures(e packed.Entry, kind figures.Kind, file *input, store string, o Options) ([]Outcome, error) {
+	holder, err := schemas.StartFolder(filepath.Join(store, incoming))
+	if err != nil {
+		return nil, err
+	}
+	defer holder.Discard()
+	kept := filepath.Join(holder.Dir, figuresFile)
+	runs, digests, err := takeFigures(e, kind, kept)
+	if err != nil {
+		return nil, err
+	}
+	known := map[int]string{}
+	for _, dir := range runsOfImport(store, digests.content) {
+		if m, err := schemas.ReadManifest(dir); err == nil {
+			known[m.Import.Part] = dir
+		}
+	}
+	var outs []Outcome
+	for i := range runs {
+		m := figuresManifest(&runs[i], kind, file.entryName(e), digests, o)
+		m.Import.Part = i
+		out, err := importPart(m, &runs[i], kept, known[i], file.path, store, o)
+		if err != nil {
+			return outs, err
+		}
+		if len(runs) > 1 {
+			for k, w := range out.Warnings {
+				out.Warnings[k] = runs[i].Name + ": " + w
+			}
+		}
+		outs = append(outs, out)
+	}
+	return outs, nil
+}
+
+// takeFigures reads figures and keeps a copy of what they were read from.
+func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run, digests, error) {
+	r, err := e.Open()
+	if err != nil {
+		return nil, digests{}, err
+	}
+	defer r.Close()
+	t := newTap(r, kept)
+	runs, err := figures.Read(kind, t, e.Name)
+	if err == nil {
+		_, err = io.Copy(io.Discard, t)
+	} else {
+		err = &refusal{err.Error()}
+	}
+	sums, keeping := t.end()
+	return runs, sums, cmp.Or(err, keeping)
+}
+
+// importPart makes one run of a file, or makes its tables again. dir is where the store has it, empty = nowhere.
+func importPart(m *schemas.Manifest, run *figures.Run, kept, dir, path, store string, o Options) (Outcome, error) {
+	if dir != "" {
+		out := outcome(path, dir, o)
+		if out.State == schemas.IngestKnown {
+			return out, nil
+		}
+		lock, err := schemas.LockPath(dir)
+		if err != nil {
+			return out, err
+		}
+		defer lock.Unlock()
+		if m, err = schemas.ReadManifest(dir); err != nil {
+			return out, err
+		}
+		r, err := figuresTables(dir, m, run, o)
+		if err == nil {
+			out.Warnings = r.Warnings
+		}
+		return out, err
+	}
+	folder, err := schemas.StartFolder(filepath.Join(store, incoming))
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer folder.Discard()
+	if err := os.Mkdir(filepath.Join(folder.Dir, spool.Dir), 0o700); err != nil {
+		return Outcome{}, err
+	}
+	if err := copyFile(kept, filepath.Join(folder.Dir, spool.Dir, figuresFile)); err != nil {
+		return Outcome{}, err
+	}
+	if err := schemas.WriteManifest(folder.Dir, m); err != nil {
+		return Outcome{}, err
+	}
+	r, err := figuresTables(folder.Dir, m, run, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	dir = filepath.Join(store, m.RunID)
+	out := Outcome{Path: path, Dir: dir, RunID: m.RunID, State: schemas.IngestNew, Warnings: r.Warnings}
+	if err = folder.Commit(dir); errors.Is(err, fs.ErrExist) {
+		there, readErr := schemas.ReadManifest(dir)
+		if readErr != nil || there.Import == nil || there.Import.SHA256 != m.Import.SHA256 {
+			return out, fmt.Errorf("the folder %s is there, and holds something else: move it away", m.RunID)
+		}
+		out.State, err = schemas.IngestKnown, nil // another process was faster
+	}
+	return out, err
+}
+
+func copyFile(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return schemas.WriteFile(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// figuresManifest describes a run that a file has figures of.
+func figuresManifest(run *figures.Run, kind figures.Kind, file string, d digests, o Options) *schemas.Manifest {
+	m := &schemas.Manifest{Name: sanitize(run.Name), Source: schemas.Imported, Status: run.Status, Reason: run.Reason,
+		Command: []string{}, Params: run.Params, GPUs: []schemas.GPU{}, Warnings: []string{},
+		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
+		Import:    &schemas.Import{Kind: string(kind), File: file, SHA256: d.content, CopySHA256: d.copy}}
+	stamp := noTime
+	if run.StartNS > 0 {
+		m.Start = time.Unix(0, run.StartNS).UTC()
+		stamp = m.Start.Format(idTime)
+	}
+	if run.EndNS > 0 {
+		m.End = new(time.Unix(0, run.EndNS).UTC())
+	}
+	if run.GPU != "" {
+		m.GPUs = append(m.GPUs, schemas.GPU{Name: run.GPU})
+	}
+	m.RunID = fmt.Sprintf("%s-%s-%s", stamp, m.Name, d.content[:idDigits])
+	return m
+}
+
+// ingestFigures makes the tables of a run again, from its own copy.
+func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
+	path := filepath.Join(dir, spool.Dir, figuresFile)
+	if err := checkCopy(path, m.Import); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",
+				m.Import.File)
+		}
+		return nil, err
+	}
+	f, err := schemas.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := packed.List(f, st.Size(), figuresFile)
+	if err != nil {
+		return nil, err
+	}
+	r, err := entries[0].Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	runs, err := figures.Read(figures.Kind(m.Import.Kind), r, packed.Plain(m.Import.File))
+	if err != nil {
+		return nil, err
+	}
+	if m.Import.Part >= len(runs) {
+		return nil, refuse("the run was imported from %s, whose copy has no run %d", m.Import.File, m.Import.Part+1)
+	}
+	return figuresTables(dir, m, &runs[m.Import.Part], o)
+}
+
+// noBlocks is why nothing of such a run can be checked.
+const noBlocks = "the file has figures at moments, and no blocks to check them against"
+
+// figuresTables writes what a file has of a run: steps and phases, and no events and blocks.
+func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options) (*schemas.IngestReport, error) {
+	r := newReport(m, o)
+	r.Warnings = append(r.Warnings, run.Notes...)
+	err := write(dir, r, func(t *tables) error {
+		for i := range run.Devices {
+			d := &run.Devices[i]
+			r.Devices = append(r.Devices, schemas.DeviceVerdict{Rank: d.Rank, Device: d.Device,
+				Verdict: schemas.Unverifiable, Reason: cmp.Or(d.Why, noBlocks),
+				TorchPeakAllocatedBytes: d.Peak, TorchPeakReservedBytes: d.PeakReserved})
+			r.Steps.Derived = max(r.Steps.Derived, int64(len(d.Steps)))
+			t.addFigures(m.RunID, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &r.IngestReport, nil
+}
+
+// addFigures takes the steps and phases of a device. Phases are numbered as marks are, in the order of the file.
+func (t *tables) addFigures(runID string, d *figures.Device) {
+	for i := range d.Steps {
+		s := &d.Steps[i]
+		t.steps = append(t.steps, schemas.Step{RunID: runID, Rank: d.Rank, Device: d.Device, Step: s.Number,
+			Samples: s.Samples, Tokens: s.Tokens, StartNS: s.StartNS, EndNS: s.EndNS, WallNS: s.EndNS - s.StartNS,
+			GPUNS: orZero(s.GPUNS), AllocatedBegin: orZero(s.Begin.Allocated), AllocatedEnd: orZero(s.End.Allocated),
+			ReservedBegin: orZero(s.Begin.Reserved), ReservedEnd: orZero(s.End.Reserved), PeakBytes: orZero(s.Peak)})
+	}
+	for i := range d.Phases {
+		p := &d.Phases[i]
+		t.phases = append(t.phases, schemas.Phase{RunID: runID, Rank: d.Rank, Device: d.Device, Step: p.Step,
+			Phase: p.Name, BeginK: int64(i), EndK: int64(i) + 1, StartNS: p.StartNS, EndNS: p.EndNS,
+			GPUNS: orZero(p.GPUNS), AllocatedBegin: orZero(p.Begin.Allocated), AllocatedEnd: orZero(p.End.Allocated),
+			PeakBytes: orZero(p.Peak)})
+	}
+}
+
+// orZero is what stands for null in optional columns.
+func orZero(v *int64) int64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// Baseline makes of a file of another tool what a check can be held to: it imports the file into a store of its own and
+// gives that. Of anything else it gives the name back. done takes the store away.
+func Baseline(name, version string) (as string, done func(), err error) {
+	done = func() {}
+	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() || schemas.IsBaseline(name) {
+		return name, done, nil
+	}
+	store, err := os.MkdirTemp("", "dpsight-baseline-")
+	if err != nil {
+		return "", done, err
+	}
+	done = func() { os.RemoveAll(store) }
+	outs, err := importFile(name, store, Options{Version: version})
+	if err != nil || !slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
+		return name, done, nil // whoever reads it as a baseline says what is wrong
+	}
+	return store, done, nil
+}

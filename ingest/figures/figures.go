@@ -1,0 +1,173 @@
+package figures
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Run is what a file says of one run.
+type Run struct {
+	Name           string
+	Params         map[string]any
+	Status, Reason string // as the file says; [schemas.StatusOK] where it says nothing
+	StartNS, EndNS int64  // Unix time; 0 = the file does not say
+	GPU            string // name; empty = the file does not say
+	Devices        []Device
+	Notes          []string // what is to be known of the figures, each a sentence
+}
+
+// A Device is what a file says of one device of one process.
+type Device struct {
+	Rank, Device int32
+	// Peak and PeakReserved are the highest of the run, nil where the file does not say.
+	Peak, PeakReserved *int64
+	// Why says what the peak is, where that is not torch's own counter.
+	Why    string
+	Steps  []Step
+	Phases []Phase
+}
+
+// A Phase is a stretch between two moments that the file has figures of. Times are Unix time, or count from an unknown
+// beginning; both are 0 where the file has none.
+type Phase struct {
+	Name           string
+	Step           int64 // -1 = in none
+	StartNS, EndNS int64
+	GPUNS          *int64
+	Begin, End     Memory
+	Peak           *int64 // highest allocated within it
+}
+
+// A Step is one training step.
+type Step struct {
+	Number          int64
+	StartNS, EndNS  int64
+	GPUNS           *int64
+	Begin, End      Memory
+	Peak            *int64
+	Samples, Tokens int64 // 0 = the file does not say
+}
+
+// Memory is what torch counted at one moment.
+type Memory struct{ Allocated, Reserved *int64 }
+
+// A Kind is a kind of file.
+type Kind string
+
+// None is the kind of a file that this package does not read.
+const None Kind = ""
+
+// A format is how one kind of file is read. name is that of the file, without folder and packing.
+type format struct {
+	kind Kind
+	read func(r io.Reader, name string) ([]Run, error)
+}
+
+var formats = []format{
+	{schemas.ImportComponents, readComponents},
+	{schemas.ImportSweep, readSweep},
+	{schemas.ImportStages, readStages},
+	{schemas.ImportSweepTable, readSweepTable},
+	{schemas.ImportTrainerLog, readTrainerLog},
+	{schemas.ImportTrainerSummary, readTrainerSummary},
+}
+
+// Read gives the runs in a file, of which there is at least one.
+func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
+	for _, f := range formats {
+		if f.kind != kind {
+			continue
+		}
+		runs, err := f.read(r, name)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("it begins like %s: %w", kind, err)
+		case len(runs) == 0:
+			return nil, fmt.Errorf("%s without a run", kind)
+		}
+		nameApart(runs)
+		return runs, nil
+	}
+	return nil, errors.New("not a file with figures")
+}
+
+// nameApart numbers the runs of a file that have one name.
+func nameApart(runs []Run) {
+	seen := map[string]int{}
+	for i := range runs {
+		name := runs[i].Name
+		if seen[name]++; seen[name] > 1 {
+			runs[i].Name = fmt.Sprintf("%s-%d", name, seen[name])
+		}
+	}
+}
+
+// maxDocument bounds the files that are read as a whole; their tools write kilobytes.
+const maxDocument = 64 << 20
+
+// document reads a whole file.
+func document(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
+	if err == nil && len(b) > maxDocument {
+		err = fmt.Errorf("it is larger than %d MiB, and such files are small", maxDocument>>20)
+	}
+	return b, err
+}
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+	// most bounds sizes and times that are believed: a petabyte, and the year 2242.
+	most = 1 << 50
+)
+
+// bytesOf is a size in units of so many bytes; nil where it is absent or cannot be.
+func bytesOf(v *float64, unit float64) *int64 {
+	if v == nil || !(*v >= 0 && *v*unit < most) {
+		return nil
+	}
+	return new(int64(math.Round(*v * unit)))
+}
+
+// nanoseconds are those of a time in units of so many; 0 where it is absent or cannot be.
+func nanoseconds(v *float64, unit float64) int64 {
+	if v == nil || !(*v > 0 && *v*unit < math.MaxInt64/2) {
+		return 0
+	}
+	return int64(math.Round(*v * unit))
+}
+
+// within is what the highest counter says of a stretch: the stretch in which it rose has that peak, of any other it
+// only says that it stayed below.
+func within(before, after *int64) *int64 {
+	if before == nil || after == nil || *after <= *before {
+		return nil
+	}
+	return after
+}
+
+// higher is the higher of two of which either may be unknown.
+func higher(a, b *int64) *int64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil || *a > *b:
+		return a
+	}
+	return b
+}
+
+// methods are dpsight's names of those that the tools have.
+var methods = map[string]string{
+	"StandardTrainer": "vanilla", "standard": "vanilla", "no_dp": "vanilla",
+	"DPSGDTrainer": "dpsgd", "DPGhostClippingTrainer": "ghost", "DPFastGradientClippingTrainer": "fgc",
+	"flash_clip": "flash", "bookkeeping": "bk", "ghost_bk": "bk",
+	"flash_clip_bookkeeping": "flash_bk", "flash_clip_bk": "flash_bk",
+}
+
+func methodOf(name string) string { return cmp.Or(methods[name], name) }

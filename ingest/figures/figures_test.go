@@ -1,0 +1,266 @@
+package figures
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// read reads a file of testdata as ingest does.
+func read(t *testing.T, name string, kind Kind) []Run {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := KindOf(b[:min(len(b), Head)]); got != kind {
+		t.Fatalf("%s is taken for %q, not %q", name, got, kind)
+	}
+	runs, err := Read(kind, bytes.NewReader(b), name)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return runs
+}
+
+func phase(t *testing.T, d *Device, name string, step int64) *Phase {
+	t.Helper()
+	for i := range d.Phases {
+		if p := &d.Phases[i]; p.Name == name && p.Step == step {
+			return p
+		}
+	}
+	t.Fatalf("no phase %s of step %d in %+v", name, step, d.Phases)
+	return nil
+}
+
+// noted reports whether one of the notes has the text.
+func noted(run *Run, text string) bool {
+	return slices.ContainsFunc(run.Notes, func(n string) bool { return strings.Contains(n, text) })
+}
+
+func is(b *int64, mibs float64) bool { return b != nil && *b == int64(mibs*mib) }
+
+// The figures of a result are those of its file to the byte. What its counters cannot say stays unknown: which peak a
+// phase had that did not raise the highest, and what the warm-up had before the profiler reset it.
+func TestComponents(t *testing.T) {
+	run := read(t, "ghost_result.json", schemas.ImportComponents)[0]
+	d := &run.Devices[0]
+	if run.Name != "ghost" || run.Params["method"] != "norm_only" || run.Params["experiment"] != "ghost" ||
+		run.Params["seq_len"] != 1024.0 || run.StartNS != 1795222994334731776 || !is(d.Peak, 529.90966796875) ||
+		d.PeakReserved != nil || !noted(&run, "norm pass only, not private") || noted(&run, "impossible") {
+		t.Errorf("%+v", run)
+	}
+	if len(d.Steps) != 2 || *d.Steps[0].GPUNS != 34824816 || *d.Steps[1].GPUNS != 34824816 ||
+		d.Steps[0].Samples != 2 || d.Steps[0].Tokens != 2048 || !is(d.Steps[0].Peak, 529.90966796875) ||
+		d.Steps[1].Peak != nil || !is(d.Steps[1].Begin.Allocated, 289.291015625) ||
+		!is(d.Steps[1].End.Allocated, 289.337890625) || d.Steps[1].StartNS != d.Steps[0].EndNS {
+		t.Errorf("steps %+v", d.Steps)
+	}
+	back := phase(t, d, schemas.PhaseBackward, 0)
+	if !is(back.Peak, 529.90966796875) || !is(back.Begin.Allocated, 493.72119140625) || !is(back.End.Reserved, 592) {
+		t.Errorf("backward %+v", back)
+	}
+	if p := phase(t, d, schemas.PhaseBackward, 1); p.Peak != nil {
+		t.Errorf("the highest did not rise, and the phase has the peak %d", *p.Peak)
+	}
+	if p := phase(t, d, phaseWarmup, -1); p.Peak != nil {
+		t.Errorf("the warm-up has the peak %d", *p.Peak)
+	}
+	vanilla := read(t, "vanilla_result.json", schemas.ImportComponents)[0]
+	if vanilla.Params["method"] != "vanilla" || noted(&vanilla, "private") || len(vanilla.Devices[0].Steps) != 2 {
+		t.Errorf("%+v", vanilla)
+	}
+}
+
+// A component above the peak is named as impossible.
+func TestImpossibleComponent(t *testing.T) {
+	run := read(t, "flash_clip_result.json", schemas.ImportComponents)[0]
+	if !noted(&run, "impossible: the file has 84,864.75 MiB for activation_hooks, more than its peak of 56,816.12 MiB") {
+		t.Errorf("%q", run.Notes)
+	}
+}
+
+// Keys in another order, as a script writes that sorts them, and without a highest, as older files are.
+func TestComponentsOfOlderFiles(t *testing.T) {
+	text := `{"avg_time_ms": null, "breakdown": {}, "config": {"batch_size": 1, "odd": {"a": 1}}, "experiment": "bk",
+		"snapshots": [{"allocated_mb": 1, "name": "after_load", "reserved_mb": 2, "timestamp": 5},
+		{"allocated_mb": 3, "name": "mine", "reserved_mb": 4, "timestamp": 6.5},
+		{"allocated_mb": -3, "name": "4_iter0_before_forward", "timestamp": 7}]}`
+	if k := KindOf([]byte(text)); k != schemas.ImportComponents {
+		t.Fatalf("it is taken for %q", k)
+	}
+	runs, err := Read(schemas.ImportComponents, strings.NewReader(text), "x.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := runs[0].Devices[0]
+	if d.Peak != nil || len(d.Steps) != 0 || runs[0].Params["odd"] != nil || runs[0].Params["method"] != "bk" {
+		t.Errorf("%+v", runs[0])
+	}
+	if p := phase(t, &d, "mine", -1); p.Peak != nil || !is(p.Begin.Reserved, 2) || !is(p.End.Allocated, 3) ||
+		p.EndNS-p.StartNS != 1.5e9 {
+		t.Errorf("%+v", p)
+	}
+	if p := phase(t, &d, schemas.PhaseBetween, 0); p.End.Allocated != nil {
+		t.Errorf("memory below nothing is believed: %+v", p)
+	}
+}
+
+// What dpsight's own export wrote is no norm pass.
+func TestExported(t *testing.T) {
+	text := `{"experiment": "ghost", "peak_memory_mb": 5, "dpsight": {"run_id": "20261121T010314Z-ghost-a50208"}}`
+	runs, err := Read(KindOf([]byte(text)), strings.NewReader(text), "ghost_result.json")
+	if err != nil || runs[0].Params["method"] != "ghost" || !noted(&runs[0], "20261121T010314Z-ghost-a50208") {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}
+
+// Stages lie in one another: what is between two snapshots belongs to the innermost.
+func TestSweep(t *testing.T) {
+	runs := read(t, "memory_profile_results.json", schemas.ImportSweep)
+	if len(runs) != 2 || runs[0].Name != "memory_profile_results_seq128_bs8_phys2" ||
+		runs[1].Name != "memory_profile_results_seq128_bs8_phys2_lora8" || runs[0].Params["lora_rank"] != nil ||
+		runs[1].Params["lora_rank"] != 8.0 || runs[1].Params["physical_batch_size"] != 2.0 {
+		t.Fatalf("%+v", runs)
+	}
+	d := &runs[0].Devices[0]
+	if !is(d.Peak, 640) || !is(d.PeakReserved, 700) || len(d.Steps) != 1 || !is(d.Steps[0].Peak, 640) ||
+		d.Steps[0].EndNS-d.Steps[0].StartNS != 875e6 {
+		t.Errorf("%+v", d)
+	}
+	if p := phase(t, d, schemas.PhaseBackward, 0); !is(p.Peak, 640) || !is(p.End.Allocated, 500) {
+		t.Errorf("%+v", p)
+	}
+	if p := phase(t, d, schemas.PhaseOptimizer, 0); p.Peak != nil {
+		t.Errorf("%+v", p)
+	}
+	detailed := read(t, "detailed_memory_results.json", schemas.ImportSweep)[0]
+	if !noted(&detailed, "750.00 MiB for component attention, more than its peak of 640.00 MiB") ||
+		!noted(&detailed, "activation_estimate") || noted(&detailed, "gradient_estimate") ||
+		!is(phase(t, &detailed.Devices[0], schemas.PhaseSetupModel, -1).End.Allocated, 100) {
+		t.Errorf("%+v", detailed)
+	}
+	table := read(t, "memory_profile_summary.csv", schemas.ImportSweepTable)
+	if len(table) != 2 || !is(table[0].Devices[0].Peak, 640) || table[1].Params["lora"] != true ||
+		table[1].Params["seq_len"] != 128.0 {
+		t.Errorf("%+v", table)
+	}
+}
+
+func TestStages(t *testing.T) {
+	run := read(t, "stages.json", schemas.ImportStages)[0]
+	d := &run.Devices[0]
+	if !is(d.Peak, 210.125) || !is(phase(t, d, schemas.PhaseForward, 0).Peak, 95.75) ||
+		!is(phase(t, d, schemas.PhaseSetupPrivacy, -1).Begin.Allocated, 50.5) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestTrainerLogs(t *testing.T) {
+	run := read(t, "DPSGDTrainer_bs4_seq512.log", schemas.ImportTrainerLog)[0]
+	d := &run.Devices[0]
+	if run.Name != "DPSGDTrainer_bs4_seq512" || run.Status != schemas.StatusOK || run.Params["method"] != "dpsgd" ||
+		run.Params["preset"] != "1b" || run.Params["batch_size"] != 4.0 || run.Params["model_parameters"] != 1339123712.0 ||
+		d.Peak == nil || *d.Peak != 45101036339 || !noted(&run, "rounded to 0.1 MiB") {
+		t.Errorf("%+v", run)
+	}
+	if p := phase(t, d, "training", -1); p.Peak == nil || *p.Peak != *d.Peak {
+		t.Errorf("%+v", p)
+	}
+	failed := read(t, "DPGhostClippingTrainer_bs4_seq512.log", schemas.ImportTrainerLog)[0]
+	if failed.Status != schemas.StatusOOM || !strings.HasPrefix(failed.Reason, "OutOfMemoryError: CUDA out of memory") {
+		t.Errorf("%+v", failed)
+	}
+	cut := "Trainer: StandardTrainer, Batch Size: 4, Seq Length: 512, Model: tiny\n" +
+		"Initial Memory Usage:\n  System RSS: 8.0 MB\n"
+	runs, err := Read(KindOf([]byte(cut)), strings.NewReader(cut), "cut.log")
+	if err != nil || runs[0].Status != schemas.StatusPartial || runs[0].Devices[0].Peak != nil ||
+		!noted(&runs[0], "does not say how the run ended") || !noted(&runs[0], "no figures of a GPU") {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	all := read(t, "results.json", schemas.ImportTrainerSummary)
+	if len(all) != 2 || all[0].Devices[0].Peak != nil || all[1].Status != schemas.StatusFailed ||
+		!noted(&all[0], "ingest the logs") || all[0].Params["method"] != "dpsgd" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Of other documents nothing is taken.
+func TestKindsOfOthers(t *testing.T) {
+	for _, text := range []string{"", "{", "[", "[]", "[1, 2]", `{"schema": "dpsight.baseline/2", "experiments": []}`,
+		`{"experiment": 5}`, "a,b\n1,2\n", "Loading model\nstep 1\n", `[{"stage": 1}]`, "\x80\x04}q", "[[", `[{"a"`} {
+		if k := KindOf([]byte(text)); k != None {
+			t.Errorf("%q is taken for %s", text, k)
+		}
+	}
+	if _, err := Read(schemas.ImportSweep, strings.NewReader("[]"), "x"); err == nil {
+		t.Error("a file without a run is no error")
+	}
+	if _, err := Read(None, strings.NewReader("{}"), "x"); err == nil {
+		t.Error("a file of no kind is no error")
+	}
+}
+
+// No file makes a reader panic, or gives a figure that cannot be.
+func FuzzRead(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kinds := []Kind{KindOf(b[:min(len(b), Head)])}
+		for _, form := range formats {
+			kinds = append(kinds, form.kind)
+		}
+		for _, kind := range kinds {
+			runs, err := Read(kind, bytes.NewReader(b), "file.json")
+			if err == nil {
+				sound(t, runs)
+			}
+		}
+	})
+}
+
+// sound checks that figures are absent or can be.
+func sound(t *testing.T, runs []Run) {
+	amount := func(b *int64) {
+		if b != nil && (*b < 0 || *b > most) {
+			t.Fatalf("%d bytes", *b)
+		}
+	}
+	for i := range runs {
+		if runs[i].Status == "" || len(runs[i].Devices) == 0 {
+			t.Fatalf("%+v", runs[i])
+		}
+		for k := range runs[i].Devices {
+			d := &runs[i].Devices[k]
+			amount(d.Peak)
+			for _, s := range d.Steps {
+				amount(s.Begin.Allocated)
+				if s.EndNS < s.StartNS || s.GPUNS != nil && *s.GPUNS < 0 || s.Tokens < 0 {
+					t.Fatalf("%+v", s)
+				}
+			}
+			for _, p := range d.Phases {
+				amount(p.Peak)
+				amount(p.End.Reserved)
+				if p.EndNS < p.StartNS {
+					t.Fatalf("%+v", p)
+				}
+			}
+		}
+	}
+}
