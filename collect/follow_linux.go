@@ -60,6 +60,11 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal 
 					p.UsedBytes = &used
 				}
 			}
+			if r.held != nil {
+				if held := r.held(); held > 0 {
+					p.ReservedBytes = &held
+				}
+			}
 			r.progress(p)
 		}
 	}

@@ -17,9 +17,20 @@ func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(
 	if err != nil {
 		return nil, err
 	}
+	r.held = func() (bytes int64) {
+		uses, err := shared.Uses()
+		if err != nil {
+			return 0
+		}
+		for _, u := range uses {
+			bytes += u.ReservedBytes
+		}
+		return bytes
+	}
 	spec.Env = append(library.Env(spec.Env), agreementVariable+"="+filepath.Join(scratch, "agreement"),
 		decisionsVariable+"="+places(r.e.Decisions))
 	return func() {
+		r.held = nil
 		r.keepUses(shared)
 		shared.Close()
 	}, nil

@@ -26,7 +26,9 @@ type Progress struct {
 	Planned int64
 	// UsedBytes is the memory in use on the visible devices as NVML counts it; nil without NVML.
 	UsedBytes *int64
-	Predicted bool
+	// ReservedBytes is the most that was reserved of the phantom GPU so far; nil before there is anything, and on a GPU.
+	ReservedBytes *int64
+	Predicted     bool
 	// Waiting is set while the run waits for the device to be free.
 	Waiting bool
 	// Status is empty until the run has ended.
@@ -149,6 +151,13 @@ func (c *Console) clear() {
 	if c.shown {
 		fmt.Fprint(c.err, "\r\x1b[K")
 		c.shown = false
+	}
+}
+
+// FakeValues says on a terminal, before a script on the phantom GPU writes there, what its losses are.
+func (c *Console) FakeValues() {
+	if c.terminal {
+		c.Println("dpsight: note: losses and other values that the script prints are fake: the phantom GPU computes nothing")
 	}
 }
 
@@ -287,6 +296,8 @@ func (p Progress) line() string {
 		steps += fmt.Sprintf(" of %d", p.Planned)
 	}
 	switch {
+	case p.Predicted && p.ReservedBytes != nil:
+		memory = fmt.Sprintf("  predicted, %.2f GiB reserved", float64(*p.ReservedBytes)/(1<<30))
 	case p.Predicted:
 		memory = "  predicted"
 	case p.UsedBytes != nil:

@@ -77,6 +77,25 @@ func TestTogetherOnATerminal(t *testing.T) {
 	}
 }
 
+// The line of a predicted run says what was reserved so far, and before a script's output that its values are none; a
+// log that is no terminal has neither.
+func TestProgressOfAPrediction(t *testing.T) {
+	var shown bytes.Buffer
+	c := &Console{err: &shown, terminal: true}
+	c.FakeValues()
+	c.Update(Progress{RunID: "r", Name: "a", Steps: 3, Predicted: true, ReservedBytes: new(int64(3 << 29))})
+	said := strings.ReplaceAll(shown.String(), "\n  ", " ")
+	if !strings.Contains(said, "losses and other values that the script prints are fake") ||
+		!strings.Contains(shown.String(), "a  0.0 s  step 3  predicted, 1.50 GiB reserved") {
+		t.Errorf("%q", shown.String())
+	}
+	shown.Reset()
+	c.terminal = false
+	if c.FakeValues(); shown.Len() > 0 {
+		t.Errorf("%q", shown.String())
+	}
+}
+
 // A suite's line says which run of how many is made, and how far all of them are.
 func TestProgressOfASuite(t *testing.T) {
 	var shown bytes.Buffer

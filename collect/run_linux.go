@@ -73,8 +73,9 @@ type recording struct {
 	why       cause
 	signals   int // received so far
 	garbage   *schemas.Garbage
-	suspects  []string // reads of values that nobody computed, which may have led to its exception
-	strangers []string // ranks of a played world that joined no process group
+	suspects  []string     // reads of values that nobody computed, which may have led to its exception
+	strangers []string     // ranks of a played world that joined no process group
+	held      func() int64 // what the processes reserved of phantom GPUs so far, at most; nil on others
 }
 
 // begin makes the run's folder and its first manifest.

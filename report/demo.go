@@ -21,10 +21,15 @@ const demoColumns = 80
 var demoMethods = map[string]string{"vanilla": "plain training", "dpsgd": "DP-SGD as Opacus does it",
 	"ghost": "DP-SGD by Opacus' ghost clipping"}
 
-// DemoOpening says what the demo is about to do.
-func DemoOpening(gpu string) string {
+// optimizers are the names that people write them by.
+var optimizers = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+
+// DemoOpening says what the demo is about to do; params are those of its runs.
+func DemoOpening(gpu string, params map[string]any) string {
+	how := fmt.Sprintf("batch %v, sequence %v, %v, %s", params["batch_size"], params["seq_len"], params["precision"],
+		optimizers[fmt.Sprint(params["optimizer"])])
 	return screen.Wrap("What does differential privacy cost? dpsight trains a transformer of 1.3 billion parameters "+
-		"three times, and records who holds each byte of the GPU's memory.\n"+
+		"three times ("+how+"), and records who holds each byte of the GPU's memory.\n"+
 		"No GPU is used: torch runs on a phantom GPU, which computes nothing, and its allocator shows what an "+gpu+
 		" would hold. It takes about a minute.", demoColumns, "")
 }

@@ -75,6 +75,9 @@ func (c *collectCmd) Run(s *streams) error {
 	}
 	defer e.Machine.Close()
 	console.Println("dpsight: " + e.Machine.Note)
+	if e.Machine.Predicted && !c.Quiet {
+		console.FakeValues()
+	}
 	defer collect.FewThreads(c.Jobs)()
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)

@@ -57,7 +57,7 @@ func (c *demoCmd) predict(s *streams, console *collect.Console, e collect.Experi
 		return err
 	}
 	console.Brief()
-	fmt.Fprintln(s.err, report.DemoOpening(e.Machine.GPUName()))
+	fmt.Fprintln(s.err, report.DemoOpening(e.Machine.GPUName(), plan.Tasks()[0].Params))
 	out, err := plan.Run(context.Background(), suite.Options{Template: e,
 		Begin: func(i, of int, t suite.Task) {
 			console.Plan(i, of)

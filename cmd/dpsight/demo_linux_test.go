@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
@@ -238,5 +239,15 @@ Go on with
 	if said.String() != want {
 		t.Errorf("it says\n%s\nwant\n%s", said.String(), want)
 	}
-	fits80(t, "what it says", said.String()+report.DemoOpening("NVIDIA H200")+"\n"+report.DemoOnGPU("device: NVIDIA H200"))
+	plan, err := suite.Demo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening := report.DemoOpening("NVIDIA H200", plan.Tasks()[0].Params)
+	how := "(batch 4, sequence 512, fp32, AdamW)"
+	text := strings.Join(strings.Fields(help("demo")), " ")
+	if !strings.Contains(strings.ReplaceAll(opening, "\n", " "), how) || !strings.Contains(text, how) {
+		t.Errorf("%s: not in the help or in\n%s", how, opening)
+	}
+	fits80(t, "what it says", said.String()+opening+"\n"+report.DemoOnGPU("device: NVIDIA H200"))
 }

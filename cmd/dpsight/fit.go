@@ -50,6 +50,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
 		Ours: report.FitOutputs(out), Margin: c.marginOf,
+		Plan: console.Plan,
 		Load: func(r store.Run) (report.Probe, error) { return selected.Probe(r.Dir) },
 		Run: fit.Record(context.Background(), func(r *collect.Result) error {
 			_, err := makeTables(console, r)

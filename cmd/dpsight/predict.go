@@ -71,6 +71,8 @@ func (c *predictCmd) Run(s *streams) error {
 	}
 	if c.Quiet || c.Vary != "" { // of a search that is dozens of runs of one script
 		e.Stdout, e.Stderr = io.Discard, io.Discard
+	} else {
+		console.FakeValues()
 	}
 	e.Command, e.Params, e.Steps, e.GPUs = c.Command, c.paramsOfCommand(), c.Steps, c.GPUs
 	if c.Vary != "" {

@@ -21,18 +21,29 @@ type Trail[A Answer] struct {
 func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
 	found func(*Trail[A])) ([]Trail[A], error) {
 	var trails []Trail[A]
+	before, all := 0, 0
+	for i := range cells {
+		all += cells[i].Probes()
+	}
 	for i := range cells {
 		t := Trail[A]{Cell: &cells[i]}
 		begin(t.Cell)
+		plan := func() { // a search may ask for more than is likely
+			if s.Plan != nil {
+				s.Plan(before+min(len(t.Found), t.Probes()-1), all)
+			}
+		}
+		plan()
 		t.Stopped = s.Find(ctx, t.Cell, func(f Found[A]) {
 			t.Found = append(t.Found, f)
+			plan()
 			found(&t)
 		})
 		var usage *collect.UsageError
 		if errors.As(t.Stopped, &usage) && len(trails) == 0 && len(t.Found) == 0 {
 			return nil, t.Stopped
 		}
-		trails = append(trails, t)
+		trails, before = append(trails, t), before+t.Probes()
 		if errors.Is(t.Stopped, ErrInterrupted) {
 			break
 		}

@@ -33,6 +33,8 @@ type Search[A Answer] struct {
 	Fresh  bool     // make also what the store has
 	Ours   []string // files and folders beside the store that dpsight writes (see [Changed])
 
+	// Plan is told which run is next of how many there are likely to be, counted from 0; it may be nil.
+	Plan func(i, runs int)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
 	// Basis is what a prediction rests on; nil asks the cell's machine.

@@ -360,3 +360,25 @@ func TestFindAmongValuesThatDivide(t *testing.T) {
 		}
 	}
 }
+
+// Progress of searches is told over all cells: it never goes back, and ends within what was announced.
+func TestSearchesSayHowFarTheyAre(t *testing.T) {
+	p := &played{t: t, most: 37}
+	s := searching(p, filepath.Join(t.TempDir(), "runs"), "n=1..100", "h200", "t4")
+	s.Template.Command = []string{"true", "{n}"}
+	last, of, told := -1, 0, 0
+	s.Plan = func(i, runs int) {
+		if i < last || i >= runs || of > 0 && runs != of {
+			t.Errorf("run %d of %d after run %d of %d", i, runs, last, of)
+		}
+		last, of, told = i, runs, told+1
+	}
+	cells, err := s.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trails, err := s.All(context.Background(), cells, func(*Cell) {}, func(*Trail[answer]) {})
+	if err != nil || len(trails) != 2 || of != cells[0].Probes()+cells[1].Probes() || told != 2+len(p.made) {
+		t.Errorf("%d trails, told %d times of %d runs, %d were made: %v", len(trails), told, of, len(p.made), err)
+	}
+}

@@ -74,24 +74,15 @@ func TestOwnByStack(t *testing.T) {
 		free(0, batch, 3000)
 	}
 	want[alloc(script, 100)] = schemas.Other // what it logs
-	res, err := replay.Run(&e, replay.Settings{}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	meanings := make([]stackrules.Meaning, script+1)
-	for i := range script {
-		meanings[i].Role = stackrules.Role(i)
-	}
-	ctx := NewContext(&Rank{Steps: steps.Derive(nil, nil), Untimed: true})
-	joined, _ := Join(ctx, []Device{{Events: &e, Replay: res, Meanings: meanings}})
+	joined := joinByStack(t, &e, nil)
 	owners := map[int64]schemas.Owner{}
-	for o := range joined[0].Owners() {
+	for o := range joined.Owners() {
 		if before, ok := owners[o.AllocID]; ok {
 			t.Errorf("two owners: %+v, %+v", before, o)
 		}
 		owners[o.AllocID] = o
 	}
-	for a := range joined[0].Allocations() {
+	for a := range joined.Allocations() {
 		o := owners[a.AllocID]
 		evidence := schemas.ByStack
 		if want[a.Address] == schemas.Other {
@@ -102,31 +93,36 @@ func TestOwnByStack(t *testing.T) {
 				want[a.Address])
 		}
 	}
-	shares := joined[0].SharesAt(int64(e.Len()))
+	shares := joined.SharesAt(int64(e.Len()))
 	if got, want := shares, (Shares{Stack: 1000 + 1<<20 + 4000, Other: 1000}); got != want {
 		t.Errorf("shares at the end: %+v, want %+v", got, want)
 	}
 }
 
 // joinByStack joins a history whose stacks are roles.
-func joinByStack(t *testing.T, e *schemas.EventColumns, survivors map[uint64]uint32) map[uint64]schemas.Owner {
+func joinByStack(t *testing.T, e *schemas.EventColumns, survivors map[uint64]uint32) *Result {
 	t.Helper()
 	res, err := replay.Run(e, replay.Settings{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	meanings := make([]stackrules.Meaning, int(stackrules.Workspace)+1)
-	for i := range meanings {
+	meanings := make([]stackrules.Meaning, int(stackrules.Workspace)+2) // the last stack has no role
+	for i := range meanings[:len(meanings)-1] {
 		meanings[i].Role = stackrules.Role(i)
 	}
 	ctx := NewContext(&Rank{Steps: steps.Derive(nil, nil), Untimed: true})
 	joined, _ := Join(ctx, []Device{{Events: e, Replay: res, Meanings: meanings, Survivors: survivors}})
+	return joined[0]
+}
+
+// ownersOf are the owners of a history's blocks, by their addresses.
+func ownersOf(joined *Result) map[uint64]schemas.Owner {
 	addresses := map[int64]uint64{}
-	for a := range joined[0].Allocations() {
+	for a := range joined.Allocations() {
 		addresses[a.AllocID] = a.Address
 	}
 	owners := map[uint64]schemas.Owner{}
-	for o := range joined[0].Owners() {
+	for o := range joined.Owners() {
 		owners[addresses[o.AllocID]] = o
 	}
 	return owners
@@ -141,7 +137,7 @@ func TestOwnByStackOfTheList(t *testing.T) {
 	e.Append(schemas.ActionAlloc, first, 1000, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionAlloc, second, 1000, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionSnapshot, 0, 0, 0, 0, 0, 0, 0)
-	owners := joinByStack(t, &e, map[uint64]uint32{first: uint32(stackrules.Setup)})
+	owners := ownersOf(joinByStack(t, &e, map[uint64]uint32{first: uint32(stackrules.Setup)}))
 	if c := owners[first].Category; c != schemas.Parameters {
 		t.Errorf("a block with a stack in the list: %s", c)
 	}
@@ -167,8 +163,9 @@ func TestOwnByStackOfAForward(t *testing.T) {
 	e.Append(schemas.ActionSnapshot, 0, 0, 0, 0, 0, 0, 0)
 	want := map[uint64]schemas.Category{kept: schemas.Activations, temporary: schemas.ForwardTemporaries,
 		saved: schemas.Activations}
+	owners := ownersOf(joinByStack(t, &e, nil))
 	for address, c := range want {
-		if got := joinByStack(t, &e, nil)[address].Category; got != c {
+		if got := owners[address].Category; got != c {
 			t.Errorf("%#x: %s, want %s", address, got, c)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 const (
 	// gap is the space between two columns.
 	gap = 2
-	// shortText is what a cell of words is never broken below: two words on two lines are harder to read than on one.
+	// shortText is the narrowest that a column of texts is made: a shorter text stays on one line.
 	shortText = 24
-	// longName is the same of the first column, and of names: a run's id is shorter, a path is often longer.
+	// longName is the same for the first column, which has names: a run's id stays on one line, a path may not.
 	longName = 44
 )
 

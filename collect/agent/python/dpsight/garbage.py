@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from dpsight.recorder import events, guarded, recorder
-from dpsight.recorder.counters import freed
+from dpsight.recorder.counters import total_freed
 
 NEVER = "never"
 AT_ONCE = "at once"
@@ -63,9 +63,9 @@ class Garbage:
         if not recorder.cuda or not recorder.level:
             return
         if phase == "start":
-            self._before = freed()
+            self._before = total_freed()
         elif self._before is not None:
-            self.collected += freed() - self._before
+            self.collected += total_freed() - self._before
             self._before = None
 
     def _end(self) -> None:

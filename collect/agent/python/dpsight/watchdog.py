@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dpsight.recorder import events, guarded, recorder
-from dpsight.recorder.counters import allocated
+from dpsight.recorder.counters import total_allocated
 from dpsight.torch_compat import WATCHDOGS
 
 _PAUSE = 0.01  # s, between two looks at the watchdogs
@@ -48,12 +48,12 @@ class Watchdog:
         calls = self._calls[reducer] = self._calls.get(reducer, 0) + 1
         if recorder.cuda and 1 < calls <= _CALLS:
             _wait()
-            self._before = allocated()
+            self._before = total_allocated()
 
     @guarded("waiting for NCCL's watchdog")
     def _made(self, reducer: Any) -> None:
         if recorder.cuda and 1 < self._calls.get(reducer, 0) <= _CALLS and any(_watchdogs()):
-            self._beside = max(self._beside, allocated() - self._before)
+            self._beside = max(self._beside, total_allocated() - self._before)
         self._calls[reducer] = _CALLS
 
 

@@ -78,13 +78,13 @@ def _acts(device: int) -> tuple[int, ...]:
     return tuple(nested[group]["all"][part] for group, part in _ACTS)
 
 
-def allocated() -> int:
-    """The bytes that were taken so far, on all devices."""
+def total_allocated() -> int:
+    """The bytes that were taken since the process began, on all devices: given back or not."""
     return _total("allocated")
 
 
-def freed() -> int:
-    """The bytes that were given back so far, on all devices."""
+def total_freed() -> int:
+    """The bytes that were given back since the process began, on all devices."""
     return _total("freed")
 
 
