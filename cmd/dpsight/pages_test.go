@@ -244,15 +244,12 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		t.Fatalf("the sentences would not hold: built in %+v, the development scripts %+v, the others %+v, mended %q; in no "+
 			"table %v", builtIn, first, second, mended, unread)
 	}
-	want := fmt.Sprintf("peak allocated to the byte for all %d experiments of suites recorded here, of which %d are "+
-		"built in, and for %d of %d other scripts (%d of the %d that "+
-		"the phantom GPU was built with at hand, %d of the %d written after it, as they were first predicted); for "+
-		"%d more within 2 %%, one was %.0f %% too low, and %d are refused. Predicted anew by mended code, %d of the "+
-		"%d misses "+
-		"among the %d came to the byte, that one too", builtIn.all, builtIn.all-ofScripts, first.exact+second.exact,
-		first.all+second.all,
-		first.exact, first.all, second.exact, second.all, first.within+second.within, 100*worst,
-		first.refused+second.refused, len(mended), len(misses), second.all)
+	want := fmt.Sprintf("Predicted peaks match an H200 to the byte for all %d recorded experiments of suites (%d of "+
+		"them built in) and for %d of %d other scripts. Of those %[4]d, %d more are within 2 %%, one was %.0f %% too low, "+
+		"and %d are refused. %d of the %[4]d were written after the phantom GPU; %[9]d of these were exact at the first "+
+		"attempt, and fixes made %d of the %d inexact ones exact, the worst among them", builtIn.all,
+		builtIn.all-ofScripts, first.exact+second.exact, first.all+second.all, first.within+second.within, 100*worst,
+		first.refused+second.refused, second.all, second.exact, len(mended), len(misses))
 	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
 		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", want)
 	}
