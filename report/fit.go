@@ -328,12 +328,8 @@ func probesTable(doc *predict.FitDocument) table.Table {
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		for _, p := range c.Probes {
-			fits := table.Cell{Text: p.Status, Value: nil}
-			if p.Fits != nil {
-				fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*p.Fits], Value: *p.Fits}
-			}
 			t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU),
-				table.Count(p.Value), fits,
+				table.Count(p.Value), fitsCell(p.Fits, p.Because, p.Status),
 				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakReservedBytes, table.Bytes),
 				table.Optional(p.SpareBytes, table.Bytes), table.Text(p.RunID)})
 		}

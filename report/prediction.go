@@ -57,18 +57,14 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		fits := table.Cell{Text: "not known"}
-		if r.Fits != nil {
-			fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*r.Fits], Value: *r.Fits}
-		}
 		reads := table.Absent()
 		if r.Complete {
 			reads = table.Count(r.Reads())
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), all.cell(r.Shown(), &r.Identity),
 			table.Text(r.Status), table.Optional(r.Profile, table.Text),
-			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes,
-				table.Bytes),
+			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes),
+			fitsCell(r.Fits, r.Because, "not known"), table.Optional(r.PeakBytes, table.Bytes),
 			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads,
 			confidenceCell(r.Confidence)})
 		label := r.GPU
@@ -84,6 +80,19 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 		besideContext+"; spare: what the highest reserved leaves of it, and the contexts of further processes there",
 		confidenceNote, predictedNote)
 	return t
+}
+
+// fitsCell says whether a run fits: of one that its time limit ended, that it did until then.
+func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
+	switch {
+	case fits == nil:
+		return table.Cell{Text: unknown}
+	case !*fits:
+		return table.Cell{Text: "no", Value: false}
+	case because.Cause == predict.CauseSoFar:
+		return table.Cell{Text: "so far", Value: true}
+	}
+	return table.Cell{Text: "yes", Value: true}
 }
 
 // confidenceNote says what the confidence is of: nobody should take what is reserved for exact.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -23,5 +24,27 @@ func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 	}
 	if notes := FitTables(predict.FitDocument{})[0].Notes; !slices.ContainsFunc(notes, said) {
 		t.Errorf("under what fits: %q", notes)
+	}
+}
+
+// What a run that its time limit ended may still ask for is not known: it fits so far, and no more is said.
+func TestFitsSoFar(t *testing.T) {
+	for _, of := range []struct {
+		fits    *bool
+		because predict.Cause
+		want    string
+	}{
+		{nil, predict.CauseEnded, "not known"},
+		{new(false), predict.CauseCaught, "no"},
+		{new(true), predict.CauseSoFar, "so far"},
+		{new(true), predict.CauseSteps, "yes"},
+		{new(true), "", "yes"},
+	} {
+		run := predict.PredictionRun{Fits: of.fits, Because: predict.Because{Cause: of.because}}
+		shown := PredictionTables(predict.PredictionDocument{Runs: []predict.PredictionRun{run}})[0]
+		at := slices.IndexFunc(shown.Columns, func(c table.Column) bool { return c.Key == "fits" })
+		if got := shown.Rows[0][at].Text; got != of.want {
+			t.Errorf("fits of %q: %q, want %q", of.because, got, of.want)
+		}
 	}
 }
