@@ -72,8 +72,13 @@ func (d *Decoder) Decode(b Builder) (Value, error) {
 				return Value{}, d.readError(err)
 			}
 		}
-		d.at = d.in.offset()
 		op := d.in.buf[d.in.pos]
+		if op == opBinGet || op == opLongBinGet {
+			if from := d.in.pos; d.gets() > from {
+				continue
+			}
+		}
+		d.at = d.in.offset()
 		d.in.pos++
 		if op == opStop {
 			return d.result()

@@ -1,6 +1,7 @@
 package pickle
 
 import (
+	"encoding/binary"
 	"fmt"
 )
 
@@ -77,6 +78,32 @@ func (d *Decoder) get(slot uint64) error {
 		d.memo[slot].flags |= fetched
 	}
 	return d.push(v)
+}
+
+// gets executes a run of fetches from the memo as far as they lie in the window and go well, and gives the position
+// behind them; step executes the next one, or says what is wrong with it. The frames of stacks are such runs, and nine
+// tenths of a snapshot's opcodes: one by one they took two thirds of the time of decoding.
+func (d *Decoder) gets() int {
+	buf, pos, memo, stack := d.in.buf, d.in.pos, d.memo, d.stack
+	for len(stack) < cap(stack) {
+		slot, n := 0, 0
+		switch rest := buf[pos:]; {
+		case len(rest) >= 5 && rest[0] == opLongBinGet:
+			slot, n = int(binary.LittleEndian.Uint32(rest[1:5])), 5
+		case len(rest) >= 2 && rest[0] == opBinGet:
+			slot, n = int(rest[1]), 2
+		}
+		if n == 0 || slot >= len(memo) || memo[slot].kind == 0 {
+			break
+		}
+		stack = append(stack, memo[slot])
+		if v := &memo[slot]; v.slot != 0 && v.flags&fetched == 0 {
+			v.flags |= fetched
+		}
+		pos += n
+	}
+	d.in.pos, d.stack = pos, stack
+	return pos
 }
 
 // put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies
