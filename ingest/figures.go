@@ -236,7 +236,7 @@ const noBlocks = "the file has figures at moments, and no blocks to check them a
 func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options) (*schemas.IngestReport, error) {
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, run.Notes...)
-	err := write(dir, r, func(t *tables) error {
+	err := write(dir, r, true, func(t *tables) error {
 		for i := range run.Devices {
 			d := &run.Devices[i]
 			r.Devices = append(r.Devices, schemas.DeviceVerdict{Rank: d.Rank, Device: d.Device,

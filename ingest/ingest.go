@@ -78,7 +78,7 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	if len(journals) == 0 && len(m.Warnings) == 0 { // the collector says why, if it lived to see the end
 		r.warn("the run has no journal: no process of it used torch with the agent in place")
 	}
-	err = write(dir, r, func(t *tables) error {
+	err = write(dir, r, false, func(t *tables) error {
 		for _, j := range journals {
 			if err := ingestJournal(m, j, t, r); err != nil {
 				return fmt.Errorf("rank %d: %w", j.Rank, err)

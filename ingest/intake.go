@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -35,7 +34,7 @@ func importSnapshot(e packed.Entry, file *input, store string, o Options) (out O
 		return out, err
 	}
 	kept := filepath.Join(folder.Dir, spool.Dir, snapshotFile)
-	s, digests, err := take(e, kept)
+	s, digests, err := take(e, file, kept)
 	if err != nil {
 		return out, err
 	}
@@ -121,7 +120,8 @@ func findImport(store, content string, file *input) (string, error) {
 	if dir := runOfImport(store, content); dir != "" {
 		return dir, nil
 	}
-	if len(file.entries) > 1 { // no older version read an archive
+	// No older version read an archive, and a file that is not packed has been read: it has one digest.
+	if len(file.entries) > 1 || !file.entries[0].Packed {
 		return "", nil
 	}
 	sum := sha256.New()
@@ -167,14 +167,18 @@ func quoteGlob(path string) string {
 type digests struct{ content, copy string }
 
 // take reads a snapshot and keeps a copy of it, in one reading.
-func take(e packed.Entry, kept string) (*torchsnap.Snapshot, digests, error) {
+func take(e packed.Entry, file *input, kept string) (*torchsnap.Snapshot, digests, error) {
 	r, err := e.Open()
 	if err != nil {
 		return nil, digests{}, err
 	}
 	defer r.Close()
 	t := newTap(r, kept)
-	s, err := torchsnap.Read(t, torchsnap.Options{})
+	var o torchsnap.Options
+	if !e.Packed {
+		o.Size = file.size
+	}
+	s, err := torchsnap.Read(t, o)
 	if err == nil {
 		_, err = io.Copy(io.Discard, t) // what follows the snapshot belongs to its identity
 	}
@@ -192,13 +196,18 @@ func take(e packed.Entry, kept string) (*torchsnap.Snapshot, digests, error) {
 type tap struct {
 	from    io.Reader
 	passed  chan []byte
+	used    chan []byte // buffers to fill again
 	content hash.Hash
 	copy    hash.Hash
 	kept    chan error
 }
 
+// tapBuffers is how many pieces of the stream wait for who hashes and keeps them.
+const tapBuffers = 16
+
 func newTap(r io.Reader, kept string) *tap {
-	t := &tap{from: r, passed: make(chan []byte, 16), content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
+	t := &tap{from: r, passed: make(chan []byte, tapBuffers), used: make(chan []byte, tapBuffers),
+		content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
 	go func() {
 		err := schemas.WriteFile(kept, func(w io.Writer) error {
 			z, err := zstd.NewWriter(io.MultiWriter(w, t.copy), zstd.WithEncoderLevel(zstd.SpeedFastest))
@@ -210,6 +219,10 @@ func newTap(r io.Reader, kept string) *tap {
 				if _, err := z.Write(p); err != nil {
 					z.Close()
 					return err
+				}
+				select {
+				case t.used <- p:
+				default:
 				}
 			}
 			return z.Close()
@@ -224,7 +237,12 @@ func newTap(r io.Reader, kept string) *tap {
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.from.Read(p)
 	if n > 0 {
-		t.passed <- bytes.Clone(p[:n])
+		var buffer []byte
+		select {
+		case buffer = <-t.used:
+		default:
+		}
+		t.passed <- append(buffer[:0], p[:n]...)
 	}
 	return n, err
 }

@@ -212,7 +212,7 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 	}
 	r := newReport(m, o)
 	ctx := join.NewContext(&join.Rank{RunID: m.RunID, Steps: steps.Derive(nil, nil), Untimed: true})
-	err = write(dir, r, func(t *tables) error {
+	err = write(dir, r, true, func(t *tables) error {
 		var devices []join.Device
 		var recs []*recording
 		for d := range deviceCount(s) {

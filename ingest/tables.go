@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -15,7 +16,10 @@ import (
 // tables collects the rows of a run. The four large tables are streamed, for their rows take several times what ingest
 // keeps of them; the others are written at the end.
 type tables struct {
-	files       schemas.Replacement
+	files schemas.Replacement
+	// hasty tables are those of a file that somebody waits for: they are compressed less, and two at once. A
+	// recording has other work on its cores and in its memory, and is ingested when its process is gone.
+	hasty       bool
 	events      *schemas.TableWriter[schemas.Event]
 	marks       *schemas.TableWriter[schemas.Mark]
 	allocations *schemas.TableWriter[schemas.Allocation]
@@ -33,8 +37,8 @@ type tables struct {
 
 // write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if
 // all went well: a failure leaves what an earlier ingest derived.
-func write(dir string, r *report, fill func(*tables) error) error {
-	t := &tables{files: schemas.Replacement{Dir: dir}}
+func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
+	t := &tables{files: schemas.Replacement{Dir: dir}, hasty: hasty}
 	defer t.files.Discard()
 	err := streamed(t, schemas.Events, &t.events, func() error {
 		return streamed(t, schemas.Marks, &t.marks, func() error {
@@ -60,6 +64,9 @@ func write(dir string, r *report, fill func(*tables) error) error {
 func streamed[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T], body func() error) error {
 	return t.files.File(table.File(), func(f io.Writer) error {
 		*w = table.NewWriter(f)
+		if t.hasty {
+			*w = table.NewQuickWriter(f)
+		}
 		if err := body(); err != nil {
 			return err
 		}
@@ -100,13 +107,15 @@ func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
 
 // add takes all rows of one joined device. replayed is nil where it has no events.
 func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result) error {
-	if err := t.events.WriteAll(rec.rows(runID, rank)); err != nil {
-		return err
+	events := func() error { return t.events.WriteAll(rec.rows(runID, rank)) }
+	blocks := func() error {
+		if err := t.allocations.WriteAll(j.Allocations()); err != nil {
+			return err
+		}
+		return t.owners.WriteAll(j.Owners())
 	}
-	if err := t.allocations.WriteAll(j.Allocations()); err != nil {
-		return err
-	}
-	if err := t.owners.WriteAll(j.Owners()); err != nil {
+	err := t.both(events, blocks)
+	if err != nil {
 		return err
 	}
 	t.steps = append(t.steps, j.Steps()...)
@@ -127,6 +136,17 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 		}
 	}
 	return nil
+}
+
+// both writes to tables, at once if they are hasty: each has a writer of its own, and rows are only read.
+func (t *tables) both(one, other func() error) error {
+	if !t.hasty {
+		return cmp.Or(one(), other())
+	}
+	failed := make(chan error)
+	go func() { failed <- one() }()
+	err := other()
+	return cmp.Or(<-failed, err)
 }
 
 // rows are the rows of events.parquet of one device.

@@ -27,8 +27,9 @@ const (
 
 // An Entry is one file inside another, or the file itself.
 type Entry struct {
-	Name string // without folders and without the suffixes of compression
-	open opener
+	Name   string // without folders and without the suffixes of compression
+	Packed bool   // it is not the file itself
+	open   opener
 }
 
 type opener func() (io.ReadCloser, error)
@@ -123,7 +124,7 @@ func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	case depth > 0 && strings.HasPrefix(string(head), zipMagic):
 		return nil, fmt.Errorf("%s holds a zip archive: unpack it first", name)
 	}
-	return []Entry{{Plain(name), open}}, nil
+	return []Entry{{Plain(name), depth > 0, open}}, nil
 }
 
 // member is what a file in an archive holds. One that cannot be unpacked stays an entry: whoever opens it is told.
@@ -136,7 +137,7 @@ func member(name string, head []byte, open opener, depth int) []Entry {
 }
 
 func broken(name string, err error) Entry {
-	return Entry{Plain(name), func() (io.ReadCloser, error) { return nil, err }}
+	return Entry{Plain(name), true, func() (io.ReadCloser, error) { return nil, err }}
 }
 
 func peek(open opener) ([]byte, error) {

@@ -28,6 +28,7 @@ type Decoder struct {
 	used     int64 // bytes charged
 	elements int64
 	protocol int
+	size     int64 // of the input; 0 = unknown
 
 	stack []Value
 	marks []uint32 // stack heights
@@ -53,6 +54,19 @@ func (d *Decoder) Protocol() int { return d.protocol }
 
 // Offset is the offset of the current opcode, in bytes.
 func (d *Decoder) Offset() int64 { return d.at }
+
+// Expect says how long the input will be; 0 = unknown. It is believed as far as [Decoder.Ahead] says.
+func (d *Decoder) Expect(size int64) { d.size = size }
+
+// Ahead is how much room to make for more of what came n times since an offset: as much as the rest of the input holds
+// if it is like what was read, a little more, and at most four times n; where too little is known, n.
+func (d *Decoder) Ahead(n int, since int64) int {
+	read, left := d.at-since, d.size-d.at
+	if read < 1<<20 || left <= 0 {
+		return n
+	}
+	return min(4*n, int(float64(n)/float64(read)*float64(left)*1.01)+n/64)
+}
 
 // Charge counts n bytes against [Limits].Memory; builders call it for what they keep.
 func (d *Decoder) Charge(n int64) error {

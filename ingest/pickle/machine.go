@@ -136,7 +136,7 @@ func (d *Decoder) put(slot uint64) error {
 
 func (d *Decoder) growMemo(n int) error {
 	if n > cap(d.memo) {
-		c := max(256, 2*cap(d.memo), n)
+		c := max(256, cap(d.memo)+d.Ahead(cap(d.memo), 0), n)
 		if err := d.Charge(int64(c-cap(d.memo)) * valueBytes); err != nil {
 			return err
 		}

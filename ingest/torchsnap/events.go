@@ -20,6 +20,7 @@ type events struct {
 	keys     uint32            // bits of the known keys seen
 	unknown  map[uint32]struct{}
 	actions  map[uint32]schemas.Action // by string id
+	begin    int64                     // offset of the first one
 	// most events name the same few actions, so the last one is tried first
 	lastAction     uint32
 	lastActionWord schemas.Action
@@ -230,14 +231,18 @@ func (e *events) annotate(i int, r row) {
 	}
 }
 
-// grow doubles the columns when they are full: append's own factor of 1.25 leaves five times the columns as garbage.
+// grow lengthens the columns when they are full, by as much as is expected to come or else to twice their length:
+// append's own factor of 1.25 leaves five times the columns as garbage.
 func (e *events) grow(d *pickle.Decoder) error {
 	c := &e.cols
 	n := c.Len()
 	if n < cap(c.Action) {
 		return nil
 	}
-	more := max(64, n)
+	if n == 0 {
+		e.begin = d.Offset()
+	}
+	more := max(64, d.Ahead(n, e.begin))
 	if n+more > math.MaxUint32 {
 		more = math.MaxUint32 - n
 	}

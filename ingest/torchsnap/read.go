@@ -18,6 +18,9 @@ type Options struct {
 	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a
 	// journal.
 	Stacks *Stacks
+	// Size is the number of bytes that will be read, 0 = unknown. Columns are then made about as long as all events
+	// need, where they would double.
+	Size int64
 }
 
 // ErrNotSnapshot is wrapped by the errors about a pickle that is sound but holds no memory snapshot.
@@ -67,6 +70,7 @@ func ReadBytes(p []byte, o Options) (*Snapshot, error) {
 }
 
 func read(d *pickle.Decoder, o Options) (*Snapshot, error) {
+	d.Expect(o.Size)
 	b := newBuilder(d, o.Stacks)
 	root, err := d.Decode(b)
 	if err != nil {

@@ -7,3 +7,6 @@ import "github.com/klauspost/compress/zstd"
 
 // Best is the level of files that are kept.
 const Best = zstd.SpeedBestCompression
+
+// Better is the level of files that are kept and that somebody waits for.
+const Better = zstd.SpeedBetterCompression

@@ -9,3 +9,6 @@ import "github.com/klauspost/compress/zstd"
 // much beside it, and sync.Pool, which it makes forget, has them made again and again. Tests took ten times as long,
 // nearly all of it in the kernel.
 const Best = zstd.SpeedFastest
+
+// Better is as low.
+const Better = zstd.SpeedFastest

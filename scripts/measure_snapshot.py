@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Times the import of a snapshot beside Python's pickle.load of the same file.
+
+    scripts/measure_snapshot.py ./dpsight [SNAPSHOT.pickle] [--events 1000000] [--rounds 3]
+
+Without a file it makes one of so many events with stacks of 35 frames (250 bytes an event). Each round runs, each in a
+process of its own: pickle.load as a script calls it, pickle.load with the garbage collector off, and dpsight ingest
+into an empty store, which ends with complete tables. Wall times are what a user waits; CPU times change less where
+other work runs on the machine. The last lines are how many times faster the import was than pickle.load: the median of
+the rounds, the least and the most.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MAKER = Path(__file__).resolve().parent.parent / "ingest/testdata/tools/make_snapshot.py"
+LOAD = "import gc, pickle, sys\nif sys.argv[2] == 'off': gc.disable()\npickle.load(open(sys.argv[1], 'rb'))"
+INGEST = "dpsight ingest"
+
+
+def run(command: list[str]) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and MB of memory at most, of one process."""
+    begin = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - begin
+    if status != 0:
+        sys.exit(f"{command[0]} failed: {' '.join(command)}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.median(values):6.2f}  {min(values):6.2f}  {max(values):6.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dpsight")
+    parser.add_argument("snapshot", nargs="?")
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    o = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = o.snapshot
+        if path is None:
+            path = f"{folder}/snapshot.pickle"
+            subprocess.run([sys.executable, MAKER, str(o.events), path, "35"], check=True, stdout=subprocess.DEVNULL)
+        print(f"{os.path.getsize(path) / 1e6:.0f} MB, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
+              f"Python {sys.version.split()[0]}")
+        print(f"{'':24}  wall s   CPU s      MB")
+        found: dict[str, list[tuple[float, float, float]]] = {}
+        for turn in range(o.rounds):
+            for name, command in {
+                "pickle.load": [sys.executable, "-c", LOAD, path, "on"],
+                "pickle.load, gc off": [sys.executable, "-c", LOAD, path, "off"],
+                INGEST: [o.dpsight, "ingest", path, "--store", f"{folder}/store{turn}"],
+            }.items():
+                wall, cpu, memory = run(command)
+                found.setdefault(name, []).append((wall, cpu, memory))
+                print(f"{name:24}  {wall:6.2f}  {cpu:6.2f}  {memory:6.0f}", flush=True)
+        print(f"{'times faster':24}  median   least    most")
+        for name, turns in found.items():
+            if name != INGEST:
+                for what, at in (("wall", 0), ("CPU", 1)):
+                    ratios = [turn[at] / ours[at] for turn, ours in zip(turns, found[INGEST], strict=True)]
+                    print(f"{name + ', ' + what:24}  {spread(ratios)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
