@@ -54,7 +54,8 @@ func scriptless(command []string) string {
 	if len(command) != 1 || !launch.IsPython(command[0]) {
 		return ""
 	}
-	return "; " + command[0] + " was started without a script, which goes behind it, as in " + command[0] + " train.py"
+	python := launch.Base(command[0])
+	return "; " + python + " was started without a script, which goes behind it, as in " + python + " train.py"
 }
 
 // silenced is the error of a run in which an agent could record no more.

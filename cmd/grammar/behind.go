@@ -39,7 +39,7 @@ func Behind(line *kong.Context) string {
 		return ""
 	}
 	return fmt.Sprintf("%s went to %s, like all that stands behind a script; dpsight's own options go before %s",
-		strings.Join(given, " "), filepath.Base(command[at]), command[0])
+		strings.Join(given, " "), filepath.Base(command[at]), filepath.Base(command[0]))
 }
 
 // takes reports whether a script seems to have an option: it names it as argparse and click want it, as a key, or as a
