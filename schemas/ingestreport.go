@@ -55,10 +55,11 @@ type DeviceVerdict struct {
 	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // replayed
 	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`  // replayed
 	// PeakLowBytes and PeakHighBytes are what the peak is at least and at most; null unless the verdict is [Bounded].
-	PeakLowBytes            *int64 `json:"peak_low_bytes,omitempty"`   // replayed
-	PeakHighBytes           *int64 `json:"peak_high_bytes,omitempty"`  // replayed
-	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"` // by torch's counter; null = not told
-	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`  // by torch's counter; null = not told
+	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`  // replayed
+	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"` // replayed
+	// by torch's counter, or what an imported file of figures has; null = not told
+	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
+	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not told
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only
 	// a bare step reached it.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event

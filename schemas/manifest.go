@@ -223,6 +223,8 @@ const (
 	ImportSweepTable     = "a sweep profiler's table"
 	ImportTrainerLog     = "a trainer profiler's log"
 	ImportTrainerSummary = "a trainer profiler's summary"
+	ImportTrace          = "a trace of torch.profiler"
+	ImportMemoryTimeline = "a memory timeline of torch.profiler"
 )
 
 // Import is the provenance of an imported run.

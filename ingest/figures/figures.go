@@ -75,6 +75,8 @@ var formats = []format{
 	{schemas.ImportSweepTable, readSweepTable},
 	{schemas.ImportTrainerLog, readTrainerLog},
 	{schemas.ImportTrainerSummary, readTrainerSummary},
+	{schemas.ImportTrace, readTrace},
+	{schemas.ImportMemoryTimeline, readMemoryTimeline},
 }
 
 // Read gives the runs in a file, of which there is at least one.

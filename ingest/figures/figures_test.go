@@ -191,6 +191,80 @@ func TestTrainerLogs(t *testing.T) {
 	}
 }
 
+// Work of a GPU belongs to the phase whose call launched it, and what runs at once is counted once. Memory is known at
+// every moment while the profiler is on.
+func TestTrace(t *testing.T) {
+	run := read(t, "gpu.pt.trace.json", schemas.ImportTrace)[0]
+	d := &run.Devices[0]
+	if run.Name != "gpu" || run.GPU != "NVIDIA H100 80GB HBM3" || d.Rank != 1 || run.Params["world_size"] != 2.0 ||
+		!is(d.Peak, 15) || !is(d.PeakReserved, 24) || run.StartNS != 1790857026001000000 || len(d.Steps) != 2 ||
+		d.Steps[1].Number != 2 || d.Steps[1].EndNS-d.Steps[1].StartNS != 1e6 || d.Steps[0].GPUNS != nil {
+		t.Errorf("%+v", run)
+	}
+	if !noted(&run, "device 0 computed for 0.720 ms and was idle for 1.000 ms between: before work of backward 0.400 ms, "+
+		"forward 0.400 ms, optimizer 0.200 ms") {
+		t.Errorf("%q", run.Notes)
+	}
+	for _, want := range []struct {
+		phase           string
+		wall, gpu       int64
+		begin, end, top float64
+	}{{schemas.PhaseForward, 400e3, 100e3, 10, 11, 11}, {schemas.PhaseBackward, 200e3, 200e3, 11, 15, 15},
+		{schemas.PhaseOptimizer, 100e3, 60e3, 10, 10, 10}} {
+		for step := int64(1); step <= 2; step++ {
+			p := phase(t, d, want.phase, step)
+			if p.EndNS-p.StartNS != want.wall || *p.GPUNS != want.gpu || !is(p.Begin.Allocated, want.begin) ||
+				!is(p.End.Allocated, want.end) || !is(p.Peak, want.top) {
+				t.Errorf("%+v", p)
+			}
+		}
+	}
+}
+
+// Innermost marks name phases; spans that overlap without lying in one another lose nothing and overlap nothing.
+func TestCut(t *testing.T) {
+	got := cut(span{"", 0, 100}, []span{{"a", 10, 60}, {"b", 20, 30}, {"c", 50, 80}, {"c", 80, 90}})
+	want := []span{{schemas.PhaseBetween, 0, 10}, {"a", 10, 20}, {"b", 20, 30}, {"a", 30, 50}, {"c", 50, 90},
+		{schemas.PhaseBetween, 90, 100}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A trace without a GPU has steps and phases, one with nothing of use is refused.
+func TestTracesOfLess(t *testing.T) {
+	text := `[{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "ts": 5, "dur": 2, "pid": 1, "tid": 1},
+		{"ph": "X", "cat": "kernel", "name": "k", "ts": "soon", "dur": 2, "pid": 1, "tid": 1}]`
+	runs, err := Read(KindOf([]byte(text)), strings.NewReader(text), "x.json")
+	if err != nil || runs[0].Devices[0].Peak != nil || runs[0].Devices[0].Steps[0].Number != 7 || runs[0].StartNS != 0 ||
+		!noted(&runs[0], "no GPU") || !noted(&runs[0], "1 part of the trace is not as torch writes it") {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	for _, text := range []string{`{"traceEvents": []}`, `{"traceEvents": 5}`, `{"traceEvents": [`,
+		`{"traceEvents": [{"ph": "X", "cat": "blink", "ts": 1}]}`} {
+		if runs, err := Read(schemas.ImportTrace, strings.NewReader(text), "x.json"); err == nil {
+			t.Errorf("%s: %+v", text, runs)
+		}
+	}
+}
+
+func TestMemoryTimelines(t *testing.T) {
+	for _, name := range []string{"mt.raw.json", "mt.json"} {
+		run := read(t, name, schemas.ImportMemoryTimeline)[0]
+		d := &run.Devices[0]
+		if p := phase(t, d, "profiled", -1); run.Name != "mt" || *d.Peak != 20736 || *p.Begin.Allocated != 16640 ||
+			*p.End.Allocated != 16640 || p.EndNS-p.StartNS < 965000 || p.EndNS-p.StartNS > 966000 {
+			t.Errorf("%s: %+v, %+v", name, d, p)
+		}
+	}
+	for _, text := range []string{"[[1795801622111, 1]", "[[1795801622111, 1795801622112], [[1]]]",
+		"[[1795801622111, 1, 5, 2], [3]]"} {
+		if runs, err := Read(schemas.ImportMemoryTimeline, strings.NewReader(text), "x"); err == nil {
+			t.Errorf("%s: %+v", text, runs)
+		}
+	}
+}
+
 // Of other documents nothing is taken.
 func TestKindsOfOthers(t *testing.T) {
 	for _, text := range []string{"", "{", "[", "[]", "[1, 2]", `{"schema": "dpsight.baseline/2", "experiments": []}`,

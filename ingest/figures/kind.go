@@ -40,17 +40,25 @@ func kindOfObject(has map[string]bool) Kind {
 	switch {
 	case has["experiment"] && (has["snapshots"] || has["breakdown"] || has["peak_memory_mb"]):
 		return schemas.ImportComponents
+	case has["traceEvents"] || has["schemaVersion"] && has["deviceProperties"]:
+		return schemas.ImportTrace
 	case has["detailed_results"] || has["summary"] && has["summary.total_experiments"]:
 		return schemas.ImportTrainerSummary
 	}
 	return None
 }
 
+// timelineHead is how a memory timeline begins: a list of events, or of times.
+var timelineHead = regexp.MustCompile(`^\[\s*(-1|\d{10,19})\s*,\s*-?\d+\s*,`)
+
 func kindOfList(head []byte) Kind {
 	switch inside := bytes.TrimLeft(head[1:], " \t\r\n"); {
-	case len(inside) == 0 || inside[0] != '{':
-	default:
+	case timelineHead.Match(inside):
+		return schemas.ImportMemoryTimeline
+	case len(inside) > 0 && inside[0] == '{':
 		switch has := keys(inside); {
+		case has["ph"] && has["ts"]:
+			return schemas.ImportTrace
 		case has["peak_memory"]:
 			return schemas.ImportSweep
 		case has["stage"] && has["before"]:
