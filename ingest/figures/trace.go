@@ -508,8 +508,8 @@ func peakWithin(memory []counter, s span) *int64 {
 	return peak
 }
 
-// work is how long the device computed for each phase, however many kernels ran at once; busy is the sum of all, idle by
-// phase the time for which it did nothing before a kernel of the phase.
+// work is how long the device computed for each phase, however many kernels ran at once; busy is the sum of all, and
+// idle by phase the time for which it did nothing before a kernel of the phase.
 func (t *trace) work(id int32, phases []stretch) (work []int64, busy int64, idle map[string]int64) {
 	work, idle = make([]int64, len(phases)), map[string]int64{}
 	type job struct {
