@@ -63,7 +63,8 @@ test-notebooks: setup
 	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore)$$' ./collect/agent
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
-  ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead
+  ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
+  ingest/packed:FuzzList ingest/stackrules:FuzzUserRules collect/suite:FuzzWhere
 
 test-edges: setup
 	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast

@@ -1,0 +1,142 @@
+package ingest
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// mutations is how many damaged files are read of each sound one; of recordings, which take a hundred times as long,
+// ofRecordings, and in `make test` ofFew.
+const (
+	mutations    = 1000
+	ofRecordings = 200
+	ofFew        = 20
+)
+
+// plainFile is what a file holds that may be compressed by zstd.
+func plainFile(t *testing.T, path string) []byte {
+	t.Helper()
+	p, err := os.ReadFile(path)
+	if err == nil && filepath.Ext(path) == ".zst" {
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(nil); err == nil {
+			p, err = z.DecodeAll(p, nil)
+			z.Close()
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// verdicts reads a pickle and gives each device's verdict; an error is a refusal.
+func verdicts(p []byte) ([]schemas.DeviceVerdict, error) {
+	s, err := torchsnap.ReadBytes(p, torchsnap.Options{})
+	if err != nil {
+		return nil, err
+	}
+	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	var out []schemas.DeviceVerdict
+	for d := range deviceCount(s) {
+		rec := snapshotRecording(s, int32(d), settings)
+		if rec == nil {
+			continue
+		}
+		_, v, err := rec.replayed()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// mutated damages a file in one place, as a bad disk, a cut transfer or a careless editor does.
+func mutated(rnd *rand.Rand, p []byte) []byte {
+	at := rnd.IntN(len(p))
+	n := min(1+rnd.IntN(64), len(p)-at)
+	switch rnd.IntN(6) {
+	case 0:
+		return slices.Clone(p[:at])
+	case 1: // bytes are lost
+		return slices.Concat(p[:at], p[at+n:])
+	case 2: // bytes come twice
+		return slices.Concat(p[:at+n], p[at:])
+	case 3: // bytes of another place
+		from := rnd.IntN(len(p) - n + 1)
+		return slices.Concat(p[:at], p[from:from+n], p[at+n:])
+	case 4:
+		out := slices.Clone(p)
+		out[at] ^= 1 << rnd.IntN(8)
+		return out
+	}
+	out := slices.Clone(p)
+	out[at] = byte(rnd.Uint32())
+	return out
+}
+
+// TestMutationsAreNeverExactAndWrong damages snapshots that torch wrote and whose verdict is exact. Whatever a damaged
+// file is called, it is not exact with another peak. What changes no event may stay exact.
+func TestMutationsAreNeverExactAndWrong(t *testing.T) {
+	paths, _ := filepath.Glob("torchsnap/testdata/eras/*.pickle")
+	recordings, _ := filepath.Glob("torchsnap/testdata/*.pickle.zst")
+	sound, refused, told := 0, 0, 0
+	for _, path := range append(paths, recordings...) {
+		p, share := plainFile(t, path), mutations
+		if slices.Contains(recordings, path) {
+			if share = ofFew; testkit.WithRest() {
+				share = ofRecordings
+			}
+		}
+		truth, err := verdicts(p)
+		if err != nil || len(truth) == 0 ||
+			slices.ContainsFunc(truth, func(v schemas.DeviceVerdict) bool { return v.Verdict != schemas.Exact }) {
+			continue
+		}
+		sound++
+		rnd := rand.New(rand.NewPCG(1, uint64(len(p))))
+		for i := range share {
+			damaged := mutated(rnd, p)
+			if bytes.Equal(damaged, p) {
+				continue
+			}
+			found, err := verdicts(damaged)
+			if err != nil {
+				refused++
+				continue
+			}
+			for _, v := range found {
+				if v.Verdict != schemas.Exact {
+					told++
+					continue
+				}
+				same := func(w schemas.DeviceVerdict) bool {
+					return w.Device == v.Device && w.PeakAllocatedBytes == v.PeakAllocatedBytes
+				}
+				if !slices.ContainsFunc(truth, same) {
+					t.Errorf("%s, mutation %d: exact with a peak of %d bytes; truth %+v", filepath.Base(path), i,
+						v.PeakAllocatedBytes, truth)
+				}
+			}
+		}
+	}
+	if sound < 6 || refused == 0 || told == 0 {
+		t.Errorf("%d sound files, %d mutations refused, %d called other than exact: the test tries too little", sound,
+			refused, told)
+	}
+	t.Logf("%d sound files, %d mutations refused, %d devices called other than exact", sound, refused, told)
+}
