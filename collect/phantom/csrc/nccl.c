@@ -1,6 +1,6 @@
-/* NCCL with one rank a process: every peer is a copy of this rank. Only small buffers are really filled, since those
- * are what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes on a device are not
- * modelled. */
+/* NCCL: every peer is a copy of this rank, be it another process or another device of this one. Only small buffers are
+ * really filled, since those are what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes
+ * on a device are not modelled. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -71,6 +71,23 @@ PHANTOM_API int ncclCommInitRankScalable(void **comm, int ranks, int rank, int i
     return make(comm, ranks, rank);
 }
 
+/* One process with a rank on each of its devices, as in torch.nn.DataParallel. */
+PHANTOM_API int ncclCommInitAll(void **comms, int devices, const int *list) {
+    (void)list;
+    for (int rank = 0; rank < devices; rank++)
+        if (make(&comms[rank], devices, rank) != 0)
+            return NCCL_SYSTEM_ERROR;
+    return 0;
+}
+
+PHANTOM_API int ncclCommShrink(void *comm, int *excluded, int count, void **made, void *config, int flags) {
+    (void)config, (void)flags;
+    int ranks = ((struct comm *)comm)->ranks - count, rank = ((struct comm *)comm)->rank, before = 0;
+    for (int i = 0; i < count; i++)
+        before += excluded[i] < rank;
+    return make(made, ranks, rank - before);
+}
+
 /* Who else has this color is known to the peers only; all of them is the largest, and torch asks for no more than a
  * count. */
 PHANTOM_API int ncclCommSplit(void *comm, int color, int key, void **made, void *config) {
@@ -100,6 +117,27 @@ PHANTOM_API int ncclCommCount(void *comm, int *ranks) {
 
 PHANTOM_API int ncclCommUserRank(void *comm, int *rank) {
     *rank = ((struct comm *)comm)->rank;
+    return 0;
+}
+
+/* What these make is handed back to NCCL alone, and has to be something. */
+PHANTOM_API int ncclCommRegister(void *comm, void *buffer, size_t bytes, void **handle) {
+    (void)comm, (void)buffer, (void)bytes;
+    *handle = NULL;
+    return 0;
+}
+
+PHANTOM_API int ncclCommWindowRegister(void *comm, void *buffer, size_t bytes, void **window, int flags) {
+    (void)comm, (void)buffer, (void)bytes, (void)flags;
+    *window = NULL;
+    return 0;
+}
+
+#define NCCL_FIRST_OWN_OPERATION 5
+
+PHANTOM_API int ncclRedOpCreatePreMulSum(int *operation, void *scalar, int type, int where, void *comm) {
+    (void)scalar, (void)type, (void)where, (void)comm;
+    *operation = NCCL_FIRST_OWN_OPERATION;
     return 0;
 }
 
