@@ -91,6 +91,8 @@ test-long: setup
 repeat: setup
 	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" collect/livetest/testdata/cases/*.py \
 	  examples/scripts/gan.py "examples/scripts/oom.py die" "examples/scripts/oom.py recover"
+	scripts/repeat_predictions.py --gpus 2 ./dpsight "$$($(VENV)/torch-2.11.txt)" \
+	  collect/livetest/testdata/cases/{two_gpus,dataparallel}.py
 	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/scripts.txt)" examples/scripts/{resnet,llama_lora}.py
 
 test-torch: export DPSIGHT_TEST_PART := all

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicts each script several times: its peaks are equal, or each prediction announces a range that holds them all.
 
-    scripts/repeat_predictions.py ./dpsight PYTHON SCRIPT… [--times 10]
+    scripts/repeat_predictions.py ./dpsight PYTHON SCRIPT… [--times 10] [--gpus 2]
 
 A script may be one argument with what the script is given: "oom.py die". Prints a line a script, and exits 1 where
 peaks differ beyond what was announced, or a prediction that differs is called exact."""
@@ -43,9 +43,11 @@ class Prediction:
         return f"{peak} ({self.level or 'no confidence'}{announced})"
 
 
-def predict(dpsight: str, python: str, script: str, store: str) -> Prediction:
+def predict(dpsight: str, python: str, script: str, gpus: int, store: str) -> Prediction:
     """One prediction."""
-    command = [dpsight, "predict", "--quiet", "--format", "json", "--store", store, "--", python, *shlex.split(script)]
+    options = ["--quiet", "--format", "json", "--store", store]
+    options += ["--gpus", str(gpus)] if gpus > 1 else []
+    command = [dpsight, "predict", *options, "--", python, *shlex.split(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
         return Prediction(f"no answer: {done.stderr.strip().splitlines()[-1]}", "")
@@ -86,11 +88,12 @@ def main() -> int:
     parser.add_argument("python")
     parser.add_argument("scripts", nargs="+")
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--gpus", type=int, default=1, help="devices that each script has")
     args = parser.parse_args()
     wrong = 0
     for script in args.scripts:
         with tempfile.TemporaryDirectory() as store:
-            found = Counter(predict(args.dpsight, args.python, script, store) for _ in range(args.times))
+            found = Counter(predict(args.dpsight, args.python, script, args.gpus, store) for _ in range(args.times))
         verdict = judged(found)
         wrong += verdict == "WRONG"
         shown = "; ".join(f"{n} × {prediction}" for prediction, n in sorted(found.items(), key=str))
