@@ -381,7 +381,7 @@ func TestForeignFiles(t *testing.T) {
 		"report.nsys-rep":     {"\x01", "Nsight Systems"},
 		"kernel.ncu-rep":      {"\x01", "Nsight Compute"},
 		"events.out.tfevents": {"\x01", "TensorBoard"},
-		"trace.json":          {`{"traceEvents": []}`, "JSON"},
+		"settings.json":       {`{"lr": 0.1}`, "JSON"},
 		"page.html":           {"<!DOCTYPE html>", "web page"},
 		"results.csv":         {"a,b\n", "table of text"},
 		"train.py":            {"import torch\n", "a text file"},
