@@ -78,7 +78,7 @@ func profileCalled(device string) string {
 
 var (
 	makersWords = regexp.MustCompile(`^(nvidia|geforce|tesla)+`)
-	memoryUnit  = regexp.MustCompile(`([0-9])(gib|gb|g)$`)
+	memoryUnit  = regexp.MustCompile(`([0-9]{2})(gib|gb|g)$`)
 )
 
 // calledName is what tells a device's name from others': without its maker's words and the unit of its memory.
@@ -102,7 +102,8 @@ func productNames(id string) (names []string) {
 }
 
 // otherDevices are names of real devices that differ in one letter from that of a profile.
-var otherDevices = []string{"b100", "v100", "p100", "b200", "h800", "h20", "rtx3090", "rtx4080", "rtx4070", "rtx5090"}
+var otherDevices = []string{"t4g", "b100", "v100", "p100", "b200", "h800", "h20", "rtx3090", "rtx4080", "rtx4070",
+	"rtx5090"}
 
 // meantProfiles are the profiles that a name can be meant for: those that it is a part of, as a100, or the one that it
 // is but for a letter, unless another device has that name (b200 is no h200), or those that are a part of it.

@@ -61,7 +61,7 @@ func TestNamesOfDevices(t *testing.T) {
 		{"rtx-4090", "rtx4090, RTX 4090, 4090, NVIDIA GeForce RTX 4090, GeForce RTX 4090"},
 		{"l40s", "L40S, NVIDIA L40S"},
 		{"t4", "T4, Tesla T4, NVIDIA T4"},
-		{"", "A100, A100-SXM4, NVIDIA, rtx, L40, 100, gh200, b200, 409, 200, T4-x"},
+		{"", "A100, A100-SXM4, NVIDIA, rtx, L40, 100, gh200, b200, 409, 200, T4-x, T4G"},
 	} {
 		for name := range strings.SplitSeq(test.names, ", ") {
 			m, err := OpenPhantom(name, PhantomOptions{})

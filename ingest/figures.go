@@ -73,8 +73,7 @@ func importFigures(e packed.Entry, kind figures.Kind, file *input, store string,
 	}
 	var outs []Outcome
 	for i := range runs {
-		m := figuresManifest(&runs[i], kind, file.entryName(e), digests, o)
-		m.Import.Part = i
+		m := figuresManifest(&runs[i], i, kind, file.entryName(e), digests, o)
 		out, err := importPart(m, &runs[i], kept, known[i], file.path, store, o)
 		if err != nil {
 			return outs, err
@@ -150,7 +149,8 @@ func importPart(m *schemas.Manifest, run *figures.Run, kept, dir, path, store st
 	out := Outcome{Path: path, Dir: dir, RunID: m.RunID, State: schemas.IngestNew, Warnings: r.Warnings}
 	if err = folder.Commit(dir); errors.Is(err, fs.ErrExist) {
 		there, readErr := schemas.ReadManifest(dir)
-		if readErr != nil || there.Import == nil || there.Import.SHA256 != m.Import.SHA256 {
+		if readErr != nil || there.Import == nil || there.Import.SHA256 != m.Import.SHA256 ||
+			there.Import.Part != m.Import.Part {
 			return out, fmt.Errorf("the folder %s is there, and holds something else: move it away", m.RunID)
 		}
 		out.State, err = schemas.IngestKnown, nil // another process was faster
@@ -170,12 +170,15 @@ func copyFile(from, to string) error {
 	})
 }
 
-// figuresManifest describes a run that a file has figures of.
-func figuresManifest(run *figures.Run, kind figures.Kind, file string, d digests, o Options) *schemas.Manifest {
+// figuresManifest describes a run that a file has figures of. Its place in the file tells it from those whose names are
+// the same once they are short and plain.
+func figuresManifest(run *figures.Run, part int, kind figures.Kind, file string, d digests,
+	o Options) *schemas.Manifest {
 	m := &schemas.Manifest{Name: sanitize(run.Name), Source: schemas.Imported, Status: run.Status, Reason: run.Reason,
 		Command: []string{}, Params: run.Params, GPUs: []schemas.GPU{}, Warnings: []string{},
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
-		Import:    &schemas.Import{Kind: string(kind), File: file, SHA256: d.content, CopySHA256: d.copy}}
+		Import: &schemas.Import{Kind: string(kind), File: file, SHA256: d.content, CopySHA256: d.copy,
+			Part: part}}
 	stamp := noTime
 	if run.StartNS > 0 {
 		m.Start = time.Unix(0, run.StartNS).UTC()
@@ -188,6 +191,9 @@ func figuresManifest(run *figures.Run, kind figures.Kind, file string, d digests
 		m.GPUs = append(m.GPUs, schemas.GPU{Name: run.GPU})
 	}
 	m.RunID = fmt.Sprintf("%s-%s-%s", stamp, m.Name, d.content[:idDigits])
+	if part > 0 {
+		m.RunID += fmt.Sprintf("-%d", part)
+	}
 	return m
 }
 

@@ -401,6 +401,33 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
+// The runs of one file are told apart, however long its name, and are known when it comes again.
+func TestRunsOfOneFile(t *testing.T) {
+	results, err := os.ReadFile("figures/testdata/memory_profile_results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+".json")
+	if err := os.WriteFile(path, results, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, ids := t.TempDir(), map[string]bool{}
+	for _, want := range []string{schemas.IngestNew, schemas.IngestKnown} {
+		outs, err := Import(path, store, Options{})
+		if err != nil || len(outs) < 2 {
+			t.Fatalf("%+v, %v", outs, err)
+		}
+		for _, out := range outs {
+			if ids[out.RunID] = true; out.State != want {
+				t.Errorf("%s is %s, not %s", out.RunID, out.State, want)
+			}
+		}
+		if len(ids) != len(outs) {
+			t.Errorf("%d runs have %d ids", len(outs), len(ids))
+		}
+	}
+}
+
 // A run that was imported is made again from its own copy only if that is what was imported.
 func TestCopiesHaveDigests(t *testing.T) {
 	store, elsewhere := t.TempDir(), t.TempDir()

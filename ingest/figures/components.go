@@ -78,7 +78,8 @@ func (run *Run) method(doc *componentsDocument) {
 	switch {
 	case doc.Dpsight != nil:
 		run.Params["method"] = methodOf(doc.Experiment)
-		run.Notes = append(run.Notes, fmt.Sprintf("dpsight export wrote the file, of the run %s", doc.Dpsight.RunID))
+		run.Notes = append(run.Notes, "dpsight export wrote the file, of the "+
+			strings.TrimSpace(doc.Dpsight.Source+" run")+" "+doc.Dpsight.RunID)
 	case normsOnly[doc.Experiment]:
 		run.Params["method"], run.Params["experiment"] = schemas.MethodNormOnly, doc.Experiment
 		run.Notes = append(run.Notes, "norm pass only, not private: this profiler's "+doc.Experiment+

@@ -114,11 +114,23 @@ const maxDocument = 64 << 20
 
 // document reads a whole file.
 func document(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if err == nil && len(b) > maxDocument {
-		err = fmt.Errorf("it is larger than %d MiB, and such files are small", maxDocument>>20)
+	return io.ReadAll(limited(r))
+}
+
+// limited fails where a file is too long, so that none is taken for whole that was cut.
+func limited(r io.Reader) io.Reader { return &limitedReader{r, maxDocument} }
+
+type limitedReader struct {
+	r    io.Reader
+	left int
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, fmt.Errorf("it is larger than %d MiB, and such files are small", maxDocument>>20)
 	}
-	return b, err
+	return n, err
 }
 
 const (

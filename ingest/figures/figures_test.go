@@ -231,6 +231,29 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// An annotation around steps names what nothing in them does, and one within them what is done in it.
+func TestAnnotations(t *testing.T) {
+	tr := trace{backward: []span{{"", 50, 60}}}
+	step := span{"", 20, 100}
+	got := cut(step, tr.covering(step, []span{{"train", 0, 200}, {"loss", 40, 50}}))
+	want := []span{{schemas.PhaseForward, 20, 40}, {"loss", 40, 50}, {schemas.PhaseBackward, 50, 60}, {"train", 60, 100}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A file that is too long is refused, and not taken for one that ends where reading ended.
+func TestLongFiles(t *testing.T) {
+	const log = "Trainer: StandardTrainer, Batch Size: 4, Seq Length: 512, Model: tiny\n"
+	more := strings.Repeat(strings.Repeat("-", 1<<19)+"\n", maxDocument>>19)
+	for kind, begin := range map[Kind]string{schemas.ImportTrainerLog: log, schemas.ImportSweepTable: peakColumn + "\n"} {
+		r := strings.NewReader(begin + more)
+		if runs, err := Read(kind, r, "long"); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+			t.Errorf("%s: %d runs, %v", kind, len(runs), err)
+		}
+	}
+}
+
 // A trace without a GPU has steps and phases, one with nothing of use is refused.
 func TestTracesOfLess(t *testing.T) {
 	text := `[{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "ts": 5, "dur": 2, "pid": 1, "tid": 1},

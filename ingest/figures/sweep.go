@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,7 +275,7 @@ func readStages(r io.Reader, name string) ([]Run, error) {
 const peakColumn = "peak_memory_gb"
 
 func readSweepTable(r io.Reader, name string) ([]Run, error) {
-	rows := csv.NewReader(io.LimitReader(r, maxDocument))
+	rows := csv.NewReader(limited(r))
 	rows.FieldsPerRecord = -1
 	head, err := rows.Read()
 	if err != nil {
@@ -299,7 +300,7 @@ func readSweepTable(r io.Reader, name string) ([]Run, error) {
 			of[strings.TrimSpace(head[i])] = strings.TrimSpace(f)
 		}
 		number := func(column string) *float64 {
-			if v, err := strconv.ParseFloat(of[column], 64); err == nil {
+			if v, err := strconv.ParseFloat(of[column], 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 				return &v
 			}
 			return nil

@@ -2,6 +2,7 @@ package figures
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -406,14 +407,20 @@ func (t *trace) covering(s span, marks []span) (out []span) {
 		}
 		first, last = min(first, b.start), max(last, min(b.end, s.end))
 	}
+	// An annotation that began before the step is around it, and names what nothing in it does.
+	around, _ := slices.BinarySearchFunc(marks, s.start, func(m span, ns int64) int { return cmp.Compare(m.start, ns) })
+	named := func(marks []span) {
+		for _, m := range marks {
+			if m.start < s.end && m.end > s.start {
+				out = append(out, span{m.name, max(m.start, s.start), min(m.end, s.end)})
+			}
+		}
+	}
+	named(marks[:around])
 	if first < last {
 		out = append(out, span{schemas.PhaseForward, s.start, first}, span{schemas.PhaseBackward, first, last})
 	}
-	for _, m := range marks {
-		if m.start < s.end && m.end > s.start {
-			out = append(out, span{m.name, max(m.start, s.start), min(m.end, s.end)})
-		}
-	}
+	named(marks[around:])
 	slices.SortStableFunc(out, byStart)
 	return out
 }

@@ -50,7 +50,7 @@ type logReader struct {
 }
 
 func readTrainerLog(r io.Reader, name string) ([]Run, error) {
-	lines := bufio.NewScanner(io.LimitReader(r, maxDocument))
+	lines := bufio.NewScanner(limited(r))
 	lines.Buffer(nil, 1<<20)
 	l := &logReader{}
 	for lines.Scan() {
@@ -147,7 +147,7 @@ func newLogRun(name string) Run {
 	return Run{Name: name, Params: map[string]any{}, Devices: make([]Device, 1)}
 }
 
-// begin begins a run of the log. What its figures were before belongs to it if there is none yet.
+// begin begins a run of the log.
 func (l *logReader) begin(trainer, batch, length, model string) {
 	run := newLogRun(fmt.Sprintf("%s_bs%s_seq%s", trainer, batch, length))
 	run.Params["method"] = methodOf(trainer)

@@ -120,7 +120,7 @@ PHANTOM_API int ncclCommUserRank(void *comm, int *rank) {
     return 0;
 }
 
-/* What these make is handed back to NCCL alone, and has to be something. */
+/* What these make is handed back to NCCL alone, and left unset would be an address by chance. */
 PHANTOM_API int ncclCommRegister(void *comm, void *buffer, size_t bytes, void **handle) {
     (void)comm, (void)buffer, (void)bytes;
     *handle = NULL;
