@@ -72,8 +72,10 @@ func importFigures(e packed.Entry, kind figures.Kind, file *input, store string,
 		}
 	}
 	var outs []Outcome
+	names := namesApart(runs)
 	for i := range runs {
-		m := figuresManifest(&runs[i], i, kind, file.entryName(e), digests, o)
+		m := figuresManifest(&runs[i], names[i], kind, file.entryName(e), digests, o)
+		m.Import.Part = i
 		out, err := importPart(m, &runs[i], kept, known[i], file.path, store, o)
 		if err != nil {
 			return outs, err
@@ -170,15 +172,27 @@ func copyFile(from, to string) error {
 	})
 }
 
-// figuresManifest describes a run that a file has figures of. Its place in the file tells it from those whose names are
-// the same once they are short and plain.
-func figuresManifest(run *figures.Run, part int, kind figures.Kind, file string, d digests,
+// namesApart are the names of a file's runs as ids have them, no two alike.
+func namesApart(runs []figures.Run) []string {
+	var names []string
+	for i := range runs {
+		plain := sanitize(runs[i].Name)
+		name := plain
+		for n := 2; slices.Contains(names, name); n++ {
+			name = fmt.Sprintf("%s-%d", plain, n)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// figuresManifest describes a run that a file has figures of.
+func figuresManifest(run *figures.Run, name string, kind figures.Kind, file string, d digests,
 	o Options) *schemas.Manifest {
-	m := &schemas.Manifest{Name: sanitize(run.Name), Source: schemas.Imported, Status: run.Status, Reason: run.Reason,
+	m := &schemas.Manifest{Name: name, Source: schemas.Imported, Status: run.Status, Reason: run.Reason,
 		Command: []string{}, Params: run.Params, GPUs: []schemas.GPU{}, Warnings: []string{},
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
-		Import: &schemas.Import{Kind: string(kind), File: file, SHA256: d.content, CopySHA256: d.copy,
-			Part: part}}
+		Import:    &schemas.Import{Kind: string(kind), File: file, SHA256: d.content, CopySHA256: d.copy}}
 	stamp := noTime
 	if run.StartNS > 0 {
 		m.Start = time.Unix(0, run.StartNS).UTC()
@@ -191,9 +205,6 @@ func figuresManifest(run *figures.Run, part int, kind figures.Kind, file string,
 		m.GPUs = append(m.GPUs, schemas.GPU{Name: run.GPU})
 	}
 	m.RunID = fmt.Sprintf("%s-%s-%s", stamp, m.Name, d.content[:idDigits])
-	if part > 0 {
-		m.RunID += fmt.Sprintf("-%d", part)
-	}
 	return m
 }
 
