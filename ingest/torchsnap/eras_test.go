@@ -2,6 +2,7 @@ package torchsnap
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
@@ -151,12 +153,12 @@ func TestEras(t *testing.T) {
 	if err := json.Unmarshal(raw, &truth); err != nil {
 		t.Fatal(err)
 	}
-	files, _ := filepath.Glob("testdata/eras/*.pickle")
+	files, _ := filepath.Glob("testdata/eras/*.pickle*")
 	if len(files) != len(truth) || len(files) < 16 {
 		t.Fatalf("%d fixtures, %d in truth.json", len(files), len(truth))
 	}
 	for _, path := range files {
-		name := strings.TrimSuffix(filepath.Base(path), ".pickle")
+		name, _, _ := strings.Cut(filepath.Base(path), ".pickle")
 		t.Run(name, func(t *testing.T) {
 			s, err := ReadFile(path, Options{})
 			if err != nil {
@@ -167,11 +169,7 @@ func TestEras(t *testing.T) {
 				t.Fatal(err)
 			}
 			diff(t, name, parse(t, truth[name]), parse(t, got))
-			whole, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, err := ReadBytes(whole, Options{})
+			again, err := ReadBytes(unpacked(t, path), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,6 +178,34 @@ func TestEras(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unpacked is what a fixture holds.
+func unpacked(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := packed.List(f, st.Size(), path)
+	if err != nil || len(entries) != 1 {
+		t.Fatal(len(entries), err)
+	}
+	r, err := entries[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // diff reports the first few places where two JSON documents differ.

@@ -8,6 +8,7 @@ only described.
 
 import copy
 import json
+import lzma
 import pickle
 import struct
 from pathlib import Path
@@ -391,20 +392,27 @@ def compact(rows: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def write(name: str, data: bytes) -> None:
+    """Large fixtures are compressed: the tree is to stay small."""
+    if len(data) > 32 << 10:
+        (HERE / f"{name}.pickle.xz").write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME))
+    else:
+        (HERE / f"{name}.pickle").write_bytes(data)
+
+
 def main() -> None:
     truth = {}
     fixtures = [bare_list, no_time, user_defined, settings, metadata, cpp_frames, shared_lists]
     for i, make in enumerate(fixtures):
-        data = pickle.dumps(make(), protocol=2 + i % 4)
-        (HERE / f"{make.__name__}.pickle").write_bytes(data)
-    (HERE / "cpp_writer.pickle").write_bytes(cpp_pickle(cpp_writer()))
+        write(make.__name__, pickle.dumps(make(), protocol=2 + i % 4))
+    write("cpp_writer", cpp_pickle(cpp_writer()))
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         both = no_time() | {k: v for k, v in settings().items() if k not in ("segments", "device_traces")}
         both["device_traces"][1] = user_defined()["device_traces"][0]
-        (HERE / f"protocol_{protocol}.pickle").write_bytes(pickle.dumps(both, protocol=protocol))
-    for path in sorted(HERE.glob("*.pickle")):
-        with path.open("rb") as f:
-            truth[path.stem] = compact(view(pickle.load(f)))
+        write(f"protocol_{protocol}", pickle.dumps(both, protocol=protocol))
+    for path in sorted(HERE.glob("*.pickle*")):
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as f:
+            truth[path.name.partition(".pickle")[0]] = compact(view(pickle.load(f)))
     (HERE / "truth.json").write_text(
         json.dumps(truth, indent=None, separators=(",", ":"), sort_keys=True).replace('},"', '},\n"') + "\n"
     )
