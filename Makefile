@@ -57,10 +57,12 @@ test-rest: setup
 	  DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run $(SHARE))" \
 	  $$(scripts/left-out.sh -packages)
 
-# A notebook that records its cells, and tables beside DuckDB's: ten seconds, in an environment of their own.
+# A notebook that records its cells, and tables as other libraries read them: ten seconds, in an environment of their
+# own.
 test-notebooks: setup
 	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
-	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore)$$' ./collect/agent
+	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore|TestTablesAreReadByOthers)$$' \
+	  ./collect/agent ./examples/tests
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
