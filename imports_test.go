@@ -30,7 +30,8 @@ var mayImport = map[string][]string{
 }
 
 // pure packages, and those below them, neither read nor write: no files, no printing, no processes.
-var pure = []string{"analyze", "ingest/steps", "ingest/join", "ingest/modelnames", "ingest/replay"}
+var pure = []string{"analyze", "ingest/steps", "ingest/join", "ingest/modelnames", "ingest/replay",
+	"ingest/annotations"}
 
 func isPure(dir string) bool {
 	for _, p := range pure {

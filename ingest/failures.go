@@ -63,10 +63,10 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 
 // addTraceFailures adds the allocations that failed according to a trace that torch wrote. It says neither what the
 // script was doing nor whether it went on.
-func (r *report) addTraceFailures(rec *recording) {
+func (r *report) addTraceFailures(rank int32, rec *recording) {
 	for i, a := range rec.events.Action {
 		if a == schemas.ActionOOM {
-			r.OOMs = append(r.OOMs, schemas.OOM{Device: rec.device, Seq: int64(i) + 1,
+			r.OOMs = append(r.OOMs, schemas.OOM{Rank: rank, Device: rec.device, Seq: int64(i) + 1,
 				RequestedBytes: max(rec.events.Size[i], 0), DeviceFreeBytes: int64(rec.events.Addr[i]), Step: -1,
 				EndUnknown: true})
 		}

@@ -27,11 +27,16 @@ type Outcome struct {
 	Warnings []string
 }
 
-// ImportAll ingests each path and says what became of it.
+// ImportAll ingests each path and says what became of it. Snapshots of one folder whose names differ in the rank alone
+// become one run, as all paths do with o.Ranks.
 func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
-	for _, path := range paths {
-		outcomes, err := Import(path, store, o)
+	groups := byRun(paths)
+	if o.Ranks {
+		groups = [][]string{paths}
+	}
+	for _, group := range groups {
+		outcomes, err := importGroup(group, store, o)
 		if err != nil {
 			return doc, err
 		}
@@ -39,7 +44,7 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 			if n := len(doc.Inputs); i > 0 && out.RunID != "" && sameInput(&doc.Inputs[n-1], &out) {
 				last := &doc.Inputs[n-1]
 				last.RunIDs, last.Warnings = append(last.RunIDs, out.RunID), append(last.Warnings, out.Warnings...)
-				doc.Dirs = append(doc.Dirs, out.Dir)
+				doc.AddDir(out.Dir)
 				continue
 			}
 			in := schemas.IngestedInput{Path: out.Path, RunIDs: []string{}, State: out.State, Again: out.Again,
@@ -48,7 +53,7 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 				in.RunIDs = append(in.RunIDs, out.RunID)
 			}
 			if out.State != schemas.IngestRefused {
-				doc.Dirs = append(doc.Dirs, out.Dir)
+				doc.AddDir(out.Dir)
 			}
 			if out.State == schemas.IngestRefused {
 				in.Reason, in.Hint = &out.Reason, out.Hint
@@ -121,7 +126,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
 			return nil
 		}
-		outs, err := importFile(path, store, o)
+		outs, err := importBeside(path, store, o)
 		out = append(out, outs...)
 		return err
 	})
@@ -177,13 +182,11 @@ func refused(dir string, err error) Outcome {
 // importFile imports the snapshots in a file.
 func importFile(path, store string, o Options) ([]Outcome, error) {
 	o.begin(path)
-	_, missing := os.Stat(store)
-	if err := os.MkdirAll(store, 0o755); err != nil {
+	undo, err := makeStore(store)
+	if err != nil {
 		return nil, err
 	}
-	if missing != nil {
-		defer os.Remove(store) // fails if it holds a run, as it should
-	}
+	defer undo()
 	in, err := openInput(path, store)
 	if err != nil {
 		out, err := refusedFile(path, nil, err, store)
@@ -213,6 +216,19 @@ func importFile(path, store string, o Options) ([]Outcome, error) {
 		}
 	}
 	return outs, nil
+}
+
+// makeStore makes the store's folder. undo takes it away again if it is new and no run came to lie in it.
+func makeStore(store string) (undo func(), err error) {
+	_, missing := os.Stat(store)
+	if err := os.MkdirAll(store, 0o755); err != nil {
+		return nil, err
+	}
+	return func() {
+		if missing != nil {
+			os.Remove(store) // fails if it holds a run, as it should
+		}
+	}, nil
 }
 
 // importEntry imports one entry of a file: figures, or else a snapshot.

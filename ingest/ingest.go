@@ -20,6 +20,7 @@ func RulesHash() string { return join.RulesHash() }
 type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
+	Ranks   bool   // [ImportAll]: all paths are snapshots of the ranks of one run
 	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May
 	// be nil.
 	Prepare func(dir string) error

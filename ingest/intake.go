@@ -25,16 +25,12 @@ const incoming = ".incoming"
 
 // importSnapshot makes a run of one snapshot. file is what it came in, whose own digest is how older versions know it.
 func importSnapshot(e packed.Entry, file *input, store string, o Options) (out Outcome, err error) {
-	folder, err := schemas.StartFolder(filepath.Join(store, incoming))
+	folder, err := startImport(store)
 	if err != nil {
 		return out, err
 	}
 	defer folder.Discard()
-	if err := os.Mkdir(filepath.Join(folder.Dir, spool.Dir), 0o700); err != nil {
-		return out, err
-	}
-	kept := filepath.Join(folder.Dir, spool.Dir, snapshotFile)
-	s, digests, err := take(e, file, kept)
+	s, digests, err := take(e, file, filepath.Join(folder.Dir, spool.Dir, snapshotFile))
 	if err != nil {
 		return out, err
 	}
@@ -42,23 +38,43 @@ func importSnapshot(e packed.Entry, file *input, store string, o Options) (out O
 	if err != nil {
 		return out, err
 	}
-	if known != "" {
-		return importAgain(known, file.path, kept, digests, s, o)
-	}
 	m := snapshotManifest(file.entryName(e), digests.content, s, o)
 	m.Import.CopySHA256 = digests.copy
+	return settle(folder, known, file.path, m, []rankSnapshot{{file: snapshotFile, read: s}}, store, o)
+}
+
+// startImport starts the folder of a run whose id is not known yet.
+func startImport(store string) (*schemas.PartialFolder, error) {
+	folder, err := schemas.StartFolder(filepath.Join(store, incoming))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(filepath.Join(folder.Dir, spool.Dir), 0o700); err != nil {
+		folder.Discard()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// settle makes the run of snapshots whose copies lie in folder; known is the folder of the run that the store has of
+// them, empty = none.
+func settle(folder *schemas.PartialFolder, known, path string, m *schemas.Manifest, of []rankSnapshot, store string,
+	o Options) (out Outcome, err error) {
+	if known != "" {
+		return importAgain(known, path, folder.Dir, m.Import, of, o)
+	}
 	if err := schemas.WriteManifest(folder.Dir, m); err != nil {
 		return out, err
 	}
-	r, err := snapshotTables(folder.Dir, m, s, o)
+	r, err := snapshotTables(folder.Dir, m, of, o)
 	if err != nil {
 		return out, err
 	}
 	dir := filepath.Join(store, m.RunID)
-	out = Outcome{Path: file.path, Dir: dir, RunID: m.RunID, State: schemas.IngestNew, Warnings: r.Warnings}
+	out = Outcome{Path: path, Dir: dir, RunID: m.RunID, State: schemas.IngestNew, Warnings: r.Warnings}
 	err = folder.Commit(dir)
 	if errors.Is(err, fs.ErrExist) {
-		if runOfImport(store, digests.content) == "" {
+		if runOfImport(store, m.Import.SHA256) == "" {
 			return out, fmt.Errorf("the folder %s is there, and its run.json is damaged: move the folder away", m.RunID)
 		}
 		out.State, err = schemas.IngestKnown, nil // another process was faster
@@ -66,9 +82,9 @@ func importSnapshot(e packed.Entry, file *input, store string, o Options) (out O
 	return out, err
 }
 
-// importAgain ingests anew a snapshot that the store has, if that is asked for or needed, or if its rules are others.
-// The new copy takes the place of the one that is kept, which may be damaged.
-func importAgain(dir, path, kept string, digests digests, s *torchsnap.Snapshot, o Options) (Outcome, error) {
+// importAgain ingests anew snapshots that the store has, if that is asked for or needed, or if its rules are others.
+// The new copies, in the folder from, take the place of those that are kept, which may be damaged.
+func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapshot, o Options) (Outcome, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return Outcome{}, err
@@ -95,14 +111,16 @@ func importAgain(dir, path, kept string, digests digests, s *torchsnap.Snapshot,
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o700); err != nil {
 		return out, err
 	}
-	if err := os.Rename(kept, filepath.Join(dir, spool.Dir, snapshotFile)); err != nil {
-		return out, err
+	for _, s := range of {
+		if err := os.Rename(filepath.Join(from, spool.Dir, s.file), filepath.Join(dir, spool.Dir, s.file)); err != nil {
+			return out, err
+		}
 	}
-	m.Import.CopySHA256 = digests.copy
+	m.Import.CopySHA256, m.Import.Ranks = copied.CopySHA256, copied.Ranks
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		return out, err
 	}
-	r, err := snapshotTables(dir, m, s, o)
+	r, err := snapshotTables(dir, m, of, o)
 	if err == nil {
 		out.Warnings = r.Warnings
 	}

@@ -14,11 +14,11 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/dpsight/dpsight/ingest/annotations"
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/ingest/stackrules"
-	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -47,20 +47,19 @@ func (r *refusal) Error() string { return r.reason }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// ingestSnapshot ingests an imported run again, from its own copy.
+// ingestSnapshot ingests an imported run again, from its own copies.
 func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
-	path := filepath.Join(dir, spool.Dir, snapshotFile)
-	err := checkCopy(path, m.Import)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",
-			m.Import.File)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s, err := readSnapshot(path)
-	if err != nil {
-		return nil, err
+	var of []rankSnapshot
+	for _, f := range importedFiles(m.Import) {
+		path := filepath.Join(dir, spool.Dir, f.file)
+		err := checkCopy(path, f.of)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again", f.of.File)
+		}
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, rankSnapshot{rank: f.rank, file: f.file})
 	}
 	if o.StackRules != nil {
 		m.Import.StackRules = o.StackRules
@@ -68,7 +67,7 @@ func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.Ingest
 			return nil, err
 		}
 	}
-	return snapshotTables(dir, m, s, o)
+	return snapshotTables(dir, m, of, o)
 }
 
 // checkCopy compares the copy of an imported file with its digest. Older versions kept the digest of the file alone,
@@ -86,7 +85,7 @@ func checkCopy(path string, of *schemas.Import) error {
 			return nil
 		}
 	}
-	return &schemas.DamagedError{File: snapshotFile, Reason: "its digest is not that of the file that was imported",
+	return &schemas.DamagedError{File: filepath.Base(path), Reason: "its digest is not that of the file that was imported",
 		Advice: "ingest " + of.File + " again; tables that were made from it stay as they are"}
 }
 
@@ -159,11 +158,7 @@ func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schem
 		e := time.Unix(0, last).UTC()
 		end = &e
 	}
-	name := packed.Plain(file)
-	for _, suffix := range []string{".pickle", ".pkl"} {
-		name = strings.TrimSuffix(name, suffix)
-	}
-	name = sanitize(name)
+	name := sanitize(snapshotName(file))
 	warnings := []string{}
 	if first == 0 {
 		warnings = append(warnings, "the snapshot has no times")
@@ -174,6 +169,15 @@ func snapshotManifest(file, sum string, s *torchsnap.Snapshot, o Options) *schem
 		Warnings:  warnings,
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
 		Import:    &schemas.Import{Kind: schemas.ImportSnapshot, File: file, SHA256: sum, StackRules: o.StackRules}}
+}
+
+// snapshotName is a file's name without its endings.
+func snapshotName(file string) string {
+	name := packed.Plain(file)
+	for _, suffix := range []string{".pickle", ".pkl"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return name
 }
 
 // sanitize makes a name safe in a path.
@@ -195,55 +199,34 @@ func sanitize(name string) string {
 	return safe
 }
 
-// snapshotTables derives the tables of an imported run. Without marks there is one phase, and stacks decide what a
-// block is for (package stackrules).
-func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Options) (*schemas.IngestReport, error) {
-	settings, err := replaySettings(s.Settings)
-	if err != nil {
-		return nil, err
-	}
+// A rankSnapshot is the snapshot of one rank of an imported run.
+type rankSnapshot struct {
+	rank int32
+	file string              // the copy of it in the run's spool folder
+	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
+}
+
+// snapshotTables derives the tables of an imported run. Its phases are those that the file or the user names (package
+// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read one
+// after the other.
+func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Options) (*schemas.IngestReport, error) {
 	rules, err := stackrules.Default.Before(m.Import.StackRules)
 	if err != nil {
 		return nil, err
 	}
-	meanings, err := rules.Meanings(s.Stacks)
-	if err != nil {
-		return nil, err
-	}
 	r := newReport(m, o)
-	ctx := join.NewContext(&join.Rank{RunID: m.RunID, Steps: steps.Derive(nil, nil), Untimed: true})
 	err = write(dir, r, true, func(t *tables) error {
-		var devices []join.Device
-		var recs []*recording
-		for d := range deviceCount(s) {
-			rec := snapshotRecording(s, int32(d), settings)
-			if rec == nil {
-				continue
+		for i := range of {
+			s := of[i].read
+			of[i].read = nil // its memory is the next one's
+			if s == nil {
+				if s, err = readSnapshot(filepath.Join(dir, spool.Dir, of[i].file)); err != nil {
+					return &rankError{i, err}
+				}
 			}
-			res, v, err := rec.replayed()
-			if err != nil {
-				return fmt.Errorf("device %d: %w", d, err)
+			if err := addSnapshot(m, of[i].rank, s, rules, t, r); err != nil {
+				return &rankError{i, err}
 			}
-			made := survivors(s, rec.device)
-			r.warnOfReplay(0, rec, res)
-			r.warnOfHistory(rec, res, made)
-			r.addTraceFailures(rec)
-			r.Devices = append(r.Devices, v)
-			recs = append(recs, rec)
-			devices = append(devices, join.Device{Device: rec.device, Events: &rec.events, Replay: res, Survivors: made,
-				Meanings: meanings})
-		}
-		joined, _ := join.Join(ctx, devices)
-		for i, j := range joined {
-			r.Devices[i].InstrumentedPeakSeq = j.InstrumentedPeakSeq
-			r.warnOfOwners(recs[i], r.Devices[i].PeakSeq, j)
-			if err := t.add(m.RunID, 0, recs[i], devices[i].Replay, j); err != nil {
-				return err
-			}
-		}
-		t.addStacks(m.RunID, 0, s.Stacks)
-		for _, odd := range s.Odd {
-			r.warn("the file is not as torch writes it: %s", odd)
 		}
 		r.warnOfDevices()
 		return nil
@@ -252,6 +235,73 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 		return nil, err
 	}
 	return &r.IngestReport, nil
+}
+
+// addSnapshot adds what the snapshot of a rank says to the tables and the report.
+func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules stackrules.Rules, t *tables,
+	r *report) error {
+	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return err
+	}
+	meanings, err := rules.Meanings(s.Stacks)
+	if err != nil {
+		return err
+	}
+	phases, python := rules.Phases(s.Stacks)
+	marked := &spool.Journal{Rank: rank, Names: map[uint32]string{}}
+	for d := range deviceCount(s) {
+		rec := snapshotRecording(s, int32(d), settings)
+		if rec == nil {
+			continue
+		}
+		place := placeOf(m, rank, rec.device)
+		res, v, err := rec.replayed()
+		if err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		found, notes := annotations.Find(annotations.Input{Events: &rec.events, Annotations: s.Annotations,
+			Text: func(event int) string { return s.Text(d, event) }, Phases: phases, Python: python,
+			Allocated: res.Allocated, Late: res.Anomalies.Late()})
+		from := len(marked.Marks)
+		spans := markPhases(rec, found, marked)
+		ctx := join.NewContext(&join.Rank{RunID: m.RunID, Rank: rank, Marks: marked.Marks[from:], Names: marked.Names,
+			Steps: spans, Untimed: true})
+		made := survivors(s, rec.device)
+		joined, _ := join.Join(ctx, []join.Device{{Device: rec.device, Events: &rec.events, Replay: res, Survivors: made,
+			Meanings: meanings}})
+		v.Rank, v.InstrumentedPeakSeq = rank, joined[0].InstrumentedPeakSeq
+		r.Devices = append(r.Devices, v)
+		r.warnOfReplay(rank, rec, res)
+		r.warnOfHistory(place, rec, res, made)
+		r.addTraceFailures(rank, rec)
+		r.warnOfOwners(place, rec, v.PeakSeq, joined[0])
+		for _, note := range notes {
+			r.warn("%s: %s", place, note)
+		}
+		if err := t.add(m.RunID, rank, rec, res, joined[0]); err != nil {
+			return err
+		}
+	}
+	if err := t.marks.WriteAll(markRows(m.RunID, marked, nil)); err != nil {
+		return err
+	}
+	t.addStacks(m.RunID, rank, s.Stacks)
+	for _, odd := range s.Odd {
+		if len(m.Import.Ranks) > 0 {
+			odd = fmt.Sprintf("rank %d: %s", rank, odd)
+		}
+		r.warn("the file is not as torch writes it: %s", odd)
+	}
+	return nil
+}
+
+// placeOf names a device of an imported run, with its rank where the run has several.
+func placeOf(m *schemas.Manifest, rank, device int32) string {
+	if len(m.Import.Ranks) > 0 {
+		return fmt.Sprintf("rank %d, device %d", rank, device)
+	}
+	return fmt.Sprintf("device %d", device)
 }
 
 // deviceCount is one more than the highest device that has events or memory.
@@ -295,7 +345,7 @@ func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
 
 // warnOfHistory says that the events do not begin where the process did: what came before them may have been higher. A
 // block has a stack if torch recorded when it was made; then its event was there, and is gone.
-func (r *report) warnOfHistory(rec *recording, res *replay.Result, made map[uint64]uint32) {
+func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result, made map[uint64]uint32) {
 	if rec.listOnly || !res.Anomalies.Late() {
 		return
 	}
@@ -306,17 +356,16 @@ func (r *report) warnOfHistory(rec *recording, res *replay.Result, made map[uint
 		}
 	}
 	if gone > 0 {
-		r.warn("device %d: the oldest events are missing (%s no allocation event), so an earlier, higher peak may be "+
-			"missing: raise max_entries of _record_memory_history", rec.device,
+		r.warn("%s: the oldest events are missing (%s no allocation event), so an earlier, higher peak may be "+
+			"missing: raise max_entries of _record_memory_history", place,
 			units.Plural(gone, "live block has", "live blocks have"))
 		return
 	}
-	r.warn("device %d: recording began after the first allocations: an earlier, higher peak is not in the file",
-		rec.device)
+	r.warn("%s: recording began after the first allocations: an earlier, higher peak is not in the file", place)
 }
 
 // warnOfOwners says of how much of what is allocated at the peak it is known what it is for.
-func (r *report) warnOfOwners(rec *recording, peak int64, joined *join.Result) {
+func (r *report) warnOfOwners(place string, rec *recording, peak int64, joined *join.Result) {
 	s := joined.SharesAt(peak)
 	total := s.Stack + s.Other + s.Untraced + s.Rest
 	if total == 0 {
@@ -328,11 +377,11 @@ func (r *report) warnOfOwners(rec *recording, peak int64, joined *join.Result) {
 		moment = "when the file was written"
 	}
 	if s.Stack == 0 {
-		r.warn("device %d: no stack in the file explains any of the %s allocated %s: they are other, or untraced",
-			rec.device, units.MiB(total), moment)
+		r.warn("%s: no stack in the file explains any of the %s allocated %s: they are other, or untraced", place,
+			units.MiB(total), moment)
 		return
 	}
-	r.warn("device %d: stacks explain %s of the %s allocated %s; %s are other, %s untraced", rec.device,
+	r.warn("%s: stacks explain %s of the %s allocated %s; %s are other, %s untraced", place,
 		percent(s.Stack+s.Rest), units.MiB(total), moment, percent(s.Other), percent(s.Untraced))
 }
 

@@ -1,5 +1,7 @@
 package schemas
 
+import "slices"
+
 // IngestedSchema is the version of [Ingested].
 const IngestedSchema = "dpsight.ingest/1"
 
@@ -27,6 +29,13 @@ type IngestedInput struct {
 	Hint   string   `json:"-"`      // what to do about that, where it is known
 	// Warnings are the report's, of a snapshot that was imported: what its figures are worth.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// AddDir adds the folder of a run, once: the snapshots of several ranks are one.
+func (d *Ingested) AddDir(dir string) {
+	if !slices.Contains(d.Dirs, dir) {
+		d.Dirs = append(d.Dirs, dir)
+	}
 }
 
 // Refused are the inputs that were refused.

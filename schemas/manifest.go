@@ -239,16 +239,29 @@ type Import struct {
 	StackRules []StackRule `json:"stack_rules,omitempty"`
 	// Part says which of the file's runs this is, from 0.
 	Part int `json:"part,omitempty"`
+	// Ranks are the files of a run of several ranks, by rank. File is then the first's name, SHA256 a digest of the
+	// digests of all, and CopySHA256 empty.
+	Ranks []ImportedRank `json:"ranks,omitempty"`
+}
+
+// ImportedRank is the file of one rank, with the digests that [Import] has of a single file.
+type ImportedRank struct {
+	Rank       int32  `json:"rank"` // from 0
+	File       string `json:"file"` // base name
+	SHA256     string `json:"sha256"`
+	CopySHA256 string `json:"copy_sha256"`
 }
 
 // FiguresOnly reports whether the run was imported from a file that has figures at moments, and no blocks.
 func (m *Manifest) FiguresOnly() bool { return m.Import != nil && m.Import.Kind != ImportSnapshot }
 
 // StackRule says what the memory is for that a frame asks for whose file and function match. Patterns are Go's regular
-// expressions; an empty one matches everything. Either the category is given, or the role that decides it.
+// expressions; an empty one matches everything. Either the category is given, or the role that decides it, or the phase
+// that the program is in.
 type StackRule struct {
 	Role     string   `json:"role,omitempty" yaml:"role"`
 	Category Category `json:"category,omitempty" yaml:"category"`
+	Phase    string   `json:"phase,omitempty" yaml:"phase"`
 	File     string   `json:"file,omitempty" yaml:"file"`
 	Function string   `json:"function,omitempty" yaml:"function"`
 }

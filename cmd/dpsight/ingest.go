@@ -13,6 +13,7 @@ type ingestCmd struct {
 	storeFlag
 	formatFlag
 	Again bool     `help:"Ingest again what was ingested before: rules improve, journals stay."`
+	Ranks bool     `help:"The paths are snapshots of the ranks of one run, in the order of their ranks where their names say none."`
 	Rules string   `help:"YAML file of rules that say what the memory of stacks is for (docs/snapshots.md)." placeholder:"FILE"`
 	Paths []string `arg:"" name:"path" help:"Snapshots (.pickle), result files of other tools, run folders, stores, or folders of them."`
 }
@@ -29,7 +30,7 @@ func (c *ingestCmd) Run(s *streams) error {
 		return withHint(err, "as in - {category: inputs, file: my_loader/}; docs/snapshots.md has roles and categories")
 	}
 	console := newConsole(s.err)
-	o := ingest.Options{Version: version, Again: c.Again, StackRules: rules, Prepare: collect.Recover,
+	o := ingest.Options{Version: version, Again: c.Again, Ranks: c.Ranks, StackRules: rules, Prepare: collect.Recover,
 		Begin: console.Reading}
 	doc, err := ingest.ImportAll(c.Paths, c.Store, o)
 	console.Done()

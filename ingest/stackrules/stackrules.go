@@ -70,7 +70,8 @@ var Default = Rules{Strong: strong, Weak: weak}
 type Rules struct {
 	Strong, Weak []Rule
 
-	user []matcher
+	user   []matcher
+	phases []matcher // the user's, which say in which phase a stack is
 }
 
 // weak are names that programs give to their own functions.
@@ -170,6 +171,28 @@ func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
 	return out, nil
 }
 
+// Phases gives each stack the phase that the user's rules say, by the stack's id, empty = none, and which stacks have a
+// frame of Python, which a rule could name. Without such rules both are nil.
+func (r Rules) Phases(stacks *torchsnap.Stacks) (phases []string, python []bool) {
+	if len(r.phases) == 0 {
+		return nil, nil
+	}
+	byFrame := make([]string, len(stacks.Frames()))
+	for i, f := range stacks.Frames() {
+		if at := slices.IndexFunc(r.phases, func(m matcher) bool { return m.names(f) }); at >= 0 {
+			byFrame[i] = r.phases[at].phase
+		}
+	}
+	phases, python = make([]string, stacks.Len()+1), make([]bool, stacks.Len()+1)
+	for id := 1; id < len(phases); id++ {
+		for _, f := range stacks.FrameIDs(uint32(id)) {
+			phases[id] = cmp.Or(phases[id], byFrame[f])
+			python[id] = python[id] || isPython(stacks.Frames()[f])
+		}
+	}
+	return phases, python
+}
+
 // innermost is the meaning of the innermost of the frames that has one.
 func innermost(frames []uint32, meanings []Meaning) Meaning {
 	for _, f := range frames {
@@ -208,6 +231,7 @@ func isPython(f torchsnap.Frame) bool {
 
 type matcher struct {
 	meaning        Meaning
+	phase          string         // instead of a meaning
 	file, function *regexp.Regexp // nil = everything
 }
 
@@ -228,11 +252,14 @@ func compile(meaning Meaning, file, function string) (m matcher, err error) {
 }
 
 func meaningOf(matchers []matcher, f torchsnap.Frame) Meaning {
-	file := strings.ReplaceAll(f.File, `\`, "/")
-	for _, m := range matchers {
-		if (m.file == nil || m.file.MatchString(file)) && (m.function == nil || m.function.MatchString(f.Function)) {
-			return m.meaning
-		}
+	if at := slices.IndexFunc(matchers, func(m matcher) bool { return m.names(f) }); at >= 0 {
+		return matchers[at].meaning
 	}
 	return Meaning{}
+}
+
+// names reports whether both patterns match a frame.
+func (m *matcher) names(f torchsnap.Frame) bool {
+	return (m.file == nil || m.file.MatchString(strings.ReplaceAll(f.File, `\`, "/"))) &&
+		(m.function == nil || m.function.MatchString(f.Function))
 }

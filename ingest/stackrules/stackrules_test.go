@@ -82,7 +82,7 @@ func TestRolesWithoutPython(t *testing.T) {
 	}
 }
 
-// A user's rules come first, and say a role or a category.
+// A user's rules come first, and say a role, a category or a phase.
 func TestUserRules(t *testing.T) {
 	user, err := Read(strings.NewReader(`
 - {role: data, file: my_loader}
@@ -113,9 +113,11 @@ func TestUserRules(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"- {role: data}": "rule 1: it has neither a file nor a function",
-		"- {file: a}":    "rule 1: it has either a role or a category",
-		"- {role: data, category: inputs, file: a}":        "rule 1: it has either a role or a category",
+		"- {role: data}":                                   "rule 1: it has neither a file nor a function",
+		"- {file: a}":                                      "rule 1: it has one of a role, a category and a phase",
+		"- {role: data, phase: x, file: a}":                "rule 1: it has one of a role, a category and a phase",
+		"- {phase: 'a,b', file: a}":                        `rule 1: "a,b" is no name of a phase: --at separates by commas`,
+		"- {role: data, category: inputs, file: a}":        "rule 1: it has one of a role, a category and a phase",
 		"- {role: dta, file: a}":                           `rule 1: "dta" is no role: setup, data`,
 		"- {category: stuff, file: a}":                     `rule 1: "stuff" is no category`,
 		"- {role: data, file: a}\n- {role: data, file: (}": "rule 2: a rule for data: error parsing regexp",

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Read reads a user's rules: a YAML list of mappings with role or category, and file, function or both.
+// Read reads a user's rules: a YAML list of mappings with role, category or phase, and file, function or both.
 func Read(r io.Reader) ([]schemas.StackRule, error) {
 	d := yaml.NewDecoder(r)
 	d.KnownFields(true)
@@ -22,7 +22,7 @@ func Read(r io.Reader) ([]schemas.StackRule, error) {
 		if errors.As(err, &types) && strings.Contains(types.Errors[0], "not found in type") {
 			return nil, errors.New(strings.ReplaceAll(types.Errors[0], "type schemas.StackRule", "a rule"))
 		}
-		return nil, errors.New("it is no list of rules, each with role or category, and file, function or both")
+		return nil, errors.New("it is no list of rules, each with role, category or phase, and file, function or both")
 	}
 	if rules == nil {
 		rules = []schemas.StackRule{}
@@ -44,19 +44,33 @@ func (r Rules) Before(user []schemas.StackRule) (Rules, error) {
 		if err != nil {
 			return r, fmt.Errorf("rule %d: %w", i+1, err)
 		}
-		r.user = append(r.user, m)
+		if m.phase = u.Phase; m.phase != "" {
+			r.phases = append(r.phases, m)
+		} else {
+			r.user = append(r.user, m)
+		}
 	}
 	return r, nil
 }
 
 func meaningOfUser(u schemas.StackRule) (m Meaning, err error) {
+	given := 0
+	for _, s := range []string{u.Role, u.Category, u.Phase} {
+		if s != "" {
+			given++
+		}
+	}
 	switch {
-	case (u.Role == "") == (u.Category == ""):
-		return m, errors.New("it has either a role or a category")
+	case given != 1:
+		return m, errors.New("it has one of a role, a category and a phase")
 	case u.File == "" && u.Function == "":
 		return m, errors.New("it has neither a file nor a function")
 	case u.Category != "" && !slices.Contains(schemas.Categories, u.Category):
 		return m, fmt.Errorf("%q is no category", u.Category)
+	case strings.Contains(u.Phase, ","):
+		return m, fmt.Errorf("%q is no name of a phase: --at separates by commas", u.Phase)
+	case u.Phase != "":
+		return m, nil
 	case u.Category != "":
 		return Meaning{Category: u.Category}, nil
 	}

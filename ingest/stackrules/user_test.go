@@ -11,6 +11,7 @@ import (
 func FuzzUserRules(f *testing.F) {
 	f.Add("- {category: inputs, file: my_loader/}\n- {role: forward, file: model\\.py$, function: ^(attend|mix)$}\n")
 	f.Add("- {role: data, category: inputs, file: a}\n")
+	f.Add("- {phase: load, file: a}\n")
 	f.Add("[]")
 	f.Add("- &a {role: data, file: x}\n- *a\n")
 	f.Add("- {role: data, function: '(((a{1,1000}){1,1000}){1,1000})'}\n")
@@ -28,5 +29,6 @@ func FuzzUserRules(f *testing.F) {
 		if _, err := all.Meanings(stacks); err != nil {
 			t.Fatalf("rules were read, and cannot be used: %v", err)
 		}
+		all.Phases(stacks)
 	})
 }

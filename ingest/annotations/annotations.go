@@ -1,0 +1,396 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// Input is what a snapshot says of one device.
+type Input struct {
+	Events      *schemas.EventColumns
+	Annotations []torchsnap.Annotation // of all devices: a range is the program's
+	Text        func(event int) string // of a user_defined event, by index from 0
+	// Phases are those that rules give stacks, by id, empty = none; nil = there are no such rules. Python says which
+	// stacks have a frame that a rule could name.
+	Phases []string
+	Python []bool
+	// Allocated is what was allocated just after each event; 0 = before the first.
+	Allocated []int64
+	// Late is set where events are older than the first that the file has.
+	Late bool
+}
+
+// An Interval is a stretch of events, Begin+1 to End, in one phase. It may be empty: what is allocated at Begin is.
+type Interval struct {
+	Phase          string
+	Begin, End     int64
+	StartNS, EndNS int64 // the allocator's clock; of a rule's phase, when its first and last events happened
+
+	// It may begin after widest.from or narrowest.from events, and end after .to: those of an end's own microsecond may
+	// lie on either side of it.
+	widest, narrowest stretch
+}
+
+// A stretch is the states just after events from to to.
+type stretch struct{ from, to int64 }
+
+// MaxIntervals bounds the phases of a device: a script that names each call names no phases.
+const MaxIntervals = 100_000
+
+// Find gives the phases of a device in order, none of which overlap, and notes on what could not be told.
+func Find(in Input) (phases []Interval, notes []string) {
+	ranges, notes := in.ranges()
+	all := overlay(in.markers(), ranges)
+	if all = overlay(all, in.ruled()); len(all) > MaxIntervals {
+		return nil, append(notes, fmt.Sprintf("%d named ranges are too many to be phases", len(all)))
+	}
+	return all, notes
+}
+
+// nameOf is the phase that a range is of: torch's own names become those of recorded runs.
+func nameOf(annotation string) string {
+	switch {
+	case strings.HasPrefix(annotation, "Optimizer.step#"):
+		return schemas.PhaseOptimizer
+	case strings.HasPrefix(annotation, "Optimizer.zero_grad#"):
+		return schemas.PhaseZeroGrad
+	case strings.HasPrefix(annotation, "enumerate(DataLoader)"):
+		return schemas.PhaseSetupData
+	}
+	return phaseName(annotation)
+}
+
+// maxName bounds a phase's name: a longer text is none.
+const maxName = 200
+
+// phaseName makes of a text a name that --at phase=NAME can be given, where a comma separates.
+func phaseName(text string) string {
+	text = strings.TrimSpace(strings.ReplaceAll(text, ",", ";"))
+	if len(text) > maxName {
+		text = strings.ToValidUTF8(text[:maxName], "") + "…"
+	}
+	return text
+}
+
+// An edge is one end of a range.
+type edge struct {
+	name  string
+	start bool
+	ns    int64
+	// lo events came before it for sure, and hi at most: those between happened in its microsecond.
+	lo, hi int64
+}
+
+// edges places the annotations among the events. ok is false where times do not say where that is.
+func (in *Input) edges() (edges []edge, ok bool) {
+	times := in.Events.TimeNS
+	if len(times) == 0 || times[0] <= 0 || !slices.IsSorted(times) {
+		return nil, false
+	}
+	for _, a := range in.Annotations {
+		e := edge{name: nameOf(a.Name), start: a.Stage == "START", ns: a.TimeNS}
+		if e.name == "" || a.TimeNS <= 0 || !e.start && a.Stage != "END" {
+			continue
+		}
+		e.lo = int64(sort.Search(len(times), func(i int) bool { return times[i] >= a.TimeNS }))
+		for e.hi = e.lo; e.hi < int64(len(times)) && times[e.hi] == a.TimeNS; e.hi++ {
+		}
+		if !slices.ContainsFunc(in.Events.Action[e.lo:e.hi], allocates) {
+			e.lo = e.hi
+		}
+		edges = append(edges, e)
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.ns, b.ns) })
+	return edges, true
+}
+
+// allocates reports whether what is allocated may change with an action.
+func allocates(a schemas.Action) bool {
+	return a == schemas.ActionAlloc || a == schemas.ActionFreeRequested || a == schemas.ActionFreeCompleted
+}
+
+// ranges are the intervals of the annotations, of which the innermost counts.
+func (in *Input) ranges() (found []Interval, notes []string) {
+	if len(in.Annotations) == 0 {
+		return nil, nil
+	}
+	edges, ok := in.edges()
+	if !ok {
+		return nil, []string{"the file has annotations, and no times of events, or times that run backwards: no range " +
+			"of them is a phase"}
+	}
+	lost := 0
+	if in.Late {
+		edges, lost = in.withoutEarly(edges)
+	}
+	dropped := map[string]string{} // names, and why
+	open := 0
+	for {
+		edges = slices.DeleteFunc(edges, func(e edge) bool { return dropped[e.name] != "" })
+		n := len(dropped)
+		crossing := map[string]bool{}
+		var halves []Interval
+		found, halves, crossing = in.nest(edges)
+		for name := range crossing {
+			dropped[name] = "cross others"
+		}
+		if len(crossing) == 0 {
+			for name := range in.unsure(found, halves) {
+				dropped[name] = "cannot be told from what lies beside them"
+			}
+		}
+		if open = len(halves); len(dropped) == n {
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(dropped)) {
+		notes = append(notes, fmt.Sprintf("annotations named %s %s: they are no phase", name, dropped[name]))
+	}
+	if open > 0 {
+		notes = append(notes, units.Plural(open, "annotation has", "annotations have")+" no end, or no beginning")
+	}
+	if lost > 0 {
+		notes = append(notes, units.Plural(lost, "annotation", "annotations")+
+			" began before the first event that the file has")
+	}
+	return found, notes
+}
+
+// withoutEarly leaves out the ranges that began before the first event, and the ends whose beginnings are not there.
+func (in *Input) withoutEarly(edges []edge) (kept []edge, lost int) {
+	open := map[string]int{} // early ones, by name
+	for _, e := range edges {
+		switch {
+		case e.start && e.ns <= in.Events.TimeNS[0]:
+			open[e.name]++
+			lost++
+		case !e.start && open[e.name] > 0:
+			open[e.name]--
+		default:
+			kept = append(kept, e)
+		}
+	}
+	return kept, lost
+}
+
+// nest finds which end belongs to which beginning. halves are the ranges that lack one of them, as long as they can
+// have been; crossing are the names of ranges that are not nested.
+func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[string]bool) {
+	closed, crossing := match(edges)
+	if len(crossing) > 0 {
+		return nil, nil, crossing
+	}
+	type opened struct {
+		edge
+		from edge // where the innermost range resumed
+	}
+	var stack []opened
+	last := int64(in.Events.Len())
+	// A beginning takes the events of its microsecond, and so does an end, whichever range it is that goes on there.
+	piece := func(name string, from, to edge) {
+		iv := Interval{Phase: name, StartNS: from.ns, EndNS: to.ns, Begin: from.hi, End: to.lo,
+			widest: stretch{from.lo, to.hi}, narrowest: stretch{from.hi, to.lo}}
+		if from.start {
+			iv.Begin = from.lo
+		}
+		if !to.start {
+			iv.End = to.hi
+		}
+		if n := len(found); n > 0 {
+			iv.Begin = max(iv.Begin, found[n-1].End)
+		}
+		iv.End = max(iv.End, iv.Begin)
+		found = append(found, iv)
+	}
+	for i, e := range edges {
+		switch {
+		case !closed[i] && e.start:
+			halves = append(halves, Interval{Phase: e.name, widest: stretch{e.lo, last}})
+		case !closed[i]:
+			halves = append(halves, Interval{Phase: e.name, widest: stretch{0, e.hi}})
+		case e.start:
+			if n := len(stack); n > 0 {
+				piece(stack[n-1].name, stack[n-1].from, e)
+			}
+			stack = append(stack, opened{e, e})
+		default:
+			n := len(stack) - 1
+			piece(stack[n].name, stack[n].from, e)
+			if stack = stack[:n]; n > 0 {
+				stack[n-1].from = e
+			}
+		}
+	}
+	return found, halves, nil
+}
+
+// match says which ends, by index, have the other one: an end closes the latest range of its name. A range that began
+// within that and has no end yet crosses it, unless it never gets one.
+func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
+	closed, crossing = map[int]bool{}, map[string]bool{}
+	other := map[int]int{} // by beginning
+	var open []int
+	for i, e := range edges {
+		if e.start {
+			open = append(open, i)
+			continue
+		}
+		for k := len(open) - 1; k >= 0; k-- {
+			if at := open[k]; edges[at].name == e.name {
+				closed[at], closed[i], other[at] = true, true, i
+				open = slices.Delete(open, k, k+1)
+				break
+			}
+		}
+	}
+	var around []int // beginnings
+	for i, e := range edges {
+		switch {
+		case !closed[i]:
+		case e.start:
+			around = append(around, i)
+		default:
+			for n := len(around) - 1; other[around[n]] != i; n-- {
+				crossing[edges[around[n]].name], crossing[e.name] = true, true
+			}
+			around = slices.DeleteFunc(around, func(at int) bool { return other[at] == i })
+		}
+	}
+	return closed, crossing
+}
+
+// unsure are the names of which a figure may be another one: if events of an end's microsecond lie on its other side,
+// or if a range counts that lacks an end.
+func (in *Input) unsure(found, halves []Interval) map[string]bool {
+	type bounds struct {
+		high, low, surelyHigh, surelyLow int64     // of the peaks, at their widest and at their narrowest
+		highest, surelyHighest           *Interval // the first of them
+	}
+	by, out := map[string]*bounds{}, map[string]bool{}
+	for i := range found {
+		iv := &found[i]
+		if iv.narrowest.from > iv.narrowest.to { // it lies in one microsecond
+			out[iv.Phase] = true
+			continue
+		}
+		wide, narrow := in.peak(iv.widest), int64(0)
+		if narrow = wide; iv.widest != iv.narrowest {
+			narrow = in.peak(iv.narrowest)
+		}
+		b := by[iv.Phase]
+		if b == nil {
+			b = &bounds{wide, wide, narrow, narrow, iv, iv}
+			by[iv.Phase] = b
+		}
+		if wide > b.high {
+			b.high, b.highest = wide, iv
+		}
+		if narrow > b.surelyHigh {
+			b.surelyHigh, b.surelyHighest = narrow, iv
+		}
+		b.low, b.surelyLow = min(b.low, wide), min(b.surelyLow, narrow)
+	}
+	for name, b := range by {
+		w, n := b.highest.widest, b.highest.narrowest
+		if b.high != b.surelyHigh || b.low != b.surelyLow || b.highest != b.surelyHighest ||
+			in.Allocated[w.from] != in.Allocated[n.from] || in.Allocated[w.to] != in.Allocated[n.to] {
+			out[name] = true
+		}
+	}
+	for i := range halves {
+		h := &halves[i]
+		if b := by[h.Phase]; b != nil && (in.peak(h.widest) > b.high || in.lowest(h.widest) < b.low) {
+			out[h.Phase] = true
+		}
+	}
+	return out
+}
+
+// peak is the highest allocated in a stretch, lowest the lowest.
+func (in *Input) peak(s stretch) int64   { return slices.Max(in.Allocated[s.from : s.to+1]) }
+func (in *Input) lowest(s stretch) int64 { return slices.Min(in.Allocated[s.from : s.to+1]) }
+
+// markers are the phases that user_defined events begin.
+func (in *Input) markers() (found []Interval) {
+	for i, a := range in.Events.Action {
+		if a != schemas.ActionUserDefined {
+			continue
+		}
+		text := phaseName(in.Text(i))
+		if text == "" {
+			continue
+		}
+		at, ns := int64(i)+1, in.Events.TimeNS[i]
+		if n := len(found); n > 0 {
+			found[n-1].End, found[n-1].EndNS = at, ns
+		}
+		found = append(found, Interval{Phase: text, Begin: at, End: int64(in.Events.Len()), StartNS: ns,
+			EndNS: in.Events.TimeNS[in.Events.Len()-1]})
+	}
+	return found
+}
+
+// ruled are the phases that rules on stacks give.
+func (in *Input) ruled() (found []Interval) {
+	if in.Phases == nil {
+		return nil
+	}
+	begun := false
+	for i, stack := range in.Events.Stack {
+		if !in.Python[stack] {
+			continue
+		}
+		switch phase := in.Phases[stack]; {
+		case phase == "":
+			begun = false
+		case begun && found[len(found)-1].Phase == phase:
+			last := &found[len(found)-1]
+			last.End, last.EndNS = int64(i)+1, in.Events.TimeNS[i]
+		default:
+			found = append(found, Interval{Phase: phase, Begin: int64(i), End: int64(i) + 1,
+				StartNS: in.Events.TimeNS[i], EndNS: in.Events.TimeNS[i]})
+			begun = true
+		}
+	}
+	return found
+}
+
+// overlay puts upper intervals over lower ones: what of these lies beneath is left out.
+func overlay(lower, upper []Interval) []Interval {
+	if len(lower) == 0 || len(upper) == 0 {
+		return append(lower, upper...)
+	}
+	out := slices.Clone(upper)
+	at := 0
+	for _, iv := range lower {
+		for at < len(upper) && upper[at].End <= iv.Begin && upper[at].Begin < iv.Begin {
+			at++
+		}
+		for k := at; k < len(upper) && upper[k].Begin <= iv.End; k++ {
+			if before := iv; before.Begin < upper[k].Begin {
+				before.End = upper[k].Begin
+				before.EndNS = upper[k].StartNS
+				out = append(out, before)
+			}
+			iv.Begin, iv.StartNS = max(iv.Begin, upper[k].End), max(iv.StartNS, upper[k].EndNS)
+			if iv.Begin >= iv.End {
+				break
+			}
+		}
+		if iv.Begin < iv.End {
+			out = append(out, iv)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Interval) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
+	})
+	return out
+}

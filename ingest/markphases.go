@@ -1,0 +1,60 @@
+package ingest
+
+import (
+	"github.com/dpsight/dpsight/ingest/annotations"
+	"github.com/dpsight/dpsight/ingest/steps"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// markPhases makes marks of the phases of a snapshot's device, as a recording has them: they are added to the journal
+// after those of the devices before, and each event carries the last before it. The thread of a mark is the device.
+// Such phases name moments alone: what a block is for is told by stacks and lives, so nothing lies under them.
+func markPhases(rec *recording, found []annotations.Interval, marked *spool.Journal) *steps.Result {
+	if len(found) == 0 {
+		return steps.Derive(nil, nil)
+	}
+	ids := map[string]uint32{}
+	for id, name := range marked.Names {
+		ids[name] = id
+	}
+	k, at := uint32(len(marked.Marks)), int64(0)
+	carry := uint32(0) // what events carry that come before the first mark
+	times := rec.events.TimeNS
+	spans := []steps.Span{{Phase: schemas.PhaseBetween, Under: schemas.PhaseBetween, Step: -1, StartNS: times[0]}}
+	open := func(phase string, begin, ns int64) {
+		for ; at < begin; at++ {
+			rec.events.Mark[at] = carry
+		}
+		k++
+		carry = k
+		last := &spans[len(spans)-1]
+		last.EndK, last.EndNS = k, max(ns, last.StartNS)
+		spans = append(spans, steps.Span{Phase: phase, Under: schemas.PhaseBetween, Step: -1,
+			Group: int32(len(spans)), BeginK: k, StartNS: ns})
+		mark := spool.Mark{K: k, Thread: uint16(rec.device), TimeNS: ns, Kind: spool.PhaseEnd}
+		if phase != schemas.PhaseBetween {
+			if ids[phase] == 0 {
+				ids[phase] = uint32(len(marked.Names)) + 1
+				marked.Names[ids[phase]] = phase
+			}
+			mark.Kind, mark.A = spool.PhaseBegin, uint64(ids[phase])
+		}
+		marked.Marks = append(marked.Marks, mark)
+	}
+	for i, iv := range found {
+		if i > 0 && found[i-1].End < iv.Begin {
+			open(schemas.PhaseBetween, found[i-1].End, found[i-1].EndNS)
+		}
+		open(iv.Phase, iv.Begin, iv.StartNS)
+	}
+	if last := found[len(found)-1]; last.End < int64(len(times)) {
+		open(schemas.PhaseBetween, last.End, last.EndNS)
+	}
+	for ; at < int64(len(times)); at++ {
+		rec.events.Mark[at] = carry
+	}
+	last := &spans[len(spans)-1]
+	last.EndK, last.EndNS = k+1, max(times[len(times)-1], last.StartNS)
+	return &steps.Result{Spans: spans, Groups: int32(len(spans)), TailInstrumented: true}
+}

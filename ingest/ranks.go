@@ -1,0 +1,293 @@
+package ingest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/ingest/figures"
+	"github.com/dpsight/dpsight/ingest/packed"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// A rankFile is the snapshot of one rank.
+type rankFile struct {
+	path string
+	rank int32
+}
+
+// copyName is the copy of a rank's snapshot in the run's spool folder.
+func copyName(rank int32) string { return fmt.Sprintf("snapshot.rank%d.pickle.zst", rank) }
+
+// An importedFile is a file that an imported run keeps a copy of.
+type importedFile struct {
+	rank int32
+	file string          // the copy's name
+	of   *schemas.Import // the file's own part of the provenance
+}
+
+// importedFiles are the files that a run was imported from.
+func importedFiles(m *schemas.Import) []importedFile {
+	if len(m.Ranks) == 0 {
+		return []importedFile{{0, snapshotFile, m}}
+	}
+	var out []importedFile
+	for _, r := range m.Ranks {
+		out = append(out, importedFile{r.Rank, copyName(r.Rank),
+			&schemas.Import{File: r.File, SHA256: r.SHA256, CopySHA256: r.CopySHA256}})
+	}
+	return out
+}
+
+// rankInName finds the rank in a file's name, as in rank0.pickle, snapshot_rank_3.pickle.gz and rank0_memory.pickle.
+var rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?([0-9]{1,6})`)
+
+// rankOfName is the rank that a snapshot's file is named by, and what the names of its run's other ranks have in common
+// with it; ok is false where the name has none.
+func rankOfName(path string) (rank int32, common string, ok bool) {
+	name := snapshotName(filepath.Base(path))
+	at := rankInName.FindStringSubmatchIndex(name)
+	if at == nil {
+		return 0, "", false
+	}
+	n, err := strconv.ParseInt(name[at[2]:at[3]], 10, 32)
+	return int32(n), filepath.Join(filepath.Dir(path), name[:at[2]]+"*"+name[at[3]:]), err == nil
+}
+
+// together are the ranks of paths, by rank, if each has one of its own; nil = they are no ranks of one run.
+func together(paths []string) []rankFile {
+	var out []rankFile
+	for _, path := range paths {
+		rank, _, ok := rankOfName(path)
+		if !ok || slices.ContainsFunc(out, func(f rankFile) bool { return f.rank == rank }) {
+			return nil
+		}
+		out = append(out, rankFile{path, rank})
+	}
+	slices.SortFunc(out, func(a, b rankFile) int { return cmp.Compare(a.rank, b.rank) })
+	return out
+}
+
+// inOrder are paths as ranks in the order in which they were named, unless all names have ranks.
+func inOrder(paths []string) []rankFile {
+	if out := together(paths); out != nil {
+		return out
+	}
+	out := make([]rankFile, len(paths))
+	for i, path := range paths {
+		out[i] = rankFile{path, int32(i)}
+	}
+	return out
+}
+
+// byRun splits paths into those of one run each: snapshots of one folder whose names differ in the rank alone are one.
+func byRun(paths []string) (out [][]string) {
+	groups := map[string]int{}
+	for _, path := range paths {
+		_, common, ok := rankOfName(path)
+		if !ok || !looksLikePickle(path) || schemas.CheckRegular(path) != nil {
+			out = append(out, []string{path})
+			continue
+		}
+		at, begun := groups[common]
+		if !begun {
+			at = len(out)
+			groups[common], out = at, append(out, nil)
+		}
+		out[at] = append(out[at], path)
+	}
+	return out
+}
+
+// importBeside imports a file of a folder: with the other ranks of its run, if it is the first of them, and not at all
+// if it is another.
+func importBeside(path, store string, o Options) ([]Outcome, error) {
+	paths := []string{path}
+	if _, common, ok := rankOfName(path); ok && looksLikePickle(path) {
+		entries, _ := os.ReadDir(filepath.Dir(path))
+		paths = paths[:0]
+		for _, e := range entries {
+			other := filepath.Join(filepath.Dir(path), e.Name())
+			_, its, ok := rankOfName(other)
+			if ok && its == common && looksLikePickle(other) && schemas.CheckRegular(other) == nil {
+				paths = append(paths, other)
+			}
+		}
+		switch {
+		case together(paths) == nil:
+			paths = []string{path}
+		case paths[0] != path:
+			return nil, nil
+		}
+	}
+	return importGroup(paths, store, o)
+}
+
+// importGroup imports what byRun puts together.
+func importGroup(paths []string, store string, o Options) ([]Outcome, error) {
+	of := together(paths)
+	if o.Ranks {
+		of = inOrder(paths)
+	}
+	if len(of) > 1 {
+		return importRanks(of, store, o)
+	}
+	var outs []Outcome
+	for _, path := range paths {
+		some, err := Import(path, store, o)
+		if outs = append(outs, some...); err != nil {
+			return outs, err
+		}
+	}
+	return outs, nil
+}
+
+// importRanks makes one run of the snapshots of its ranks, with an outcome a file. All of them are taken or none.
+func importRanks(of []rankFile, store string, o Options) ([]Outcome, error) {
+	undo, err := makeStore(store)
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	folder, err := startImport(store)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Discard()
+	m, snapshots, at, err := takeRanks(of, folder.Dir, store, o)
+	if err != nil {
+		return refusedRanks(of, at, err, store)
+	}
+	out, err := settle(folder, runOfImport(store, m.Import.SHA256), of[0].path, m, snapshots, store, o)
+	if err != nil {
+		var bad *rankError
+		if errors.As(err, &bad) {
+			at = bad.at
+		}
+		return refusedRanks(of, at, err, store)
+	}
+	outs := make([]Outcome, len(of))
+	for i := range of {
+		outs[i] = out
+		if outs[i].Path = of[i].path; i > 0 {
+			outs[i].Warnings = nil
+		}
+	}
+	return outs, nil
+}
+
+// A rankError is of the snapshot of one rank, by its place among those of its run.
+type rankError struct {
+	at  int
+	err error
+}
+
+func (e *rankError) Error() string { return e.err.Error() }
+func (e *rankError) Unwrap() error { return e.err }
+
+// takeRanks keeps copies of the snapshots of all ranks and describes their run. Only the first is decoded while it is
+// copied: what the others hold is read, one after the other, when the run's id is known, which all rows have. at is the
+// file that an error is of.
+func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest, snapshots []rankSnapshot, at int,
+	err error) {
+	var first *torchsnap.Snapshot
+	var ranks []schemas.ImportedRank
+	sum := sha256.New()
+	for i, f := range of {
+		o.begin(f.path)
+		name := copyName(f.rank)
+		file, e, err := openRank(f.path, store)
+		if err != nil {
+			return nil, nil, i, err
+		}
+		var d digests
+		if i == 0 {
+			first, d, err = take(e, file, filepath.Join(dir, spool.Dir, name))
+		} else {
+			d, err = keep(e, filepath.Join(dir, spool.Dir, name))
+		}
+		ranks = append(ranks, schemas.ImportedRank{Rank: f.rank, File: file.entryName(e), SHA256: d.content,
+			CopySHA256: d.copy})
+		file.Close()
+		if err != nil {
+			return nil, nil, i, err
+		}
+		fmt.Fprintf(sum, "%d %s\n", f.rank, d.content)
+		snapshots = append(snapshots, rankSnapshot{rank: f.rank, file: name})
+	}
+	snapshots[0].read = first
+	m = snapshotManifest(commonName(ranks), hex.EncodeToString(sum.Sum(nil)), first, o)
+	m.Import.File, m.Import.Ranks = ranks[0].File, ranks
+	return m, snapshots, 0, nil
+}
+
+// openRank opens a file that has to hold one snapshot.
+func openRank(path, store string) (*input, packed.Entry, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return nil, packed.Entry{}, refuse("it is a folder, and --ranks takes a file a rank")
+	}
+	file, err := openInput(path, store)
+	if err != nil {
+		return nil, packed.Entry{}, err
+	}
+	entries := file.readable()
+	switch {
+	case len(entries) != 1:
+		err = refuse("it holds %d snapshots, and the file of a rank holds one", len(entries))
+	case figuresKind(entries[0]) != figures.None:
+		err = refuse("it has figures and is no memory snapshot, and only those of ranks become one run")
+	default:
+		return file, entries[0], nil
+	}
+	file.Close()
+	return nil, packed.Entry{}, err
+}
+
+// keep copies a file's entry as [take] does, and does not decode it.
+func keep(e packed.Entry, kept string) (digests, error) {
+	r, err := e.Open()
+	if err != nil {
+		return digests{}, err
+	}
+	defer r.Close()
+	t := newTap(r, kept)
+	_, err = io.Copy(io.Discard, t)
+	sums, keeping := t.end()
+	return sums, cmp.Or(err, keeping)
+}
+
+// commonName names a run by what the names of its ranks' files have in common.
+func commonName(ranks []schemas.ImportedRank) string {
+	name := snapshotName(ranks[0].File)
+	if at := rankInName.FindStringSubmatchIndex(name); at != nil {
+		word := strings.LastIndex(strings.ToLower(name[:at[2]]), "rank")
+		name = strings.Trim(name[:word]+name[at[3]:], "-_. ")
+	}
+	if name == "" || sanitize(name) == "snapshot" {
+		return fmt.Sprintf("%d-ranks", len(ranks))
+	}
+	return name
+}
+
+// refusedRanks are the outcomes of files of which one was refused.
+func refusedRanks(of []rankFile, at int, err error, store string) ([]Outcome, error) {
+	bad, err := refusedFile(of[at].path, nil, err, store)
+	outs := make([]Outcome, len(of))
+	for i, f := range of {
+		outs[i] = Outcome{Path: f.path, State: schemas.IngestRefused,
+			Reason: fmt.Sprintf("%s of the same run was refused", filepath.Base(of[at].path))}
+	}
+	outs[at] = bad
+	return outs, err
+}
