@@ -274,6 +274,7 @@ func TestPredictionsCompileAnew(t *testing.T) {
 
 // A process without the agent must not go unnoticed.
 func TestUninjected(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(8)")
 	m := run(t, e).Manifest

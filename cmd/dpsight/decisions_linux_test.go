@@ -44,6 +44,7 @@ func wantDecided(t *testing.T, script, place, failure string) {
 
 // A script that asserts something of computed values is predicted as if it held.
 func TestPredictDecidesAsserts(t *testing.T) {
+	testkit.Rest(t)
 	script := caseFile(t, "assert_range.py")
 	wantDecided(t, script, script+":6", "AssertionError")
 }

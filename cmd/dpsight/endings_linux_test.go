@@ -226,6 +226,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 
 // Wherever the agent is in counting steps when Python raises, each step that ends is followed by the next.
 func TestStepsEndWhole(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	e := record(t, pressing, nil, []string{"recorder/policy", "recorder/boundary", "recorder/windows"}, "", nil)
 	e.expect(t, schemas.StatusOK, exitDone)
@@ -297,7 +298,7 @@ func TestSuiteInterrupted(t *testing.T) {
 
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	e := record(t, training, []string{"--timeout", "40s"}, []string{"100000"}, "", nil)
+	e := record(t, training+"time.sleep(1000)\n", []string{"--timeout", "40s"}, []string{"3"}, "", nil)
 	e.expect(t, schemas.StatusTimeout, exitFailed)
 	if !strings.Contains(e.manifest.Reason, "40s") {
 		t.Errorf("reason %q", e.manifest.Reason)
@@ -322,6 +323,7 @@ func (e ending) number(t *testing.T, word string) (n int64) {
 }
 
 func TestOutOfMemory(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	e := record(t, hoarding, nil, []string{"die"}, "", nil)
 	peak := e.expect(t, schemas.StatusOOM, exitFailed)
@@ -335,6 +337,7 @@ func TestOutOfMemory(t *testing.T) {
 }
 
 func TestOutOfMemoryCaught(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	e := record(t, hoarding, nil, []string{"live"}, "", nil)
 	if peak, want := e.expect(t, schemas.StatusOK, exitDone), held(t, e); peak != want {

@@ -312,6 +312,7 @@ func TestFitOfPhysicalBatches(t *testing.T) {
 
 // Ctrl-C ends a search and keeps what is done.
 func TestFitInterrupted(t *testing.T) {
+	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()
 	script := scriptFile(t, fmt.Sprintf("import sys, time\nif int(sys.argv[1]) > 10:\n    open(%q, 'w').close()\n    "+
 		"time.sleep(600)\n%s", filepath.Join(store, "second"), holding))

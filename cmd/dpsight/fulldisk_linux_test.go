@@ -139,7 +139,7 @@ func TestDiskFills(t *testing.T) {
 	for i := range 20 {
 		after := 0.1 + 11*random.Float64()
 		t.Run(fmt.Sprintf("after %.2f s", after), func(t *testing.T) {
-			testkit.Part(t, i > 1)
+			testkit.Part(t, i > 0)
 			r, dirs := small(t, 64, 0, after, 2)
 			sound(t, r, dirs)
 		})
@@ -150,7 +150,7 @@ func TestFileLimit(t *testing.T) {
 	t.Parallel()
 	for i, kib := range []int{4 << 10, 12 << 10, 64, 32 << 10} {
 		t.Run(fmt.Sprintf("%d KiB", kib), func(t *testing.T) {
-			testkit.Part(t, i > 1)
+			testkit.Part(t, i > 0)
 			r, dirs := small(t, 512, kib, 0, 2)
 			if kib < 8<<10 != (r.code == exitUsage) {
 				t.Errorf("exit code %d\n%s", r.code, r.stderr)

@@ -10,6 +10,7 @@ import (
 
 // A plain command has as many devices as are asked for, each with a breakdown of its own; DataParallel on one is told.
 func TestPredictGPUs(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--gpus", "2", "--", interpreter, caseFile(t, "two_gpus.py"))
 	if r.code != exitDone || len(doc.Runs) != 1 || len(doc.Runs[0].Ranks) != 2 || len(doc.Runs[0].Others) != 1 {
@@ -76,6 +77,7 @@ assert loss.item() < 0.05
 
 // torch.compile that compiled nothing costs no confidence.
 func TestPredictCompiledNothing(t *testing.T) {
+	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "compile_unused.py"))
 	if r.code != exitDone || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -123,6 +123,7 @@ func TestPredictEndsRanksAlike(t *testing.T) {
 
 // A script that its time limit ends after some steps is an answer, as far as it got.
 func TestPredictAnswersAtItsTimeLimit(t *testing.T) {
+	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--timeout", "25s", "--steps", "all", "--", python(t),
 		caseFile(t, "long_loop.py"))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Fits == nil || !*doc.Runs[0].Fits ||

@@ -3,6 +3,7 @@ package experiments
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -69,7 +70,8 @@ func unpack(t *testing.T) string {
 func TestPythonSide(t *testing.T) {
 	command := exec.Command(testkit.Python(t), "-B", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 	// The tensors are tiny: threads that wait for each other would take longer than the work.
-	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1")
+	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1",
+		fmt.Sprintf("DPSIGHT_TEST_WITH_REST=%t", testkit.WithRest()))
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	} else if !strings.Contains(string(out), "\nOK") {

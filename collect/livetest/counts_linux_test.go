@@ -21,6 +21,7 @@ func TestUpdatesThatMakeState(t *testing.T) {
 		{"named", 10, 2 * 2 * 64 * 64 * 4}, {"zeros", 10, 2 * 2 * 64 * 64 * 4},
 		{"both", 10, 2 * 2 * 64 * 64 * 4}, {"by_hand", 10, 2 * 2 * 64 * 64 * 4}, {"evolution", 10, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
+			testkit.Part(t, c.kind != "plain" && c.kind != "fsdp")
 			t.Parallel()
 			takeSlot(t)
 			last := collect.Progress{}
@@ -62,6 +63,7 @@ func TestWhatIsEasilyCountedWrong(t *testing.T) {
 	python := testkit.Python(t)
 	for _, kind := range []string{"gan", "host", "named"} {
 		t.Run(kind, func(t *testing.T) {
+			testkit.Part(t, kind != "host")
 			t.Parallel()
 			takeSlot(t)
 			last := collect.Progress{}

@@ -11,6 +11,7 @@ import (
 
 // Every block that a script can name has the dtype that the script says, in instrumented steps and in bare ones.
 func TestDTypes(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	r := record(t, environment(), python, script(t, "dtypes.py"))

@@ -11,6 +11,7 @@ import (
 
 // What a model is given by keyword is an input, too.
 func TestKeywordInputs(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	r := record(t, environment(), python, script(t, "keywords.py"))

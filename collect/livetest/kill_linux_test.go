@@ -43,12 +43,15 @@ func seed() uint64 {
 	return 20261121
 }
 
-// kills is how many times each kill test kills.
-func kills() int {
-	if long() {
+// kills is how many times each kill test kills, the rest's cases among them or not.
+func kills(rest bool) int {
+	switch {
+	case long():
 		return 50
+	case rest:
+		return 5
 	}
-	return 5
+	return 3
 }
 
 // scene is one kill: of whom, when, and what the script had around it.
@@ -80,7 +83,7 @@ func TestKilledExperiment(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered
 	t.Cleanup(func() { total.expectSome(t) }) // when all have run
-	for i := range kills() {
+	for i := range kills(testkit.WithRest()) {
 		m, steps, with := scene(i, 1)
 		t.Run(name(i, m), func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +115,7 @@ func TestKilledCollector(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered
 	t.Cleanup(func() { total.expectSome(t) })
-	for i := range kills() {
+	for i := range kills(testkit.WithRest()) {
 		m, steps, with := scene(i, 2)
 		switch {
 		case m.stage == "start" && i%2 == 0: // while the collector prepares the run

@@ -11,6 +11,7 @@ import (
 
 // Tensors of models that have the same names are told apart by the models' classes; those of other names keep theirs.
 func TestModelsOfOneClass(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	r := record(t, environment(), python, script(t, "pair.py"))

@@ -33,7 +33,7 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 	t.Run("scripts", func(t *testing.T) {
 		for _, s := range scripts {
 			t.Run(fmt.Sprintf("%s-%d", s.mode, s.seed), func(t *testing.T) {
-				if s.seed > 0 || s.mode != "hooks" && s.mode != "prefetch" {
+				if s.seed > 0 || s.mode != "hooks" {
 					testkit.Rest(t) // with all others: what is said of them together is said of all
 				}
 				t.Parallel()

@@ -51,6 +51,7 @@ func TestBucketsAreGradients(t *testing.T) {
 
 // What FSDP2 gathers is a parameter for as long as it is there, under its own name; what it scatters is gradients.
 func TestGatheredAreParameters(t *testing.T) {
+	testkit.Rest(t)
 	r := world(t, 2, "1", 8, testkit.Python(t), "fsdp")
 	allocations, err := schemas.Allocations.Read(r.dir)
 	if err != nil {

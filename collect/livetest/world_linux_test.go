@@ -48,6 +48,7 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			testkit.Part(t, kind != "fsdp")
 			t.Parallel()
 			takeSlot(t)
 			real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"),
@@ -74,6 +75,7 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 
 // Ranks that all take the first device have it together.
 func TestRanksShareADevice(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	takeSlot(t)
 	r := record(t, environment(), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node",
@@ -174,10 +176,12 @@ func TestWorldSizesOfObjects(t *testing.T) {
 // A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides
 // them.
 func TestWorldErrors(t *testing.T) {
+	testkit.Rest(t)
 	world(t, 2, "1", 8, testkit.Python(t), "errors")
 }
 
 func TestWorldWithoutAGroup(t *testing.T) {
+	testkit.Rest(t)
 	r := world(t, 2, "1", 8, testkit.Python(t), "none")
 	if w := r.manifest.Warnings; len(w) != 1 || !strings.HasPrefix(w[0], "rank 1 joined no process group: ") {
 		t.Errorf("warnings: %q", w)

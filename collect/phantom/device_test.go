@@ -187,6 +187,7 @@ func workspaces(t *testing.T, profile Profile, of []convolution, env ...string) 
 // Kernels in clusters take the workspaces that an H200 recorded, to the byte. Other versions of cuDNN
 // choose other kernels for some of these convolutions.
 func TestWorkspacesOfClusters(t *testing.T) {
+	testkit.Rest(t)
 	profile, err := LoadProfile("h200")
 	if err != nil {
 		t.Fatal(err)

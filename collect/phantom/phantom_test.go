@@ -231,6 +231,7 @@ func TestOperators(t *testing.T) {
 }
 
 func TestVisibleDevices(t *testing.T) {
+	testkit.Rest(t)
 	library := testLibrary(t)
 	library.Devices = 3
 	for visible, want := range map[string]string{"": "0 False", "1,2": "2 True", "0,7,1": "1 True", "unset": "3 True"} {
@@ -300,6 +301,7 @@ func TestProcessesEndCleanly(t *testing.T) {
 // Kernels of an extension's, and those of Triton's, run as no-ops like torch's, which is named; what they were given is
 // unknown.
 func TestForeignKernelsAreNamed(t *testing.T) {
+	testkit.Rest(t)
 	library, module := withModule(t)
 	source := filepath.Join(module, "extension.c")
 	write(t, source, `#include <stddef.h>

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // withModule gives the phantom GPU and a folder with the Python modules.
@@ -102,6 +104,7 @@ func TestFiniteIsAssumed(t *testing.T) {
 
 // The peers of a rank are copies of it, and each read of what depends on them is told.
 func TestReductionsOfEqualRanks(t *testing.T) {
+	testkit.Rest(t)
 	library, module := withModule(t)
 	var got struct {
 		One, Two            map[string]any
@@ -170,6 +173,7 @@ func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
 // A loss that nobody computed falls each time that it is read: a loop with patience runs all its epochs, one with a
 // threshold more than one step and not for ever, and each read is listed.
 func TestUnknownScalarsFall(t *testing.T) {
+	testkit.Rest(t)
 	library, module := withModule(t)
 	type result struct {
 		Reads, Same, Logic, After []bool

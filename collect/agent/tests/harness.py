@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -56,20 +57,35 @@ def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = 
         yield Result(done, journals(spool) if spool.exists() else [], spool)
 
 
+_T = TypeVar("_T")
+
+
 def rest(test: Callable[..., None]) -> Callable[..., None]:
     """Marks a test that `make test` leaves out: further cases of what another test shows, each a start of torch."""
     test.rest = True  # type: ignore[attr-defined]
     return test
 
 
+def parted(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that has further cases in the rest: it goes over those that `cases` hands out."""
+    test.parted = True  # type: ignore[attr-defined]
+    return test
+
+
+def cases(now: Iterable[_T], rest: Iterable[_T]) -> list[_T]:
+    """Those that `make test` runs, and those that it leaves out, as the part has them."""
+    return [*(now if PART != "rest" else ()), *(rest if PART else ())]
+
+
 class Parted(unittest.TestCase):
     """A test that belongs to a part: "rest" is what `make test` leaves out, "all" is both parts."""
 
     def setUp(self) -> None:
-        left_out = hasattr(getattr(self, self._testMethodName), "rest")
+        test = getattr(self, self._testMethodName)
+        left_out = hasattr(test, "rest")
         if left_out and not PART:
             self.skipTest("LEFT OUT: make test-rest runs it")
-        if PART == "rest" and not left_out:
+        if PART == "rest" and not left_out and not hasattr(test, "parted"):
             self.skipTest("make test runs it")
 
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 from decode import Journal
 from dpsight_kinds import K
-from harness import PYTHON_PATH, Parted, rest, run
+from harness import PYTHON_PATH, Parted, cases, parted, rest, run
 
 
 class Case(Parted):
@@ -36,6 +36,7 @@ class TestLoops(Case):
         paths = {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         self.assertEqual(paths["0"]["parameter_bytes"], (256 * 1024 + 1024) * 4)
 
+    @rest
     def test_most_steps_of_a_long_window_are_bare(self) -> None:
         j = self.check("plain", "cpu", "60", steps=60)
         instrumented = [i for i, mode in enumerate(j.modes()) if "instrumented" in mode]
@@ -156,10 +157,12 @@ class TestLoops(Case):
             self.assertEqual(r.journal.count(K.OPTIMIZER_END), 4)
             self.assertEqual(r.journal.unclosed(), [])
 
+    @rest
     def test_hooks_that_live_stay_noted(self) -> None:
         with run("odd", "hooks") as r:
             self.assertEqual((r.out.split(), r.complaints()), (["True", "True", "done"], []), r.err)
 
+    @rest
     def test_hooks_are_set_unseen(self) -> None:
         with run("odd", "watched") as r, run("odd", "watched", agent=False) as without:
             self.assertEqual((r.out, r.complaints()), (without.out, []), r.err)
@@ -195,8 +198,9 @@ class TestSetups(Case):
 
 
 class TestOpacus(Case):
+    @parted
     def test_modes(self) -> None:
-        for mode in ("hooks", "functorch", "ew", "ghost", "fgc"):
+        for mode in cases(("hooks", "ghost"), ("functorch", "ew", "fgc")):
             with self.subTest(mode):
                 j = self.check("private", "cpu", mode, steps=4)
                 self.assertEqual(j.count(K.DP_STEP_BEGIN), 4)
@@ -265,6 +269,7 @@ class TestProcesses(Parted):
                 self.assertEqual(r.journal.count(K.STEP_END), 1 if mode == "plain" else 2)
                 self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], [end] if end else [])
 
+    @rest
     def test_no_handler_keeps_an_exit_at_once(self) -> None:
         for word in ("SIGALRM", "SIGINT"):
             with self.subTest(word), run("processes", "late", word) as r:

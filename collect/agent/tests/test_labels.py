@@ -12,15 +12,16 @@ from pathlib import Path
 
 from decode import journals
 from dpsight_kinds import K
-from harness import CASES, PYTHON_PATH, run
+from harness import CASES, PYTHON_PATH, cases, parted, rest, run
 from test_phantom import Phantom, lossless
 
 _ESCAPED = "a\\udcff"
 
 
 class TestLabels(Phantom):
+    @parted
     def test_what_is_no_text_is_escaped(self) -> None:
-        for kind in ("mark", "phase", "config", "metric", "tag", "raise"):
+        for kind in cases(("tag", "raise"), ("mark", "phase", "config", "metric")):
             with self.subTest(kind), run("labels", kind, env=self.env) as r:
                 self.assertEqual((r.code, r.out), (int(kind == "raise"), "end []\n"), r.err[-2000:])
                 self.assertEqual(r.complaints(), [])
@@ -33,6 +34,7 @@ class TestLabels(Phantom):
                 else:
                     self.assertIn(_ESCAPED, j.names.values())
 
+    @rest
     def test_descriptors_that_a_script_closes(self) -> None:
         """Its own files, which get their numbers, hold what it wrote and no more; ours are opened again."""
         with tempfile.TemporaryDirectory() as folder, run("labels", "descriptors", folder, env=self.env) as r:

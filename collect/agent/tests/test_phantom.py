@@ -19,7 +19,7 @@ from typing import Any
 
 from decode import Journal, Mark, journals
 from dpsight_kinds import K
-from harness import CASES, PYTHON_PATH, Parted, Result, phantom, rest, run
+from harness import CASES, PYTHON_PATH, Parted, Result, cases, parted, phantom, rest, run
 from test_sources import modules
 
 UPDATES = (K.OPTIMIZER_BEGIN, K.OPTIMIZER_END, K.UPDATED)
@@ -286,6 +286,7 @@ class TestMemory(Phantom):
             self.assertGreater(len(ended), 2)
             self.assertEqual([k in stamped for k in ended], [True] * len(ended))
 
+    @rest
     def test_no_event_is_captured(self) -> None:
         """It would become part of the graph, and never happen. Steps on other streams are timed like all others."""
         with run("captured", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
@@ -393,6 +394,7 @@ class TestMemory(Phantom):
                     at = next(i for i, m in enumerate(own) if m.kind == K.OOM)
                     self.assertEqual([m.kind for m in own[at - 2 : at]], [K.RECOMPUTE_BEGIN, K.FORWARD_BEGIN])
 
+    @rest
     def test_a_run_that_marks_nothing_has_no_hook(self) -> None:
         """A hook on the engine's nodes would show in steps of a few milliseconds."""
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
@@ -626,15 +628,17 @@ class TestSetups(Phantom):
             stages = self.stages(self.checked(r))
             self.assertEqual(stages, ["setup.model", "setup.optimizer", "setup.data", "setup.privacy"])
 
+    @parted
     def test_ranks(self) -> None:
-        for mode in ("ddp", "fsdp2"):
+        for mode in cases(("fsdp2",), ("ddp",)):
             with self.subTest(mode), run("wrapped", mode, env=self.env) as r:
                 self.assertIn("setup.wrap", self.stages(self.checked(r)))
 
 
 class TestEnds(Phantom):
+    @parted
     def test_out_of_memory(self) -> None:
-        for mode, code in (("caught", 0), ("fatal", 1)):
+        for mode, code in cases([("fatal", 1)], [("caught", 0)]):
             with self.subTest(mode), run("oom", mode, env=self.env) as r:
                 j = self.checked(r, code)
                 oom = j.json(K.FRAME_OOM)
@@ -872,6 +876,7 @@ class TestEnds(Phantom):
             self.assertEqual(reasons.count("lost"), 1, reasons)
             self.assertEqual(reasons[-1], "exit")
 
+    @rest
     def test_without_drains_nothing_is_recorded(self) -> None:
         with run("undrained", "always", env=self.env) as r:
             self.assertEqual(r.code, 0, r.err)

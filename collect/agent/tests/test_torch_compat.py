@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from harness import PYTHON_PATH, phantom, run
+from harness import PYTHON_PATH, Parted, phantom, rest, run
 
 # isort: split
 from dpsight import torch_compat, torch_probes
@@ -107,10 +107,11 @@ class TestProbes(unittest.TestCase):
         private.bind(torch)
 
 
-class TestForgottenHooks(unittest.TestCase):
+class TestForgottenHooks(Parted):
     """A function of C++ that is called by its mangled name."""
 
     def setUp(self) -> None:
+        super().setUp()
         for cached in (torch_compat._set_hooks, torch_compat.forgets_gradient_hooks):
             cached.cache_clear()
             self.addCleanup(cached.cache_clear)
@@ -126,6 +127,7 @@ class TestForgottenHooks(unittest.TestCase):
         with mock.patch.object(torch_compat, "_set_hooks", lambda: lambda _tensor, _hooks: None):
             self.assertFalse(torch_compat.forgets_gradient_hooks())
 
+    @rest
     def test_bare_steps_with_and_without_it(self) -> None:
         for has, left in (("yes", ["None"]), ("no", ["{}"])):
             with self.subTest(has), run("forgotten", has, env=phantom()) as result:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import unittest
 
 from dpsight_kinds import K
-from harness import rest, run
+from harness import cases, parted, rest, run
 from test_phantom import Phantom, Replay, lossless
 
 _SIZES = {"0.weight": 64 * 128, "0.bias": 128, "2.weight": 128 * 10, "2.bias": 10}
 
 
 class TestTransforms(Phantom):
+    @parted
     def test_per_sample_gradients_by_vmap(self) -> None:
         """The wrappers of torch.func are looked through: to the parameters, and to each sample's gradient of them."""
-        for mode in ("func", "module"):
+        for mode in cases(("func",), ("module",)):
             with self.subTest(mode):
                 with (
                     run("transforms", mode, env=self.env) as r,
