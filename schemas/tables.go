@@ -17,6 +17,8 @@ const (
 	WantClock       // when each event happened
 	WantModuleTimes // GPU time by module, and modules
 	WantReserved    // what was reserved
+	// the blocks with their owners in columns, for sums of bytes alone; where requests failed, with memory as well
+	WantLives
 )
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
@@ -38,5 +40,6 @@ type Tables struct {
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime
 	Reserved    []ReservedLevel // alone, or with events
-	Segments    []SegmentBlock  // detail, or requests that failed: the lists with which later windows open
+	Lives       []Lives
+	Segments    []SegmentBlock // detail, or requests that failed: the lists with which later windows open
 }

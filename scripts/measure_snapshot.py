@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times the import of a snapshot beside Python's pickle.load of the same file.
+"""Times the import of a snapshot beside Python's pickle.load of the same file, and then breakdown and timeline.
 
-    scripts/measure_snapshot.py ./dpsight [SNAPSHOT.pickle] [--events 1000000] [--rounds 3]
+    scripts/measure_snapshot.py ./dpsight [SNAPSHOT.pickle] [--events 1000000] [--rounds 3] [--without-python]
 
 Without a file it makes one of so many events with stacks of 35 frames (250 bytes an event). Each round runs, each in a
 process of its own: pickle.load as a script calls it, pickle.load with the garbage collector off, and dpsight ingest
-into an empty store, which ends with complete tables. Wall times are what a user waits; CPU times change less where
+into an empty store, which ends with complete tables; then breakdown and timeline of that run. Wall times are what a user waits; CPU times change less where
 other work runs on the machine. The last lines are how many times faster the import was than pickle.load: the median of
 the rounds, the least and the most.
 """
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("snapshot", nargs="?")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--without-python", action="store_true", help="no pickle.load, which takes 5 GB of a large file")
     o = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = o.snapshot
@@ -57,17 +58,23 @@ def main() -> None:
         print(f"{'':24}  wall s   CPU s      MB")
         found: dict[str, list[tuple[float, float, float]]] = {}
         for turn in range(o.rounds):
-            for name, command in {
+            store = f"{folder}/store{turn}"
+            commands = {
                 "pickle.load": [sys.executable, "-c", LOAD, path, "on"],
                 "pickle.load, gc off": [sys.executable, "-c", LOAD, path, "off"],
-                INGEST: [o.dpsight, "ingest", path, "--store", f"{folder}/store{turn}"],
-            }.items():
+                INGEST: [o.dpsight, "ingest", path, "--store", store],
+                "dpsight breakdown": [o.dpsight, "breakdown", "--store", store],
+                "dpsight timeline": [o.dpsight, "timeline", "--store", store],
+            }
+            for name, command in commands.items():
+                if o.without_python and command[0] == sys.executable:
+                    continue
                 wall, cpu, memory = run(command)
                 found.setdefault(name, []).append((wall, cpu, memory))
                 print(f"{name:24}  {wall:6.2f}  {cpu:6.2f}  {memory:6.0f}", flush=True)
         print(f"{'times faster':24}  median   least    most")
         for name, turns in found.items():
-            if name != INGEST:
+            if name.startswith("pickle"):
                 for what, at in (("wall", 0), ("CPU", 1)):
                     ratios = [turn[at] / ours[at] for turn, ours in zip(turns, found[INGEST], strict=True)]
                     print(f"{name + ', ' + what:24}  {spread(ratios)}", flush=True)

@@ -13,7 +13,7 @@ import (
 )
 
 // Tables are those that a breakdown by what blocks belong to looks at.
-const Tables = memory.BreakdownTables | schemas.WantDetail
+const Tables = memory.LedgerTables | schemas.WantDetail
 
 // BreakdownBySchema is the version of [BreakdownByDocument].
 const BreakdownBySchema = "dpsight.breakdown_by/1"

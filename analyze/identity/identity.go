@@ -161,6 +161,9 @@ func Places(in *schemas.Tables) []Place {
 			seen[p], last = true, p
 		}
 	}
+	for i := range in.Lives {
+		seen[Place{in.Lives[i].Rank, in.Lives[i].Device}] = true
+	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b Place) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device))
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // Tables are those that a ladder looks at.
-const Tables = memory.BreakdownTables | schemas.WantSamples | schemas.WantClock
+const Tables = memory.LedgerTables | schemas.WantSamples | schemas.WantClock
 
 // Schema is the version of [Document].
 const Schema = "dpsight.ladder/1"

@@ -10,8 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BreakdownTables are those that a breakdown looks at.
-const BreakdownTables = schemas.WantMemory | schemas.WantTimes | schemas.WantEvents
+// BreakdownTables are those that a breakdown looks at, LedgerTables those of analyses that look at each block too.
+const (
+	BreakdownTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved
+	LedgerTables    = schemas.WantMemory | schemas.WantTimes | schemas.WantEvents
+)
 
 // BreakdownSchema is the version of [BreakdownDocument].
 const BreakdownSchema = "dpsight.breakdown/1"
@@ -194,7 +197,7 @@ func (e *NoMomentError) Error() string { return fmt.Sprintf("run %s: %s", e.RunI
 
 // NoEvents gives the error if the run has nothing to break down.
 func NoEvents(in *schemas.Tables) error {
-	if len(in.Allocations) > 0 {
+	if len(in.Allocations) > 0 || len(in.Lives) > 0 {
 		return nil
 	}
 	return &NoEventsError{in.Manifest.RunID, withoutEvents(in)}
@@ -270,7 +273,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 	}
 	for _, p := range identity.Places(in) {
 		l := ledgers.Of(p)
-		if len(l.Allocs) == 0 {
+		if l.Len() == 0 {
 			continue
 		}
 		m, err := FindMoment(in, p, at)
@@ -307,10 +310,11 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 	d := DeviceBreakdown{Device: p.String(), Rank: p.Rank, At: at, ReservedBytes: ReservedAt(in, p, seq),
 		Categories: []CategoryBytes{}, Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: []string{}}
 
-	parts := make([]CategoryBytes, NCategories)
-	for i, a := range l.Allocs {
-		if a.LiveAt(seq) {
+	parts, open := make([]CategoryBytes, NCategories), int64(0)
+	for i := range l.Len() {
+		if l.LiveAt(i, seq) {
 			l.Count(parts, i, seq)
+			open += l.lives.Open[i]
 		}
 	}
 	for i, highest := range maxima(l.Changes()) {
@@ -325,48 +329,45 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 		d.PeakReservedBytes = identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		d.Conservation = ConservationOf(v)
 	}
-	for _, a := range l.Allocs {
-		if a.LiveAt(seq) {
-			d.Conservation.OpenBytes += a.OpenBytes
-		}
-	}
+	d.Conservation.OpenBytes = open
 	d.checkSum(replayed)
 	return d
 }
 
 // Count adds block i, live at seq, to the categories' parts.
 func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
-	a := l.Allocs[i]
+	requested := l.lives.Requested[i]
 	first, evidence := l.Category(i, seq)
 	c := &parts[first]
-	c.Bytes += a.RequestedBytes
+	c.Bytes += requested
 	c.Blocks++
-	c.Add(a.RequestedBytes, evidence)
-	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
+	c.Add(requested, evidence)
+	if slack := l.lives.Block[i] - requested; slack != 0 {
 		parts[SlackPlace].Bytes += slack
 		parts[SlackPlace].Add(slack, "")
 		parts[SlackPlace].Blocks++
 	}
 	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.
 	holders := make([]int, 0, 8) // by place, each once
-	for _, o := range l.Owners[i] {
-		if p := CategoryPlace(o.Category); o.Evidence == schemas.Tagged && o.HoldsAt(seq) && !slices.Contains(holders, p) {
+	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
+		if p := int(l.lives.Place[k]); l.evidence(k) == schemas.Tagged && l.lives.HoldsAt(k, seq) &&
+			!slices.Contains(holders, p) {
 			holders = append(holders, p)
 		}
 	}
 	for _, p := range holders {
 		h := &parts[p]
-		h.HeldBytes += a.RequestedBytes
+		h.HeldBytes += requested
 		if len(holders) == 1 {
 			continue
 		}
-		h.SharedBytes += a.RequestedBytes
+		h.SharedBytes += requested
 		if h.SharedWith == nil {
 			h.SharedWith = map[schemas.Category]int64{}
 		}
 		for _, q := range holders {
 			if q != p {
-				h.SharedWith[schemas.Categories[q]] += a.RequestedBytes
+				h.SharedWith[schemas.Categories[q]] += requested
 			}
 		}
 	}

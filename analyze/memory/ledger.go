@@ -16,18 +16,30 @@ var (
 )
 
 // CategoryPlace is the category's place; a category that this dpsight does not know counts as other.
-func CategoryPlace(c schemas.Category) int {
-	if p := schemas.Precedence(c); p < NCategories {
-		return p
-	}
-	return otherPlace
-}
+func CategoryPlace(c schemas.Category) int { return schemas.CategoryPlace(c) }
 
 // A Ledger is one device's blocks with their owners.
 type Ledger struct {
+	// Rows of the tables, where they were loaded; those who sum bytes have the lives alone.
 	Allocs []*schemas.Allocation
 	Owners [][]*schemas.Owner // by index into allocs
+	lives  *schemas.Lives     // the owners of a block in the order in which they count
 	sorted []Change           // what changes gives, once asked
+}
+
+// Len is the number of blocks.
+func (l *Ledger) Len() int { return len(l.lives.AllocSeq) }
+
+// LiveAt reports whether block i counts as allocated just after event seq.
+func (l *Ledger) LiveAt(i int, seq int64) bool { return l.lives.LiveAt(i, seq) }
+
+// Bytes are those that block i was asked for, and by how much it is larger.
+func (l *Ledger) Bytes(i int) (requested, slack int64) {
+	return l.lives.Requested[i], l.lives.Block[i] - l.lives.Requested[i]
+}
+
+func (l *Ledger) evidence(owner uint32) schemas.Evidence {
+	return l.lives.Evidences[l.lives.Evidence[owner]]
 }
 
 // Ledgers makes each device's ledger once: they are most of a summary's time.
@@ -46,6 +58,14 @@ func (m *Ledgers) Of(p identity.Place) *Ledger {
 }
 
 func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
+	if len(in.Allocations) == 0 {
+		for i := range in.Lives {
+			if l := &in.Lives[i]; l.Rank == p.Rank && l.Device == p.Device {
+				orderOwners(l)
+				return &Ledger{lives: l}
+			}
+		}
+	}
 	l := &Ledger{Allocs: make([]*schemas.Allocation, 0, len(in.Allocations))}
 	byID := make(map[int64]int, len(in.Allocations))
 	for i := range in.Allocations {
@@ -71,7 +91,64 @@ func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
 			l.Owners[k] = append(l.Owners[k], o)
 		}
 	}
+	l.lives = livesOf(l)
 	return l
+}
+
+// livesOf makes columns of rows.
+func livesOf(l *Ledger) *schemas.Lives {
+	n, owners := len(l.Allocs), 0
+	for i := range l.Owners {
+		owners += len(l.Owners[i])
+	}
+	out := &schemas.Lives{AllocSeq: make([]uint32, n), FreeSeq: make([]uint32, n), Requested: make([]int64, n),
+		Block: make([]int64, n), Open: map[int]int64{}, OwnersFrom: make([]uint32, 1, n+1),
+		Place: make([]uint8, 0, owners), Evidence: make([]uint8, 0, owners), BeginSeq: make([]uint32, 0, owners),
+		EndSeq: make([]uint32, 0, owners)}
+	var sorted []*schemas.Owner
+	for i, a := range l.Allocs {
+		out.AllocSeq[i], out.FreeSeq[i] = uint32(a.AllocSeq), uint32(a.FreeRequestedSeq)
+		out.Requested[i], out.Block[i] = a.RequestedBytes, a.BlockBytes
+		if a.OpenBytes != 0 {
+			out.Open[i] = a.OpenBytes
+		}
+		sorted = append(sorted[:0], l.Owners[i]...)
+		slices.SortStableFunc(sorted, compareOwners)
+		for _, o := range sorted {
+			k := slices.Index(out.Evidences, o.Evidence)
+			if k < 0 {
+				k, out.Evidences = len(out.Evidences), append(out.Evidences, o.Evidence)
+			}
+			out.Place, out.Evidence = append(out.Place, uint8(CategoryPlace(o.Category))), append(out.Evidence, uint8(k))
+			out.BeginSeq, out.EndSeq = append(out.BeginSeq, uint32(o.BeginSeq)), append(out.EndSeq, uint32(o.EndSeq))
+		}
+		out.OwnersFrom = append(out.OwnersFrom, uint32(len(out.Place)))
+	}
+	return out
+}
+
+// orderOwners puts the owners of each block in the order of [compareOwners]. Nearly all blocks have one.
+func orderOwners(l *schemas.Lives) {
+	tagged := slices.Index(l.Evidences, schemas.Tagged)
+	before := func(a, b uint32) bool {
+		if l.Place[a] != l.Place[b] {
+			return l.Place[a] < l.Place[b]
+		}
+		if at, bt := int(l.Evidence[a]) == tagged, int(l.Evidence[b]) == tagged; at != bt {
+			return at
+		}
+		return l.BeginSeq[a] < l.BeginSeq[b]
+	}
+	for i := range l.AllocSeq {
+		for k := l.OwnersFrom[i] + 1; k < l.OwnersFrom[i+1]; k++ {
+			for j := k; j > l.OwnersFrom[i] && before(j, j-1); j-- {
+				l.Place[j], l.Place[j-1] = l.Place[j-1], l.Place[j]
+				l.Evidence[j], l.Evidence[j-1] = l.Evidence[j-1], l.Evidence[j]
+				l.BeginSeq[j], l.BeginSeq[j-1] = l.BeginSeq[j-1], l.BeginSeq[j]
+				l.EndSeq[j], l.EndSeq[j-1] = l.EndSeq[j-1], l.EndSeq[j]
+			}
+		}
+	}
 }
 
 // Owner is the ownership that block i is counted under just after event seq; nil where none holds. The category that
@@ -111,8 +188,10 @@ func falseFirst(a, b bool) int {
 // Category is the place of the category that block i is counted under just after event seq, and how that is known. A
 // moment that no owner covers is other, by phase.
 func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidence) {
-	if o := l.Owner(i, seq); o != nil {
-		return CategoryPlace(o.Category), o.Evidence
+	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
+		if l.lives.HoldsAt(k, seq) {
+			return int(l.lives.Place[k]), l.evidence(k)
+		}
 	}
 	return otherPlace, schemas.ByPhase
 }
@@ -120,41 +199,70 @@ func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidenc
 // Turns are the events of block i's life after which it may count under another category, the first of its life
 // included, in order. They lie before end; 0 = to the end of recording. buffer is used again.
 func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
-	from := l.Allocs[i].AllocSeq
+	from := int64(l.lives.AllocSeq[i])
 	turns := append(buffer[:0], from)
-	for _, o := range l.Owners[i] {
-		for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
+	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
+		for _, s := range [2]int64{int64(l.lives.BeginSeq[k]), int64(l.lives.EndSeq[k])} {
 			if s > from && (end == 0 || s < end) {
 				turns = append(turns, s)
 			}
 		}
 	}
+	if len(turns) == 1 {
+		return turns
+	}
 	slices.Sort(turns)
 	return slices.Compact(turns)
 }
 
-// A Change says that from event seq on a category counts that many bytes more.
+// A Change says that from an event on a category counts that many bytes more.
 type Change struct {
-	Seq   int64
-	Place int
 	Bytes int64
+	seq   uint32
+	place uint8
 }
+
+func (c *Change) Seq() int64 { return int64(c.seq) }
+func (c *Change) Place() int { return int(c.place) }
 
 // Changes lists every change of every category over the whole run, by sequence.
 func (l *Ledger) Changes() []Change {
 	if l.sorted != nil {
 		return l.sorted
 	}
-	out := make([]Change, 0, 3*len(l.Allocs))
-	var turns []int64
-	for i, a := range l.Allocs {
-		end := a.FreeRequestedSeq // 0 = never
-		add := func(seq int64, place int, bytes int64) {
-			if bytes != 0 {
-				out = append(out, Change{seq, place, bytes})
-			}
+	// Events are counted and their changes put in place: to sort tens of millions takes seconds.
+	last, n := uint32(0), 0
+	l.eachChange(func(c Change) { last, n = max(last, c.seq), n+1 })
+	out := make([]Change, n)
+	if int64(last) > 64*int64(n)+1<<20 { // no run has so few blocks for its events; a damaged table may
+		n = 0
+		l.eachChange(func(c Change) { out[n], n = c, n+1 })
+		slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.seq, b.seq) })
+		l.sorted = out
+		return out
+	}
+	at := make([]uint32, int64(last)+2)
+	l.eachChange(func(c Change) { at[int64(c.seq)+1]++ })
+	for i := range len(at) - 1 {
+		at[i+1] += at[i]
+	}
+	l.eachChange(func(c Change) { out[at[c.seq]], at[c.seq] = c, at[c.seq]+1 })
+	l.sorted = out
+	return out
+}
+
+// eachChange makes the changes block by block.
+func (l *Ledger) eachChange(add func(Change)) {
+	change := func(seq uint32, place int, bytes int64) {
+		if bytes != 0 {
+			add(Change{bytes, seq, uint8(place)})
 		}
-		turns = l.Turns(i, end, turns)
+	}
+	var turns []int64
+	for i, from := range l.lives.AllocSeq {
+		end := l.lives.FreeSeq[i] // 0 = never
+		requested, slack := l.Bytes(i)
+		turns = l.Turns(i, int64(end), turns)
 		held := -1
 		for _, s := range turns {
 			now, _ := l.Category(i, s)
@@ -162,20 +270,17 @@ func (l *Ledger) Changes() []Change {
 				continue
 			}
 			if held >= 0 {
-				add(s, held, -a.RequestedBytes)
+				change(uint32(s), held, -requested)
 			}
-			add(s, now, a.RequestedBytes)
+			change(uint32(s), now, requested)
 			held = now
 		}
-		add(a.AllocSeq, SlackPlace, a.BlockBytes-a.RequestedBytes)
+		change(from, SlackPlace, slack)
 		if end != 0 {
-			add(end, held, -a.RequestedBytes)
-			add(end, SlackPlace, a.RequestedBytes-a.BlockBytes)
+			change(end, held, -requested)
+			change(end, SlackPlace, -slack)
 		}
 	}
-	slices.SortFunc(out, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
-	l.sorted = out
-	return out
 }
 
 // Sweep calls each after every event at which some category changed, with the bytes of every category just after it.
@@ -183,11 +288,11 @@ func (l *Ledger) Changes() []Change {
 func Sweep(changes []Change, each func(seq int64, bytes []int64)) {
 	bytes := make([]int64, NCategories)
 	for i := 0; i < len(changes); {
-		seq := changes[i].Seq
-		for ; i < len(changes) && changes[i].Seq == seq; i++ {
-			bytes[changes[i].Place] += changes[i].Bytes
+		seq := changes[i].seq
+		for ; i < len(changes) && changes[i].seq == seq; i++ {
+			bytes[changes[i].place] += changes[i].Bytes
 		}
-		each(seq, bytes)
+		each(int64(seq), bytes)
 	}
 }
 
@@ -205,12 +310,12 @@ func maxima(changes []Change) []int64 {
 // BytesAt gives one category's bytes just after event seq.
 func (l *Ledger) BytesAt(category schemas.Category, seq int64) (sum int64) {
 	want := CategoryPlace(category)
-	for i, a := range l.Allocs {
-		if !a.LiveAt(seq) {
+	for i := range l.Len() {
+		if !l.LiveAt(i, seq) {
 			continue
 		}
 		if p, _ := l.Category(i, seq); p == want {
-			sum += a.RequestedBytes
+			sum += l.lives.Requested[i]
 		}
 	}
 	return sum

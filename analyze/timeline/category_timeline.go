@@ -13,7 +13,7 @@ import (
 )
 
 // CategoryTables are those that a timeline by category looks at.
-const CategoryTables = schemas.WantMemory | schemas.WantTimes
+const CategoryTables = schemas.WantLives | schemas.WantTimes
 
 // CategoryTimelineSchema is the version of [CategoryTimelineDocument].
 const CategoryTimelineSchema = "dpsight.timeline/1"
@@ -139,7 +139,7 @@ func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTime
 	var names []string
 	for _, p := range identity.Places(&in) {
 		l := memory.NewLedger(&in, p)
-		if len(l.Allocs) == 0 {
+		if l.Len() == 0 {
 			continue
 		}
 		names = append(names, p.String())
@@ -266,7 +266,7 @@ func lastEvent(in *schemas.Tables, p identity.Place, l *memory.Ledger) (last int
 		last = v.Events
 	}
 	if c := l.Changes(); len(c) > 0 {
-		last = max(last, c[len(c)-1].Seq)
+		last = max(last, c[len(c)-1].Seq())
 	}
 	return last
 }

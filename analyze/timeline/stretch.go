@@ -51,8 +51,8 @@ func newStretches(from, to int64, points int) *stretches {
 func (s *stretches) fill(changes []memory.Change) {
 	bytes, sum, next := make([]int64, memory.NCategories), int64(0), 0
 	apply := func(seq int64) {
-		for ; next < len(changes) && changes[next].Seq <= seq; next++ {
-			bytes[changes[next].Place] += changes[next].Bytes
+		for ; next < len(changes) && changes[next].Seq() <= seq; next++ {
+			bytes[changes[next].Place()] += changes[next].Bytes
 			sum += changes[next].Bytes
 		}
 	}
@@ -65,8 +65,8 @@ func (s *stretches) fill(changes []memory.Change) {
 			w.most = slices.Clone(bytes)
 		}
 		s.see(w.from, bytes)
-		for next < len(changes) && changes[next].Seq <= w.to {
-			seq := changes[next].Seq
+		for next < len(changes) && changes[next].Seq() <= w.to {
+			seq := changes[next].Seq()
 			apply(seq)
 			w.see(seq, sum, bytes)
 			s.see(seq, bytes)
@@ -149,11 +149,12 @@ func Total(parts []int64) (sum int64) {
 // partsAt gives every category's bytes just after event seq.
 func partsAt(l *memory.Ledger, seq int64) []int64 {
 	parts := make([]int64, memory.NCategories)
-	for i, a := range l.Allocs {
-		if a.LiveAt(seq) {
+	for i := range l.Len() {
+		if l.LiveAt(i, seq) {
 			p, _ := l.Category(i, seq)
-			parts[p] += a.RequestedBytes
-			parts[memory.SlackPlace] += a.BlockBytes - a.RequestedBytes
+			requested, slack := l.Bytes(i)
+			parts[p] += requested
+			parts[memory.SlackPlace] += slack
 		}
 	}
 	return parts
@@ -162,11 +163,12 @@ func partsAt(l *memory.Ledger, seq int64) []int64 {
 // evidenceAt says how every category's bytes just after event seq are known.
 func evidenceAt(l *memory.Ledger, seq int64) []memory.Evidence {
 	known := make([]memory.Evidence, memory.NCategories)
-	for i, a := range l.Allocs {
-		if a.LiveAt(seq) {
+	for i := range l.Len() {
+		if l.LiveAt(i, seq) {
 			p, evidence := l.Category(i, seq)
-			known[p].Add(a.RequestedBytes, evidence)
-			known[memory.SlackPlace].Add(a.BlockBytes-a.RequestedBytes, "")
+			requested, slack := l.Bytes(i)
+			known[p].Add(requested, evidence)
+			known[memory.SlackPlace].Add(slack, "")
 		}
 	}
 	return known
@@ -182,7 +184,9 @@ type moments struct {
 func newMoments(in *schemas.Tables, p identity.Place) *moments {
 	m := &moments{}
 	for i := range in.Phases {
-		if f := &in.Phases[i]; f.Rank == p.Rank && f.Device == p.Device && f.EndSeq > f.BeginSeq {
+		f := &in.Phases[i]
+		unmarked := f.Step < 0 && f.Phase == schemas.PhaseBetween && in.Manifest.Source == schemas.Imported
+		if f.Rank == p.Rank && f.Device == p.Device && f.EndSeq > f.BeginSeq && !unmarked {
 			m.phases = append(m.phases, f)
 		}
 	}

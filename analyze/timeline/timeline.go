@@ -61,7 +61,7 @@ func TimelineOf(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak mem
 		last = v.Events
 	}
 	for _, c := range l.Changes() {
-		last = max(last, c.Seq)
+		last = max(last, c.Seq())
 	}
 	if last == 0 {
 		return nil

@@ -229,7 +229,7 @@ func TestDamagedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := 0
-	for _, name := range []string{"allocations", "owners", "events", "phases"} {
+	for _, name := range []string{"allocations", "owners", "reserved", "phases"} {
 		path := filepath.Join(dir, name+".parquet")
 		whole, err := os.ReadFile(path)
 		if err != nil {

@@ -34,6 +34,9 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 		return t, fmt.Errorf("run %s: %w", r.ID, err)
 	}
 	t.Report = report
+	if want&schemas.WantLives != 0 && len(report.OOMs) > 0 { // where the blocks lay then, too
+		want |= schemas.WantMemory
+	}
 	digests := maps.Clone(report.Tables)
 	if digests == nil {
 		digests = map[string]string{}
@@ -79,7 +82,7 @@ func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
 	}
 	processes := schemas.WantSamples
 	if len(report.Devices) > 1 { // what is reserved depends on whether several had one GPU, and a summary says it
-		processes |= schemas.WantMemory | schemas.WantTimes
+		processes |= schemas.WantMemory | schemas.WantLives | schemas.WantTimes
 	}
 	return []load{
 		{schemas.WantMemory, func() (err error) {
@@ -90,6 +93,10 @@ func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
 			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
 		}, []string{schemas.Owners.File()}},
+		{schemas.WantLives, func() (err error) {
+			t.Lives, err = lives(r.Dir)
+			return optional(err, recorded)
+		}, []string{schemas.Allocations.File(), schemas.Owners.File()}},
 		{schemas.WantEvents, func() (err error) { t.Events, err = events(); return err },
 			[]string{schemas.Events.File()}},
 		{schemas.WantEvents | schemas.WantReserved,

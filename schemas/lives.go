@@ -1,0 +1,35 @@
+package schemas
+
+// Lives are the blocks of one device with their owners, in columns: what a sum of bytes by category asks of millions of
+// blocks, in a tenth of the memory of [Allocation] and [Owner]. Owners have no names and modules.
+type Lives struct {
+	Rank, Device int32
+	// By block, in order of AllocID from 1. An event's number is below 2^32; an end of 0 is none.
+	AllocSeq, FreeSeq []uint32
+	Requested, Block  []int64       // bytes
+	Open              map[int]int64 // see [Allocation].OpenBytes; by block, those that have any
+	// Block i's owners are those from OwnersFrom[i] to before OwnersFrom[i+1].
+	OwnersFrom       []uint32
+	Place            []uint8 // of the category in [Categories]
+	Evidence         []uint8 // index in Evidences
+	BeginSeq, EndSeq []uint32
+	Evidences        []Evidence
+}
+
+// LiveAt reports whether block i counts as allocated just after event seq.
+func (l *Lives) LiveAt(i int, seq int64) bool {
+	return int64(l.AllocSeq[i]) <= seq && (l.FreeSeq[i] == 0 || int64(l.FreeSeq[i]) > seq)
+}
+
+// HoldsAt reports whether owner k holds its block just after event seq.
+func (l *Lives) HoldsAt(k uint32, seq int64) bool {
+	return int64(l.BeginSeq[k]) <= seq && (l.EndSeq[k] == 0 || int64(l.EndSeq[k]) > seq)
+}
+
+// CategoryPlace is the category's place in [Categories]; one that this dpsight does not know counts as other.
+func CategoryPlace(c Category) int {
+	if p := Precedence(c); p < len(Categories) {
+		return p
+	}
+	return Precedence(Other)
+}
