@@ -67,7 +67,8 @@ ctypes.string_at(16)
 `
 	faults := [][2]string{{"handler", "none"}, {"none", "mapped"}}
 	if testkit.WithRest() {
-		faults = append(faults, [][2]string{{"none", "none"}, {"none", "deep"}, {"handler", "deep"}, {"handler", "mapped"}}...)
+		faults = append(faults,
+			[][2]string{{"none", "none"}, {"none", "deep"}, {"handler", "deep"}, {"handler", "mapped"}}...)
 	}
 	for _, fault := range faults {
 		handler := fault[0]
