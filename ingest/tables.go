@@ -107,14 +107,14 @@ func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
 
 // add takes all rows of one joined device. replayed is nil where it has no events.
 func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result) error {
-	events := func() error { return t.events.WriteAll(rec.rows(runID, rank)) }
-	blocks := func() error {
-		if err := t.allocations.WriteAll(j.Allocations()); err != nil {
+	// Allocations take as long as the two others.
+	others := func() error {
+		if err := t.events.WriteAll(rec.rows(runID, rank)); err != nil {
 			return err
 		}
 		return t.owners.WriteAll(j.Owners())
 	}
-	err := t.both(events, blocks)
+	err := t.both(others, func() error { return t.allocations.WriteAll(j.Allocations()) })
 	if err != nil {
 		return err
 	}

@@ -216,11 +216,23 @@ func byRules(rules []Rule, stacks *torchsnap.Stacks) ([]Meaning, error) {
 	return byFrame(matchers, stacks), nil
 }
 
-// byFrame gives each frame its meaning.
+// byFrame gives each frame its meaning. Patterns of files are tried once a file, which has many frames.
 func byFrame(matchers []matcher, stacks *torchsnap.Stacks) []Meaning {
 	meanings := make([]Meaning, len(stacks.Frames()))
+	ofFile := map[string][]matcher{}
 	for i, f := range stacks.Frames() {
-		meanings[i] = meaningOf(matchers, f)
+		left, ok := ofFile[f.File]
+		if !ok {
+			for _, m := range matchers {
+				if m.namesFile(f.File) {
+					left = append(left, m)
+				}
+			}
+			ofFile[f.File] = left
+		}
+		if at := slices.IndexFunc(left, func(m matcher) bool { return m.namesFunction(f.Function) }); at >= 0 {
+			meanings[i] = left[at].meaning
+		}
 	}
 	return meanings
 }
@@ -251,15 +263,15 @@ func compile(meaning Meaning, file, function string) (m matcher, err error) {
 	return m, nil
 }
 
-func meaningOf(matchers []matcher, f torchsnap.Frame) Meaning {
-	if at := slices.IndexFunc(matchers, func(m matcher) bool { return m.names(f) }); at >= 0 {
-		return matchers[at].meaning
-	}
-	return Meaning{}
-}
-
 // names reports whether both patterns match a frame.
 func (m *matcher) names(f torchsnap.Frame) bool {
-	return (m.file == nil || m.file.MatchString(strings.ReplaceAll(f.File, `\`, "/"))) &&
-		(m.function == nil || m.function.MatchString(f.Function))
+	return m.namesFile(f.File) && m.namesFunction(f.Function)
+}
+
+func (m *matcher) namesFile(file string) bool {
+	return m.file == nil || m.file.MatchString(strings.ReplaceAll(file, `\`, "/"))
+}
+
+func (m *matcher) namesFunction(function string) bool {
+	return m.function == nil || m.function.MatchString(function)
 }
