@@ -262,6 +262,13 @@ func TestImportEras(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if name == "user_defined" {
+			marked := func(p schemas.Phase) bool { return p.Phase == "here" && p.PeakSeq > 0 }
+			if !slices.ContainsFunc(rows(t, schemas.Phases, outs[0].Dir), marked) ||
+				!hasWarning(r, "device 0: its phases are 1 stretch after a user_defined event") {
+				t.Errorf("%s: its text is no phase: %q", name, r.Warnings)
+			}
+		}
 		for _, d := range r.Devices {
 			if d.Device == want.device && d.Verdict != want.verdict {
 				t.Errorf("%s: %s, want %s (%s)", name, d.Verdict, want.verdict, d.Reason)

@@ -276,6 +276,9 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 		r.warnOfHistory(place, rec, res, made)
 		r.addTraceFailures(rank, rec)
 		r.warnOfOwners(place, rec, v.PeakSeq, joined[0])
+		if by := annotations.Sources(found); by != "" {
+			r.warn("%s: its phases are %s", place, by)
+		}
 		for _, note := range notes {
 			r.warn("%s: %s", place, note)
 		}

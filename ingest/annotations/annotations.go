@@ -33,10 +33,38 @@ type Interval struct {
 	Phase          string
 	Begin, End     int64
 	StartNS, EndNS int64 // the allocator's clock; of a rule's phase, when its first and last events happened
+	By             Source
 
 	// It may begin after widest.from or narrowest.from events, and end after .to: those of an end's own microsecond may
 	// lie on either side of it.
 	widest, narrowest stretch
+}
+
+// A Source is what names a phase.
+type Source uint8
+
+const (
+	ByAnnotation Source = iota
+	ByMarker            // a user_defined event
+	ByRule
+	sources
+)
+
+// Sources says in words what names phases, empty = there are none.
+func Sources(phases []Interval) string {
+	var n [sources]int
+	for i := range phases {
+		n[phases[i].By]++
+	}
+	var out []string
+	for by, words := range [sources][2]string{{"stretch of annotations", "stretches of annotations"},
+		{"stretch after a user_defined event", "stretches after user_defined events"},
+		{"stretch of a rule's frames", "stretches of rules' frames"}} {
+		if n[by] > 0 {
+			out = append(out, units.Plural(n[by], words[0], words[1]))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // A stretch is the states just after events from to to.
@@ -333,7 +361,7 @@ func (in *Input) markers() (found []Interval) {
 			found[n-1].End, found[n-1].EndNS = at, ns
 		}
 		found = append(found, Interval{Phase: text, Begin: at, End: int64(in.Events.Len()), StartNS: ns,
-			EndNS: in.Events.TimeNS[in.Events.Len()-1]})
+			EndNS: in.Events.TimeNS[in.Events.Len()-1], By: ByMarker})
 	}
 	return found
 }
@@ -356,7 +384,7 @@ func (in *Input) ruled() (found []Interval) {
 			last.End, last.EndNS = int64(i)+1, in.Events.TimeNS[i]
 		default:
 			found = append(found, Interval{Phase: phase, Begin: int64(i), End: int64(i) + 1,
-				StartNS: in.Events.TimeNS[i], EndNS: in.Events.TimeNS[i]})
+				StartNS: in.Events.TimeNS[i], EndNS: in.Events.TimeNS[i], By: ByRule})
 			begun = true
 		}
 	}

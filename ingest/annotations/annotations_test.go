@@ -125,6 +125,9 @@ func TestMarkersAndRules(t *testing.T) {
 	if want := "x 2-6, train; then 6-7, y 7-8, train; then 8-9"; show(phases) != want {
 		t.Errorf("%s, want %s", show(phases), want)
 	}
+	if got, want := Sources(phases), "2 stretches after user_defined events, 2 stretches of rules' frames"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // However the events of an end's microsecond lie, the highest and the lowest peak of a phase are those that are given;
