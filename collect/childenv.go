@@ -41,6 +41,9 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 			set["DPSIGHT_STACK_STEPS"] = strconv.Itoa(*e.StackSteps)
 		}
 	}
+	if e.NoLines {
+		set["DPSIGHT_LINES"] = "none"
+	}
 	if predicted && e.Steps != "" && e.Steps != StepsAll {
 		set["DPSIGHT_STEPS"] = e.Steps
 	}

@@ -27,6 +27,7 @@ type Experiment struct {
 	WindowSteps *int          // how many steps a later window has, 0 = there is none; nil leaves it to the agent
 	Stacks      bool          // Python stacks of allocations, in set-up and the first StackSteps steps
 	StackSteps  *int          // nil leaves it to the agent
+	NoLines     bool          // the lines of the script are not followed
 	Timeout     time.Duration // 0 = none
 	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
 	Cooldown    time.Duration // a pause after the device was found free

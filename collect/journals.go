@@ -53,7 +53,8 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 		payload := f.Payload
 		switch f.Type {
 		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy,
-			spool.FrameException, spool.FramePrediction, spool.FrameCode, spool.FrameFailure:
+			spool.FrameException, spool.FramePrediction, spool.FrameCode, spool.FrameFailure,
+			spool.FrameLines:
 			payload = maskJSON(payload, secrets, "")
 		case spool.FrameEnvironment:
 			payload = maskJSON(payload, secrets, "variables")

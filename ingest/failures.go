@@ -52,6 +52,9 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 				row.Seq = rec.listedAfter(o.K)
 			case o.Recorded == nil || *o.Recorded:
 				row.Seq = rec.failure(seen[o.Device])
+				if row.Seq > 0 && ctx.LinesFollowed(o.K) {
+					row.Line = int64(rec.events.LineOf(int(row.Seq) - 1))
+				}
 			}
 		}
 		if o.Recorded == nil || *o.Recorded {

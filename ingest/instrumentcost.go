@@ -37,6 +37,9 @@ func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx 
 	if n := len(j.Marks); n > 0 {
 		c.RecordedNS = j.Marks[n-1].TimeNS - j.Marks[0].TimeNS
 	}
+	if j.Lines != nil && j.Lines.By != "" {
+		c.LinesNS, c.LineEvents = &j.Lines.SpentNS, j.Lines.Events
+	}
 	if m.Source == schemas.Measured { // a phantom GPU has no times
 		addStepTimes(&c, ctx.Times())
 	}

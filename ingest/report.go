@@ -93,6 +93,7 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it "+
 			"better)", j.Rank)
 	}
+	r.warnOfLines(j)
 	// The rank with the most steps speaks for the run.
 	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
 		r.Steps = schemas.StepDerivation{Rule: s.Rule, Derived: n, Optimizers: int64(s.Optimizers)}
@@ -102,6 +103,24 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 	for _, x := range j.Metrics {
 		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name,
 			Value: x.Value})
+	}
+}
+
+// warnOfLines says why lines of the script are not known.
+func (r *report) warnOfLines(j *spool.Journal) {
+	l := j.Lines
+	if l == nil {
+		return
+	}
+	switch {
+	case l.Reason != "" && l.By == "":
+		r.warn("rank %d: the lines of the script are not known: %s", j.Rank, l.Reason)
+	case l.Reason != "":
+		r.warn("rank %d: from some moment on the lines of the script are not known: %s", j.Rank, l.Reason)
+	}
+	if l.Skipped > 0 {
+		r.warn("rank %d: the lines of %s are not known: following those before had taken 5 %% of the time", j.Rank,
+			units.Plural(int(l.Skipped), "instrumented step", "instrumented steps"))
 	}
 }
 

@@ -322,6 +322,7 @@ func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Sett
 	if int(device) < len(s.Devices) {
 		rec.events, rec.unread = s.Devices[device], s.Unread[device]
 		clear(rec.events.Mark) // numbers of somebody else's
+		rec.events.Line = nil
 	}
 	rec.final = blocks(s, device, int64(rec.events.Len()), schemas.ListLast)
 	if rec.listOnly = rec.events.Len() == 0; rec.listOnly && len(rec.final) == 0 {

@@ -30,6 +30,7 @@ type tables struct {
 	checkpoints []schemas.Checkpoint
 	segments    []schemas.SegmentBlock
 	stacks      []schemas.StackFrame
+	lines       []schemas.Line
 	processes   []schemas.Process
 	moduleTimes []schemas.ModuleTime
 	reserved    []schemas.ReservedLevel
@@ -85,6 +86,7 @@ func (t *tables) small() error {
 		func() error { return whole(t, schemas.Checkpoints, t.checkpoints) },
 		func() error { return whole(t, schemas.Segments, t.segments) },
 		func() error { return whole(t, schemas.Stacks, t.stacks) },
+		func() error { return whole(t, schemas.Lines, t.lines) },
 		func() error { return whole(t, schemas.Processes, t.processes) },
 		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
 		func() error { return whole(t, schemas.Reserved, t.reserved) },
@@ -244,5 +246,15 @@ func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
 				Depth:    int32(depth),
 				Function: f.Function, File: f.File, Line: f.Line})
 		}
+	}
+}
+
+func (t *tables) addLines(runID string, j *spool.Journal) {
+	if j.Lines == nil {
+		return
+	}
+	for _, l := range j.Lines.Lines {
+		t.lines = append(t.lines, schemas.Line{RunID: runID, Rank: j.Rank, Line: int64(l.ID), File: l.File,
+			Number: l.Line, Function: l.Function})
 	}
 }

@@ -29,13 +29,16 @@ type Allocation struct {
 	Op               string `parquet:"op,dict,optional"`                  // where known
 	// in stacks.parquet, from 1; null = none was recorded
 	Stack int64 `parquet:"stack_id,dict,optional"`
+	// of the user's own code that asked for the block, or made the node of autograd's graph that did; in lines.parquet,
+	// from 1; null = it is not known
+	Line int64 `parquet:"line_id,dict,optional"`
 	// of the tensors seen in it, [MixedDTypes] if they differ; null = none was
 	DType string `parquet:"dtype,dict,optional"`
 }
 
 // Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak; what is
 // allocated at the peak follows from owners.parquet, and nothing reads it.
-var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes"}}
+var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes", "line_id"}}
 
 // MixedDTypes is the dtype of a block in which tensors of several were seen.
 const MixedDTypes = "mixed"

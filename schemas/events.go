@@ -58,6 +58,7 @@ type EventColumns struct {
 	Mark   []uint32 // k of the last mark of the event's thread; 0 = none
 	Stack  []uint32 // id in the stacks table; 0 = none
 	Pool   []uint64 // private pool id; 0 = the default pool or unknown
+	Line   []uint32 // number of the line that the event's thread was on, or made its node; empty = none has any
 }
 
 // Len is the number of events.
@@ -74,6 +75,28 @@ func (e *EventColumns) Append(a Action, addr uint64, size int64, stream uint64, 
 	e.Mark = append(e.Mark, mark)
 	e.Stack = append(e.Stack, stack)
 	e.Pool = append(e.Pool, pool)
+	if len(e.Line) > 0 {
+		e.Line = append(e.Line, 0)
+	}
+}
+
+// SetLine sets the line of event i.
+func (e *EventColumns) SetLine(i int, line uint32) {
+	if line == 0 && len(e.Line) == 0 {
+		return
+	}
+	if len(e.Line) < e.Len() {
+		e.Line = append(make([]uint32, 0, cap(e.Action)), e.Line...)[:e.Len()]
+	}
+	e.Line[i] = line
+}
+
+// LineOf is the line of event i, 0 = none.
+func (e *EventColumns) LineOf(i int) uint32 {
+	if i < len(e.Line) {
+		return e.Line[i]
+	}
+	return 0
 }
 
 // AppendAll adds all events of o.
@@ -86,6 +109,15 @@ func (e *EventColumns) AppendAll(o *EventColumns) {
 	e.Mark = append(e.Mark, o.Mark...)
 	e.Stack = append(e.Stack, o.Stack...)
 	e.Pool = append(e.Pool, o.Pool...)
+	if n := e.Len(); len(e.Line) > 0 || len(o.Line) > 0 {
+		for len(e.Line) < n-len(o.Line) {
+			e.Line = append(e.Line, 0)
+		}
+		e.Line = append(e.Line, o.Line...)
+		for len(e.Line) < n {
+			e.Line = append(e.Line, 0)
+		}
+	}
 }
 
 // Event is one row of events.parquet: one raw event of the caching allocator.

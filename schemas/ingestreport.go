@@ -109,6 +109,7 @@ type FailedHook struct {
 
 // lostWith is what is not known from the moment on in which a hook of the agent failed.
 var lostWith = map[string]string{
+	"following the script's lines":                "the lines of what is allocated from there are not known",
 	"the forward hook":                            "forward passes and their modules are not known from there",
 	"following backward through modules":          "the modules of backward are not known from there",
 	"the backward hook":                           "backward passes are not known from there",
@@ -192,6 +193,10 @@ type InstrumentCost struct {
 	Windows           int64 `json:"windows,omitempty"`            // how many
 	// how many after warm-up; see [Captured]; they are in no median
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
+	// LinesNS is what following the lines of the script took, from LineEvents times what one takes, which is measured
+	// when CUDA is initialised; null where none were followed, and in reports of older versions.
+	LinesNS    *int64 `json:"lines_ns,omitempty"`    // ns
+	LineEvents int64  `json:"line_events,omitempty"` // how many
 }
 
 // OOM is one out-of-memory event, fatal or caught.
@@ -214,6 +219,8 @@ type OOM struct {
 	// all others, and in recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's
 	// algorithms one after the other, and goes on with the first whose workspace can be had.
 	Raised *bool `json:"raised,omitempty"`
+	// Line is the line of the script that asked, in lines.parquet, from 1; 0 = it is not known.
+	Line int64 `json:"line_id,omitempty"`
 }
 
 // Absorbed is whether torch itself went on without what was asked for: the script has nothing less.

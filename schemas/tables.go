@@ -37,6 +37,7 @@ type Tables struct {
 	Gradients   []GradientWrite
 	Modules     []Module     // detail
 	Stacks      []StackFrame // detail
+	Lines       []Line       // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime
 	Reserved    []ReservedLevel // alone, or with events

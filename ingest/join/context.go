@@ -233,6 +233,17 @@ func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 	return s.Step, s.Phase, c.module[k]
 }
 
+// LinesFollowed reports whether an event of the time of mark k can have its line: on a GPU they are followed in set-up
+// and in instrumented steps only, and threads keep the last.
+func (c *Context) LinesFollowed(k uint32) bool {
+	if int(k) >= len(c.span) {
+		k = uint32(len(c.span) - 1)
+	}
+	return c.linesFollowedIn(&c.rank.Steps.Spans[c.span[k]])
+}
+
+func (c *Context) linesFollowedIn(s *steps.Span) bool { return c.rank.Untimed || c.instrumented(s) }
+
 // instrumented reports whether a span lies in an instrumented step, in set-up or in an instrumented tail.
 func (c *Context) instrumented(s *steps.Span) bool {
 	switch r := c.rank.Steps; {

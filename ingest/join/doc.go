@@ -38,6 +38,7 @@
 //   - findWorkspaces tells workspaces of cuBLAS from tensors of their size.
 //   - findPrefetched finds batches that were made in the step before the bare one that takes them.
 //   - findDTypes reads from tags what the tensors in each allocation are made of.
+//   - findLines finds the line of the script that asked for each allocation, and in bare steps that of its match.
 //   - applyRules gives owners to the times that no tag covers; see Rules.
 //   - ownLikeMatches gives allocations of bare steps the owners of their matches, and applies the rules to what is
 //     left.

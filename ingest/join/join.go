@@ -24,6 +24,7 @@ type Result struct {
 	facts  *facts
 	owners lists[owner] // of each allocation in order of precedence
 	dtypes []dtype      // by allocation
+	lines  []uint32     // by allocation; nil = none is known
 
 	AmbiguousTags       int64
 	Ambiguous           []string // the first of them, in words
@@ -64,6 +65,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	workspaces := findWorkspaces(f, tagged, matches)
 	prefetched := findPrefetched(f, bound.tags, tagged, matches)
 	dtypes := findDTypes(f, bound.tags, matches, prefetched)
+	lines := findLines(f, matches)
 	bound.tags = lists[boundTag]{} // a long run's are large, and no pass below looks at them
 
 	r := newRules(f, graphs, matches, workspaces)
@@ -72,7 +74,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	owners = ownByStack(f, owners)
 	sortByPrecedence(owners)
 
-	return &Result{facts: f, owners: owners, dtypes: dtypes,
+	return &Result{facts: f, owners: owners, dtypes: dtypes, lines: lines,
 		AmbiguousTags: bound.ambiguous, Ambiguous: bound.listed, BareSteps: bareSteps,
 		InstrumentedPeakSeq: instrumentedPeak(f)}
 }

@@ -18,6 +18,9 @@ func (r *Result) Allocations() iter.Seq[schemas.Allocation] {
 			Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
 			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: r.dtypes[i].name()}
+		if len(r.lines) > 0 {
+			row.Line = int64(r.lines[i])
+		}
 		switch {
 		case !f.untraced(i):
 			row.AllocTimeNS, row.Stack = events.TimeNS[a.AllocSeq-1], int64(events.Stack[a.AllocSeq-1])

@@ -35,7 +35,7 @@ type internalRow struct {
 type oddRow struct{ row, kind int }
 
 // rowBytes is what one event takes in all columns.
-const rowBytes = 1 + 8 + 8 + 8 + 8 + 4 + 4 + 8 + 4
+const rowBytes = 1 + 8 + 8 + 8 + 8 + 4 + 4 + 8 + 4 + 4
 
 func newEvents(d *pickle.Decoder) events {
 	return events{texts: []string{""}, textIDs: map[uint32]uint32{}, unknown: map[uint32]struct{}{},
@@ -52,6 +52,7 @@ type row struct {
 	stream   uint64
 	timeNS   int64
 	mark     uint32
+	line     uint32
 	text     uint32
 	stack    uint32
 	pool     uint64
@@ -108,6 +109,7 @@ func (b *builder) event(dict pickle.Ref, isNew bool, items []pickle.Value) (pick
 			return dict, err
 		}
 		e.cols.Append(r.action, r.addr, r.size, r.stream, r.timeNS, r.mark, r.stack, r.pool)
+		e.cols.SetLine(e.cols.Len()-1, r.line)
 	} else {
 		e.replace(int(dict.ID), r)
 	}
@@ -205,7 +207,7 @@ func (e *events) action(d *pickle.Decoder, word uint32) schemas.Action {
 func (e *events) row(i int) row {
 	c := &e.cols
 	r := row{action: c.Action[i], addr: c.Addr[i], free: c.Addr[i], size: c.Size[i], stream: c.Stream[i],
-		timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.Pool[i]}
+		timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.Pool[i], line: c.LineOf(i)}
 	if i < len(e.meta) {
 		r.text = e.meta[i]
 	}
@@ -216,6 +218,7 @@ func (e *events) replace(i int, r row) {
 	c := &e.cols
 	c.Action[i], c.Addr[i], c.Size[i], c.Stream[i], c.TimeNS[i], c.Mark[i], c.Stack[i], c.Pool[i] = r.action, r.addr,
 		r.size, r.stream, r.timeNS, r.mark, r.stack, r.pool
+	c.SetLine(i, r.line)
 }
 
 // annotate keeps the texts of event i.

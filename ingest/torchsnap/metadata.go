@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
@@ -15,10 +16,10 @@ const maxJSON = 64 << 10
 func (b *builder) userMetadata(r *row, v pickle.Value) error {
 	switch v.Kind() {
 	case pickle.None:
-		r.mark, r.text = 0, 0
+		r.mark, r.line, r.text = 0, 0, 0
 	case pickle.String:
-		if n, ok := decimal(b.d.Text(v.ID())); ok || v.ID() == 0 {
-			r.mark, r.text = n, 0
+		if n, line, ok := markAndLine(b.d.Text(v.ID())); ok || v.ID() == 0 {
+			r.mark, r.line, r.text = n, line, 0
 			return nil
 		}
 		id, ok := b.events.textIDs[v.ID()]
@@ -26,7 +27,7 @@ func (b *builder) userMetadata(r *row, v pickle.Value) error {
 			id = b.events.addText(b.d.Text(v.ID()))
 			b.events.textIDs[v.ID()] = id
 		}
-		r.mark, r.text = 0, id
+		r.mark, r.line, r.text = 0, 0, id
 	case pickle.Dict:
 		text := string(b.appendJSON(nil, v))
 		id, err := b.d.InternText(text)
@@ -38,7 +39,7 @@ func (b *builder) userMetadata(r *row, v pickle.Value) error {
 			known = b.events.addText(text)
 			b.events.textIDs[id] = known
 		}
-		r.mark, r.text = 0, known
+		r.mark, r.line, r.text = 0, 0, known
 	default:
 		return b.wrong(whatEvent, kUserMetadata, "a str or a dict", v)
 	}
@@ -48,6 +49,19 @@ func (b *builder) userMetadata(r *row, v pickle.Value) error {
 func (e *events) addText(s string) uint32 {
 	e.texts = append(e.texts, s)
 	return uint32(len(e.texts) - 1)
+}
+
+// markAndLine reads the agent's metadata: a mark, and behind an at sign the number of a line, if there is one.
+func markAndLine(s string) (mark, line uint32, ok bool) {
+	k, l, found := strings.Cut(s, "@")
+	mark, ok = decimal(k)
+	if found && ok {
+		line, ok = decimal(l)
+	}
+	if !ok {
+		return 0, 0, false
+	}
+	return mark, line, true
 }
 
 // decimal reads a mark: digits only, below 2^32.

@@ -31,6 +31,7 @@ const (
 	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
 	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
 	FrameFailure     FrameType = 19 // JSON [FailureInfo]
+	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are those since the last such frame
 )
 
 const (

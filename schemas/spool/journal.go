@@ -141,6 +141,41 @@ func GarbageOf(journals []*Journal) *schemas.Garbage {
 	return all
 }
 
+// LinesInfo is what the agent says of the lines of the script that it follows.
+type LinesInfo struct {
+	// Lines are [number, file, line, function]; the allocator's events carry the numbers, behind those of marks.
+	Lines  []LineInfo `json:"lines"`
+	By     string     `json:"by"`     // who tells of lines: monitoring, tracing; empty = nobody
+	Reason string     `json:"reason"` // why nobody does, or no longer
+	// Skipped is how many instrumented steps have no lines, since others' had taken all that lines may take.
+	Skipped int64 `json:"skipped"`
+	// What it took so far.
+	Events  int64 `json:"events"`   // lines reached, functions left and nodes run
+	SpentNS int64 `json:"spent_ns"` // by the time that one takes, measured at the beginning
+	WallNS  int64 `json:"wall_ns"`  // since lines could be followed
+}
+
+// LineInfo is one line of the user's code.
+type LineInfo struct {
+	ID       uint32
+	File     string
+	Line     int64
+	Function string
+}
+
+// UnmarshalJSON reads the line as the agent writes it, as a list.
+func (l *LineInfo) UnmarshalJSON(b []byte) error {
+	fields := []any{&l.ID, &l.File, &l.Line, &l.Function}
+	n := len(fields)
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return err
+	}
+	if len(fields) != n {
+		return fmt.Errorf("a line has %d fields, not %d", len(fields), n)
+	}
+	return nil
+}
+
 // PlanInfo is what dpsight.plan announced.
 type PlanInfo struct {
 	Warmup int64 `json:"warmup"`
@@ -185,6 +220,7 @@ type Journal struct {
 	Exception   *ExceptionInfo
 	Failures    []FailureInfo // of the agent
 	Plan        *PlanInfo
+	Lines       *LinesInfo      // nil in journals of older agents, and where none are followed
 	Devices     []DeviceInfo    // absent from journals of older agents
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
 	End         *EndInfo
@@ -271,6 +307,14 @@ func (j *Journal) add(f Frame) (err error) {
 		}
 	case FrameException:
 		j.Exception, err = decode[ExceptionInfo](f.Payload)
+	case FrameLines:
+		var l *LinesInfo
+		if l, err = decode[LinesInfo](f.Payload); err == nil {
+			if j.Lines != nil {
+				l.Lines = append(j.Lines.Lines, l.Lines...)
+			}
+			j.Lines = l
+		}
 	case FrameEnd:
 		j.End, err = decode[EndInfo](f.Payload)
 	case FramePlan:

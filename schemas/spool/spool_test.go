@@ -58,6 +58,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Lines come in several frames; what a line took is in the last. A line of another form is damage.
+func TestLines(t *testing.T) {
+	frames := AppendFrame(testFrames(), FrameLines,
+		[]byte(`{"lines":[[1,"train.py",7,"main"]],"by":"tracing","reason":"","events":1,"spent_ns":5,"wall_ns":9}`))
+	frames = AppendFrame(frames, FrameLines,
+		[]byte(`{"lines":[[2,"net.py",40,"Net.forward"]],"by":"tracing","events":8,"spent_ns":70,"wall_ns":99}`))
+	j, err := Parse(testMarks(3), frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &LinesInfo{Lines: []LineInfo{{1, "train.py", 7, "main"}, {2, "net.py", 40, "Net.forward"}}, By: "tracing",
+		Events: 8, SpentNS: 70, WallNS: 99}
+	if !reflect.DeepEqual(j.Lines, want) || len(j.Damaged) != 0 {
+		t.Errorf("lines %+v, damaged %v", j.Lines, j.Damaged)
+	}
+	for _, row := range []string{`[1,"train.py",7]`, `[1,"train.py",7,"main",0]`, `{"id":1}`, `["1","a.py",7,"main"]`} {
+		j, err := Parse(testMarks(3), AppendFrame(testFrames(), FrameLines, []byte(`{"lines":[`+row+`]}`)))
+		if err != nil || len(j.Damaged) != 1 || j.Lines != nil {
+			t.Errorf("%s: lines %+v, damaged %v, error %v", row, j.Lines, j.Damaged, err)
+		}
+	}
+}
+
 // However much of a journal a kill leaves, every whole frame before the cut is read.
 func TestTornAtEveryByte(t *testing.T) {
 	all := testFrames()

@@ -32,6 +32,7 @@ func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) 
 			{name: "dtype", word: func(a *row, v string) { a.DType = v }},
 			{name: "op", word: func(a *row, v string) { a.Op = v }},
 			{name: "stack_id", int: func(a *row, v int64) { a.Stack = v }},
+			{name: "line_id", int: func(a *row, v int64) { a.Line = v }},
 			{name: "stream", int: func(a *row, v int64) { a.Stream = uint64(v) }},
 		}...)
 	}

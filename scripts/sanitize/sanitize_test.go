@@ -159,6 +159,38 @@ func TestStacks(t *testing.T) {
 	}
 }
 
+// The lines of the script lose the folders of their files, and keep their numbers and functions.
+func TestLines(t *testing.T) {
+	journal := filepath.Join(t.TempDir(), spool.SealedName(0))
+	frames := spool.AppendFrame(spool.AppendHeader(nil), spool.FrameLines, []byte(`{"lines":[`+
+		`[1,"/srv/ann smith/my model/train.py",7,"main"],[2,"src/net.py",40,"Net.forward"]],"by":"tracing"}`))
+	var packed bytes.Buffer
+	if err := spool.Pack(&packed, nil, frames); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(journal, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a second pass changes nothing
+		if err := newCleaner().journal(journal, "node17"); err != nil {
+			t.Fatal(err)
+		}
+		marks, frames, err := spool.Unpack(journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := spool.Parse(marks, frames)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []spool.LineInfo{{ID: 1, File: "train.py", Line: 7, Function: "main"},
+			{ID: 2, File: "src/net.py", Line: 40, Function: "Net.forward"}}
+		if j.Lines == nil || !reflect.DeepEqual(j.Lines.Lines, want) {
+			t.Errorf("lines %+v", j.Lines)
+		}
+	}
+}
+
 // Nothing of the machine is left in any file of a run, journal and tables included, and the join of devices by UUID
 // still works.
 func TestStore(t *testing.T) {

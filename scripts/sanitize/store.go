@@ -141,6 +141,10 @@ func (c *cleaner) journal(path, host string) error {
 			if payload, err = pickle.Rewrite(payload, func(s string) string { return c.frame(s, host) }); err != nil {
 				return fmt.Errorf("the allocator's events: %w", err)
 			}
+		case f.Type == spool.FrameLines: // whole paths, with spaces in them too
+			if payload, err = literally(payload, func(s string) string { return c.frame(s, host) }); err != nil {
+				return err
+			}
 		case json.Valid(payload):
 			if payload, err = c.json(payload, host); err != nil {
 				return err

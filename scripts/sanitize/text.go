@@ -85,6 +85,11 @@ func (c *cleaner) uuid(u string) string {
 // json is a document with every string in it cleaned, and otherwise as it was. Strings are cleaned decoded: after an
 // escaped line end a path would not be seen to begin.
 func (c *cleaner) json(doc []byte, host string) ([]byte, error) {
+	return literally(doc, func(s string) string { return c.text(s, host) })
+}
+
+// literally is a document with every string in it replaced.
+func literally(doc []byte, replace func(string) string) ([]byte, error) {
 	var failed error
 	doc = literals.ReplaceAllFunc(doc, func(literal []byte) []byte {
 		var s string
@@ -92,7 +97,7 @@ func (c *cleaner) json(doc []byte, host string) ([]byte, error) {
 			failed = fmt.Errorf("the string %s: %w", literal, err)
 			return literal
 		}
-		clean := c.text(s, host)
+		clean := replace(s)
 		if clean == s {
 			return literal
 		}

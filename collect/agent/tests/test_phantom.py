@@ -88,6 +88,11 @@ def subscriptions() -> Iterator[tuple[str, str]]:
                 )
 
 
+def mark_of(event: dict[str, Any]) -> int:
+    """The mark that an event carries; the number of a line may stand behind it."""
+    return int(event["user_metadata"].partition("@")[0] or 0)
+
+
 class Replay:
     """Live blocks at any mark."""
 
@@ -101,7 +106,7 @@ class Replay:
 
     def until(self, k: int) -> dict[int, int]:
         """What lives before the first event that carries k or more."""
-        while self.at < len(self.events) and int(self.events[self.at]["user_metadata"] or 0) < k:
+        while self.at < len(self.events) and mark_of(self.events[self.at]) < k:
             e = self.events[self.at]
             if e["action"] == "alloc":
                 self.live[e["addr"]] = e["size"]
@@ -237,7 +242,7 @@ class TestMemory(Phantom):
             ends = [m.k for m in j.marks if m.kind == K.BACKWARD_END]
             highest, inside = 0, 0
             for e in Replay(j).events:
-                own = int(e["user_metadata"] or 0)
+                own = mark_of(e)
                 highest = max(highest, own)
                 for b, end in zip(begins, ends, strict=True):
                     if b < highest < end and e["action"] == "alloc":
@@ -578,7 +583,7 @@ class TestMemory(Phantom):
                 for e in snapshot["device_traces"][0] if snapshot else []:
                     if e["action"] != "alloc":
                         continue
-                    k = int(e["user_metadata"] or 0)
+                    k = mark_of(e)
                     if k > ends[1]:
                         self.assertEqual(e.get("frames", []), [])
                         without += 1
@@ -611,7 +616,7 @@ class TestSetups(Phantom):
             # sums.
             begins, ends = ([m.k for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
             spans = list(zip(begins, ends, strict=True))
-            ks = [int(e["user_metadata"]) for e in Replay(j).events if e["action"] == "alloc"]
+            ks = [mark_of(e) for e in Replay(j).events if e["action"] == "alloc"]
             set_up = [k for k in ks if k < ends[len(before) - 1]]
             self.assertGreater(len(set_up), 8)
             for k in set_up:

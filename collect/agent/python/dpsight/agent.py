@@ -25,6 +25,7 @@ from dpsight.hooks import (
     script_history,
     setups,
 )
+from dpsight.lines.script_lines import lines
 from dpsight.nodes import nodes
 from dpsight.oom.requests import requests
 from dpsight.patch import Patches
@@ -118,6 +119,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     if torch.version.cuda is not None:
         drains.install()
         timer.install()
+        lines.install()
         script_history.install(patches)
 
 

@@ -30,6 +30,7 @@ TEXTS = frozenset(
         kinds.FRAME_PREDICTION,
         kinds.FRAME_FAILURE,
         kinds.FRAME_CODE,
+        kinds.FRAME_LINES,
     )
 )
 REQUEST_OFFSET = 12

@@ -42,7 +42,10 @@ class ScriptCode:
             self._folder = os.sep
         agent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.dirname(os.__file__)}
-        self._not_own = tuple(os.path.join(path, "") for path in (agent, *standard) if path)
+        plugins = os.environ.get("DPSIGHT_PLUGIN", "").split(os.pathsep)
+        ours = {agent, *(os.path.dirname(os.path.abspath(path)) for path in plugins if path)}
+        torch = os.path.dirname(os.path.abspath(getattr(recorder.torch, "__file__", agent)))
+        self._not_own = tuple(os.path.join(path, "") for path in (*ours, torch, *standard) if path)
         self._read()
         events.journal_opened.subscribe(self._write)
         events.step_ended.subscribe(self._step_ended)
@@ -115,6 +118,21 @@ class ScriptCode:
         """Where a module came from. Scripts put any object among the modules."""
         path = getattr(module, "__dict__", {}).get("__file__")
         return os.path.abspath(os.path.join(self._folder, path)) if isinstance(path, str) else None
+
+    def is_own(self, path: str) -> bool:
+        """Whether code that names this file is the user's own: it lies in one, or is the text behind -c, and is not
+        installed."""
+        if path.startswith("<"):
+            return path == "<string>" and (MAIN, COMMAND_TEXT) in self._known
+        return not self._installed(os.path.abspath(os.path.join(self._folder, path)))
+
+    def name_of(self, path: str) -> str:
+        """What a file is called among the files of the code: relative to its repository; else the path itself."""
+        if path.startswith("<"):
+            return COMMAND_TEXT if self.is_own(path) else path
+        whole = os.path.abspath(os.path.join(self._folder, path))
+        root = next((r for r in self._roots(self._path_of(sys.modules.get(MAIN))) if whole.startswith(r)), None)
+        return (os.path.relpath(whole, root) if root else whole).encode(errors="backslashreplace").decode()
 
     def _installed(self, path: str) -> bool:
         return os.path.join(path, "").startswith(self._not_own) or not _INSTALLED.isdisjoint(path.split(os.sep))

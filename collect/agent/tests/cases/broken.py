@@ -197,6 +197,12 @@ IN_PLACE = {
     ("dpsight.hooks.optimizers", "install.<locals>.after"),
     ("dpsight.taggers.gradient_hooks", "GradientHook.__call__"),
     ("dpsight.endings", "Ending.finish"),
+    # What the interpreter and the engine call: they catch what they call.
+    ("dpsight.lines.script_lines", "Lines._reached"),
+    ("dpsight.lines.script_lines", "Lines._left"),
+    ("dpsight.lines.script_lines", "Lines._is_own"),
+    ("dpsight.lines.script_lines", "_at_node.<locals>.at"),
+    ("dpsight.lines.script_lines", "_mark_with_line"),
 }
 ENDS = ("ending", "exception", "accountant", "process_ends", "uncaught", "prediction", "garbage")
 reached, left, taken, name = set(), {}, {}, ""

@@ -94,6 +94,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
         runs.count_one()
         if recorder.level >= TAGS:
             events.backward_begins.tell(roots)
+    events.run_begins.tell(roots)
     k = thread.begin(kinds.BACKWARD_BEGIN, flags, len(roots))
     if not nested:
         runs.begins(k)
@@ -110,6 +111,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
 @guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _leave(nested: bool, released: bool) -> None:
     """Marks the end of a run. released: it was whole, and has let go of its graph."""
+    events.run_ended.tell()
     k = thread.end(kinds.BACKWARD_BEGIN, kinds.NESTED_RUN if nested else 0)
     if nested or thread.inside(kinds.BACKWARD_BEGIN):
         return

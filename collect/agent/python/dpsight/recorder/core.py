@@ -15,7 +15,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from dpsight import kinds
@@ -245,6 +245,16 @@ class Recorder:
         if set_metadata is not None:
             set_metadata(str(k))
         return k
+
+    def replace_metadata(self, old: Callable[[str], None], new: Callable[[str], None]) -> None:
+        """From here on marks call another function, if they have called this one."""
+        with self._lock:
+            if self._set_metadata is old:
+                self._set_metadata = new
+
+    def threads(self) -> Iterable[int]:
+        """The identities of the threads that have made marks."""
+        return self._threads
 
     def set_metadata(self, function: Callable[[str], None] | None) -> None:
         """From here on marks set the allocator's metadata, or no longer do."""

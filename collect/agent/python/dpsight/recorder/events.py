@@ -59,6 +59,8 @@ module_called = Event()  # (args, kwargs, serial) A call inside another has begu
 module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: those around it.
 
 # Of backward.
+run_begins = Event()  # (roots) Any run is about to be marked, nested ones and torch.func's too.
+run_ended = Event()  # () It has ended, before its mark.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
 backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.

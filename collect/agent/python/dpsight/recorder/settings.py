@@ -12,6 +12,7 @@ class Settings:
         "agreement",
         "bare",
         "garbage",
+        "lines",
         "ranks",
         "record_steps",
         "source",
@@ -25,6 +26,7 @@ class Settings:
     def __init__(self, env: Mapping[str, str]) -> None:
         self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
         self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
+        self.lines = env.get("DPSIGHT_LINES") != "none"  # of the script are followed
         self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)
         # After which step the script is ended: "" = it ends by itself; see step_limit.py.
         self.steps = env.get("DPSIGHT_STEPS", "")

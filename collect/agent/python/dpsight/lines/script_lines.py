@@ -1,0 +1,447 @@
+"""Which line of the script asks for memory. Each line of the user's own code that is reached is added to the
+allocator's metadata, behind the number of the mark: "1234@56". Before backward a hook on each node of the graph does
+the same with the line that made the node, which its sequence number tells: the engine's threads run no line of the
+script's.
+
+From Python 3.12 on sys.monitoring tells of lines, with a tool of our own; before, the phantom GPU's library does.
+sys.settrace was rejected: until Python 3.12 it copies the variables of every function that it hears of, and what a
+copy holds would live longer than without us. torch's own stacks were rejected too: they cost three times as much and
+know nothing of backward.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+from dpsight import kinds
+from dpsight.lines.sources import TRACED, Source, find_source
+from dpsight.recorder import TAGS, drains, events, recorder, steps
+from dpsight.script_code import script_code
+from dpsight.torch_compat import node_number, private
+
+_WHAT = "following the script's lines"
+# A line takes about a microsecond. So many of them in a row that take less than this each, and ask for no memory, are
+# a loop that works on the host: the lines that come next are passed over until a model is called, or a step begins.
+_LOOK_EVERY = 1 << 10
+_HOT_NS = 5_000
+_PASSED_OVER = 64
+_MOST_NODES = 1 << 20  # numbers of nodes kept of one step
+_BUDGET = 0.05  # of wall time, on a GPU
+_FREE_NS = 20_000_000  # what lines may always take
+_NO_NODE = 1 << 63  # sequence numbers from here on are no node's: torch runs such nodes as soon as it can
+
+_frame = sys._getframe
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _or_none(method: _F) -> _F:
+    """Has no line followed any more if this fails."""
+
+    @functools.wraps(method)
+    def caught(self: Lines, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except Exception as error:
+            self.failed(error)
+            return None
+
+    return caught  # type: ignore[return-value]
+
+
+class Table:
+    """The lines that made the nodes of a thread in one step: the number of the first node, and the line."""
+
+    __slots__ = ("__weakref__", "lines", "numbers", "step")
+
+    def __init__(self) -> None:
+        self.step = -1
+        self.numbers: list[int] = []
+        self.lines: list[str] = []
+
+    def add(self, number: int, line: str) -> None:
+        """From this number on nodes are of this line."""
+        numbers = self.numbers
+        if self.step != lines.step or len(numbers) > _MOST_NODES:
+            self.step = lines.step
+            self.numbers, self.lines = [number], [line]
+        elif numbers[-1] == number:
+            self.lines[-1] = line
+        else:
+            numbers.append(number)
+            self.lines.append(line)
+
+    def holds(self, number: int) -> bool:
+        """Whether the thread may have made a node of this number: after the last line it may have gone on."""
+        return self.numbers[0] <= number and (self is here.table or number < self.numbers[-1])
+
+    def line_of(self, number: int) -> str:
+        """The line that made the node of this number."""
+        return self.lines[bisect_right(self.numbers, number) - 1]
+
+
+class ThreadLine(threading.local):
+    """The line that a thread is on."""
+
+    def __init__(self) -> None:
+        self.k = "" if threading.get_ident() in recorder.threads() else "0"  # of its last mark; "" = it is not known
+        self.turn = 0  # in which k was noted
+        self.line = ""  # "@" and its number
+        self.node = ""  # of the node that autograd's engine runs in this thread
+        self.runs: list[list[Any]] = []  # of the engine, that this thread waits for: the handles of the hooks on nodes
+        self.table = Table()
+        lines.tables.add(self.table)
+
+    def reaches(self, line: str) -> None:
+        """From here on what this thread asks for, and the nodes that it makes, are of this line."""
+        self.line = line
+        self.table.add(private.sequence_number(), line)
+        if self.k and (self.turn == lines.turn or self.k == "0"):
+            private.set_metadata(self.k + line)
+
+
+class Lines:
+    """The lines that were reached, by number, and whether they are followed."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.turn = 0  # how often they were begun to be followed
+        self.step = 0  # how many steps have begun
+        self._source: Source | None = None
+        self._by = ""  # what it is, or was
+        self._reason = ""  # why there is none, or no longer
+        self._skipped = 0  # instrumented steps whose lines were not followed, for what others had taken
+        self._own: dict[int, dict[int, str]] = {}  # by id() of the code: the numbers of its lines, as texts
+        self._codes: list[CodeType] = []  # those, which keep their id() so
+        self._foreign: set[int] = set()
+        self._places: list[tuple[CodeType, int]] = []  # by number, from 1
+        self._written = 0
+        self._lock = threading.Lock()
+        self._at_node: dict[str, Callable[[Any], None]] = {}
+        self.tables: weakref.WeakSet[Table] = weakref.WeakSet()  # of all threads
+        # What it takes.
+        self._count = 0
+        self._each_ns = 0.0  # a line
+        self._walked_ns = 0
+        self._began_ns = 0
+        self._looked_ns = 0
+        self._allocated = 0
+        self._hot = 0  # lines to pass over
+        self._passed_over = False
+
+    def install(self) -> None:
+        """Follows lines from the moment that memory is recorded."""
+        if recorder.settings.bare or not recorder.settings.lines:
+            return
+        events.cuda_ready.subscribe(self._begin)
+        events.step_begins.subscribe(self._step_begins)
+        events.model_called.subscribe(self._look_again)
+        events.backward_begins.subscribe(self._look_again)
+        events.run_begins.subscribe(self._hook)
+        events.run_ended.subscribe(self._run_ended)
+        events.drain_begins.subscribe(self._write)
+        events.drain_alone.subscribe(self._write)
+        events.silenced.subscribe(self.abandon)
+        events.process_ends.subscribe(self._end)
+
+    # When lines are followed.
+
+    @_or_none
+    def _begin(self) -> None:
+        if not recorder.tagging:
+            return
+        self._began_ns = self._looked_ns = time.monotonic_ns()
+        self._source, self._reason = find_source(self._reached, self._left, self._is_own)
+        if self._source is None:
+            return
+        self._by = self._source.NAME
+        for top in sys._current_frames().values():
+            frame: FrameType | None = top
+            while frame is not None:
+                self._is_own(frame.f_code)
+                frame = frame.f_back
+        self._choose()
+        if self.on:
+            steps.mark_mode()
+            self._each_ns = self._measure()
+
+    @_or_none
+    def _step_begins(self, _number: int, _recorded: bool) -> None:
+        self.step += 1
+        self._choose()
+        self._look_again()
+
+    def _choose(self) -> None:
+        """Follows lines, or no longer: where what is allocated is recorded, on a GPU in instrumented steps."""
+        measured = recorder.settings.source == "measured"
+        wanted = self._source is not None and drains.recording and (recorder.level >= TAGS or not measured)
+        if wanted and measured:
+            spent = self._spent_ns()
+            in_budget = spent < _FREE_NS or spent < _BUDGET * (time.monotonic_ns() - self._began_ns)
+            self._skipped += wanted and not in_budget
+            wanted = wanted and in_budget
+        if wanted != self.on:
+            self._follow(wanted)
+
+    def _follow(self, on: bool) -> None:
+        self.on = on
+        if self._source is None:
+            return
+        if on:
+            self.turn += 1
+            recorder.replace_metadata(private.set_metadata, _mark_with_line)
+            here.turn, here.k = self.turn, ""  # the next mark comes at once
+            here.reaches(self._line_of(_frame(1)))
+            self._source.follow(self._codes)
+        else:
+            self._source.rest(self._codes)
+            recorder.replace_metadata(_mark_with_line, private.set_metadata)
+
+    def abandon(self) -> None:
+        """Follows none any more: nothing is recorded, or this is a forked child."""
+        source, self._source = self._source, None
+        self.on = False
+        if source is not None:
+            source.rest(self._codes)
+            source.end()
+
+    @_or_none
+    def _end(self) -> None:
+        if self.on:
+            self._follow(False)
+        source, self._source = self._source, None
+        if source is not None:
+            source.end()
+
+    # Lines.
+
+    def _is_own(self, code: CodeType) -> bool:
+        """Whether code is the user's own. Whose lines are not followed yet are from here on."""
+        try:
+            known = id(code)
+            if known in self._own:
+                return True
+            own = script_code.is_own(code.co_filename)
+            if own:
+                with self._lock:
+                    self._own.setdefault(known, {})
+                    self._codes.append(code)
+                if self.on and self._source is not None:
+                    self._source.add(code)
+            return own
+        except Exception as error:
+            self.failed(error)
+            return False
+
+    def _reached(self, code: CodeType, line: int) -> Any:
+        """A line of the user's own is reached."""
+        try:
+            here.reaches(self._own[id(code)].get(line) or self._number(code, line))
+            self._count += 1
+            if not self._count % _LOOK_EVERY:
+                self._look()
+            if self._hot:
+                self._hot -= 1
+                return self._source.PASS_OVER if self._source is not None else None
+        except Exception as error:
+            self.failed(error)
+        return None
+
+    def _left(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
+        """A function of the user's own returns, or a generator yields: the caller is in the middle of its line."""
+        try:
+            here.reaches(self._line_of(_frame(1).f_back))
+            self._count += 1
+        except Exception as error:
+            self.failed(error)
+
+    def _line_of(self, frame: FrameType | None) -> str:
+        """The line that a frame, or the nearest of the user's own around it, is on."""
+        own = self._own
+        while frame is not None and id(frame.f_code) not in own:
+            frame = frame.f_back
+        if frame is None:
+            return here.node
+        return own[id(frame.f_code)].get(frame.f_lineno) or self._number(frame.f_code, frame.f_lineno)
+
+    def _number(self, code: CodeType, line: int) -> str:
+        with self._lock:
+            numbers = self._own[id(code)]
+            if line not in numbers:
+                self._places.append((code, line))
+                numbers[line] = f"@{len(self._places)}"
+            return numbers[line]
+
+    def failed(self, error: Exception) -> None:
+        """Follows none any more: what the interpreter and the engine call must not raise."""
+        recorder.hook_failed(_WHAT, error)
+        if self.on:
+            self._follow(False)
+        self.abandon()
+
+    # Loops that work on the host.
+
+    def _look(self) -> None:
+        """Passes over what comes next, if nothing has asked for memory in a while of many lines."""
+        now, allocated = time.monotonic_ns(), _allocations()
+        fast = now - self._looked_ns < _LOOK_EVERY * _HOT_NS
+        self._hot = _PASSED_OVER if fast and allocated == self._allocated else 0
+        self._passed_over = self._passed_over or self._hot > 0
+        self._looked_ns, self._allocated = now, allocated
+
+    @_or_none
+    def _look_again(self, *_: Any) -> None:
+        self._hot = 0
+        if not self.on or self._source is None:
+            return
+        if not self._source.goes_on():
+            self._reason = TRACED
+            self._follow(False)
+            self.abandon()
+        elif self._passed_over:
+            self._passed_over = False
+            self._source.look_again(self._codes)
+
+    # Nodes.
+
+    @_or_none
+    def _hook(self, roots: Any) -> None:
+        """Has each node of a graph say which line made it, before it asks for memory; the line that has the graph run,
+        where none is known to have made it."""
+        here.runs.append([])
+        if not self.on:
+            return
+        began, calls = time.monotonic_ns(), here.line
+        hooks, handles = self._at_node, here.runs[-1]
+        tables = [table for table in list(self.tables) if table.step == self.step]
+        for node in _below(roots):
+            number = node_number(node)
+            if 0 <= number < _NO_NODE:
+                line = _made(number, tables) or calls
+                hook = hooks.get(line) or hooks.setdefault(line, _at_node(line))
+                handles.append(node.register_prehook(hook))
+        self._count += len(handles)
+        self._walked_ns += time.monotonic_ns() - began
+
+    @_or_none
+    def _run_ended(self) -> None:
+        """The graph may run again, and by then others may have it run."""
+        for handle in here.runs.pop() if here.runs else ():
+            handle.remove()
+        if self.on:
+            here.node = ""  # of a nested run: the next node of the outer one says its own
+            here.reaches(self._line_of(_frame(1)))
+
+    # What is written.
+
+    @_or_none
+    def _write(self) -> None:
+        """Writes the lines that are new. Each is in the journal before an event that carries its number."""
+        if not self._began_ns:
+            return
+        with self._lock:
+            places, self._written = self._places[self._written :], len(self._places)
+        first = self._written - len(places) + 1
+        rows = [
+            [first + i, script_code.name_of(code.co_filename), line, getattr(code, "co_qualname", code.co_name)]
+            for i, (code, line) in enumerate(places)
+        ]
+        recorder.frame(
+            kinds.FRAME_LINES,
+            {
+                "lines": rows,
+                "by": self._by,
+                "reason": self._reason,
+                "skipped": self._skipped,
+                "events": self._count,
+                "spent_ns": int(self._spent_ns()),
+                "wall_ns": time.monotonic_ns() - self._began_ns,
+            },
+        )
+
+    # What it takes.
+
+    def _spent_ns(self) -> float:
+        return self._count * self._each_ns + self._walked_ns
+
+    def _measure(self) -> float:
+        """What a line takes, in ns: a function of ours is followed as one of the user's."""
+        code, source = _sample.__code__, self._source
+        assert source is not None
+        _sample()
+        began = time.perf_counter_ns()
+        _sample()
+        without = time.perf_counter_ns() - began
+        self._own[id(code)] = {}
+        source.add(code)
+        count, began = self._count, time.perf_counter_ns()
+        _sample()
+        taken, count = time.perf_counter_ns() - began, self._count - count
+        source.drop(code)
+        here.reaches(self._line_of(_frame(1)))
+        return max(0.0, (taken - without) / max(1, count))
+
+
+def _sample() -> None:
+    for i in range(200):
+        if i < 0:
+            break
+
+
+def _mark_with_line(k: str) -> None:
+    """Takes the place of torch's function while lines are followed: a mark is made."""
+    mine = here
+    mine.k, mine.turn = k, lines.turn
+    private.set_metadata(k + mine.line)
+
+
+def _at_node(line: str) -> Callable[[Any], None]:
+    """A hook on nodes that this line made."""
+
+    def at(_gradients: Any) -> None:
+        try:
+            if lines.on:
+                here.node = line
+                here.reaches(line)
+        except Exception as error:
+            lines.failed(error)
+
+    return at
+
+
+def _made(number: int, tables: list[Table]) -> str:
+    """The line that made the node of this number; "" = it is not known. Each thread numbers its own, so where another
+    has made nodes with such numbers in this step, it is not."""
+    those = [table for table in tables if table.holds(number)]
+    return those[0].line_of(number) if len(those) == 1 else ""
+
+
+def _below(roots: Any) -> Iterator[Any]:
+    """The nodes of the graph below the roots of a run."""
+    todo = [root.grad_fn if isinstance(root, recorder.torch.Tensor) else root.node for root in roots]
+    seen: set[Any] = set()
+    while todo and len(seen) < _MOST_NODES:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        todo.extend([n for n, _ in node.next_functions])
+        yield node
+
+
+def _allocations() -> int:
+    """How often memory was asked for on the current device."""
+    return private.memory_stats(private.current_device())["allocation"]["all"]["allocated"]
+
+
+lines = recorder.part(Lines)
+here = recorder.part(ThreadLine)

@@ -1,0 +1,176 @@
+"""Who tells which line of the script is reached: sys.monitoring from Python 3.12 on, before that the phantom GPU's
+library, where there is one."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import Any
+
+Reached = Callable[[CodeType, int], Any]
+Left = Callable[..., None]
+IsOwn = Callable[[CodeType], bool]
+
+# Those that Python reserves for debuggers, coverage, profilers and optimizers are left to them.
+_TOOLS = (4, 3)
+TRACED = "a debugger, or another tracer, follows the script"
+
+
+class Source:
+    """What tells of lines."""
+
+    NAME: str
+    PASS_OVER: Any  # what the function that hears of a line returns to hear of it no more
+
+    def follow(self, codes: Iterable[CodeType]) -> None:
+        """Tells of the lines of these code objects from here on."""
+        raise NotImplementedError
+
+    def rest(self, codes: Iterable[CodeType]) -> None:
+        """Tells no more of theirs."""
+        raise NotImplementedError
+
+    def add(self, code: CodeType) -> None:
+        """Tells of another's too, while it tells of any."""
+
+    def drop(self, code: CodeType) -> None:
+        """Tells no more of that."""
+
+    def look_again(self, codes: Iterable[CodeType]) -> None:
+        """Tells again of those that it was asked to pass over."""
+        raise NotImplementedError
+
+    def goes_on(self) -> bool:
+        """Whether it still tells of this thread's lines; what the script took from it for a while it takes back."""
+        return True
+
+    def end(self) -> None:
+        """Tells of nothing any more."""
+        raise NotImplementedError
+
+
+def find_source(reached: Reached, left: Left, is_own: IsOwn) -> tuple[Source | None, str]:
+    """What tells of lines here: None and the reason where nothing does. reached: hears of lines; left: of functions
+    that are left; is_own: is asked once of each code object that begins to run."""
+    if sys.version_info >= (3, 12):
+        for tool in _TOOLS:
+            if sys.monitoring.get_tool(tool) is None:
+                return Monitoring(tool, reached, left, is_own), ""
+        return None, "other tools hold sys.monitoring"
+    tracer = phantom_tracer()
+    if tracer is None:
+        return None, "Python 3.12 or later is needed on a GPU"
+    if sys.gettrace() is not None:
+        return None, TRACED
+    return Tracing(tracer, reached, left, is_own), ""
+
+
+if sys.version_info >= (3, 12):
+
+    class Monitoring(Source):
+        """sys.monitoring, with events of the user's own code only: the rest runs as fast as without."""
+
+        NAME = "monitoring"
+        PASS_OVER = sys.monitoring.DISABLE
+
+        def __init__(self, tool: int, reached: Reached, left: Left, is_own: IsOwn) -> None:
+            monitoring = sys.monitoring
+            events = monitoring.events
+            self._tool = tool
+            self._local = events.LINE | events.PY_RETURN | events.PY_YIELD
+
+            def starts(code: CodeType, _offset: int) -> Any:
+                is_own(code)
+                return monitoring.DISABLE  # once for each: it is never begun again
+
+            monitoring.use_tool_id(tool, "dpsight")
+            monitoring.register_callback(tool, events.LINE, reached)
+            monitoring.register_callback(tool, events.PY_RETURN, left)
+            monitoring.register_callback(tool, events.PY_YIELD, left)
+            monitoring.register_callback(tool, events.PY_START, starts)
+            monitoring.set_events(tool, events.PY_START)
+
+        def follow(self, codes: Iterable[CodeType]) -> None:
+            for code in codes:
+                self.add(code)
+
+        def rest(self, codes: Iterable[CodeType]) -> None:
+            for code in codes:
+                self.drop(code)
+
+        def add(self, code: CodeType) -> None:
+            sys.monitoring.set_local_events(self._tool, code, self._local)
+
+        def drop(self, code: CodeType) -> None:
+            sys.monitoring.set_local_events(self._tool, code, 0)
+
+        def look_again(self, codes: Iterable[CodeType]) -> None:
+            for code in codes:  # what was disabled stays so until its events are others
+                self.drop(code)
+                self.add(code)
+
+        def end(self) -> None:
+            monitoring = sys.monitoring
+            if monitoring.get_tool(self._tool) != "dpsight":
+                return
+            monitoring.set_events(self._tool, 0)
+            for event in ("LINE", "PY_RETURN", "PY_YIELD", "PY_START"):
+                monitoring.register_callback(self._tool, getattr(monitoring.events, event), None)
+            monitoring.free_tool_id(self._tool)
+
+
+class Tracer:
+    """The functions of the phantom GPU's library; AttributeError where there is none."""
+
+    def __init__(self) -> None:
+        library = ctypes.PyDLL(None)
+        self.follow, self.rest, self.look_again = (
+            library.phantom_lines_follow,
+            library.phantom_lines_rest,
+            library.phantom_lines_look_again,
+        )
+        self.follow.argtypes, self.rest.argtypes = [ctypes.py_object] * 3, [ctypes.c_int]
+        for function in (self.follow, self.rest, self.look_again):
+            function.restype = None
+
+
+@functools.cache
+def phantom_tracer() -> Tracer | None:
+    """The tracer of the phantom GPU; None on a real one."""
+    try:
+        return Tracer()
+    except (AttributeError, OSError):
+        return None
+
+
+class Tracing(Source):
+    """The phantom GPU's library, as the interpreter's tracer of one thread."""
+
+    NAME = "tracing"
+    PASS_OVER = True
+
+    def __init__(self, tracer: Tracer, reached: Reached, left: Left, is_own: IsOwn) -> None:
+        self._tracer = tracer
+        self._functions = (reached, left, is_own)  # the library borrows them
+
+    def follow(self, codes: Iterable[CodeType]) -> None:
+        if sys.gettrace() is None:  # else the script has set its own
+            self._tracer.follow(*self._functions)
+
+    def rest(self, codes: Iterable[CodeType]) -> None:
+        self._tracer.rest(sys.gettrace() is None)
+
+    def look_again(self, codes: Iterable[CodeType]) -> None:
+        self._tracer.look_again()
+
+    def goes_on(self) -> bool:
+        if sys.gettrace() is not None:
+            return False
+        self._tracer.follow(*self._functions)  # the script may have set one and removed it
+        return True
+
+    def end(self) -> None:
+        self._tracer.rest(sys.gettrace() is None)

@@ -1,0 +1,132 @@
+package livetest_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Of a script that asks for memory in functions, generators, comprehensions, custom functions, recomputes and behind
+// exceptions, nearly every byte at the peak has its line, backward's that of the forward call. The script takes what it
+// takes without, and one that has set a trace function of its own keeps that.
+func TestLines(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	path := script(t, "lines.py")
+	with := record(t, environment(), python, path)
+	without := recordAs(t, environment(), func(e *collect.Experiment) { e.NoLines = true }, python, path)
+	traced := record(t, environment(), python, path, "traced")
+	for _, r := range []*recorded{with, without, traced} {
+		if r.manifest.Status != schemas.StatusOK {
+			t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+		}
+		expectConserved(t, r.dir, r.report)
+		if got, want := r.report.Devices[0].PeakAllocatedBytes, with.report.Devices[0].PeakAllocatedBytes; got != want {
+			t.Errorf("the peak is %d, with lines %d", got, want)
+		}
+	}
+	if lost := strings.Contains(strings.Join(traced.report.Warnings, "\n"), "from some moment on the lines of the "+
+		"script are not known: a debugger, or another tracer"); lost != before312(t, python) {
+		t.Errorf("warnings %q", traced.report.Warnings)
+	}
+	byLine := func(r *recorded) *grouping.DeviceBy {
+		by, err := grouping.BreakdownBy(tables(t, r.dir), memory.At{},
+			grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionLine, grouping.DimensionPhase}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &by.Devices[0]
+	}
+	d := byLine(with)
+	if unknown := d.UnknownBytes[grouping.DimensionLine]; unknown*20 > d.AllocatedBytes {
+		t.Errorf("the line of %d of %d bytes is not known", unknown, d.AllocatedBytes)
+	}
+	sources := map[string]int64{}
+	backward := int64(0)
+	for _, row := range d.Rows {
+		if row.Key == nil {
+			continue
+		}
+		if !strings.Contains(*row.Key, "lines.py:") {
+			t.Errorf("a line of another file: %s", *row.Key)
+		}
+		sources[row.Source] += row.Bytes
+		for _, within := range row.Rows {
+			if within.Key != nil && *within.Key == schemas.PhaseBackward && !strings.Contains(row.Source, "backward()") {
+				backward += within.Bytes
+			}
+		}
+	}
+	for source, bytes := range map[string]int64{ // what is allocated there once, slack included
+		`kept.append(torch.ones(5 << 18, device="cuda"))  # 5 MiB`: 6 << 20,
+		"return x * 2":        2 << 20,
+		"yield x[i::2] * 3.0": 2 << 20,
+		"y = y * 1.5":         2 << 20,
+		"x = torch.randn(1024, 512, device=\"cuda\")": 2 << 20,
+	} {
+		if sources[source] != bytes {
+			t.Errorf("%q has %d bytes, not %d, of %v", source, sources[source], bytes, sources)
+		}
+	}
+	if backward < 16<<20 {
+		t.Errorf("only %d bytes of backward have the line of their forward call", backward)
+	}
+	if none := byLine(without); none.UnknownBytes[grouping.DimensionLine] != none.AllocatedBytes {
+		t.Errorf("without lines some are known: %s", fmt.Sprint(none.Rows))
+	}
+}
+
+// before312 reports whether the interpreter has no sys.monitoring, which a script's own tracer leaves alone.
+func before312(t *testing.T, python string) bool {
+	t.Helper()
+	out, err := exec.Command(python, "-c", "import sys; print(hasattr(sys, 'monitoring'))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out)) == "False"
+}
+
+// Of scripts from public reports, and of those in examples, nearly every byte at the peak has its line.
+func TestLinesOfScripts(t *testing.T) {
+	python := testkit.Python(t)
+	cases, err := filepath.Glob(filepath.Join("testdata", "cases", "*.py"))
+	if err != nil || len(cases) < 20 {
+		t.Fatalf("%q, %v", cases, err)
+	}
+	for _, name := range []string{"gan.py", "oom.py"} { // the others need more than torch
+		cases = append(cases, filepath.Join("..", "..", "examples", "scripts", name))
+	}
+	always := []string{"case04.py", "per_sample_func.py"}
+	for _, path := range cases {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			testkit.Part(t, !slices.Contains(always, filepath.Base(path)))
+			t.Parallel()
+			takeSlot(t)
+			whole, err := filepath.Abs(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := record(t, environment(), python, whole)
+			by, err := grouping.BreakdownBy(tables(t, r.dir), memory.At{},
+				grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionLine}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range by.Devices {
+				d := &by.Devices[i]
+				if unknown := d.UnknownBytes[grouping.DimensionLine]; unknown*20 > d.AllocatedBytes {
+					t.Errorf("%s: the line of %d of %d bytes is not known", d.Device, unknown, d.AllocatedBytes)
+				}
+			}
+		})
+	}
+}

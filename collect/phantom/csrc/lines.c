@@ -1,0 +1,142 @@
+#include "phantom.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+/* Tells the agent which lines of the user's own code are reached, before Python 3.12. Python's own sys.settrace copies
+ * the variables of each function that it tells of, and the copy keeps tensors alive. A tracer in C is told without. */
+
+typedef struct object object; /* Python's */
+
+enum { CALL = 0, LINE = 2, RETURN = 3 };
+
+static struct {
+    void (*set_trace)(int (*)(object *, object *, int, object *), object *);
+    object *(*code_of)(object *frame);
+    int (*line_of)(object *frame);
+    object *(*call)(object *function, ...);
+    object *(*number)(long);
+    int (*is_true)(object *);
+    void (*forget)(object *);
+} python;
+
+/* The functions of the agent's: they outlive the time in which they are told. */
+static object *reached, *left, *is_own;
+static int on;
+
+/* Places by their hashes: code, with a line or with 0 for all of them. */
+struct place {
+    object *code;
+    int line;
+    int value;
+};
+
+enum { OWN = 1, FOREIGN = 2, PASSED_OVER = 3, SIZE = 1 << 14 };
+
+static struct place places[SIZE];
+static unsigned used;
+
+static struct place *find(object *code, int line) {
+    size_t hash = ((size_t)code >> 4) * 31 + (size_t)line * 2654435761u;
+    for (unsigned i = 0;; i++) {
+        struct place *p = &places[(hash + i) % SIZE];
+        if (!p->code || (p->code == code && p->line == line))
+            return p;
+    }
+}
+
+static void note(object *code, int line, int value) {
+    if (used > SIZE / 2) { /* all are asked for again */
+        memset(places, 0, sizeof places);
+        used = 0;
+    }
+    struct place *p = find(code, line);
+    used += !p->code;
+    *p = (struct place){code, line, value};
+}
+
+static int own(object *code) {
+    int known = find(code, 0)->value;
+    if (known)
+        return known == OWN;
+    object *answer = python.call(is_own, code, NULL);
+    if (!answer)
+        return -1;
+    int yes = python.is_true(answer);
+    python.forget(answer);
+    note(code, 0, yes ? OWN : FOREIGN);
+    return yes;
+}
+
+static int reach(object *code, int line) {
+    if (line <= 0 || find(code, line)->value == PASSED_OVER)
+        return 0;
+    object *number = python.number(line);
+    if (!number)
+        return -1;
+    object *answer = python.call(reached, code, number, NULL);
+    python.forget(number);
+    if (!answer)
+        return -1;
+    if (python.is_true(answer))
+        note(code, line, PASSED_OVER);
+    python.forget(answer);
+    return 0;
+}
+
+static int leave(object *code) {
+    object *answer = python.call(left, code, NULL);
+    if (!answer)
+        return -1;
+    python.forget(answer);
+    return 0;
+}
+
+static int trace(object *self, object *frame, int what, object *argument) {
+    if (!on || (what != CALL && what != LINE && what != RETURN))
+        return 0;
+    object *code = python.code_of(frame);
+    int result = own(code);
+    if (result > 0)
+        result = what == LINE ? reach(code, python.line_of(frame)) : what == RETURN ? leave(code) : 0;
+    python.forget(code);
+    return result;
+}
+
+/* From here on this thread's lines are told. Called with Python's lock, like all that follow. */
+PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_left, object *code_is_own) {
+    if (on) { /* this thread, or the script, may have set another tracer */
+        python.set_trace(trace, NULL);
+        return;
+    }
+    python.set_trace = dlsym(RTLD_DEFAULT, "PyEval_SetTrace");
+    python.code_of = dlsym(RTLD_DEFAULT, "PyFrame_GetCode");
+    python.line_of = dlsym(RTLD_DEFAULT, "PyFrame_GetLineNumber");
+    python.call = dlsym(RTLD_DEFAULT, "PyObject_CallFunctionObjArgs");
+    python.number = dlsym(RTLD_DEFAULT, "PyLong_FromLong");
+    python.is_true = dlsym(RTLD_DEFAULT, "PyObject_IsTrue");
+    python.forget = dlsym(RTLD_DEFAULT, "Py_DecRef");
+    if (!python.set_trace || !python.code_of || !python.line_of || !python.call || !python.number || !python.is_true ||
+        !python.forget)
+        return;
+    reached = line_reached, left = function_left, is_own = code_is_own;
+    memset(places, 0, sizeof places);
+    used = 0;
+    on = 1;
+    python.set_trace(trace, NULL);
+}
+
+/* No more are told. mine: this thread's tracer is the one above; else only its answers end. */
+PHANTOM_API void phantom_lines_rest(int mine) {
+    int was = on;
+    on = 0;
+    if (was && mine)
+        python.set_trace(NULL, NULL);
+}
+
+/* What was passed over is told again. */
+PHANTOM_API void phantom_lines_look_again(void) {
+    for (unsigned i = 0; i < SIZE; i++)
+        if (places[i].value == PASSED_OVER)
+            places[i].value = 0;
+}

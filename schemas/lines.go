@@ -1,0 +1,16 @@
+package schemas
+
+// Line is one row of lines.parquet: one line of the user's own code that was reached while lines were followed.
+type Line struct {
+	RunID    string `parquet:"run_id,dict"`
+	Rank     int32  `parquet:"rank,dict"`     // the process's RANK, from 0
+	Line     int64  `parquet:"line_id,delta"` // from 1
+	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path where it is none of these
+	Number   int64  `parquet:"line,dict"`     // in the file, from 1
+	Function string `parquet:"function,dict"` // that it is in: "Block.forward"
+	// Text is what stands there, where who reads the run has the file with the contents that ran; it is no column.
+	Text string `parquet:"-"`
+}
+
+// Lines is lines.parquet. Recordings of older versions have none.
+var Lines = Table[Line]{Name: "lines", Version: 1}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// lines reads the lines of the script that blocks belong to, with what they say, where their files are at hand and have
+// not changed since they ran.
+func lines(r Run) ([]schemas.Line, error) {
+	rows, err := schemas.Lines.ReadOptional(r.Dir)
+	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {
+		return rows, err
+	}
+	digests := map[string][]string{} // processes of a run may have seen a file differ
+	for _, f := range r.Manifest.Code.Files {
+		if f.SHA256 != nil {
+			digests[f.File] = append(digests[f.File], *f.SHA256)
+		}
+	}
+	texts := map[string][][]byte{}
+	for i := range rows {
+		l := &rows[i]
+		if _, known := texts[l.File]; !known {
+			texts[l.File] = nil
+			if len(digests[l.File]) == 1 {
+				texts[l.File] = source(l.File, digests[l.File][0], r.Manifest.Command)
+			}
+		}
+		if text := texts[l.File]; l.Number >= 1 && l.Number <= int64(len(text)) {
+			l.Text = strings.TrimSpace(strings.ToValidUTF8(string(text[l.Number-1]), "?"))
+		}
+	}
+	return rows, nil
+}
+
+// maxSource bounds a file that is read for its lines.
+const maxSource = 16 << 20
+
+// source are the lines of a file of this digest, nil if it is not found: it is looked for in the working folder and
+// those above it, and where the command says.
+func source(file, digest string, command []string) [][]byte {
+	for _, path := range candidates(file, command) {
+		st, err := os.Stat(path)
+		if err != nil || !st.Mode().IsRegular() || st.Size() > maxSource {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) == digest {
+			return bytes.Split(data, []byte("\n"))
+		}
+	}
+	return nil
+}
+
+// candidates are the paths at which a file may lie that is named relative to its repository.
+func candidates(file string, command []string) (paths []string) {
+	file = filepath.FromSlash(file)
+	if filepath.IsAbs(file) {
+		return []string{file}
+	}
+	var from []string
+	if dir, err := os.Getwd(); err == nil {
+		from = append(from, dir)
+	}
+	for _, arg := range command {
+		if strings.HasSuffix(arg, ".py") {
+			if whole, err := filepath.Abs(arg); err == nil {
+				from = append(from, filepath.Dir(whole))
+			}
+		}
+	}
+	for _, dir := range from {
+		for ; ; dir = filepath.Dir(dir) {
+			paths = append(paths, filepath.Join(dir, file))
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return paths
+}
