@@ -113,6 +113,8 @@ type CostRun struct {
 	// several processes it is the one whose part is the largest.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
+	// LinesShare is the part of the recorded time that following the lines of the script took, by what one line takes.
+	LinesShare *float64 `json:"lines_share"`
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
 	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended, which
@@ -199,6 +201,10 @@ func (c *CostRun) addTimes(ranks []schemas.InstrumentCost) {
 		if k.RecordedNS > 0 {
 			if share := float64(k.DrainNS) / float64(k.RecordedNS); c.DrainShare == nil || share > *c.DrainShare {
 				c.DrainMS, c.DrainShare = new(float64(k.DrainNS)/1e6), &share
+			}
+			if k.LinesNS != nil {
+				share := float64(*k.LinesNS) / float64(k.RecordedNS)
+				raise(&c.LinesShare, &share)
 			}
 		}
 		raise(&c.BareStepMS, milliseconds(k.BareStepNS))

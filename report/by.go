@@ -91,10 +91,23 @@ func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 		return table.Text(fmt.Sprintf("%d others", r.Others))
 	case r.Key == nil:
 		return table.Absent()
+	case counted && r.Source != "":
+		return table.Text(*r.Key + "  " + sourceCell(r.Source))
 	case counted && (r.Modules > 1 || r.Modules == 1 && strings.Contains(*r.Key, "*")):
 		return table.Text(fmt.Sprintf("%s ×%d", *r.Key, r.Modules))
 	}
 	return table.Text(*r.Key)
+}
+
+// maxSource is how much of a line of the script a row shows.
+const maxSource = 48
+
+// sourceCell is what a row shows of a line.
+func sourceCell(source string) string {
+	if runes := []rune(source); len(runes) > maxSource {
+		return string(runes[:maxSource-1]) + "…"
+	}
+	return source
 }
 
 func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *grouping.DeviceBy) table.Table {
@@ -113,6 +126,7 @@ func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *g
 		t.Notes = append(t.Notes, sharedActivationSentence(s))
 	}
 	t.Notes = append(t.Notes, unknownNotes(doc, d)...)
+	t.Notes = append(t.Notes, lineNotes(doc, d)...)
 	t.Notes = append(t.Notes, conservationSentence(&d.Conservation, d.TorchPeakAllocatedBytes))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
@@ -216,6 +230,16 @@ func frameless(rows []grouping.ByRow) bool {
 	return slices.ContainsFunc(rows, func(r grouping.ByRow) bool {
 		return r.Key == nil && r.Others == 0 && r.StackBytes > 0 && r.StackBytes == r.Bytes
 	})
+}
+
+// lineNotes say of how much the line is known, where rows or columns are of lines.
+func lineNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) []string {
+	known := d.AllocatedBytes - d.UnknownBytes[grouping.DimensionLine]
+	if !slices.Contains(doc.By, grouping.DimensionLine) || known == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the line is known of %s %% of the bytes; what backward allocates is under the line "+
+		"of the forward call", percent(known, d.AllocatedBytes).Text)}
 }
 
 // unknownNotes say of how many bytes a dimension's value is not known, and how modules are.

@@ -31,6 +31,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		{Title: "Windows", Key: "windows", For: table.Programs},
 		{Title: "Drains ms", Key: "drain_ms", Right: true, Begins: true},
 		{Title: "Drains", Key: "drain_share", Right: true},
+		{Title: "Lines", Key: "lines_share", Right: true},
 		{Title: "Collector", Key: "collector_share", Right: true},
 		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs},
 		{Title: "Collector sealing ms", Key: "collector_seal_ms", For: table.Programs},
@@ -68,7 +69,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 				table.DeltaMilliseconds), table.Optional(r.InstrumentShare, share),
 			table.Count(r.BareSteps), table.Count(r.InstrumentedSteps), known(r.RecordedSteps), known(r.Windows),
 			table.Optional(r.DrainMS, table.Milliseconds),
-			table.Optional(r.DrainShare, share), table.Optional(r.CollectorShare, share),
+			table.Optional(r.DrainShare, share), table.Optional(r.LinesShare, share), table.Optional(r.CollectorShare, share),
 			table.Optional(r.CollectorSetupMS, table.Milliseconds), table.Optional(r.CollectorSealMS,
 				table.Milliseconds)})
 		for _, w := range r.Warnings {
@@ -95,6 +96,8 @@ func costNotes(doc analyze.CostDocument) (notes []string) {
 			func(r *analyze.CostRun) bool { return r.BareStepMS != nil || r.InstrumentedStepMS != nil }},
 		{"drains lie between steps: their share is of the recorded time; the collector's is of one core",
 			func(r *analyze.CostRun) bool { return r.DrainShare != nil || r.CollectorShare != nil }},
+		{"lines: what following the lines of the script took of the recorded time, by what one line takes",
+			func(r *analyze.CostRun) bool { return r.LinesShare != nil }},
 	} {
 		if slices.ContainsFunc(doc.Runs, func(r analyze.CostRun) bool { return n.of(&r) }) {
 			notes = append(notes, n.text)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/prose"
@@ -38,6 +39,8 @@ type Finding struct {
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
 	Of     string         `json:"of,omitempty"`
+	// Line asked for the largest part of the bytes; null where none is known.
+	Line *FindingLine `json:"line"`
 	// Sentence says what was found. It can be pasted into a paper.
 	Sentence string          `json:"sentence"`
 	Figures  []FindingFigure `json:"figures"`
@@ -48,6 +51,15 @@ type Finding struct {
 	CostsMS    *float64 `json:"costs_ms,omitempty"`
 	// Assumption says under what condition it saves that.
 	Assumption string `json:"assumption,omitempty"`
+}
+
+// FindingLine is a line of the script that asked for bytes of a finding.
+type FindingLine struct {
+	File     string `json:"file"`
+	Line     int64  `json:"line"`
+	Function string `json:"function"`
+	Source   string `json:"source,omitempty"` // what it says, where its file is at hand
+	Bytes    int64  `json:"bytes"`
 }
 
 // FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
@@ -158,6 +170,7 @@ func tellFinding(f *findings.Finding) Finding {
 		w.peak = "the peak"
 	}
 	findingWords[f.ID](&w)
+	w.line(f)
 	w.methods(f.Methods)
 	if f.Idle && w.Change != "" {
 		w.Change = ""
@@ -167,6 +180,24 @@ func tellFinding(f *findings.Finding) Finding {
 		w.Assumption = ""
 	}
 	return w.Finding
+}
+
+// line adds the line of the script that asked for most.
+func (w *wording) line(f *findings.Finding) {
+	if f.Line == nil {
+		return
+	}
+	l := f.Line.Line
+	w.Finding.Line = &FindingLine{File: l.File, Line: l.Number, Function: l.Function, Source: l.Text, Bytes: f.Line.Bytes}
+	source := ""
+	if l.Text != "" {
+		source = " (" + sourceCell(l.Text) + ")"
+	}
+	if f.ID == findings.OOM {
+		w.say(" %s asked for it%s.", grouping.LineText(l), source)
+		return
+	}
+	w.say(" %s asked for %s of it%s.", grouping.LineText(l), units.MiB(f.Line.Bytes), source)
 }
 
 // say adds to the sentence.

@@ -6,8 +6,10 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
@@ -20,6 +22,7 @@ var findingColumns = slices.Concat(machineColumns, []table.Column{
 	{Title: "Saves MiB", Key: "saves_bytes", Right: true},
 	{Title: "Saves ms", Key: "saves_ms", Right: true},
 	{Title: "Event", Key: "event", Right: true},
+	{Key: "line", For: table.Programs},
 	{Key: "sentence", For: table.Programs},
 	{Key: "change", For: table.Programs},
 	{Key: "assumption", For: table.Programs},
@@ -52,6 +55,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 	}
 	saving := 0
 	var unchanged, untold []string // findings without a saving: those without a change, and the others
+	var lineless []string          // of blocks whose lines are not known
 	for i := range x.Findings {
 		f := &x.Findings[i]
 		told := tellFindingOf(&f.Finding, &r.Identity)
@@ -64,6 +68,13 @@ func findingsTable(x *findings.Experiment) table.Table {
 			unchanged = append(unchanged, f.ID)
 		default:
 			untold = append(untold, f.ID)
+		}
+		line := table.Absent()
+		switch {
+		case f.Line != nil:
+			line = table.Text(grouping.LineText(f.Line.Line))
+		case f.OfBlocks:
+			lineless = append(lineless, f.ID)
 		}
 		share, whole, event := table.Absent(), table.Absent(), table.Absent()
 		if f.Share != nil {
@@ -83,7 +94,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 			})),
 			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share,
 			whole,
-			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event,
+			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event, line,
 			table.Text(told.Sentence), table.Text(told.Change), table.Text(told.Assumption), table.Count(int64(f.In)),
 			table.Count(int64(of))))
 		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+told.Sentence+advice(&told, f.OfReserved()))
@@ -103,6 +114,10 @@ func findingsTable(x *findings.Experiment) table.Table {
 			t.Notes = append(t.Notes, "saves –: "+prose.JoinWords(slices.Compact(ids))+": "+none.why)
 		}
 	}
+	if ids := slices.Sorted(slices.Values(lineless)); len(ids) > 0 {
+		t.Notes = append(t.Notes, "which line of the script asked is not known of "+prose.JoinWords(slices.Compact(ids))+
+			": "+findsLines(r))
+	}
 	if saving > 1 {
 		t.Notes = append(t.Notes, "what findings save does not add up: each is said as if nothing else changed")
 	}
@@ -118,6 +133,17 @@ func findingsTable(x *findings.Experiment) table.Table {
 	}))...)
 	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
+}
+
+// findsLines is what finds the lines that a run does not know.
+func findsLines(r *findings.Run) string {
+	switch {
+	case r.Source == schemas.Imported:
+		return "dpsight analyze breakdown " + r.Name + " --by stack has the stacks, where the file has any"
+	case r.Lines:
+		return "dpsight collect --stacks python has the stacks of what asked"
+	}
+	return "dpsight collect and predict record lines, unless --lines none is given"
 }
 
 // inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to

@@ -60,6 +60,39 @@ func TestFindingsNotes(t *testing.T) {
 	}
 }
 
+// A finding names its line; where none is known, a note says what finds it.
+func TestFindingsNameTheirLine(t *testing.T) {
+	line := schemas.Line{File: "train.py", Number: 46, Function: "main", Text: "x = model(y)"}
+	run := findings.Run{Identity: identity.Identity{RunID: "r", Name: "r"}, Findings: []findings.Finding{
+		{ID: findings.SharedHooks, Bytes: new(int64(5 << 20)), Facts: findings.HookFacts{}, OfBlocks: true,
+			Line: &findings.LinePart{Line: &line, Bytes: 3 << 20}},
+		{ID: findings.ClipTemporaries, Bytes: new(int64(1)), Facts: findings.ClipTemporariesFacts{}, OfBlocks: true}}}
+	notes := func(change func(*findings.Run)) string {
+		r := run
+		change(&r)
+		return strings.Join(FindingsTables(findings.Found{Runs: []findings.Run{r}})[0].Notes, "\n")
+	}
+	const unknown = "which line of the script asked is not known of clip-temporaries: "
+	for want, change := range map[string]func(*findings.Run){
+		" train.py:46 asked for 3.00 MiB of it (x = model(y)).":                            func(*findings.Run) {},
+		unknown + "dpsight collect and predict record lines, unless --lines none is given": func(*findings.Run) {},
+		unknown + "dpsight collect --stacks python has the stacks of what asked": func(r *findings.Run) {
+			r.Lines = true
+		},
+		unknown + "dpsight analyze breakdown r --by stack has the stacks": func(r *findings.Run) {
+			r.Source = schemas.Imported
+		},
+	} {
+		if got := notes(change); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	told := NewFindingsDocument(findings.Found{Runs: []findings.Run{run}}).Runs[0].Findings
+	if l := told[0].Line; l == nil || l.File != "train.py" || l.Line != 46 || l.Bytes != 3<<20 || told[1].Line != nil {
+		t.Errorf("%+v, %+v", l, told[1].Line)
+	}
+}
+
 // Every finding that analyze names has its words.
 func TestEveryFindingHasWords(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../analyze/findings/findings.go", nil, 0)

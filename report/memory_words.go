@@ -153,5 +153,8 @@ func namelessWords(device string, dim grouping.Dimension) string {
 	if dim == grouping.DimensionStack {
 		text += ": collect --stacks python records stacks"
 	}
+	if dim == grouping.DimensionLine {
+		text += ": collect follows lines unless --lines none is given, on a GPU from Python 3.12 on"
+	}
 	return text
 }

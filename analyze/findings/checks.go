@@ -13,6 +13,7 @@ type Checked struct {
 	Summary   analyze.Summary
 	findings  []Finding
 	notLooked []NotLooked
+	lines     bool // of the script were recorded
 }
 
 // NotLooked is what could not be looked at.
@@ -80,7 +81,7 @@ const Tables = analyze.SummaryTables | schemas.WantDetail
 // CheckRun looks for everything that one run's tables tell.
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
-	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers)}
+	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), lines: len(in.Lines) > 0}
 	if in.Report == nil {
 		n.notLooked = append(n.notLooked, NotLooked{What: Anything})
 		return n

@@ -655,3 +655,40 @@ func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 		t.Errorf("half of a process's reserved counts as %g", saves)
 	}
 }
+
+// A finding of blocks has the line that asked for most of them, at the moment that it is of, and none where that is not
+// known.
+func TestLineOfFinding(t *testing.T) {
+	in := fixture.KeptRun(false)
+	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil || !f.OfBlocks {
+		t.Errorf("without lines: %+v", f.Line)
+	}
+	if Find([]Checked{CheckRun(in)}, nil).Runs[0].Lines {
+		t.Error("the run has lines")
+	}
+	in.Lines = []schemas.Line{{Line: 1, File: "train.py", Number: 7}, {Line: 2, File: "train.py", Number: 9}}
+	gradients := map[int64]bool{}
+	for _, o := range in.Owners {
+		if o.Category == schemas.Gradients {
+			gradients[o.AllocID] = true
+		}
+	}
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		a.Line = 1
+		if gradients[a.AllocID] {
+			a.Line = 2
+		}
+	}
+	f := theFinding(t, inspected(in), KeptGradients)
+	if f.Line == nil || f.Line.Line.Number != 9 || f.Line.Bytes != 100 {
+		t.Errorf("%+v", f.Line)
+	}
+	if !Find([]Checked{CheckRun(in)}, nil).Runs[0].Lines {
+		t.Error("the run has no lines")
+	}
+	in.Lines[1].Rank = 1 // of another process
+	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil {
+		t.Errorf("%+v", f.Line)
+	}
+}

@@ -23,6 +23,7 @@ type Run struct {
 	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
 	NotLooked []NotLooked
 	Remarks   []analyze.Remark
+	Lines     bool // of the script were recorded
 
 	experiment string // see [Found.Experiments]
 }
@@ -41,6 +42,10 @@ type Finding struct {
 	// Share is the size's share of Of: one of the Of… constants; null without a size.
 	Share *float64
 	Of    string
+	// Line asked for more of the bytes than any other line of the script; nil where none is known, and where OfBlocks
+	// says that the bytes are not those of blocks.
+	Line     *LinePart
+	OfBlocks bool
 	// Facts are the check's own: of the type that stands beside it, nil where all is said by the other fields.
 	Facts any
 	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
@@ -126,7 +131,7 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 	for i := range inspected {
 		n := &inspected[i]
 		run := Run{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...),
-			NotLooked: n.notLooked, Remarks: n.Summary.Remarks, experiment: n.Summary.RunID}
+			NotLooked: n.notLooked, Remarks: n.Summary.Remarks, Lines: n.lines, experiment: n.Summary.RunID}
 		if group := repeats[n.Summary.RunID]; group != nil {
 			run.experiment = group[0].RunID
 		}

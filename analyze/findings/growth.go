@@ -56,6 +56,12 @@ func (x *evidence) growth() []Finding {
 	categories, modules := x.grown(first.Event, last.Event)
 	f.Facts = GrowthFacts{First: first, Last: last, Gaps: steps >= int64(len(lows)),
 		Categories: largest(categories, grown), Modules: largest(modules, grown)}
+	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
+		if a.AllocSeq <= first.Event || !a.LiveAt(last.Event) {
+			return 0
+		}
+		return a.BlockBytes
+	})
 	return []Finding{f}
 }
 

@@ -48,6 +48,7 @@ func (x *evidence) gradients() []Finding {
 	f := x.finding(KeptGradients)
 	x.of(&f, held)
 	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak}
+	x.line(&f, x.countedAfter(at, schemas.Gradients))
 	x.savesWithout(&f, voids, spans)
 	return []Finding{f}
 }

@@ -1,6 +1,9 @@
 package findings
 
-import "github.com/dpsight/dpsight/analyze/memory"
+import (
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+)
 
 // OOMFacts are those of [OOM].
 type OOMFacts struct{ Request *memory.FailedRequest }
@@ -10,6 +13,10 @@ func (x *evidence) failures() (out []Finding) {
 	for _, r := range memory.FailedRequests(x.in, x.ledgers) {
 		f := Finding{ID: OOM, Device: &r.Device, Rank: &r.Rank, Facts: OOMFacts{&r}}
 		f.of(r.OOM.RequestedBytes, r.OOM.LimitBytes, OfLimit)
+		if l := grouping.LinesOf(x.in, r.Rank)[r.OOM.Line]; l != nil {
+			f.Line = &LinePart{l, r.OOM.RequestedBytes}
+		}
+		f.OfBlocks = true
 		if r.Breakdown != nil {
 			f.At = &r.At
 		}

@@ -40,6 +40,7 @@ func (x *evidence) outputs() []Finding {
 		return nil
 	}
 	copies, held := 0, int64(0)
+	copied := map[int]bool{} // at the peak, by block
 	var voids []memory.Void
 	for i, a := range x.l.Allocs {
 		if a.RequestedBytes != size && a.RequestedBytes != 2*size || !x.ofLoss(i) {
@@ -53,6 +54,7 @@ func (x *evidence) outputs() []Finding {
 			a.RequestedBytes/lossChunks})
 		if a.LiveAt(x.d.At.Event) {
 			copies++
+			copied[i] = true
 			held += a.RequestedBytes
 		}
 	}
@@ -63,6 +65,12 @@ func (x *evidence) outputs() []Finding {
 	f := x.finding(OutputCopies)
 	x.of(&f, held)
 	f.Facts = OutputCopiesFacts{SizeBytes: size, Copies: copies, Parts: lossChunks}
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
+		if !copied[i] {
+			return 0
+		}
+		return a.RequestedBytes
+	})
 	x.savesWithout(&f, voids, x.looked)
 	return []Finding{f}
 }

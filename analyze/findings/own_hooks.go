@@ -30,6 +30,7 @@ func (x *evidence) ownHooks() []Finding {
 	x.of(&f, own)
 	needed := slices.Contains(bookKeeping, x.run.Method())
 	f.Facts = OwnHooksFacts{hookFacts(&c), x.largestModule(schemas.HookActivations), needed}
+	x.line(&f, x.counted(schemas.HookActivations))
 	if !needed {
 		x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked)
 	}

@@ -28,6 +28,7 @@ func (x *evidence) perSample() []Finding {
 	if layerwise {
 		f.instead = noTable
 	}
+	x.line(&f, x.counted(schemas.PerSampleGradients))
 	x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked)
 	return []Finding{f}
 }

@@ -41,7 +41,9 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	x.of(&f, held)
 	f.Facts = PerSampleEmbeddingFacts{where}
 	f.instead = noTable
-	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
+	ofEmbedding := func(a *schemas.Allocation) bool { return mine[a.AllocID] }
+	x.line(&f, x.counted(schemas.PerSampleGradients).where(ofEmbedding))
+	voids := x.held(schemas.PerSampleGradients, ofEmbedding)
 	x.savesWithout(&f, voids, x.looked)
 	return []Finding{f}
 }

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 const phaseOnlyPercent = 5 // of the peak, known by the phase of birth only
@@ -26,5 +27,14 @@ func (x *evidence) phaseOnly() []Finding {
 	f := x.finding(PhaseOnly)
 	x.of(&f, phaseOnly)
 	f.Facts = PhaseOnlyFacts{NamedBytes{largest.Category, largest.PhaseOnlyBytes}}
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
+		if !a.LiveAt(x.d.At.Event) {
+			return 0
+		}
+		if _, known := x.l.Category(i, x.d.At.Event); known != schemas.ByPhase {
+			return 0
+		}
+		return a.RequestedBytes
+	})
 	return []Finding{f}
 }

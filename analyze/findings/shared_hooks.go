@@ -1,6 +1,8 @@
 package findings
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -20,6 +22,14 @@ func (x *evidence) sharedHooks() []Finding {
 	f := x.finding(SharedHooks)
 	x.of(&f, c.SharedBytes)
 	f.Facts = hookFacts(&c)
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
+		if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
+			return o.Category == schemas.HookActivations && o.HoldsAt(x.d.At.Event)
+		}) {
+			return 0
+		}
+		return a.RequestedBytes
+	})
 	return []Finding{f}
 }
 

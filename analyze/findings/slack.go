@@ -15,6 +15,12 @@ func (x *evidence) slack() []Finding {
 	}
 	f := x.finding(Slack)
 	x.of(&f, held)
+	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
+		if !a.LiveAt(x.d.At.Event) {
+			return 0
+		}
+		return a.BlockBytes - a.RequestedBytes
+	})
 	var voids []memory.Void
 	for _, a := range x.l.Allocs {
 		end := a.FreeRequestedSeq

@@ -23,6 +23,7 @@ func (x *evidence) unattributed() []Finding {
 	f := x.finding(Unattributed)
 	x.of(&f, other+untraced)
 	f.Facts = UnattributedFacts{other, untraced, x.untracedBetween()}
+	x.line(&f, x.counted(schemas.Other, schemas.Untraced))
 	return []Finding{f}
 }
 

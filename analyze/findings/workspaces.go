@@ -68,7 +68,9 @@ func (x *evidence) workspaces() []Finding {
 		f := x.finding(StreamWorkspaces)
 		x.of(&f, other)
 		f.Facts = StreamWorkspacesFacts{TotalBytes: total, LargestBytes: streams[largest], Streams: len(streams)}
-		voids := x.held(schemas.Workspace, func(a *schemas.Allocation) bool { return a.Stream != largest })
+		onOthers := func(a *schemas.Allocation) bool { return a.Stream != largest }
+		x.line(&f, x.counted(schemas.Workspace).where(onOthers))
+		voids := x.held(schemas.Workspace, onOthers)
 		x.savesWithout(&f, voids, x.looked)
 		out = append(out, f)
 	}
@@ -76,15 +78,19 @@ func (x *evidence) workspaces() []Finding {
 		f := x.finding(ThreadWorkspaces)
 		x.of(&f, again)
 		f.Facts = ThreadWorkspacesFacts{TotalBytes: total, StreamBytes: streams[largest]}
-		seen := map[int64]bool{}
-		voids := x.held(schemas.Workspace, func(a *schemas.Allocation) bool {
-			if a.Stream != largest || !a.LiveAt(x.d.At.Event) {
-				return false
+		repeated := func() func(a *schemas.Allocation) bool { // each block but the first of its size
+			seen := map[int64]bool{}
+			return func(a *schemas.Allocation) bool {
+				if a.Stream != largest || !a.LiveAt(x.d.At.Event) {
+					return false
+				}
+				was := seen[a.RequestedBytes]
+				seen[a.RequestedBytes] = true
+				return was
 			}
-			was := seen[a.RequestedBytes]
-			seen[a.RequestedBytes] = true
-			return was
-		})
+		}
+		x.line(&f, x.counted(schemas.Workspace).where(repeated()))
+		voids := x.held(schemas.Workspace, repeated())
 		x.savesWithout(&f, voids, x.looked)
 		out = append(out, f)
 	}

@@ -110,7 +110,8 @@ type ByRow struct {
 	// null where the value is not known, and for others; [schemas.SharedByModules] or [NotAnActivation] for what
 	// provably has none
 	Key    *string `json:"key"`
-	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
+	Source string  `json:"source,omitempty"` // what the line says, of a row by line whose file is at hand
+	Others int     `json:"others"`           // how many values are one row here; 0 = it is of one value
 	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
 	Modules         int   `json:"modules"`
 	Bytes           int64 `json:"bytes"`
@@ -158,6 +159,11 @@ func deviceBy(in *schemas.Tables, p identity.Place, l *memory.Ledger, d *memory.
 	out.Rows = t.rows.list(by.Top)
 	if len(by.Dimensions) > 1 {
 		out.Columns = t.columns.list(by.Top)
+	}
+	sources := sourcesOf(in, p.Rank, by)
+	addSources(out.Rows, by.Dimensions, sources)
+	if last := len(by.Dimensions) - 1; last > 0 {
+		addSources(out.Columns, by.Dimensions[last:], sources)
 	}
 	for i, dim := range by.Dimensions {
 		out.UnknownBytes[dim] = t.unknown[i]

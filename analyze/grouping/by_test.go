@@ -323,6 +323,7 @@ func TestKeys(t *testing.T) {
 	in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "linear", File: "/lib/torch/nn/functional.py", Line: 7},
 		{Stack: 1, Function: "_call_impl", File: "/lib/torch/nn/modules/module.py", Line: 9},
 		{Stack: 1, Function: "forward", File: "model.py", Line: 3}}
+	in.Lines = []schemas.Line{{Line: 1, File: "model.py", Number: 3}, {Rank: 1, Line: 2, File: "model.py", Number: 4}}
 	block := &schemas.Allocation{AllocSeq: 1, Phase: schemas.PhaseForward, Step: 2, Stack: 1}
 	for _, c := range []struct {
 		d    Dimension
@@ -377,6 +378,9 @@ func TestKeys(t *testing.T) {
 		{DimensionStack, By{}, block, 0, nil, "linear nn/functional.py:7 < forward model.py:3"},
 		{DimensionStack, By{Depth: 1}, block, 0, nil, "linear nn/functional.py:7"},
 		{DimensionStack, By{}, &schemas.Allocation{}, 0, nil, ""},
+		{DimensionLine, By{}, &schemas.Allocation{Line: 1}, 0, nil, "model.py:3"},
+		{DimensionLine, By{}, &schemas.Allocation{Line: 2}, 0, nil, ""},
+		{DimensionLine, By{}, &schemas.Allocation{}, 0, nil, ""},
 	} {
 		if got := NewKeyer(&in, c.d, &c.by, identity.Place{}).Key(c.a, 0, &in.Modules[c.m], c.o).Text; got != c.want {
 			t.Errorf("%s %+v: %q, want %q", c.d, c.by, got, c.want)

@@ -28,6 +28,7 @@ const (
 	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
+	DimensionLine     Dimension = "line"   // of the script, that asked for the block, where known
 	// of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
 	DimensionName Dimension = "name"
 )
@@ -35,7 +36,7 @@ const (
 // Dimensions lists every dimension.
 var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase,
 	DimensionStep,
-	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionName}
+	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionLine, DimensionName}
 
 // maxDimensions is how many dimensions can be crossed: a table has rows and columns.
 const maxDimensions = 2
@@ -106,6 +107,7 @@ type Keyer struct {
 	By     *By
 	Phases map[string]int64 // order of first occurrence, from 1
 	frames map[int64][]schemas.StackFrame
+	lines  map[int64]*schemas.Line
 	Folds  folds
 }
 
@@ -121,6 +123,8 @@ func NewKeyer(in *schemas.Tables, d Dimension, by *By, p identity.Place) *Keyer 
 		k.Folds = FoldsOf(in.Modules)
 	case DimensionStack:
 		k.frames = FramesOf(in, p.Rank)
+	case DimensionLine:
+		k.lines = LinesOf(in, p.Rank)
 	}
 	return k
 }
@@ -157,6 +161,8 @@ func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 			return dimensionKey{Text: FullStackText(k.frames[a.Stack], k.By.Depth)}
 		}
 		return dimensionKey{Text: StackText(k.frames[a.Stack], k.By.Depth, true)}
+	case DimensionLine:
+		return dimensionKey{Text: LineText(k.lines[a.Line])}
 	case DimensionName:
 		return dimensionKey{Text: k.name(m, o)}
 	}

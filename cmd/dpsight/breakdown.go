@@ -10,7 +10,7 @@ import (
 type breakdownCmd struct {
 	analysis
 	At        string `predictor:"moment" help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
-	By        string `predictor:"by" xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack, name." placeholder:"D[,D]"`
+	By        string `predictor:"by" xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack, line, name." placeholder:"D[,D]"`
 	Depth     int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
 	Fold      bool   `help:"With --by module or name: like layers are one row, as in blocks.*.attention.q."`
 	Top       *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`

@@ -92,7 +92,7 @@ var (
 		"bare_step_ms": "number?", "beside_bare_run": "number?", "instrumented_step_ms": "number?",
 		"instrument_ms": "number?", "instrument_share": "number?", "bare_steps": "int",
 		"instrumented_steps": "int", "recorded_steps": "int", "windows": "int", "drain_ms": "number?",
-		"drain_share": "number?", "collector_share": "number?", "collector_setup_ms": "number?",
+		"drain_share": "number?", "lines_share": "number?", "collector_share": "number?", "collector_setup_ms": "number?",
 		"collector_seal_ms": "number?",
 		"warnings":          list{"string"},
 	})}}

@@ -1,0 +1,69 @@
+package findings
+
+import (
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A LinePart is what one line of the script asked for of a finding's bytes.
+type LinePart struct {
+	Line  *schemas.Line
+	Bytes int64
+}
+
+// part is how many bytes of block i a finding is about.
+type part func(i int, a *schemas.Allocation) int64
+
+// line says which line of the script asked for most of a finding's bytes, of which part says how many are of each
+// block.
+func (x *evidence) line(f *Finding, part part) {
+	f.OfBlocks = true
+	by := map[int64]int64{}
+	for i, a := range x.l.Allocs {
+		if a.Line > 0 {
+			by[a.Line] += part(i, a)
+		}
+	}
+	lines := grouping.LinesOf(x.in, x.p.Rank)
+	for id, bytes := range by {
+		l := lines[id]
+		if most := f.Line; l != nil && bytes > 0 && (most == nil || bytes > most.Bytes ||
+			bytes == most.Bytes && id < most.Line.Line) {
+			f.Line = &LinePart{l, bytes}
+		}
+	}
+}
+
+// counted are the bytes of the blocks that count at the peak under one of the categories.
+func (x *evidence) counted(categories ...schemas.Category) part {
+	return x.countedAfter(x.d.At.Event, categories...)
+}
+
+// countedAfter are those that do after an event.
+func (x *evidence) countedAfter(event int64, categories ...schemas.Category) part {
+	places := map[int]bool{}
+	for _, c := range categories {
+		places[memory.CategoryPlace(c)] = true
+	}
+	return func(i int, a *schemas.Allocation) int64 {
+		if !a.LiveAt(event) {
+			return 0
+		}
+		if now, _ := x.l.Category(i, event); !places[now] {
+			return 0
+		}
+		return a.RequestedBytes
+	}
+}
+
+// where are those of a part whose blocks are wanted.
+func (p part) where(want func(a *schemas.Allocation) bool) part {
+	return func(i int, a *schemas.Allocation) int64 {
+		bytes := p(i, a)
+		if bytes == 0 || !want(a) {
+			return 0
+		}
+		return bytes
+	}
+}

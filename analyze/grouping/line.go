@@ -1,0 +1,55 @@
+package grouping
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// LinesOf are the lines of a rank's script by their id.
+func LinesOf(in *schemas.Tables, rank int32) map[int64]*schemas.Line {
+	lines := map[int64]*schemas.Line{}
+	for i := range in.Lines {
+		if l := &in.Lines[i]; l.Rank == rank {
+			lines[l.Line] = l
+		}
+	}
+	return lines
+}
+
+// LineText names a line by its file and number; empty where none is known.
+func LineText(l *schemas.Line) string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", l.File, l.Number)
+}
+
+// sourcesOf are what the lines say, by their names, where their files are at hand; nil where no dimension is of lines.
+func sourcesOf(in *schemas.Tables, rank int32, by By) map[string]string {
+	sources := map[string]string{}
+	for _, d := range by.Dimensions {
+		if d != DimensionLine {
+			continue
+		}
+		for _, l := range LinesOf(in, rank) {
+			if l.Text != "" {
+				sources[LineText(l)] = l.Text
+			}
+		}
+	}
+	return sources
+}
+
+// addSources says what the lines say in the rows that are of lines; dims are the dimensions of the rows and of those
+// within.
+func addSources(rows []ByRow, dims []Dimension, sources map[string]string) {
+	for i := range rows {
+		if r := &rows[i]; dims[0] == DimensionLine && r.Key != nil {
+			r.Source = sources[*r.Key]
+		}
+		if len(dims) > 1 {
+			addSources(rows[i].Rows, dims[1:], sources)
+		}
+	}
+}
