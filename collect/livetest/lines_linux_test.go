@@ -66,15 +66,15 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
-	for source, bytes := range map[string]int64{ // what is allocated there once, slack included
-		`kept.append(torch.ones(5 << 18, device="cuda"))  # 5 MiB`: 6 << 20,
+	for source, bytes := range map[string]int64{ // what is asked for there once; the rest of a segment may be slack
+		`kept.append(torch.ones(5 << 18, device="cuda"))  # 5 MiB`: 5 << 20,
 		"return x * 2":        2 << 20,
 		"yield x[i::2] * 3.0": 2 << 20,
 		"y = y * 1.5":         2 << 20,
 		"x = torch.randn(1024, 512, device=\"cuda\")": 2 << 20,
 	} {
-		if sources[source] != bytes {
-			t.Errorf("%q has %d bytes, not %d, of %v", source, sources[source], bytes, sources)
+		if slack := sources[source] - bytes; slack < 0 || slack > 1<<20 {
+			t.Errorf("%q has %d bytes, not %d and slack, of %v", source, sources[source], bytes, sources)
 		}
 	}
 	if backward < 16<<20 {
