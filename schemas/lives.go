@@ -3,16 +3,16 @@ package schemas
 // Lives are the blocks of one device with their owners, in columns: what a sum of bytes by category asks of millions of
 // blocks, in a tenth of the memory of [Allocation] and [Owner]. Owners have no names and modules.
 type Lives struct {
-	Rank, Device int32
+	Rank, Device int32 // whose blocks they are
 	// By block, in order of AllocID from 1. An event's number is below 2^32; an end of 0 is none.
 	AllocSeq, FreeSeq []uint32
 	Requested, Block  []int64       // bytes
 	Open              map[int]int64 // see [Allocation].OpenBytes; by block, those that have any
 	// Block i's owners are those from OwnersFrom[i] to before OwnersFrom[i+1].
 	OwnersFrom       []uint32
-	Place            []uint8 // of the category in [Categories]
-	Evidence         []uint8 // index in Evidences
-	BeginSeq, EndSeq []uint32
+	Place            []uint8  // of the category in [Categories]
+	Evidence         []uint8  // index in Evidences
+	BeginSeq, EndSeq []uint32 // events from which on and before which the owner holds its block; an end of 0 is none
 	Evidences        []Evidence
 }
 
