@@ -164,9 +164,8 @@ func (in *Input) ranges() (found []Interval, notes []string) {
 	for {
 		edges = slices.DeleteFunc(edges, func(e edge) bool { return dropped[e.name] != "" })
 		n := len(dropped)
-		crossing := map[string]bool{}
-		var halves []Interval
-		found, halves, crossing = in.nest(edges)
+		inside, halves, crossing := in.nest(edges)
+		found = inside
 		for name := range crossing {
 			dropped[name] = "cross others"
 		}
