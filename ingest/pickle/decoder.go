@@ -19,6 +19,15 @@ type Builder interface {
 	Tuple(items []Value) (Ref, error)
 }
 
+// An Interner is a [Builder] that gives some lists of equal items one Ref, and that makes another Ref of such a list
+// when it grows.
+type Interner interface {
+	Builder
+	// Interned reports whether the list that List has just made is such a one: then List is not called for further
+	// lists that fetch the same items from the memo.
+	Interned(list Ref) bool
+}
+
 // A Decoder reads one pickle.
 type Decoder struct {
 	in       window
@@ -35,6 +44,11 @@ type Decoder struct {
 	memo  []Value  // kind 0: never written
 	ids   map[string]uint32
 	texts []string
+
+	interner     Interner               // nil = the builder is none
+	lists        map[string]fetchedList // by the opcodes that fetch their items
+	listsBytes   int                    // that these take
+	listsCharged int
 }
 
 // NewDecoder reads from r; it may read beyond the end of the pickle.
@@ -79,20 +93,23 @@ func (d *Decoder) Charge(n int64) error {
 // Decode runs the pickle up to its STOP and returns its value; what follows is not looked at.
 func (d *Decoder) Decode(b Builder) (Value, error) {
 	d.b = b
+	d.interner, _ = b.(Interner)
 	for {
+		d.run()
+		d.at = d.in.offset()
 		if d.in.pos == len(d.in.buf) {
-			d.at = d.in.offset()
 			if err := d.in.fill(1); err != nil {
 				return Value{}, d.readError(err)
 			}
 		}
 		op := d.in.buf[d.in.pos]
-		if op == opBinGet || op == opLongBinGet {
-			if from := d.in.pos; d.gets() > from {
+		if op == opMark {
+			if done, err := d.fetch(); err != nil {
+				return Value{}, err
+			} else if done {
 				continue
 			}
 		}
-		d.at = d.in.offset()
 		d.in.pos++
 		if op == opStop {
 			return d.result()
@@ -111,7 +128,7 @@ func (d *Decoder) result() (Value, error) {
 	return d.stack[0], nil
 }
 
-// step executes one opcode, the frequent ones first.
+// step executes one opcode.
 func (d *Decoder) step(op byte) error {
 	switch op {
 	case opBinGet:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -220,6 +221,12 @@ func FuzzDecode(f *testing.F) {
 		}
 		if errA != nil && strings.Contains(errA.Error(), "zero Ref") {
 			t.Error(errA)
+		}
+		limits.Memory = 0 // interning takes some
+		want, errWant := NewBytesDecoder(p, limits).Decode(plainBuilder{&contents{}})
+		got, err := NewBytesDecoder(p, limits).Decode(&contents{intern: true})
+		if fmt.Sprint(err) != fmt.Sprint(errWant) || got.kind != want.kind || got.depth != want.depth || got.n != want.n {
+			t.Errorf("with lists that are interned: %+v, %v; else %+v, %v", got, err, want, errWant)
 		}
 	})
 }

@@ -1,11 +1,11 @@
 package pickle
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 const valueBytes = 16
+
+// maxSlot is the last slot of the memo: [Value].slot is one more.
+const maxSlot = 1<<32 - 2
 
 func (d *Decoder) push(v Value) error {
 	if len(d.stack) == cap(d.stack) {
@@ -35,13 +35,17 @@ func (d *Decoder) growMarks() error {
 	return nil
 }
 
+// fence is the height of the stack at the last mark.
+func (d *Decoder) fence() int {
+	if m := len(d.marks); m > 0 {
+		return int(d.marks[m-1])
+	}
+	return 0
+}
+
 // need checks that n values lie above the last mark.
 func (d *Decoder) need(n int) error {
-	fence := 0
-	if m := len(d.marks); m > 0 {
-		fence = int(d.marks[m-1])
-	}
-	if len(d.stack)-fence < n {
+	if len(d.stack)-d.fence() < n {
 		return d.bad("stack underflow")
 	}
 	return nil
@@ -80,32 +84,6 @@ func (d *Decoder) get(slot uint64) error {
 	return d.push(v)
 }
 
-// gets executes a run of fetches from the memo as far as they lie in the window and go well, and gives the position
-// behind them; step executes the next one, or says what is wrong with it. The frames of stacks are such runs, and nine
-// tenths of a snapshot's opcodes: one by one they took two thirds of the time of decoding.
-func (d *Decoder) gets() int {
-	buf, pos, memo, stack := d.in.buf, d.in.pos, d.memo, d.stack
-	for len(stack) < cap(stack) {
-		slot, n := 0, 0
-		switch rest := buf[pos:]; {
-		case len(rest) >= 5 && rest[0] == opLongBinGet:
-			slot, n = int(binary.LittleEndian.Uint32(rest[1:5])), 5
-		case len(rest) >= 2 && rest[0] == opBinGet:
-			slot, n = int(rest[1]), 2
-		}
-		if n == 0 || slot >= len(memo) || memo[slot].kind == 0 {
-			break
-		}
-		stack = append(stack, memo[slot])
-		if v := &memo[slot]; v.slot != 0 && v.flags&fetched == 0 {
-			v.flags |= fetched
-		}
-		pos += n
-	}
-	d.in.pos, d.stack = pos, stack
-	return pos
-}
-
 // put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies
 // below the number of bytes read: that bounds the memo by the input.
 func (d *Decoder) put(slot uint64) error {
@@ -113,7 +91,7 @@ func (d *Decoder) put(slot uint64) error {
 		return err
 	}
 	if slot >= uint64(len(d.memo)) {
-		if slot > uint64(d.at) || slot > 1<<32-2 {
+		if slot > uint64(d.at) || slot > maxSlot {
 			return d.bad("memo slot %d is beyond all values so far", slot)
 		}
 		if err := d.growMemo(int(slot) + 1); err != nil {

@@ -27,6 +27,8 @@ type builder struct {
 	bad       []error
 	odd       oddities
 	scratch   []uint32
+	// wholeStack says that all items of the last new stack were frames: what else there was is counted each time.
+	wholeStack bool
 }
 
 // An anyList is one of no special kind: of segments, blocks, traces, annotations, or foreign.
@@ -146,6 +148,9 @@ func (b *builder) List(l pickle.Ref, items []pickle.Value) (pickle.Ref, error) {
 	b.lists[l.ID].items = append(b.lists[l.ID].items, items...)
 	return l, b.d.Charge(32 + 16*int64(len(items)))
 }
+
+// Interned implements [pickle.Interner]: stacks are.
+func (b *builder) Interned(l pickle.Ref) bool { return l.Tag == tagStack && b.wholeStack }
 
 // Tuple implements [pickle.Builder]. The only tuples of a snapshot are pool ids.
 func (b *builder) Tuple(items []pickle.Value) (pickle.Ref, error) {

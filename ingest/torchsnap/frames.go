@@ -77,7 +77,7 @@ func (b *builder) newStack(items []pickle.Value) (pickle.Ref, error) {
 		}
 		ids = append(ids, uint32(ref.ID))
 	}
-	b.scratch = ids
+	b.scratch, b.wholeStack = ids, len(ids) == len(items)
 	id, err := b.internStack(ids)
 	return pickle.Ref{Tag: tagStack, ID: uint64(id)}, err
 }
