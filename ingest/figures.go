@@ -101,11 +101,15 @@ func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run,
 	runs, err := figures.Read(kind, t, e.Name)
 	if err == nil {
 		_, err = io.Copy(io.Discard, t)
-	} else {
-		err = &refusal{err.Error()}
 	}
 	sums, keeping := t.end()
-	return runs, sums, cmp.Or(err, keeping)
+	if t.failed != nil { // it says more than what a reader makes of it
+		err = t.failed
+	}
+	if err != nil && keeping == nil {
+		err = &refusal{err.Error()}
+	}
+	return runs, sums, cmp.Or(keeping, err)
 }
 
 // importPart makes one run of a file, or makes its tables again. dir is where the store has it, empty = nowhere.
@@ -309,7 +313,11 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	}
 	done = func() { os.RemoveAll(store) }
 	outs, err := importFile(name, store, Options{Version: version})
-	if err != nil || !slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
+	if err != nil {
+		done()
+		return "", func() {}, err
+	}
+	if !slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
 		return name, done, nil // whoever reads it as a baseline says what is wrong
 	}
 	return store, done, nil

@@ -218,6 +218,7 @@ type tap struct {
 	content hash.Hash
 	copy    hash.Hash
 	kept    chan error
+	failed  error // of reading, other than the end
 }
 
 // tapBuffers is how many pieces of the stream wait for who hashes and keeps them.
@@ -263,6 +264,9 @@ func (t *tap) Read(p []byte) (int, error) {
 		default:
 		}
 		t.passed <- append(buffer[:0], p[:n]...)
+	}
+	if err != nil && err != io.EOF {
+		t.failed = err
 	}
 	return n, err
 }

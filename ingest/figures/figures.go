@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 		if f.kind != kind {
 			continue
 		}
-		runs, err := f.read(r, name)
+		runs, err := f.read(unmarked(r), name)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("it begins like %s: %w", kind, err)
@@ -96,6 +97,18 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 		return runs, nil
 	}
 	return nil, errors.New("not a file with figures")
+}
+
+// byteOrderMark is what some editors begin a text with. No tool reads it as a part of that.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// unmarked reads a text without its byte order mark.
+func unmarked(r io.Reader) io.Reader {
+	text := bufio.NewReader(r)
+	if head, _ := text.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
+		text.Discard(len(byteOrderMark))
+	}
+	return text
 }
 
 // nameApart numbers the runs of a file that have one name.

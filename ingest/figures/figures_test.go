@@ -2,8 +2,11 @@ package figures
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +245,78 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
+// With gradients that are accumulated, a step has several backward passes, and forward between them.
+func TestAccumulation(t *testing.T) {
+	const op = `{"ph": "X", "cat": "cpu_op", "name": "%s", "ts": %d, "dur": %d, "pid": 1, "tid": %d},`
+	for engine := 1; engine <= 2; engine++ { // on the thread of the step, as on a CPU, or on one of its own
+		text := "[" + fmt.Sprintf(op, "aten::mm", 12, 2, 1)
+		for _, begin := range []int{20, 24, 60, 66} {
+			text += fmt.Sprintf(op, "autograd::engine::evaluate_function: MmBackward0", begin, 4, engine) +
+				fmt.Sprintf(op, "aten::mm", begin+1, 1, engine)
+		}
+		text += fmt.Sprintf(op, "aten::mm", 40, 5, 1) + fmt.Sprintf(op, "aten::mm", 65, 1, 3) + // of another thread
+			`{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "ts": 10, "dur": 90, "pid": 1, "tid": 1}]`
+		runs, err := Read(schemas.ImportTrace, strings.NewReader(text), "x.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range runs[0].Devices[0].Phases {
+			got = append(got, fmt.Sprintf("%s %d-%d", p.Name, p.StartNS/1000, p.EndNS/1000))
+		}
+		want := []string{"forward 10-20", "backward 20-28", "forward 28-60", "backward 60-70", "between 70-100"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A trace keeps a bounded number of events, and nothing of what it does not read, however large that is.
+func TestLargeTraces(t *testing.T) {
+	event := `{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 1, "tid": 1}`
+	tr := &trace{kept: maxKept - 1}
+	if err := tr.read(json.NewDecoder(strings.NewReader("[" + event + `, {"cat": "blink", "ts": 1}]`))); err != nil {
+		t.Error(err)
+	}
+	if err := tr.read(json.NewDecoder(strings.NewReader("[" + event + "]"))); err == nil ||
+		!strings.Contains(err.Error(), "trace fewer steps") {
+		t.Errorf("beyond the bound: %v", err)
+	}
+	text := `{"stackFrames": {"1": [{"a": [[], {}, 5, "]}"]}]}, "traceEvents": [` + event + `], "empty": {}}`
+	if runs, err := Read(schemas.ImportTrace, strings.NewReader(text), "x.json"); err != nil || len(runs) != 1 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if _, err := Read(schemas.ImportTrace, strings.NewReader(text[:len(text)-3]), "x.json"); err == nil {
+		t.Error("a trace that is cut is no error")
+	}
+}
+
+// A byte order mark is no part of a file of any kind.
+func TestByteOrderMark(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.*")
+	if err != nil || len(names) < 10 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := KindOf(b[:min(len(b), Head)])
+		want, err := Read(kind, bytes.NewReader(b), "x")
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		marked := append([]byte(byteOrderMark), b...)
+		if got := KindOf(marked[:min(len(marked), Head)]); got != kind {
+			t.Errorf("%s is taken for %q, not %q", name, got, kind)
+		}
+		if got, err := Read(kind, bytes.NewReader(marked), "x"); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 // A file that is too long is refused, and not taken for one that ends where reading ended.
 func TestLongFiles(t *testing.T) {
 	const log = "Trainer: StandardTrainer, Batch Size: 4, Seq Length: 512, Model: tiny\n"
@@ -331,30 +406,43 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// sound checks that figures are absent or can be.
+// sound checks that figures are absent or can be, and that times are in order.
 func sound(t *testing.T, runs []Run) {
-	amount := func(b *int64) {
-		if b != nil && (*b < 0 || *b > most) {
-			t.Fatalf("%d bytes", *b)
+	amount := func(all ...*int64) {
+		for _, b := range all {
+			if b != nil && (*b < 0 || *b > most) {
+				t.Fatalf("%d bytes", *b)
+			}
 		}
 	}
-	for i := range runs {
-		if runs[i].Status == "" || len(runs[i].Devices) == 0 {
-			t.Fatalf("%+v", runs[i])
+	stretch := func(startNS, endNS int64, gpuNS *int64, begin, end Memory, peak *int64) {
+		amount(begin.Allocated, begin.Reserved, end.Allocated, end.Reserved, peak)
+		if startNS < 0 || endNS < startNS || gpuNS != nil && *gpuNS < 0 {
+			t.Fatalf("from %d to %d, %v", startNS, endNS, gpuNS)
 		}
-		for k := range runs[i].Devices {
-			d := &runs[i].Devices[k]
-			amount(d.Peak)
+	}
+	names := map[string]bool{}
+	for i := range runs {
+		run := &runs[i]
+		if run.Status == "" || len(run.Devices) == 0 || run.StartNS < 0 || run.EndNS < run.StartNS || names[run.Name] {
+			t.Fatalf("%+v", *run)
+		}
+		names[run.Name] = true
+		for k := range run.Devices {
+			d := &run.Devices[k]
+			if d.Rank < 0 || d.Device < 0 {
+				t.Fatalf("rank %d, device %d", d.Rank, d.Device)
+			}
+			amount(d.Peak, d.PeakReserved)
 			for _, s := range d.Steps {
-				amount(s.Begin.Allocated)
-				if s.EndNS < s.StartNS || s.GPUNS != nil && *s.GPUNS < 0 || s.Tokens < 0 {
+				stretch(s.StartNS, s.EndNS, s.GPUNS, s.Begin, s.End, s.Peak)
+				if s.Number < 0 && len(d.Steps) > 1 || s.Samples < 0 || s.Tokens < 0 {
 					t.Fatalf("%+v", s)
 				}
 			}
 			for _, p := range d.Phases {
-				amount(p.Peak)
-				amount(p.End.Reserved)
-				if p.EndNS < p.StartNS {
+				stretch(p.StartNS, p.EndNS, p.GPUNS, p.Begin, p.End, p.Peak)
+				if p.Step < -1 {
 					t.Fatalf("%+v", p)
 				}
 			}

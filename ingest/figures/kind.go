@@ -14,7 +14,7 @@ const Head = 64 << 10
 
 // KindOf tells the kind of a file by its first bytes, at most [Head].
 func KindOf(head []byte) Kind {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	head = bytes.TrimPrefix(head, []byte(byteOrderMark))
 	switch trimmed := bytes.TrimLeft(head, " \t\r\n"); {
 	case len(trimmed) == 0:
 		return None

@@ -282,7 +282,6 @@ func readSweepTable(r io.Reader, name string) ([]Run, error) {
 		return nil, err
 	}
 	head = slices.Clone(head)
-	head[0] = strings.TrimPrefix(head[0], "\ufeff")
 	var runs []Run
 	for {
 		fields, err := rows.Read()

@@ -65,14 +65,27 @@ type trace struct {
 	kernels     []kernel
 	calls       map[float64]int64 // when each correlation was launched
 	memory      map[int32][]counter
-	odd         int // events that cannot be read
+	odd         int                // events that cannot be read
+	ops         map[string][]int64 // when operations began that the engine does not compute, by thread
+	kept        int                // events of which something is kept
 
 	stepThread string
 	threads    []string // of marks
 }
 
+// maxKept bounds the events of which something is kept, a hundred bytes at most: traces that browsers show have fewer.
+const maxKept = 1 << 23
+
+// keep counts an event of which something is kept.
+func (t *trace) keep() error {
+	if t.kept++; t.kept > maxKept {
+		return fmt.Errorf("it has more than %d events that count: trace fewer steps (torch.profiler.schedule)", maxKept)
+	}
+	return nil
+}
+
 func readTrace(r io.Reader, name string) ([]Run, error) {
-	t := &trace{calls: map[float64]int64{}, memory: map[int32][]counter{}}
+	t := &trace{calls: map[float64]int64{}, memory: map[int32][]counter{}, ops: map[string][]int64{}}
 	if err := t.read(json.NewDecoder(bufio.NewReaderSize(r, 1<<20))); err != nil {
 		return nil, err
 	}
@@ -151,14 +164,32 @@ func (t *trace) read(d *json.Decoder) error {
 			}
 			t.rank, t.world = small(info.Rank), small(info.World)
 		default:
-			var skipped json.RawMessage
-			if err := d.Decode(&skipped); err != nil {
+			if err := skip(d); err != nil {
 				return err
 			}
 		}
 	}
 	_, err = d.Token()
 	return err
+}
+
+// skip passes over a value, which may be larger than all that is kept.
+func skip(d *json.Decoder) error {
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
 }
 
 // small is a number that counts ranks or devices; 0 where it is none.
@@ -186,8 +217,11 @@ func (t *trace) events(d *json.Decoder) error {
 		if err := t.value(d, &e); err != nil {
 			return err
 		}
-		if t.odd == odd {
-			t.event(&e)
+		if t.odd > odd {
+			continue
+		}
+		if err := t.event(&e); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -198,22 +232,24 @@ const mostTime = 3e15
 
 const stepMark = "ProfilerStep#"
 
-func (t *trace) event(e *traceEvent) {
+func (t *trace) event(e *traceEvent) error {
 	if e.TS == nil || !(*e.TS >= 0 && *e.TS < mostTime) || e.Dur != nil && !(*e.Dur >= 0 && *e.Dur < mostTime/3) {
-		return
+		return nil
 	}
-	s := span{name: e.Name, start: int64(math.Round(*e.TS * 1e3))}
+	s := span{start: int64(math.Round(*e.TS * 1e3))}
 	s.end = s.start + nanoseconds(e.Dur, 1e3)
 	switch strings.ToLower(e.Cat) {
 	case "user_annotation":
-		if strings.HasPrefix(e.Name, stepMark) {
+		if s.name = e.Name; strings.HasPrefix(e.Name, stepMark) {
 			t.steps, t.stepThread = append(t.steps, s), string(e.TID)
-			return
+		} else {
+			t.marks, t.threads = append(t.marks, s), append(t.threads, string(e.TID))
 		}
-		t.marks, t.threads = append(t.marks, s), append(t.threads, string(e.TID))
 	case "cpu_op":
 		if strings.HasPrefix(e.Name, "autograd::engine::evaluate_function") {
 			t.backward = append(t.backward, s)
+		} else {
+			t.ops[string(e.TID)] = append(t.ops[string(e.TID)], s.start)
 		}
 	case "cpu_instant_event":
 		t.counted(e, s.start)
@@ -227,7 +263,10 @@ func (t *trace) event(e *traceEvent) {
 		if c := e.Args.Correlation; c != nil {
 			t.calls[*c] = s.start
 		}
+	default:
+		return nil
 	}
+	return t.keep()
 }
 
 // counted takes an event of an allocator of a GPU's memory. That of the host has the device type 0.
@@ -331,6 +370,7 @@ func (t *trace) phases() (out []stretch, numbers []int64) {
 	}
 	marks := t.ownMarks()
 	slices.SortFunc(t.backward, byStart)
+	slices.Sort(t.ops[t.stepThread])
 	from := int64(math.MinInt64)
 	for i, s := range whole {
 		number := int64(-1)
@@ -394,19 +434,34 @@ func (t *trace) ownMarks() (out []span) {
 	return out
 }
 
-// covering are the spans that name the phases of a step: what autograd computes is backward, what comes before it
-// forward, and the annotations are their own.
-func (t *trace) covering(s span, marks []span) (out []span) {
-	first, last := int64(math.MaxInt64), int64(0)
+// passes are the backward passes of a step. What autograd computes without an operation of the step's own thread in
+// between is one: while a backward pass runs, the thread that asked for it waits.
+func (t *trace) passes(s span) (out []span) {
 	at, _ := slices.BinarySearchFunc(t.backward, s.start, func(b span, ns int64) int {
 		return byStart(b, span{start: ns})
 	})
+	ops := t.ops[t.stepThread]
 	for _, b := range t.backward[at:] {
 		if b.start >= s.end {
 			break
 		}
-		first, last = min(first, b.start), max(last, min(b.end, s.end))
+		end := min(b.end, s.end)
+		n := len(out)
+		if n > 0 {
+			op, _ := slices.BinarySearch(ops, out[n-1].end)
+			if op == len(ops) || ops[op] >= b.start {
+				out[n-1].end = max(out[n-1].end, end)
+				continue
+			}
+		}
+		out = append(out, span{schemas.PhaseBackward, b.start, end})
 	}
+	return out
+}
+
+// covering are the spans that name the phases of a step: what autograd computes is backward, what comes before it
+// forward, and the annotations are their own.
+func (t *trace) covering(s span, marks []span) (out []span) {
 	// An annotation that began before the step is around it, and names what nothing in it does.
 	around, _ := slices.BinarySearchFunc(marks, s.start, func(m span, ns int64) int { return cmp.Compare(m.start, ns) })
 	named := func(marks []span) {
@@ -417,8 +472,10 @@ func (t *trace) covering(s span, marks []span) (out []span) {
 		}
 	}
 	named(marks[:around])
-	if first < last {
-		out = append(out, span{schemas.PhaseForward, s.start, first}, span{schemas.PhaseBackward, first, last})
+	from := s.start
+	for _, p := range t.passes(s) {
+		out = append(out, span{schemas.PhaseForward, from, p.start}, p)
+		from = p.end
 	}
 	named(marks[around:])
 	slices.SortStableFunc(out, byStart)
