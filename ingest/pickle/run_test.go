@@ -69,7 +69,8 @@ func TestFetchedLists(t *testing.T) {
 	if plain.lists != 5001 {
 		t.Fatalf("%d lists", plain.lists)
 	}
-	for name, r := range map[string]io.Reader{"reader": bytes.NewReader(p), "halves": iotest.HalfReader(bytes.NewReader(p)),
+	for name, r := range map[string]io.Reader{"reader": bytes.NewReader(p),
+		"halves":   iotest.HalfReader(bytes.NewReader(p)),
 		"one byte": iotest.OneByteReader(bytes.NewReader(p))} {
 		interning.lists = 0
 		got, err := NewDecoder(r, Limits{}).Decode(interning)
@@ -113,7 +114,8 @@ func TestFetchedListsAreForgotten(t *testing.T) {
 	if d.used < maxFetchedBytes/2 {
 		t.Errorf("%d bytes are charged", d.used)
 	}
-	if _, err := NewBytesDecoder(p, Limits{Memory: 8 << 20}).Decode(c); err == nil || !strings.Contains(err.Error(), "memory") {
+	if _, err := NewBytesDecoder(p, Limits{Memory: 8 << 20}).Decode(c); err == nil ||
+		!strings.Contains(err.Error(), "memory") {
 		t.Errorf("beyond a limit of memory: %v", err)
 	}
 }
