@@ -210,10 +210,11 @@ func take(e packed.Entry, file *input, kept string) (*torchsnap.Snapshot, digest
 	return s, sums, err
 }
 
-// A tap passes a stream on. What passes is hashed and kept, compressed, beside whoever reads.
+// A tap passes a stream on. What passes is hashed and then kept, compressed, each beside whoever reads.
 type tap struct {
 	from    io.Reader
 	passed  chan []byte
+	hashed  chan []byte
 	used    chan []byte // buffers to fill again
 	content hash.Hash
 	copy    hash.Hash
@@ -225,8 +226,15 @@ type tap struct {
 const tapBuffers = 16
 
 func newTap(r io.Reader, kept string) *tap {
-	t := &tap{from: r, passed: make(chan []byte, tapBuffers), used: make(chan []byte, tapBuffers),
-		content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
+	t := &tap{from: r, passed: make(chan []byte, tapBuffers), hashed: make(chan []byte, tapBuffers),
+		used: make(chan []byte, 2*tapBuffers), content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
+	go func() {
+		for p := range t.passed {
+			t.content.Write(p)
+			t.hashed <- p
+		}
+		close(t.hashed)
+	}()
 	go func() {
 		err := schemas.WriteFile(kept, func(w io.Writer) error {
 			// More than one encoder would take a quarter more of the processor, and the reader is no faster than one.
@@ -235,8 +243,7 @@ func newTap(r io.Reader, kept string) *tap {
 			if err != nil {
 				return err
 			}
-			for p := range t.passed {
-				t.content.Write(p)
+			for p := range t.hashed {
 				if _, err := z.Write(p); err != nil {
 					z.Close()
 					return err
@@ -248,7 +255,7 @@ func newTap(r io.Reader, kept string) *tap {
 			}
 			return z.Close()
 		})
-		for range t.passed { // nobody keeps it any more, and the reader must not wait
+		for range t.hashed { // nobody keeps it any more, and the reader must not wait
 		}
 		t.kept <- err
 	}()

@@ -31,7 +31,8 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 			v.UnboundTags = unbound
 		}
 		r.warnOfTags(j.Rank, recs[i].device, jd)
-		if err := t.add(m.RunID, j.Rank, recs[i], devices[i].Replay, jd); err != nil {
+		events := t.addEvents(m.RunID, j.Rank, recs[i])
+		if err := t.add(m.RunID, j.Rank, recs[i], devices[i].Replay, jd, events); err != nil {
 			return err
 		}
 	}

@@ -265,6 +265,7 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 			Allocated: res.Allocated, Late: res.Anomalies.Late()})
 		from := len(marked.Marks)
 		spans := markPhases(rec, found, marked)
+		events := t.addEvents(m.RunID, rank, rec)
 		ctx := join.NewContext(&join.Rank{RunID: m.RunID, Rank: rank, Marks: marked.Marks[from:], Names: marked.Names,
 			Steps: spans, Untimed: true})
 		made := survivors(s, rec.device)
@@ -282,7 +283,7 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 		for _, note := range notes {
 			r.warn("%s: %s", place, note)
 		}
-		if err := t.add(m.RunID, rank, rec, res, joined[0]); err != nil {
+		if err := t.add(m.RunID, rank, rec, res, joined[0], events); err != nil {
 			return err
 		}
 	}

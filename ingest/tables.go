@@ -17,7 +17,7 @@ import (
 // keeps of them; the others are written at the end.
 type tables struct {
 	files schemas.Replacement
-	// hasty tables are those of a file that somebody waits for: they are compressed less, and two at once. A
+	// hasty tables are those of a file that somebody waits for: they are compressed less, and several at once. A
 	// recording has other work on its cores and in its memory, and is ingested when its process is gone.
 	hasty       bool
 	events      *schemas.TableWriter[schemas.Event]
@@ -100,24 +100,33 @@ func (t *tables) small() error {
 
 // whole writes a table that is not streamed.
 func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
-	err := t.files.File(table.File(), func(w io.Writer) error { return table.Encode(w, rows) })
+	encode := table.Encode
+	if t.hasty {
+		encode = table.EncodeQuick
+	}
+	err := t.files.File(table.File(), func(w io.Writer) error { return encode(w, rows) })
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", table.File(), err)
 	}
 	return nil
 }
 
-// add takes all rows of one joined device. replayed is nil where it has no events.
-func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result) error {
-	// Allocations take as long as the two others.
-	others := func() error {
-		if err := t.events.WriteAll(rec.rows(runID, rank)); err != nil {
+// addEvents takes the events of one device, whose columns must not change any more. wait is for [tables.add].
+func (t *tables) addEvents(runID string, rank int32, rec *recording) (wait func() error) {
+	return t.begin(func() error { return t.events.WriteAll(rec.rows(runID, rank)) })
+}
+
+// add takes all other rows of one joined device, and waits for the events. replayed is nil where it has none.
+func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result,
+	events func() error) error {
+	owners := t.begin(func() error {
+		if err := events(); err != nil {
 			return err
 		}
 		return t.owners.WriteAll(j.Owners())
-	}
-	err := t.both(others, func() error { return t.allocations.WriteAll(j.Allocations()) })
-	if err != nil {
+	})
+	err := t.allocations.WriteAll(j.Allocations())
+	if err = cmp.Or(err, owners()); err != nil {
 		return err
 	}
 	t.steps = append(t.steps, j.Steps()...)
@@ -140,15 +149,15 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 	return nil
 }
 
-// both writes to tables, at once if they are hasty: each has a writer of its own, and rows are only read.
-func (t *tables) both(one, other func() error) error {
+// begin writes to a table of its own, in the background if tables are hasty; wait says how that went.
+func (t *tables) begin(write func() error) (wait func() error) {
 	if !t.hasty {
-		return cmp.Or(one(), other())
+		err := write()
+		return func() error { return err }
 	}
-	failed := make(chan error)
-	go func() { failed <- one() }()
-	err := other()
-	return cmp.Or(<-failed, err)
+	failed := make(chan error, 1)
+	go func() { failed <- write() }()
+	return func() error { return <-failed }
 }
 
 // rows are the rows of events.parquet of one device.

@@ -8,8 +8,11 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 
+	kzstd "github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -46,6 +49,11 @@ func (t Table[T]) Write(dir string, rows []T) error {
 		return fmt.Errorf("writing %s: %w", t.File(), err)
 	}
 	return nil
+}
+
+// EncodeQuick is Encode for a table that somebody waits for: see [Table.NewQuickWriter].
+func (t Table[T]) EncodeQuick(w io.Writer, rows []T) error {
+	return encode(t.NewQuickWriter(w), rows)
 }
 
 // Encode writes the table to w.
@@ -88,11 +96,31 @@ func (t Table[T]) NewQuickWriter(w io.Writer) *TableWriter[T] {
 // The codecs are shared: each keeps its encoders, whose tables are megabytes.
 var (
 	small = zstd.Codec{Level: level.Best, Concurrency: 1}
-	quick = zstd.Codec{Level: level.Better, Concurrency: 1}
+	quick = narrow{Codec: zstd.Codec{Level: level.Better}}
 	fast  = zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
 )
 
-func (t Table[T]) newWriter(w io.Writer, codec *zstd.Codec) *TableWriter[T] {
+// narrow compresses with a window as large as a page. The window of parquet-go's encoders takes 16 MiB of each, and
+// several tables are written at once.
+type narrow struct {
+	zstd.Codec
+	encoders sync.Pool
+}
+
+func (c *narrow) Encode(dst, src []byte) ([]byte, error) {
+	e, ok := c.encoders.Get().(*kzstd.Encoder)
+	if !ok {
+		var err error
+		if e, err = kzstd.NewWriter(nil, kzstd.WithEncoderConcurrency(1), kzstd.WithEncoderLevel(c.Level),
+			kzstd.WithWindowSize(pageBytes), kzstd.WithZeroFrames(true), kzstd.WithEncoderCRC(false)); err != nil {
+			return nil, err
+		}
+	}
+	defer c.encoders.Put(e)
+	return e.EncodeAll(src, dst[:0]), nil
+}
+
+func (t Table[T]) newWriter(w io.Writer, codec compress.Codec) *TableWriter[T] {
 	return &TableWriter[T]{parquet.NewGenericWriter[T](w,
 		parquet.Compression(codec),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
