@@ -163,10 +163,18 @@ func importRun(dir string, o Options) Outcome {
 			return refused(dir, err)
 		}
 	}
+	o.remake(&out)
 	if _, err := derive(dir, o); err != nil {
 		return refused(dir, err)
 	}
 	return out
+}
+
+// remake is called before the tables of a run are made.
+func (o *Options) remake(out *Outcome) {
+	if out.Again && o.Remake != nil {
+		o.Remake(out.Dir)
+	}
 }
 
 // refused is a run folder that could not be ingested.

@@ -26,6 +26,9 @@ type Options struct {
 	Prepare func(dir string) error
 	// StackRules are the user's rules on stacks, for snapshots; nil = those that the run was made with.
 	StackRules []schemas.StackRule
+	// Remake is told of each run folder of [Import] that had been ingested before, just before its tables are made anew.
+	// May be nil.
+	Remake func(dir string)
 	// Begin is told of each file and run folder of [Import] before it is read. May be nil.
 	Begin func(path string)
 }

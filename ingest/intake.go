@@ -116,6 +116,7 @@ func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapsh
 			return out, err
 		}
 	}
+	o.remake(&out)
 	m.Import.CopySHA256, m.Import.Ranks = copied.CopySHA256, copied.Ranks
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		return out, err

@@ -37,8 +37,8 @@ func passedWords(p *gate.Passed) string {
 		switch a.Part {
 		case identity.PartFile:
 			parts = append(parts, a.File+" differs")
-		case identity.PartAgent, identity.PartPhantom, identity.PartRules: // digests say nothing to a reader
-			parts = append(parts, "dpsight's "+string(a.Part)+" differ")
+		case identity.PartAgent, identity.PartPhantom: // digests say nothing to a reader
+			parts = append(parts, "dpsight's "+string(a.Part)+" differs")
 		default:
 			parts = append(parts, fmt.Sprintf("%s %s, not %s", a.Part, a.That, a.This))
 		}

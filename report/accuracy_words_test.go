@@ -31,9 +31,10 @@ func TestAccuracyWords(t *testing.T) {
 func TestPassedWords(t *testing.T) {
 	doc := tellAccuracy(predict.AccuracyDocument{Passed: []gate.Passed{{Label: "low", Runs: 2, Apart: []identity.Apart{
 		{Part: "GPU", This: "NVIDIA H200", That: "NVIDIA H100"}, {Part: identity.PartFile, File: "train.py"},
-		{Part: identity.PartRules, This: "sha256:1", That: "sha256:2"}}}}})
+		{Part: identity.PartRules, This: "10", That: "9"},
+		{Part: identity.PartAgent, This: "sha256:1", That: "sha256:2"}}}}})
 	want := "low: 2 measured runs are left out, of another origin than those that count: GPU NVIDIA H100, not NVIDIA " +
-		"H200; train.py differs; dpsight's rules differ"
+		"H200; train.py differs; rules 9, not 10; dpsight's agent differs"
 	if !slices.Equal(doc.Warnings, []string{want}) {
 		t.Errorf("%q", doc.Warnings)
 	}

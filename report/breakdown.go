@@ -33,6 +33,8 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 		tables = append(tables, emptyTable(empty))
 	}
 	table.DropZero(tables, "stack_bytes")
+	last := &tables[len(tables)-1]
+	last.Notes = append(last.Notes, rulesOfBreakdowns(doc.Runs)...)
 	for i := range tables {
 		tables[i].Document = doc
 	}
@@ -89,7 +91,13 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in "+
 		"them, by what says so")
+	t.Notes = append(t.Notes, rulesOfBreakdowns(doc.Runs)...)
 	return t.WithoutZero("stack_percent")
+}
+
+// rulesOfBreakdowns says which of the runs have categories by which rules, where they differ.
+func rulesOfBreakdowns(runs []memory.BreakdownRun) []string {
+	return rulesNotesOf(len(runs), func(i int) *identity.Identity { return &runs[i].Identity })
 }
 
 // ofBroken is the badge of all runs with a breakdown; empty where a run without one, which a note names, has another.

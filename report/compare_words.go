@@ -91,6 +91,9 @@ func unfairWords(r *compare.Remark) string {
 		return fmt.Sprintf("the baseline ended early (%s)", r.Baseline)
 	case compare.RemarkFact:
 		return fmt.Sprintf("%s differs: %s, baseline %s", r.What, r.Now, r.Baseline)
+	case compare.RemarkRules:
+		return fmt.Sprintf("its categories are by %s, the baseline's by %s, and not comparable; %s", rulesName(r.Rules[0]),
+			rulesName(r.Rules[1]), sameRules)
 	case compare.RemarkSettings:
 		return r.What + " differ: " + settingWords(r)
 	case compare.RemarkOneMethod:
@@ -223,6 +226,7 @@ func studyNotes(s *compare.Study) (notes []string) {
 		ids[i] = s.Cells[i].Identity
 	}
 	notes = append(notes, unlikeWords(identity.UnlikeArguments(ids))...)
+	notes = append(notes, rulesOfStudy(s)...)
 	if s.Uncompared != nil {
 		notes = append(notes, "no overhead: "+OtherWork(s.Uncompared)+", and no baseline was named")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -40,6 +41,10 @@ func FindingsTables(found findings.Found) []table.Table {
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Findings", Columns: findingColumns})
 	}
+	last := &tables[len(tables)-1]
+	last.Notes = append(last.Notes, rulesNotesOf(len(found.Runs), func(i int) *identity.Identity {
+		return &found.Runs[i].Identity
+	})...)
 	doc := NewFindingsDocument(found)
 	for i := range tables {
 		tables[i].Document = doc

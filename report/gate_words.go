@@ -202,6 +202,13 @@ func cautionWords(c *gate.Caution) string {
 	case gate.CautionVersion:
 		d := &c.Differ[0]
 		return fmt.Sprintf("%s differs: %s, baseline %s", d.What, *d.Now, *d.Baseline)
+	case gate.CautionRules:
+		mend := "dpsight ingest --again STORE makes the run's anew"
+		if c.Rules[1] < c.Rules[0] {
+			mend = "dpsight ingest --again STORE makes those of runs anew, and --write-baseline a file's"
+		}
+		return fmt.Sprintf("the peak is comparable, and its categories are not: they are by %s, the baseline's by %s; %s",
+			rulesName(c.Rules[0]), rulesName(c.Rules[1]), mend)
 	case gate.CautionParameters:
 		return "compared though the parameters differ: " + strings.Join(differ, "; ")
 	case gate.CautionArguments:
@@ -233,6 +240,9 @@ func reasonWords(r *gate.Reason) string {
 		return side + " has no such phase"
 	case gate.NotExact:
 		return side + "'s is known within bounds only, which reach over the threshold"
+	case gate.NotOneRules:
+		return fmt.Sprintf("not comparable, it is by %s and the baseline's by %s", rulesName(r.Rules[0]),
+			rulesName(r.Rules[1]))
 	case gate.NotOneClock:
 		return "GPU time cannot be compared with wall time"
 	case gate.NotWellInBoth:

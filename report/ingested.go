@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/dpsight/dpsight/report/table"
@@ -15,7 +16,56 @@ func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	if format == "table" && len(doc.Inputs) == 1 && len(doc.Refused()) == 1 {
 		return nil
 	}
-	return []table.Table{IngestedTable(doc)}
+	most := mostMoved
+	if format != "table" {
+		most = math.MaxInt
+	}
+	tables := []table.Table{IngestedTable(doc)}
+	if moved := movedTable(&doc, most); len(moved.Rows) > 0 {
+		tables = append(tables, moved)
+	}
+	return tables
+}
+
+// mostMoved is how many lines of what moved a screen shows: a store may have hundreds of runs.
+const mostMoved = 40
+
+// movedTable has a row for each part of a peak that is another one since a run was ingested again, most at most.
+func movedTable(doc *schemas.Ingested, most int) table.Table {
+	t := table.Table{Title: "What moved at the peak (MiB)", Document: *doc, Columns: []table.Column{
+		{Title: "Run", Key: "run_id"}, {Key: "name", For: table.Programs}, {Title: "Rules", Key: "rules", Priority: 1},
+		{Key: "rules_before", For: table.Programs}, {Key: "rank", For: table.Programs},
+		{Title: "Device", Key: "device", Priority: 1}, {Title: "Category", Key: "category", Priority: 5},
+		{Title: "Before", Key: "before_bytes", Right: true, Priority: 4},
+		{Title: "Now", Key: "after_bytes", Right: true, Priority: 3},
+		{Title: "Δ", Key: "delta_bytes", Right: true, Priority: 2}}}
+	left := 0
+	for i := range doc.Remade {
+		r := &doc.Remade[i]
+		rules := table.Count(int64(r.Rules))
+		if r.RulesBefore != r.Rules {
+			rules.Text = fmt.Sprintf("%d, were %d", r.Rules, r.RulesBefore)
+		}
+		for k := range r.Moved {
+			m := &r.Moved[k]
+			if len(t.Rows) >= most {
+				left++
+				continue
+			}
+			category := table.Cell{Text: "peak allocated"}
+			if m.Category != nil {
+				category = table.Text(*m.Category)
+			}
+			t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), rules,
+				table.Count(int64(r.RulesBefore)), table.Count(int64(m.Rank)), {Text: m.Device + rank(m.Rank),
+					Value: m.Device}, category, table.Bytes(m.BeforeBytes), table.Bytes(m.AfterBytes),
+				table.DeltaBytes(m.AfterBytes - m.BeforeBytes)})
+		}
+	}
+	if left > 0 {
+		t.Notes = append(t.Notes, units.Plural(left, "more line", "more lines")+": --format json has all")
+	}
+	return t
 }
 
 // IngestedTable prints what became of each input of ingest.

@@ -105,6 +105,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		return &doc.Runs[i].Identity
 	})...)
 	t.Notes = append(t.Notes, unlikeWords(doc.UnlikeArguments())...)
+	t.Notes = append(t.Notes, rulesNotesOf(len(doc.Runs), func(i int) *identity.Identity {
+		return &doc.Runs[i].Identity
+	})...)
 	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {
 		after := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "name" })
 		t.Columns = slices.Insert(t.Columns, after, table.Column{Title: "Differs in", For: table.People})

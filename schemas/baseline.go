@@ -59,6 +59,9 @@ type BaselineExperiment struct {
 	Allocations *int64 `json:"allocations"` // blocks
 	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
 	Categories map[Category]int64 `json:"categories"`
+	// Rules is the version of the rules that made Categories; null where those are, and unknown in documents of before it
+	// was kept. See [BaselineExperiment.OtherRules].
+	Rules *int `json:"rules,omitempty"`
 	// PhasePeaks is the highest allocated in each phase; null where unknown.
 	PhasePeaks      map[string]int64 `json:"phase_peak_bytes"`
 	StepMS          *BaselineTime    `json:"step_ms"`           // null for predicted runs
@@ -68,6 +71,20 @@ type BaselineExperiment struct {
 	Versions        Versions         `json:"versions"`
 	// Gone are tables that were taken away from the runs: files. What rests on them is null. A document has none.
 	Gone []string `json:"-"`
+}
+
+// OtherRules reports whether other rules made the categories of two experiments, so that these are not comparable. An
+// unknown version is another one than any that is known.
+func (e *BaselineExperiment) OtherRules(o *BaselineExperiment) bool {
+	return e.Categories != nil && o.Categories != nil && e.RulesVersion() != o.RulesVersion()
+}
+
+// RulesVersion is [BaselineExperiment.Rules], 0 = unknown.
+func (e *BaselineExperiment) RulesVersion() int {
+	if e.Rules == nil {
+		return 0
+	}
+	return *e.Rules
 }
 
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.

@@ -9,7 +9,27 @@ const IngestedSchema = "dpsight.ingest/1"
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
-	Dirs   []string        `json:"-"` // folders of runs that have tables, now or from before
+	// Remade are the runs that had been ingested before, and that other rules made then, or whose bytes at the peak moved.
+	Remade []Remade `json:"remade,omitempty"`
+	Dirs   []string `json:"-"` // folders of runs that have tables, now or from before
+}
+
+// Remade is a run whose tables were made anew.
+type Remade struct {
+	RunID       string  `json:"run_id"`
+	Name        string  `json:"name"`
+	RulesBefore int     `json:"rules_before"` // version; 0 = unknown
+	Rules       int     `json:"rules"`        // version
+	Moved       []Moved `json:"moved"`        // what is not listed stayed as it was
+}
+
+// Moved is what a device's peak consisted of before a run's tables were made anew, and does now.
+type Moved struct {
+	Rank        int32     `json:"rank"`         // the process's RANK, from 0
+	Device      string    `json:"device"`       // "cuda:0"
+	Category    *Category `json:"category"`     // null = the peak itself
+	BeforeBytes int64     `json:"before_bytes"` // bytes
+	AfterBytes  int64     `json:"after_bytes"`  // bytes
 }
 
 // The states of an input.

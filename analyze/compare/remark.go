@@ -31,6 +31,7 @@ type Remark struct {
 	Throttled   [2]timing.Throttle // of the run and of its baseline
 	Held        *HeldByHooks
 	Ratios      [2]float64 // lowest and highest
+	Rules       [2]int     // versions, of the run and of its baseline; 0 = unknown
 }
 
 // An Ending is how often a status ended repeats.
@@ -71,6 +72,7 @@ const (
 	RemarkBare         RemarkKind = "bare"       // OfBaseline: one of the two is
 	RemarkBaseEnded    RemarkKind = "base ended" // Baseline: its status
 	RemarkFact         RemarkKind = "fact"       // What, Now, Baseline
+	RemarkRules        RemarkKind = "rules"      // Rules: by which the categories of each were made
 	RemarkSettings     RemarkKind = "settings"   // What; Settings, or where they cannot be read Now and Baseline
 	RemarkOneMethod    RemarkKind = "one method" // the other run does not say its own
 	RemarkNormOnly     RemarkKind = "norms"      // OfBaseline

@@ -109,13 +109,20 @@ func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 			code.Names = append(code.Names, a.File)
 		case identity.PartRevision:
 			code.Now, code.Baseline = a.This, a.That
-		case identity.PartDpsight, identity.PartAgent, identity.PartPhantom, identity.PartRules, identity.PartHost,
-			identity.PartMemory:
+		case identity.PartDpsight, identity.PartAgent, identity.PartPhantom, identity.PartHost, identity.PartMemory:
 			out = append(out, Remark{Kind: RemarkFact, What: string(a.Part), Now: a.This, Baseline: a.That})
 		}
 	}
 	if baseline.Script == run.Script && !builtin(run) && (len(code.Names) > 0 || code.Now != "") {
 		out = append(out, code)
 	}
-	return out
+	return append(out, otherRules(baseline, run)...)
+}
+
+// otherRules remarks that other rules made the categories of a run than those of its baseline.
+func otherRules(baseline, run *analyze.Summary) []Remark {
+	if run.Rules == nil || baseline.Rules == nil || *run.Rules == *baseline.Rules {
+		return nil
+	}
+	return []Remark{{Kind: RemarkRules, Rules: [2]int{*run.Rules, *baseline.Rules}}}
 }

@@ -124,6 +124,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 				e.Categories[b.Category] = b.Bytes
 			}
 		}
+		e.Rules = knownRules(c.Rules)
 	}
 	for i := range c.Phases.Phases {
 		m := compare.Metric{Name: compare.MetricPhasePeak, Of: c.Phases.Phases[i].Phase}
@@ -139,6 +140,14 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	}
 	e.SamplesPerS, e.TokensPerS, e.JoulesPerSample = c.SamplesPerS, c.TokensPerS, c.JoulesPerSample
 	return e
+}
+
+// knownRules is a version of rules, nil where it is unknown.
+func knownRules(rules *int) *int {
+	if rules == nil || *rules == 0 {
+		return nil
+	}
+	return rules
 }
 
 // A Gap is what a check will not see of an experiment of a baseline: all of it where it did not end well, or has no

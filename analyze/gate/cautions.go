@@ -11,6 +11,7 @@ import (
 type Caution struct {
 	Kind          CautionKind
 	Differ        []Difference          // one, but for [CautionParameters]
+	Rules         [2]int                // of [CautionRules], as in [Reason]
 	Now, Baseline *schemas.BaselineTime // of [CautionOverlap]
 }
 
@@ -24,6 +25,7 @@ const (
 	CautionVersion    CautionKind = "version"
 	CautionParameters CautionKind = "parameters"
 	CautionArguments  CautionKind = "arguments"
+	CautionRules      CautionKind = "rules"   // made the categories of the two, which are not compared
 	CautionOverlap    CautionKind = "overlap" // the spreads of step times do, though the medians differ too much
 	// the one computes norms and clips nothing, the other is another method; it has nothing in Differ
 	CautionNormOnly CautionKind = "norms"
@@ -54,6 +56,9 @@ func cautions(base, now *schemas.BaselineExperiment, o *Options) (out []Caution)
 		differs(CautionVersion, "code", ours.Code, theirs.Code)
 	}
 	differs(CautionVersion, "dpsight's agent", ours.Agent, theirs.Agent)
+	if now.OtherRules(base) {
+		out = append(out, Caution{Kind: CautionRules, Rules: [2]int{now.RulesVersion(), base.RulesVersion()}})
+	}
 	m, _ := base.Params["method"].(string)
 	n, _ := now.Params["method"].(string)
 	if m != "" && n != "" && m != n && (m == schemas.MethodNormOnly || n == schemas.MethodNormOnly) {

@@ -243,10 +243,10 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options) Experiment {
 	return x
 }
 
-// growth finds the category that grew most between two peaks, the first of equals; empty where none did or one side is
-// not broken down.
+// growth finds the category that grew most between two peaks, the first of equals; empty where none did, one side is
+// not broken down, or other rules made its categories.
 func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
-	if base.Categories == nil || now.Categories == nil {
+	if base.Categories == nil || now.Categories == nil || now.OtherRules(base) {
 		return "", 0
 	}
 	for _, c := range schemas.Categories {
@@ -274,6 +274,10 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment) []Thr
 			}
 			continue // a bare run has none, and was never asked for any
 		}
+		if now.OtherRules(base) { // and so does one here
+			out = append(out, t)
+			continue
+		}
 		for _, c := range schemas.Categories {
 			m := compare.Metric{Name: compare.MetricCategory, Of: c}
 			if (base.Categories[c] != 0 || now.Categories[c] != 0) && !given(m) {
@@ -291,6 +295,9 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		Current: valueOf(m, now)}
 	if reason, fault := incomparable(base, now, m, c.Baseline, c.Current); reason != nil {
 		c.Verdict, c.Reason = VerdictSkipped, reason
+		if m.Of == compare.EveryCategory { // all together have no value
+			c.Baseline, c.Current = nil, nil
+		}
 		if fault {
 			c.Verdict = VerdictUnchecked
 		}

@@ -13,6 +13,7 @@ type Reason struct {
 	OfBaseline bool   // whether the baseline lacks it, and not the run
 	Source     string // of that side, for [NotMeasured]
 	Table      string // of that side, for [NotKept]: a file
+	Rules      [2]int // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
 }
 
 // Why is what stands in the way of a comparison.
@@ -26,13 +27,15 @@ const (
 	NotKnown      Why = "not known"
 	NotKept       Why = "not kept" // the table that it rests on was taken away
 	NotOneClock   Why = "other clocks"
-	NotExact      Why = "not exact" // within its bounds it is both below and above the threshold
-	NotWellInBoth Why = "not well"  // no experiment ended well in both
+	NotOneRules   Why = "other rules" // made the categories
+	NotExact      Why = "not exact"   // within its bounds it is both below and above the threshold
+	NotWellInBoth Why = "not well"    // no experiment ended well in both
 	NotInBoth     Why = "not there"
 )
 
 // incomparable says why two values cannot be compared, and whether that is a fault: memory that the baseline knows must
-// be known again, and a table that a value rests on must be there, or a check would pass on what it did not see.
+// be known again, by the same rules, and a table that a value rests on must be there, or a check would pass on what it
+// did not see.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
@@ -53,6 +56,8 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 		return &Reason{Why: NotKept, OfBaseline: true, Table: goneTable(m, base)}, true
 	case goneTable(m, now) != "":
 		return &Reason{Why: NotKept, Table: goneTable(m, now)}, true
+	case m.Name == compare.MetricCategory && now.OtherRules(base):
+		return &Reason{Why: NotOneRules, Rules: [2]int{now.RulesVersion(), base.RulesVersion()}}, true
 	case before == nil:
 		return &Reason{Why: lacks, OfBaseline: true}, false
 	case after == nil:

@@ -33,6 +33,10 @@ type Identity struct {
 	// Undigested: files of the run have no digests, so that nothing tells when they are damaged.
 	Undigested bool `json:"undigested,omitempty"`
 
+	// Rules is the version of the rules that made the run's categories; nil of a run without any, 0 = unknown: they were
+	// made before versions were kept.
+	Rules *int `json:"-"`
+
 	Command []string `json:"-"` // see [CommandOf]
 	Origin  Origin   `json:"-"`
 	label   string   // see [Identity.Shown]
@@ -50,6 +54,9 @@ func Of(in *schemas.Tables) Identity {
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
 		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
 		Command: CommandOf(m), Origin: OriginOf(in)}
+	if r := in.Report; r != nil && len(r.Devices) > 0 && !m.Bare && !m.FiguresOnly() {
+		id.Rules = &r.Rules
+	}
 	id.PeakLowBytes, id.PeakHighBytes = boundsOf(in)
 	if c := confidence.Of(in); c != nil {
 		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError

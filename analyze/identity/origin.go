@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -40,8 +41,8 @@ func OriginOf(in *schemas.Tables) Origin {
 			o.phantom = b.Phantom
 		}
 	}
-	if in.Report != nil {
-		o.rules = in.Report.RulesHash
+	if in.Report != nil && in.Report.Rules > 0 {
+		o.rules = strconv.Itoa(in.Report.Rules)
 	}
 	if m.Source == schemas.Measured { // a prediction does not depend on where it is made
 		o.host = m.Host.Name
@@ -70,7 +71,7 @@ const (
 	PartDpsight  Part = "dpsight"  // its version
 	PartAgent    Part = "agent"    // of dpsight, the files that record
 	PartPhantom  Part = "phantom"  // of dpsight, the phantom GPU
-	PartRules    Part = "rules"    // of dpsight, by which ingest attributes blocks
+	PartRules    Part = "rules"    // of dpsight, by which ingest attributes blocks: their version
 	PartHost     Part = "host"
 	PartMemory   Part = "GPU memory"
 )
@@ -338,7 +339,7 @@ func (o *Origin) value(key Apart) string {
 	case PartPhantom:
 		text = strings.TrimPrefix(o.phantom, "sha256:")
 	case PartRules:
-		text = strings.TrimPrefix(o.rules, "sha256:")
+		text = o.rules
 	case PartHost:
 		text = o.host
 	case PartMemory:

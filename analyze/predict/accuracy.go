@@ -65,7 +65,7 @@ type AccuracyExperiment struct {
 	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
 	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more
 	// of, summed over the categories, or what it has less of, whichever is larger. Null where either peak is not broken
-	// down.
+	// down, or where other rules are known to have made its categories.
 	Moved *int64 `json:"moved_bytes"`
 	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
 	Most      schemas.Category `json:"most,omitempty"`
@@ -229,6 +229,9 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 		return x
 	}
 	if predicted.Categories == nil || measured.Categories == nil {
+		return x
+	}
+	if predicted.Rules != nil && measured.Rules != nil && predicted.OtherRules(measured) {
 		return x
 	}
 	var more, less int64

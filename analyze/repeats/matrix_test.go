@@ -39,7 +39,7 @@ func made(id string, bytes int64, change func(in *schemas.Tables)) analyze.Summa
 	m.Collector = schemas.Collector{Version: "1.0", Built: &schemas.Built{Agent: "sha256:aa", Phantom: "sha256:bb"}}
 	m.Start = time.Unix(int64(len(id)), 0)
 	report := *in.Report
-	report.RulesHash = "r1"
+	report.Rules = 1
 	in.Manifest, in.Report = &m, &report
 	change(&in)
 	return analyze.Summarize(in)
@@ -105,7 +105,7 @@ func TestWhatIsNotPooled(t *testing.T) {
 		{"another dpsight, old runs", "dpsight=2.0", old, both(old, newer)},
 		{"another agent", "agent=cc", unchanged, otherAgent},
 		{"another phantom GPU", "phantom=dd", predicted, both(predicted, otherPhantom)},
-		{"other rules", "rules=r2", unchanged, func(in *schemas.Tables) { in.Report.RulesHash = "r2" }},
+		{"other rules", "rules=2", unchanged, func(in *schemas.Tables) { in.Report.Rules = 2 }},
 		{"another torch", "torch=2.15.0", unchanged, manifest(func(m *schemas.Manifest) {
 			m.Environment = &schemas.Environment{Torch: "2.15.0"}
 		})},

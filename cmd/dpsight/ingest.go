@@ -4,6 +4,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -30,8 +31,9 @@ func (c *ingestCmd) Run(s *streams) error {
 		return withHint(err, "as in - {category: inputs, file: my_loader/}; docs/snapshots.md has roles and categories")
 	}
 	console := newConsole(s.err)
+	var remade selected.Remade
 	o := ingest.Options{Version: version, Again: c.Again, Ranks: c.Ranks, StackRules: rules, Prepare: collect.Recover,
-		Begin: console.Reading}
+		Remake: remade.Before, Begin: console.Reading}
 	doc, err := ingest.ImportAll(c.Paths, c.Store, o)
 	console.Done()
 	if err != nil {
@@ -40,6 +42,7 @@ func (c *ingestCmd) Run(s *streams) error {
 	if err := judge(doc.Dirs...); err != nil {
 		return err
 	}
+	remade.Tell(&doc)
 	if err := table.Write(s.out, c.Format, report.IngestedTables(doc, c.Format)...); err != nil {
 		return err
 	}

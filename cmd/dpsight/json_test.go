@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -296,8 +297,9 @@ func TestIngestDocument(t *testing.T) {
 			Again  bool
 			Reason *string
 		}
+		Remade []schemas.Remade
 	}
-	var first, second document
+	var first, second, third document
 	decodeOne(t, must(t, "", "ingest", file, "--store", store, "--format", "json"), ingestShape, &first)
 	r := dpsight(t, "", "ingest", file, filepath.Join(snapshots, "truth.json"), "--store", store, "--format", "json")
 	decodeOne(t, r, ingestShape, &second)
@@ -311,6 +313,15 @@ func TestIngestDocument(t *testing.T) {
 	}
 	if c.State != "refused" || c.Reason == nil || *c.Reason == "" || len(c.RunIDs) != 0 {
 		t.Errorf("a foreign file: %+v", c)
+	}
+	run := filepath.Join(store, a.RunIDs[0])
+	if err := madeByOtherRules(run, 3, schemas.Activations, schemas.Other); err != nil {
+		t.Fatal(err)
+	}
+	decodeOne(t, must(t, "", "ingest", "--again", run, "--format", "json"), ingestShape, &third)
+	if len(third.Remade) != 1 || third.Remade[0].RulesBefore != 3 || third.Remade[0].Rules != ingest.RulesVersion ||
+		len(third.Remade[0].Moved) != 2 || len(first.Remade)+len(second.Remade) != 0 {
+		t.Errorf("made anew: %+v", third.Remade)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,8 @@ import (
 //	bytes FILE TEXT          write TEXT, in which \x80 and the like stand for bytes
 //	truncate FILE SIZE       cut a file short
 //	copytree FROM TO         copy a folder
+//	otherrules RUN VERSION [FROM TO]
+//	                         make a run one that rules of another version made, which took a category for another one
 //
 // and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS, $FIGURES (files), $EXAMPLE (measured),
 // with run ids in $vanilla, $dpsgd, …
@@ -75,7 +78,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": fails, "bytes": writeBytes, "truncate": truncate, "copytree": copyTree,
+			"fails": fails, "bytes": writeBytes, "truncate": truncate, "copytree": copyTree, "otherrules": otherRules,
 		},
 	})
 }
@@ -265,4 +268,44 @@ func TestDamagedTables(t *testing.T) {
 	if refused < 48+8 { // a wrong bit in a column that the analysis does not read is harmless
 		t.Errorf("only %d of 48 files that were cut, and 32 with a wrong bit, were refused", refused)
 	}
+}
+
+func otherRules(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 && len(args) != 4 {
+		ts.Fatalf("usage: otherrules RUN VERSION [FROM TO]")
+	}
+	version, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	from, to := "", ""
+	if len(args) == 4 {
+		from, to = args[2], args[3]
+	}
+	ts.Check(madeByOtherRules(ts.MkAbs(args[0]), version, from, to))
+}
+
+// madeByOtherRules makes the run in dir one that rules of another version made, which took a category for another one.
+func madeByOtherRules(dir string, version int, from, to string) error {
+	report, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		return err
+	}
+	owners, err := schemas.Owners.Read(dir)
+	if err != nil {
+		return err
+	}
+	for i := range owners {
+		if owners[i].Category == from {
+			owners[i].Category = to
+		}
+	}
+	if err := schemas.Owners.Write(dir, owners); err != nil {
+		return err
+	}
+	digests, err := schemas.TableDigests(dir, schemas.Owners.File())
+	if err != nil {
+		return err
+	}
+	maps.Copy(report.Tables, digests)
+	report.Rules = version
+	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
 }

@@ -68,8 +68,9 @@ func TestRecordedFigures(t *testing.T) {
 			fresh := gate.BaselineOf([]analyze.Summary{analyze.Summarize(e.in)}, "").Experiments[0]
 			want := recordedAs[fresh.Name]
 			// the command of the recording has the path that its script had then, and so has its key
-			// as has what is known of its code, which the files are older than
+			// as has what is known of its code and of the rules, which the files are older than
 			fresh.Key = want.Key
+			fresh.Rules = want.Rules
 			v, w := &fresh.Versions, &want.Versions
 			v.Revision, v.Code, v.Agent = w.Revision, w.Code, w.Agent
 			got, _ := json.Marshal(fresh)

@@ -1,0 +1,31 @@
+package identity
+
+import (
+	"maps"
+	"slices"
+)
+
+// A ByRules is the runs whose categories were made by one version of the rules.
+type ByRules struct {
+	Rules int   // 0 = unknown
+	Runs  []int // their places
+}
+
+// RulesApart groups runs by the rules that made their categories, the oldest version first. It is nil where all runs
+// that have categories share one version.
+func RulesApart(ids []*Identity) []ByRules {
+	by := map[int][]int{}
+	for i, id := range ids {
+		if id.Rules != nil {
+			by[*id.Rules] = append(by[*id.Rules], i)
+		}
+	}
+	if len(by) < 2 {
+		return nil
+	}
+	var out []ByRules
+	for _, rules := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, ByRules{rules, by[rules]})
+	}
+	return out
+}

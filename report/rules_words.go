@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// rulesName names a version of the rules.
+func rulesName(rules int) string {
+	if rules == 0 {
+		return "rules of unknown version"
+	}
+	return fmt.Sprintf("rules %d", rules)
+}
+
+// rulesNotes say which of several runs have categories by which rules, in one line; none where all share theirs.
+func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
+	apart := identity.RulesApart(ids)
+	if apart == nil {
+		return nil
+	}
+	var by []string
+	for _, a := range apart {
+		var labels []string
+		for _, i := range a.Runs {
+			labels = include(labels, label(i))
+		}
+		by = append(by, rulesName(a.Rules)+" ("+schemas.Shortlist(labels, mostNamed)+")")
+	}
+	return []string{"categories of different rules are not comparable: " + strings.Join(by, ", ") + "; " + sameRules}
+}
+
+// sameRules is what to do about categories of different rules.
+const sameRules = "dpsight ingest --again STORE makes them by the same rules"
+
+// rulesNotesOf are those of so many runs, by what a document shows them as.
+func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
+	ids := make([]*identity.Identity, n)
+	for i := range ids {
+		ids[i] = run(i)
+	}
+	return rulesNotes(ids, func(i int) string { return ids[i].Shown() })
+}
+
+// rulesOfStudy are those of a study's cells, and of a baseline that is none of them.
+func rulesOfStudy(s *compare.Study) []string {
+	var ids []*identity.Identity
+	var labels []string
+	seen := map[string]bool{}
+	add := func(c *compare.Cell, label string) {
+		if !seen[c.RunID] {
+			seen[c.RunID] = true
+			ids, labels = append(ids, &c.Identity), append(labels, label)
+		}
+	}
+	for i := range s.Cells {
+		add(&s.Cells[i], s.Cells[i].Label)
+	}
+	for i := range s.Cells {
+		if b := s.Cells[i].Baseline; b != nil {
+			add(b, "baseline "+b.Label)
+		}
+	}
+	return rulesNotes(ids, func(i int) string { return labels[i] })
+}
