@@ -239,8 +239,9 @@ func newTap(r io.Reader, kept string) *tap {
 	go func() {
 		err := schemas.WriteFile(kept, func(w io.Writer) error {
 			// More than one encoder would take a quarter more of the processor, and the reader is no faster than one.
+			// Coding the entropy of literals takes a sixth of the time, and saves two to four percent.
 			z, err := zstd.NewWriter(io.MultiWriter(w, t.copy), zstd.WithEncoderLevel(zstd.SpeedFastest),
-				zstd.WithEncoderConcurrency(1))
+				zstd.WithEncoderConcurrency(1), zstd.WithNoEntropyCompression(true))
 			if err != nil {
 				return err
 			}

@@ -102,9 +102,7 @@ func (rec *recording) from(cut int) *recording {
 	e := &rec.events
 	n := e.Len()
 	late := &recording{device: rec.device, settings: rec.settings, final: slices.Clone(rec.final),
-		events: schemas.EventColumns{Action: e.Action[cut:n:n], Addr: e.Addr[cut:n:n], Size: e.Size[cut:n:n],
-			Stream: e.Stream[cut:n:n], TimeNS: e.TimeNS[cut:n:n], Mark: e.Mark[cut:n:n], Stack: e.Stack[cut:n:n],
-			Pool: e.Pool[cut:n:n]}}
+		events: e.Part(cut, n)}
 	for i := range late.final {
 		late.final[i].Seq -= int64(cut)
 	}
@@ -227,11 +225,9 @@ func (rec *recording) without(first, last int) *recording {
 	lost := &recording{device: rec.device, settings: rec.settings, final: slices.Clone(rec.final),
 		checkpoints: slices.Clone(rec.checkpoints), peaksSince: slices.Clone(rec.peaksSince), unseen: rec.unseen,
 		baseline: rec.baseline, everUsed: rec.everUsed}
-	for _, part := range [][2]int{{0, first}, {last, n}} {
-		from, to := part[0], part[1]
-		lost.events.AppendAll(&schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to],
-			Size: e.Size[from:to], Stream: e.Stream[from:to], TimeNS: e.TimeNS[from:to], Mark: e.Mark[from:to],
-			Stack: e.Stack[from:to], Pool: e.Pool[from:to]})
+	for _, kept := range [][2]int{{0, first}, {last, n}} {
+		part := e.Part(kept[0], kept[1])
+		lost.events.AppendAll(&part)
 	}
 	moved := func(seq int64) int64 { return min(seq, max(int64(first), seq-int64(last-first))) }
 	for i := range lost.final {

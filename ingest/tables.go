@@ -166,8 +166,8 @@ func (rec *recording) rows(runID string, rank int32) iter.Seq[schemas.Event] {
 		e := &rec.events
 		for i := range e.Len() {
 			if !yield(schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,
-				Action: int32(e.Action[i]), Addr: e.Addr[i], Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i],
-				Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]), Pool: e.Pool[i]}) {
+				Action: int32(e.Action[i]), Addr: e.Addr[i], Size: e.Size[i], Stream: e.StreamOf(i), TimeNS: e.TimeNS[i],
+				Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]), Pool: e.PoolOf(i)}) {
 				return
 			}
 		}

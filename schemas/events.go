@@ -48,17 +48,18 @@ func ParseAction(s string) Action {
 }
 
 // EventColumns holds one device's allocator events in order, a column a field; row i is the event with seq i+1.
-// All columns have the same length. Columns, not rows: replay and join touch millions of events, two columns at a time.
+// All columns have the same length, but for those that may be empty: then all their values are 0. Columns, not rows:
+// replay and join touch millions of events, two columns at a time.
 type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: bytes free on the device
 	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes; gap: change of reserved
-	Stream []uint64 // CUDA stream handle; 0 = the default stream
+	Stream []uint64 // CUDA stream handle; 0 = the default stream; may be empty
 	TimeNS []int64  // the allocator's clock, truncated to a microsecond
 	Mark   []uint32 // k of the last mark of the event's thread; 0 = none
 	Stack  []uint32 // id in the stacks table; 0 = none
-	Pool   []uint64 // private pool id; 0 = the default pool or unknown
-	Line   []uint32 // number of the line that the event's thread was on, or made its node; empty = none has any
+	Pool   []uint64 // private pool id; 0 = the default pool or unknown; may be empty
+	Line   []uint32 // number of the line that the event's thread was on, or made its node; 0 = none; may be empty
 }
 
 // Len is the number of events.
@@ -70,53 +71,92 @@ func (e *EventColumns) Append(a Action, addr uint64, size int64, stream uint64, 
 	e.Action = append(e.Action, a)
 	e.Addr = append(e.Addr, addr)
 	e.Size = append(e.Size, size)
-	e.Stream = append(e.Stream, stream)
 	e.TimeNS = append(e.TimeNS, timeNS)
 	e.Mark = append(e.Mark, mark)
 	e.Stack = append(e.Stack, stack)
-	e.Pool = append(e.Pool, pool)
-	if len(e.Line) > 0 {
-		e.Line = append(e.Line, 0)
-	}
+	set(&e.Stream, len(e.Action)-1, stream, e)
+	set(&e.Pool, len(e.Action)-1, pool, e)
+	set(&e.Line, len(e.Action)-1, 0, e)
 }
 
-// SetLine sets the line of event i.
-func (e *EventColumns) SetLine(i int, line uint32) {
-	if line == 0 && len(e.Line) == 0 {
+// set sets value i of a column that may be empty.
+func set[T uint32 | uint64](column *[]T, i int, v T, e *EventColumns) {
+	if v == 0 && len(*column) == 0 {
 		return
 	}
-	if len(e.Line) < e.Len() {
-		e.Line = append(make([]uint32, 0, cap(e.Action)), e.Line...)[:e.Len()]
+	if len(*column) < e.Len() {
+		*column = padded(*column, e)
 	}
-	e.Line[i] = line
+	(*column)[i] = v
 }
 
+// padded is a column that may be empty, as long as the others and with as much room.
+func padded[T any](column []T, e *EventColumns) []T {
+	if cap(column) < e.Len() {
+		column = append(make([]T, 0, cap(e.Action)), column...)
+	}
+	clear(column[len(column):e.Len()])
+	return column[:e.Len()]
+}
+
+// SetStream sets the stream of event i.
+func (e *EventColumns) SetStream(i int, stream uint64) { set(&e.Stream, i, stream, e) }
+
+// SetPool sets the private pool of event i.
+func (e *EventColumns) SetPool(i int, pool uint64) { set(&e.Pool, i, pool, e) }
+
+// SetLine sets the line of event i.
+func (e *EventColumns) SetLine(i int, line uint32) { set(&e.Line, i, line, e) }
+
+// StreamOf is the stream of event i.
+func (e *EventColumns) StreamOf(i int) uint64 { return valueOf(e.Stream, i) }
+
+// PoolOf is the private pool of event i.
+func (e *EventColumns) PoolOf(i int) uint64 { return valueOf(e.Pool, i) }
+
 // LineOf is the line of event i, 0 = none.
-func (e *EventColumns) LineOf(i int) uint32 {
-	if i < len(e.Line) {
-		return e.Line[i]
+func (e *EventColumns) LineOf(i int) uint32 { return valueOf(e.Line, i) }
+
+func valueOf[T uint32 | uint64](column []T, i int) T {
+	if i < len(column) {
+		return column[i]
 	}
 	return 0
 }
 
+// Part is the events from one index to before another. It shares their memory; what is added to it does not.
+func (e *EventColumns) Part(from, to int) EventColumns {
+	return EventColumns{Action: part(e.Action, from, to), Addr: part(e.Addr, from, to), Size: part(e.Size, from, to),
+		Stream: part(e.Stream, from, to), TimeNS: part(e.TimeNS, from, to), Mark: part(e.Mark, from, to),
+		Stack: part(e.Stack, from, to), Pool: part(e.Pool, from, to), Line: part(e.Line, from, to)}
+}
+
+func part[T any](column []T, from, to int) []T {
+	if len(column) == 0 {
+		return nil
+	}
+	return column[from:to:to]
+}
+
 // AppendAll adds all events of o.
 func (e *EventColumns) AppendAll(o *EventColumns) {
+	n := e.Len()
 	e.Action = append(e.Action, o.Action...)
 	e.Addr = append(e.Addr, o.Addr...)
 	e.Size = append(e.Size, o.Size...)
-	e.Stream = append(e.Stream, o.Stream...)
 	e.TimeNS = append(e.TimeNS, o.TimeNS...)
 	e.Mark = append(e.Mark, o.Mark...)
 	e.Stack = append(e.Stack, o.Stack...)
-	e.Pool = append(e.Pool, o.Pool...)
-	if n := e.Len(); len(e.Line) > 0 || len(o.Line) > 0 {
-		for len(e.Line) < n-len(o.Line) {
-			e.Line = append(e.Line, 0)
-		}
-		e.Line = append(e.Line, o.Line...)
-		for len(e.Line) < n {
-			e.Line = append(e.Line, 0)
-		}
+	appendAll(&e.Stream, o.Stream, n, e)
+	appendAll(&e.Pool, o.Pool, n, e)
+	appendAll(&e.Line, o.Line, n, e)
+}
+
+// appendAll adds the values of a column that may be empty, before which there were n events.
+func appendAll[T any](column *[]T, more []T, n int, e *EventColumns) {
+	if len(*column) > 0 || len(more) > 0 {
+		*column = padded(*column, e)
+		copy((*column)[n:], more)
 	}
 }
 

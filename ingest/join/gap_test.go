@@ -44,9 +44,7 @@ func (w *world) lost(body func()) {
 func (w *world) gap(closed uint32, body func()) {
 	before, n := maps.Clone(w.live), w.events.Len()
 	body()
-	w.events = schemas.EventColumns{Action: w.events.Action[:n], Addr: w.events.Addr[:n], Size: w.events.Size[:n],
-		Stream: w.events.Stream[:n],
-		TimeNS: w.events.TimeNS[:n], Mark: w.events.Mark[:n], Stack: w.events.Stack[:n], Pool: w.events.Pool[:n]}
+	w.events = w.events.Part(0, n)
 	w.events.Append(schemas.ActionGap, 0, 0, 0, 0, closed, 0, 0)
 	seq := int64(w.events.Len())
 	w.span(spool.DrainBegin, main, 2, func() {})

@@ -40,15 +40,10 @@ func training(events int) *schemas.EventColumns {
 	from := m.trace.Len()
 	step()
 	for n := m.trace.Len(); m.trace.Len() < events; {
-		m.trace.AppendAll(chunkAll(&m.trace, from, n))
+		again := m.trace.Part(from, n)
+		m.trace.AppendAll(&again)
 	}
 	return &m.trace
-}
-
-func chunkAll(e *schemas.EventColumns, from, to int) *schemas.EventColumns {
-	return &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to],
-		Stream: e.Stream[from:to],
-		TimeNS: e.TimeNS[from:to], Mark: e.Mark[from:to], Stack: e.Stack[from:to], Pool: e.Pool[from:to]}
 }
 
 func BenchmarkRun(b *testing.B) {

@@ -79,12 +79,12 @@ func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.Segme
 		}
 	}
 	half := int64(e.Len() / 2)
-	if err := r.Apply(chunk(e, 0, half)); err != nil {
+	if err := r.Apply(chunkOf(e, 0, half)); err != nil {
 		t.Fatal(err)
 	}
 	r.Checkpoint()
 	checkHeap(t, &r.heap)
-	if err := r.Apply(chunk(e, half, int64(e.Len()))); err != nil {
+	if err := r.Apply(chunkOf(e, half, int64(e.Len()))); err != nil {
 		t.Fatal(err)
 	}
 	r.Checkpoint()
@@ -137,7 +137,7 @@ func TestDamagedTraces(t *testing.T) {
 					i--
 				}
 			}
-			e.Append(action, addr, size, m.trace.Stream[j], 0, 0, 0, m.trace.Pool[j])
+			e.Append(action, addr, size, m.trace.StreamOf(j), 0, 0, 0, m.trace.PoolOf(j))
 		}
 		survive(t, &e, nil, m.list(), variants[rnd.IntN(len(variants))].settings)
 	}

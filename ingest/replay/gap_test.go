@@ -47,10 +47,9 @@ func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 		g.final = g.model.list()
 	}
 	part := func(to int) {
-		g.trace.AppendAll(&schemas.EventColumns{Action: g.model.trace.Action[at:to], Addr: g.model.trace.Addr[at:to],
-			Size:   g.model.trace.Size[at:to],
-			Stream: g.model.trace.Stream[at:to], TimeNS: make([]int64, to-at), Mark: make([]uint32, to-at),
-			Stack: make([]uint32, to-at), Pool: make([]uint64, to-at)})
+		events := g.model.trace.Part(at, to)
+		events.Pool = nil
+		g.trace.AppendAll(&events)
 		for ; at < to; at++ {
 			g.from = append(g.from, at+1)
 		}

@@ -162,7 +162,7 @@ func TestChunksGiveTheSame(t *testing.T) {
 	}
 	for from := 0; from < m.trace.Len(); {
 		to := min(m.trace.Len(), from+rnd.IntN(700))
-		if err := r.Apply(chunk(&m.trace, int64(from), int64(to))); err != nil {
+		if err := r.Apply(chunkOf(&m.trace, int64(from), int64(to))); err != nil {
 			t.Fatal(err)
 		}
 		from = to
@@ -174,7 +174,7 @@ func TestChunksGiveTheSame(t *testing.T) {
 
 // tail is the trace after the first n events.
 func tail(m *model, n int) *schemas.EventColumns {
-	return chunk(&m.trace, int64(n), int64(m.trace.Len()))
+	return chunkOf(&m.trace, int64(n), int64(m.trace.Len()))
 }
 
 // With the allocator's own list of the moment when recording began, a late recording is exact.
@@ -196,7 +196,7 @@ func TestLateRecordingWithStart(t *testing.T) {
 		for i := range e.Len() + 1 {
 			r.Checkpoint()
 			if i < e.Len() {
-				if err := r.Apply(chunk(e, int64(i), int64(i+1))); err != nil {
+				if err := r.Apply(chunkOf(e, int64(i), int64(i+1))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -282,8 +282,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 			lost := places[rnd.IntN(len(places))]
 			for i := range m.trace.Len() {
 				if i != lost {
-					e.Append(m.trace.Action[i], m.trace.Addr[i], m.trace.Size[i], m.trace.Stream[i], 0, 0, 0,
-						m.trace.Pool[i])
+					e.Append(m.trace.Action[i], m.trace.Addr[i], m.trace.Size[i], m.trace.StreamOf(i), 0, 0, 0,
+						m.trace.PoolOf(i))
 				}
 			}
 			list := m.list()
@@ -309,4 +309,10 @@ func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 		return &Comparison{}
 	}
 	return r.compare(rows, nil, rows[0].Seq)
+}
+
+// chunkOf is the events after from, up to and with to.
+func chunkOf(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
+	part := e.Part(int(from), int(to))
+	return &part
 }

@@ -109,8 +109,7 @@ func TestRecordedAllocatorLate(t *testing.T) {
 		}
 		const cut = 1000
 		e := s.Devices[0]
-		late := schemas.EventColumns{Action: e.Action[cut:], Addr: e.Addr[cut:], Size: e.Size[cut:],
-			Stream: e.Stream[cut:], Pool: e.Pool[cut:]}
+		late := e.Part(cut, e.Len())
 		final := rows(s, 0)
 		for i := range final {
 			final[i].Seq -= cut

@@ -125,7 +125,7 @@ func (r *Replay) through(events *schemas.EventColumns, gaps []Gap, at []int64) (
 // until applies events up to seq, and gives the gaps that are left.
 func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]Gap, error) {
 	for len(gaps) > 0 && gaps[0].Seq > r.seq && gaps[0].Seq <= seq {
-		if err := r.Apply(chunk(events, r.seq, gaps[0].Seq-1)); err != nil {
+		if err := r.apply(events, gaps[0].Seq-1); err != nil {
 			return nil, err
 		}
 		if err := r.Resume(gaps[0].List); err != nil {
@@ -133,17 +133,13 @@ func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]G
 		}
 		gaps = gaps[1:]
 	}
-	return gaps, r.Apply(chunk(events, r.seq, seq))
+	return gaps, r.apply(events, seq)
 }
 
-// chunk is the events after from, up to and with to; only the columns that a replay reads.
-func chunk(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
-	c := &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to],
-		Stream: e.Stream[from:to]}
-	if len(e.Pool) > 0 {
-		c.Pool = e.Pool[from:to]
-	}
-	return c
+// apply applies the events after those applied so far, up to seq.
+func (r *Replay) apply(events *schemas.EventColumns, seq int64) error {
+	part := events.Part(int(r.seq), int(seq))
+	return r.Apply(&part)
 }
 
 // Checkpoint asks for the counters just after the events applied so far.
@@ -153,10 +149,11 @@ func (r *Replay) Checkpoint() {
 	r.checkpoints = append(r.checkpoints, c)
 }
 
-// sameLength refuses columns that do not fit together. Only the pools may be left out.
+// sameLength refuses columns that do not fit together.
 func sameLength(e *schemas.EventColumns) error {
 	n := len(e.Action)
-	if len(e.Addr) != n || len(e.Size) != n || len(e.Stream) != n || len(e.Pool) != n && len(e.Pool) != 0 {
+	if len(e.Addr) != n || len(e.Size) != n || len(e.Stream) != n && len(e.Stream) != 0 ||
+		len(e.Pool) != n && len(e.Pool) != 0 {
 		return fmt.Errorf("event columns differ in length: %d actions, %d addresses, %d sizes, %d streams, %d pools",
 			n, len(e.Addr), len(e.Size), len(e.Stream), len(e.Pool))
 	}
@@ -171,11 +168,8 @@ func (r *Replay) Apply(e *schemas.EventColumns) error {
 	r.allocated = slices.Grow(r.allocated, e.Len())
 	for i, action := range e.Action {
 		r.seq++
-		addr, size, stream, pool := e.Addr[i], e.Size[i], e.Stream[i], uint64(0)
-		if len(e.Pool) != 0 {
-			pool = e.Pool[i]
-			r.pools = r.pools || pool != 0
-		}
+		addr, size, stream, pool := e.Addr[i], e.Size[i], e.StreamOf(i), e.PoolOf(i)
+		r.pools = r.pools || pool != 0
 		if action >= schemas.ActionAlloc && action <= schemas.ActionSegmentUnmap && malformed(addr, size) {
 			r.anomalies.MalformedEvents++
 			r.allocated = append(r.allocated, r.now.Allocated)

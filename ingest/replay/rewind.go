@@ -50,11 +50,7 @@ func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentB
 		pools:    slices.ContainsFunc(e.Pool, func(p uint64) bool { return p != 0 })}
 	w.end(final)
 	for i := e.Len() - 1; i >= 0; i-- {
-		pool := uint64(0)
-		if len(e.Pool) > 0 {
-			pool = e.Pool[i]
-		}
-		w.undo(e.Action[i], e.Addr[i], e.Size[i], e.Stream[i], pool)
+		w.undo(e.Action[i], e.Addr[i], e.Size[i], e.StreamOf(i), e.PoolOf(i))
 	}
 	b := &beginning{open: map[uint64]int64{}}
 	w.write(b)

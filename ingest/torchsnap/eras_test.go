@@ -85,7 +85,7 @@ func viewOf(s *Snapshot) view {
 		dev := viewDevice{Events: c.Len(), First: []viewEvent{}}
 		for i := range c.Len() {
 			for k, x := range []uint64{c.Addr[i], uint64(c.Size[i]), uint64(c.TimeNS[i]), uint64(c.Mark[i]),
-				c.Pool[i]} {
+				c.PoolOf(i)} {
 				dev.Sums[k] += x
 			}
 			stack := stackView(s, c.Stack[i])
@@ -94,10 +94,10 @@ func viewOf(s *Snapshot) view {
 				dev.Stacks[1] += uint64(f[2].(int64))
 			}
 			if i < 40 {
-				e := viewEvent{Action: c.Action[i].String(), Addr: c.Addr[i], Size: c.Size[i], Stream: c.Stream[i],
+				e := viewEvent{Action: c.Action[i].String(), Addr: c.Addr[i], Size: c.Size[i], Stream: c.StreamOf(i),
 					TimeNS: c.TimeNS[i],
 					Mark:   c.Mark[i], Text: s.Text(d, i), Stack: stack[:min(3, len(stack))], Depth: len(stack),
-					Pool: c.Pool[i]}
+					Pool: c.PoolOf(i)}
 				for _, in := range s.Internal {
 					if in.Device == d && in.Event == i {
 						e.Internal = in.Text

@@ -289,8 +289,9 @@ func FuzzRead(f *testing.F) {
 		}
 		for d, c := range s.Devices {
 			n := c.Len()
-			if len(c.Addr) != n || len(c.Size) != n || len(c.Stream) != n || len(c.TimeNS) != n || len(c.Mark) != n ||
-				len(c.Stack) != n || len(c.Pool) != n {
+			if len(c.Addr) != n || len(c.Size) != n || len(c.TimeNS) != n || len(c.Mark) != n || len(c.Stack) != n ||
+				len(c.Stream) != n && len(c.Stream) != 0 || len(c.Pool) != n && len(c.Pool) != 0 ||
+				len(c.Line) != n && len(c.Line) != 0 {
 				t.Fatal("columns of different lengths")
 			}
 			for i := range n {

@@ -206,8 +206,9 @@ func (e *events) action(d *pickle.Decoder, word uint32) schemas.Action {
 
 func (e *events) row(i int) row {
 	c := &e.cols
-	r := row{action: c.Action[i], addr: c.Addr[i], free: c.Addr[i], size: c.Size[i], stream: c.Stream[i],
-		timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.Pool[i], line: c.LineOf(i)}
+	r := row{action: c.Action[i], addr: c.Addr[i], free: c.Addr[i], size: c.Size[i],
+		stream: c.StreamOf(i), timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.PoolOf(i),
+		line: c.LineOf(i)}
 	if i < len(e.meta) {
 		r.text = e.meta[i]
 	}
@@ -216,8 +217,10 @@ func (e *events) row(i int) row {
 
 func (e *events) replace(i int, r row) {
 	c := &e.cols
-	c.Action[i], c.Addr[i], c.Size[i], c.Stream[i], c.TimeNS[i], c.Mark[i], c.Stack[i], c.Pool[i] = r.action, r.addr,
-		r.size, r.stream, r.timeNS, r.mark, r.stack, r.pool
+	c.Action[i], c.Addr[i], c.Size[i], c.TimeNS[i], c.Mark[i], c.Stack[i] = r.action, r.addr, r.size, r.timeNS, r.mark,
+		r.stack
+	c.SetStream(i, r.stream)
+	c.SetPool(i, r.pool)
 	c.SetLine(i, r.line)
 }
 
@@ -255,11 +258,15 @@ func (e *events) grow(d *pickle.Decoder) error {
 	c.Action = grown(c.Action, more)
 	c.Addr = grown(c.Addr, more)
 	c.Size = grown(c.Size, more)
-	c.Stream = grown(c.Stream, more)
 	c.TimeNS = grown(c.TimeNS, more)
 	c.Mark = grown(c.Mark, more)
 	c.Stack = grown(c.Stack, more)
-	c.Pool = grown(c.Pool, more)
+	if len(c.Stream) > 0 {
+		c.Stream = grown(c.Stream, more)
+	}
+	if len(c.Pool) > 0 {
+		c.Pool = grown(c.Pool, more)
+	}
 	return nil
 }
 

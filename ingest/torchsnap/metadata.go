@@ -18,7 +18,11 @@ func (b *builder) userMetadata(r *row, v pickle.Value) error {
 	case pickle.None:
 		r.mark, r.line, r.text = 0, 0, 0
 	case pickle.String:
-		if n, line, ok := markAndLine(b.d.Text(v.ID())); ok || v.ID() == 0 {
+		if v.ID() == 0 {
+			r.mark, r.line, r.text = 0, 0, 0
+			return nil
+		}
+		if n, line, ok := markAndLine(b.d.Text(v.ID())); ok {
 			r.mark, r.line, r.text = n, line, 0
 			return nil
 		}

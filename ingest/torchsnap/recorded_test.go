@@ -42,7 +42,7 @@ func describeSnapshot(s *Snapshot) truth {
 			w.Actions[c.Action[i].String()]++
 			w.Sums.Addr += c.Addr[i]
 			w.Sums.Size += uint64(c.Size[i])
-			w.Sums.Stream += c.Stream[i]
+			w.Sums.Stream += c.StreamOf(i)
 			w.Sums.TimeUS += uint64(c.TimeNS[i] / 1000)
 			for _, f := range s.Stacks.Stack(c.Stack[i]) {
 				w.Frames++

@@ -72,14 +72,7 @@ func (b *builder) columns(t *trace) *device {
 	e, d := &b.events, &t.device
 	if t.rows == nil {
 		lo, hi := t.first, t.first+t.n
-		c := &e.cols
-		d.cols = schemas.EventColumns{
-			Action: c.Action[lo:hi:hi], Addr: c.Addr[lo:hi:hi], Size: c.Size[lo:hi:hi], Stream: c.Stream[lo:hi:hi],
-			TimeNS: c.TimeNS[lo:hi:hi], Mark: c.Mark[lo:hi:hi], Stack: c.Stack[lo:hi:hi], Pool: c.Pool[lo:hi:hi],
-		}
-		if hi <= len(c.Line) {
-			d.cols.Line = c.Line[lo:hi:hi]
-		}
+		d.cols = e.cols.Part(lo, hi)
 		if lo < len(e.meta) {
 			d.meta = grown(e.meta[lo:min(hi, len(e.meta))], max(0, hi-len(e.meta)))[:hi-lo]
 		}
@@ -106,7 +99,8 @@ func (b *builder) columns(t *trace) *device {
 func gather(c *schemas.EventColumns, rows []uint32) schemas.EventColumns {
 	var out schemas.EventColumns
 	for _, r := range rows {
-		out.Append(c.Action[r], c.Addr[r], c.Size[r], c.Stream[r], c.TimeNS[r], c.Mark[r], c.Stack[r], c.Pool[r])
+		out.Append(c.Action[r], c.Addr[r], c.Size[r], c.StreamOf(int(r)), c.TimeNS[r], c.Mark[r], c.Stack[r],
+			c.PoolOf(int(r)))
 		out.SetLine(out.Len()-1, c.LineOf(int(r)))
 	}
 	return out
