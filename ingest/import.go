@@ -41,6 +41,9 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 			return doc, err
 		}
 		for i, out := range outcomes {
+			if out.State == schemas.IngestKnown && otherVersion(out.Dir) {
+				doc.OtherRules = append(doc.OtherRules, out.RunID)
+			}
 			if n := len(doc.Inputs); i > 0 && out.RunID != "" && sameInput(&doc.Inputs[n-1], &out) {
 				last := &doc.Inputs[n-1]
 				last.RunIDs, last.Warnings = append(last.RunIDs, out.RunID), append(last.Warnings, out.Warnings...)
@@ -62,6 +65,12 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 		}
 	}
 	return doc, nil
+}
+
+// otherVersion reports whether a run that was ingested was so by rules of another version.
+func otherVersion(dir string) bool {
+	report, err := schemas.ReadIngestReport(dir)
+	return err == nil && report.Rules != RulesVersion
 }
 
 // sameInput reports whether a run is a further one of the same file, of which the same became.

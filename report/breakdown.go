@@ -33,8 +33,7 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 		tables = append(tables, emptyTable(empty))
 	}
 	table.DropZero(tables, "stack_bytes")
-	last := &tables[len(tables)-1]
-	last.Notes = append(last.Notes, rulesOfBreakdowns(doc.Runs)...)
+	tellRules(tables, len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	for i := range tables {
 		tables[i].Document = doc
 	}
@@ -91,13 +90,10 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in "+
 		"them, by what says so")
-	t.Notes = append(t.Notes, rulesOfBreakdowns(doc.Runs)...)
+	t.Notes = append(t.Notes, rulesNotesOf(len(doc.Runs), func(i int) *identity.Identity {
+		return &doc.Runs[i].Identity
+	})...)
 	return t.WithoutZero("stack_percent")
-}
-
-// rulesOfBreakdowns says which of the runs have categories by which rules, where they differ.
-func rulesOfBreakdowns(runs []memory.BreakdownRun) []string {
-	return rulesNotesOf(len(runs), func(i int) *identity.Identity { return &runs[i].Identity })
 }
 
 // ofBroken is the badge of all runs with a breakdown; empty where a run without one, which a note names, has another.

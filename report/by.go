@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -35,6 +36,7 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 		tables = append(tables, emptyTable(empty))
 	}
 	table.DropZero(tables, "By stack")
+	tellRules(tables, len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	for i := range tables {
 		tables[i].Document = doc
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/table"
@@ -34,6 +35,7 @@ func CategoryTimelineTables(doc timeline.CategoryTimelineDocument) []table.Table
 	if len(empty) > 0 || len(tables) == 0 {
 		tables = append(tables, emptyTable(empty))
 	}
+	tellRules(tables, len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	for i := range tables {
 		tables[i].Document = doc
 	}

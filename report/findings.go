@@ -41,10 +41,7 @@ func FindingsTables(found findings.Found) []table.Table {
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Findings", Columns: findingColumns})
 	}
-	last := &tables[len(tables)-1]
-	last.Notes = append(last.Notes, rulesNotesOf(len(found.Runs), func(i int) *identity.Identity {
-		return &found.Runs[i].Identity
-	})...)
+	tellRules(tables, len(found.Runs), func(i int) *identity.Identity { return &found.Runs[i].Identity })
 	doc := NewFindingsDocument(found)
 	for i := range tables {
 		tables[i].Document = doc

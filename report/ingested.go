@@ -96,6 +96,10 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 			t.Notes = append(t.Notes, note)
 		}
 	}
+	if len(doc.OtherRules) > 0 {
+		t.Notes = append(t.Notes, "made by other rules than those of this dpsight: "+
+			schemas.Shortlist(doc.OtherRules, mostNamed)+"; --again makes them anew, and says what moved")
+	}
 	return t
 }
 

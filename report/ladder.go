@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/figure"
@@ -41,6 +42,7 @@ func LadderTables(doc ladder.Document) []table.Table {
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Device memory", Columns: rungColumns})
 	}
+	tellRules(tables, len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	for i := range tables {
 		tables[i].Document = doc
 	}

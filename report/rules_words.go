@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -44,6 +45,12 @@ func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
 		ids[i] = run(i)
 	}
 	return rulesNotes(ids, func(i int) string { return ids[i].Shown() })
+}
+
+// tellRules adds them to the last of some tables.
+func tellRules(tables []table.Table, n int, run func(i int) *identity.Identity) {
+	last := &tables[len(tables)-1]
+	last.Notes = append(last.Notes, rulesNotesOf(n, run)...)
 }
 
 // rulesOfStudy are those of a study's cells, and of a baseline that is none of them.

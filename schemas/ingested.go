@@ -9,6 +9,8 @@ const IngestedSchema = "dpsight.ingest/1"
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
+	// OtherRules are the runs that were left alone, and that other rules made than those of this dpsight.
+	OtherRules []string `json:"other_rules,omitempty"`
 	// Remade are the runs that had been ingested before, and that other rules made then, or whose bytes at the peak moved.
 	Remade []Remade `json:"remade,omitempty"`
 	Dirs   []string `json:"-"` // folders of runs that have tables, now or from before

@@ -111,9 +111,10 @@ var (
 
 	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"},
 		"state": "string", "again": "bool", "reason": "string?",
-		"warnings?": list{"string"}}}, "remade?": list{object{"run_id": "string", "name": "string", "rules_before": "int",
-		"rules": "int", "moved": list{object{"rank": "int", "device": "string", "category": "string?", "before_bytes": "int",
-			"after_bytes": "int"}}}}}
+		"warnings?": list{"string"}}}, "other_rules?": list{"string"},
+		"remade?": list{object{"run_id": "string", "name": "string", "rules_before": "int", "rules": "int",
+			"moved": list{object{"rank": "int", "device": "string", "category": "string?", "before_bytes": "int",
+				"after_bytes": "int"}}}}}
 
 	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool",
 		"detail": "string", "hint": "string"}}, "features": list{object{"name": "string", "ok": "bool", "needed": "bool",
