@@ -10,5 +10,5 @@ import "github.com/klauspost/compress/zstd"
 // nearly all of it in the kernel.
 const Best = zstd.SpeedFastest
 
-// Better is as low.
-const Better = zstd.SpeedFastest
+// Quick is as low.
+const Quick = zstd.SpeedFastest
