@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import unittest
 from collections.abc import Iterator
 from pathlib import Path
 
 AGENT = Path(__file__).resolve().parent.parent / "python"
+sys.path.insert(0, str(AGENT))
+from dpsight import adapters  # noqa: E402
+
+sys.path.pop(0)
+
 ROOM = AGENT / "dpsight" / "torch_compat.py"
 PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
 PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
-# The private names that others may use: Python's, and Opacus'.
+# The private names that others may use: Python's, those of libraries of differential privacy, which stand in one table,
+# and what Opacus calls the module that it wraps.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
-OPACUS = {"_current_grad_sample", "_norm_sample", "_generate_noise", "_get_flat_grad_sample", "_module"}
+LIBRARIES = {"_module"}.union(
+    *(
+        {*adapter.functions, *adapter.layers, *adapter.parameters}.union(*(c.methods for c in adapter.classes))
+        for adapter in adapters.ADAPTERS
+    )
+)
 # Ours, by which the agent knows itself.
 OURS = {"_dpsight_boot"}
 
@@ -47,7 +59,7 @@ def private_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
             if _PRIVATE.fullmatch(node.attr) and not mine and node.attr not in PYTHON | OURS:
                 yield node.lineno, ast.unparse(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-            name = _PRIVATE.fullmatch(node.value) is not None and node.value not in PYTHON | OPACUS | OURS
+            name = _PRIVATE.fullmatch(node.value) is not None and node.value not in PYTHON | LIBRARIES | OURS
             if (name and node.value not in own) or _INSIDE_TORCH.search(node.value):
                 yield node.lineno, repr(node.value)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):

@@ -14,9 +14,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "python" / "dpsight"
 GROUND = {"kinds", "interruptions", "masking", "journal", "torch_compat"}
 LOOKING = {"tensors", "tags", "registry", "parameters", "nodes", "graph_safety"}
+# Where tensors lie is said above the hooks, which report what happens and no more.
+NOT_FOR_HOOKS = {"tags", "parameters", "graph_safety"}
 # What a module may import, by the room that it is in: the first part of its name.
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
+    "adapters": {"kinds"},
     "masking": set(),
     "interruptions": set(),
     "journal": {"kinds", "interruptions", "masking"},
@@ -29,12 +32,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tensors": {"kinds", "interruptions", "torch_compat", "recorder"},
     "nodes": {"torch_compat", "recorder"},
     "registry": {"kinds", "torch_compat", "recorder", "tensors"},
-    # Where tensors lie is said above the hooks, which report what happens and no more.
     "tags": {"kinds", "interruptions", "torch_compat", "recorder", "tensors"},
-    "parameters": {"kinds", "recorder", "tensors", "registry", "tags"},
+    "parameters": {"adapters", "kinds", "recorder", "tensors", "registry", "tags"},
     "graph_safety": {"torch_compat", "recorder", "registry"},
-    "hooks": {"kinds", "interruptions", "torch_compat", "recorder", "tensors", "registry", "nodes", "patch", "stages"},
-    "taggers": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING, "taggers"},
+    "hooks": {"adapters", "patch", "stages", *GROUND - {"masking", "journal"}, "recorder", *LOOKING - NOT_FOR_HOOKS},
+    "taggers": {"adapters", "kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING, "taggers"},
     "oom": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING - {"parameters"}, "taggers", "oom"},
     "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
     "environment": {"kinds", "torch_compat", "recorder"},

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import api, environment, kinds, torch_compat
+from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
 from dpsight.hooks import (
     backward,
@@ -19,9 +20,9 @@ from dpsight.hooks import (
     dynamo,
     expanded_weights,
     forward,
-    opacus,
     optimizers,
     privacy,
+    private_training,
     script_history,
     setups,
 )
@@ -136,7 +137,7 @@ _LATER: dict[str, Install] = {
     "transformers.modeling_utils": setups.install_transformers,
     "opacus.distributed": setups.install_opacus_ddp,
     "opacus.privacy_engine": privacy.install,
-    **dict.fromkeys(opacus.MODULES, opacus.install),
+    **{module: private_training.installing(adapter) for adapter in ADAPTERS for module in adapter.modules},
     torch_compat.EXPANDED_WEIGHTS: expanded_weights.install,
 }
 

@@ -1,22 +1,14 @@
-"""What hangs on parameters: gradients, and the attributes that Opacus gives them."""
+"""What hangs on parameters: gradients, and the attributes that libraries of differential privacy give them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dpsight import kinds
+from dpsight import adapters, kinds
 from dpsight.recorder import recorder
 from dpsight.registry import registry
 from dpsight.tags import Record, tags
 from dpsight.tensors import quiet
-
-# Opacus' attributes of a parameter, and what they are.
-ATTRIBUTES = {
-    "grad_sample": kinds.GRAD_SAMPLE,
-    "_current_grad_sample": kinds.GRAD_SAMPLE,
-    "_norm_sample": kinds.NORM_SAMPLE,
-    "summed_grad": kinds.SUMMED_GRADIENT,
-}
 
 
 class Gradients:
@@ -34,7 +26,7 @@ class Gradients:
 
     @quiet
     def assigned(self, parameters: list[Any]) -> list[Record]:
-        """Records of gradients that did not come from backward: a script or Opacus has assigned them."""
+        """Records of gradients that did not come from backward: a script or a library has assigned them."""
         out: list[Record] = []
         for p in parameters:
             if p.grad is not None:
@@ -57,7 +49,7 @@ def attached(p: Any, name: int, gradient: bool = True) -> list[Record]:
         out += tags.of(kinds.GRADIENT, p.grad, name)
     own = p.__dict__
     if own:
-        for attribute, kind in ATTRIBUTES.items():
+        for attribute, kind in adapters.PARAMETERS.items():
             value = own.get(attribute)
             if value is not None:
                 out += tags.within(kind, value, name)

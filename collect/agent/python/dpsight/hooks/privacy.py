@@ -44,19 +44,14 @@ _privacy = Privacy()
 
 
 def watch_optimizers() -> None:
-    """Learns from Opacus' optimizers, however they are made, and from the accountant when the process ends."""
-    events.dp_optimizer_made.subscribe(_optimizer_made)
+    """Learns from optimizers and engines, however they are made, and from the accountant when the process ends."""
+    events.dp_configured.subscribe(_configured)
     events.process_ends.subscribe(_ended)
 
 
-def _optimizer_made(optimizer: Any) -> None:
-    """A DPOptimizer says how much noise and which norm."""
-    norm = optimizer.max_grad_norm
-    _privacy.learn(
-        noise_multiplier=_number(optimizer.noise_multiplier),
-        max_grad_norm=_number(norm) if not isinstance(norm, (list, tuple)) else None,
-        loss_reduction=optimizer.loss_reduction,
-    )
+def _configured(facts: dict[str, Any]) -> None:
+    """An optimizer or an engine says how much noise and which norm: a number, but for norms by layer."""
+    _privacy.learn(**{fact: value if isinstance(value, str) else _number(value) for fact, value in facts.items()})
 
 
 def install(module: Any, patches: Patches) -> None:

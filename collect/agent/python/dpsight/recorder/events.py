@@ -21,6 +21,10 @@ class Event:
         """Has listener called whenever it happens."""
         self._listeners.append(listener)
 
+    def unsubscribe(self, listener: Callable[..., Any]) -> None:
+        """Has listener called no more, if it was."""
+        self._listeners = [other for other in self._listeners if other is not listener]
+
     def forget(self) -> None:
         """Nobody listens any more."""
         self._listeners.clear()
@@ -77,14 +81,14 @@ update_ended = Event()  # (optimizer) At level TAGS, before its mark.
 compiled_update_begins = Event()  # (optimizer) A compiled step begins: torch runs none of its hooks around it.
 compiled_update_ended = Event()  # (optimizer)
 
-# Of Opacus and of torch's expanded weights; all but the first two at level TAGS.
-dp_imported = Event()  # () Opacus is there.
-dp_optimizer_made = Event()  # (optimizer)
-dp_phase_begins = Event()  # (optimizer, phase) "clip", "accumulate" or "noise" has begun.
-dp_phase_ended = Event()  # (optimizer, phase) Its end is about to be marked.
+# Of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.
+dp_imported = Event()  # (adapter) A library is there.
+dp_configured = Event()  # (facts) An optimizer or an engine was made, which says this of privacy.
+dp_phase_begins = Event()  # (parameters, phase) "clip", "accumulate" or "noise" has begun for these parameters.
+dp_phase_ended = Event()  # (parameters, phase) Its end is about to be marked.
 dp_clips = Event()  # (parameter) Clipping asks for its per-sample gradients.
 dp_noise_made = Event()  # (noise) For one parameter after the other.
-activations_kept = Event()  # (module) A forward hook has kept the inputs of a layer.
+activations_kept = Event()  # (module) A forward hook has kept the inputs of a layer; in a bare evaluation as well.
 sampler_begins = Event()  # (module) Norms or per-sample gradients of a layer are about to be computed.
 sampler_ended = Event()  # (module) They have been.
 sample_made = Event()  # (parameter, tensor) Per-sample gradients of a parameter, which may be copied to another place.

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dpsight import kinds
-from dpsight.parameters import ATTRIBUTES
+from dpsight import adapters, kinds
+from dpsight.adapters import Adapter
 from dpsight.recorder import MODULES, drains, events, recorder
 from dpsight.registry import plain, registry
 from dpsight.taggers.script_tensors import script_tensors
@@ -32,10 +32,15 @@ class ModuleAttrs:
         self._internal: set[str] = set()  # attributes that every module has
         self._uncalled: list[Any] = []  # weak references to models that are never called
         self._was_instrumented = True
+        self._layers: dict[str, int] = {}  # attributes that the hooks of libraries give layers: kinds of tags
 
     def install(self) -> None:
-        """Waits for steps."""
+        """Waits for steps, and for libraries of differential privacy."""
         events.step_begins.subscribe(self._step_begins)
+        events.dp_imported.subscribe(self._imported)
+
+    def _imported(self, adapter: Adapter) -> None:
+        self._layers.update(adapter.layers)
 
     def _step_begins(self, number: int, recorded: bool) -> None:
         """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next one
@@ -69,10 +74,10 @@ class ModuleAttrs:
             for path, module in _walked(root.named_modules):
                 own, prefix = vars(module), path and path + "."
                 for key in [k for k in list(own) if k not in self._internal]:
-                    out += _kept(own[key], root, prefix + key, module)
+                    out += _kept(own[key], root, prefix + key, module, self._layers.get(key, kinds.HELD))
                 for name, p in own_parameters(module):
                     if p is not None and p.__dict__:
-                        for key in [k for k in list(p.__dict__) if k not in ATTRIBUTES]:
+                        for key in [k for k in list(p.__dict__) if k not in adapters.PARAMETERS]:
                             out += _kept(p.__dict__[key], root, f"{prefix}{name}.{key}", module)
         return out
 
@@ -106,7 +111,7 @@ class ModuleAttrs:
         self._uncalled[:] = [weakref.ref(o) for o in found if id(o) not in inner and PARAMETERS in vars(o)]
 
 
-def _kept(value: Any, root: Any, path: str, module: Any) -> list[Record]:
+def _kept(value: Any, root: Any, path: str, module: Any, kind: int = kinds.HELD) -> list[Record]:
     if isinstance(value, _CONTAINERS):
         tensors = list(inside(value)) if 0 < len(value) <= MOST_ENTRIES else []
     else:
@@ -116,7 +121,9 @@ def _kept(value: Any, root: Any, path: str, module: Any) -> list[Record]:
     if not tensors:
         return []
     name, number = recorder.tag_name(registry.labelled(path, root)), registry.known(module)
-    return [r for tensor in tensors for r in tags.of(kinds.HELD, tensor, name, number)]
+    if kind != kinds.HELD:  # what a hook keeps for a layer has the layer's name alone, here and when it is kept
+        name = 0
+    return [r for tensor in tensors for r in tags.of(kind, tensor, name, number)]
 
 
 def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:

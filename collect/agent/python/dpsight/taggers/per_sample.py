@@ -1,5 +1,5 @@
-"""Tags what per-sample methods keep: the inputs and output gradients that Opacus' hooks hold, per-sample gradients and
-norms, their sums, and the noise."""
+"""Tags what libraries of differential privacy keep: the inputs and output gradients that their hooks hold, per-sample
+gradients and norms, their sums, and the noise. The attributes that hold them stand in adapters.py."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from dpsight import kinds
+from dpsight import adapters, kinds
+from dpsight.adapters import Adapter
 from dpsight.parameters import attached, gradients
 from dpsight.recorder import events
 from dpsight.registry import registry
 from dpsight.tags import Record, tags
-from dpsight.tensors import batched, quiet, storages
+from dpsight.tensors import batched, inside, quiet, storages
 from dpsight.torch_compat import Weak, expired, weak
 
 # Address, bytes and a weak reference of each storage.
 _Held = Sequence[tuple[int, int, Weak | None]]
+_KEPT_INPUTS = tuple(attribute for attribute, kind in adapters.LAYERS.items() if kind == kinds.HOOK_ACTIVATION)
 
 
 class Work(threading.local):
@@ -26,14 +28,15 @@ class Work(threading.local):
         self.parameters: list[Any] = []  # that clipping or noise works through
         self.reached = 0  # how many of them have their noise
         self.held: _Held = ()  # what the hook of the layer under way holds
+        self.sums: dict[int, list[Record]] = {}  # id(parameter) → records of its summed gradient as the phase began
 
 
 _work = Work()
 
 
 def install() -> None:
-    """Waits for Opacus and expanded weights."""
-    events.dp_imported.subscribe(lambda: events.backward_ended.subscribe(_tag_left))
+    """Waits for libraries and expanded weights."""
+    events.dp_imported.subscribe(_imported)
     events.dp_phase_begins.subscribe(_phase_begins)
     events.dp_phase_ended.subscribe(_phase_ended)
     events.dp_clips.subscribe(_clips)
@@ -46,28 +49,43 @@ def install() -> None:
     events.transform_ran.subscribe(_transform_ran)
 
 
-# The optimizer's phases.
+def _imported(_adapter: Adapter) -> None:
+    """A library is there, the first or a further one."""
+    events.backward_ended.unsubscribe(_tag_left)
+    events.backward_ended.subscribe(_tag_left)
 
 
-def _phase_begins(optimizer: Any, phase: str) -> None:
-    if phase == "noise":
-        _work.parameters[:], _work.reached = optimizer.params, 0
+# The phases of optimizers and engines.
 
 
 @quiet
-def _phase_ended(optimizer: Any, _phase: str) -> None:
-    """Tags what clipping, accumulating and noising have left on the parameters."""
+def _phase_begins(parameters: list[Any], phase: str) -> None:
+    if phase == "noise":
+        _work.parameters[:], _work.reached = parameters, 0
+    _work.sums = {id(p): _summed(p) for p in parameters}
+
+
+@quiet
+def _phase_ended(parameters: list[Any], _phase: str) -> None:
+    """Tags what clipping, accumulating and noising have left on the parameters. A sum that has become the gradient is
+    a sum no more."""
     _work.parameters.clear()
     out: list[Record] = []
-    parameters = optimizer.params
+    became: list[Record] = []
     for p in parameters:
-        out += _summed(p)
+        before, now = _work.sums.pop(id(p), []), _summed(p)
+        if before and not now:
+            gradient = {record[1] for record in tags.of(kinds.GRADIENT, p.grad)} if p.grad is not None else set()
+            became += [record for record in before if record[1] in gradient]
+        out += now
+    tags.emit(became, untag=True)
     tags.emit(out + gradients.assigned(parameters))
 
 
 def _summed(p: Any) -> list[Record]:
-    summed = p.__dict__.get("summed_grad")
-    return [] if summed is None else tags.of(kinds.SUMMED_GRADIENT, summed, registry.parameter(p))
+    if not p.__dict__:
+        return []
+    return [r for r in attached(p, registry.parameter(p), gradient=False) if r[0] == kinds.SUMMED_GRADIENT]
 
 
 def _clips(p: Any) -> None:
@@ -94,26 +112,32 @@ def _noise_made(noise: Any) -> None:
 
 
 def _activations_kept(module: Any) -> None:
-    held = module.__dict__.get("activations")
-    if held:
-        tags.emit(tags.within(kinds.HOOK_ACTIVATION, held[-1], 0, registry.known(module)))
+    tags.emit(tags.within(kinds.HOOK_ACTIVATION, _latest(module), 0, registry.known(module)))
+
+
+def _latest(module: Any) -> list[Any]:
+    """The inputs that a layer has kept last: a list has those of several calls."""
+    held = [module.__dict__.get(attribute) for attribute in _KEPT_INPUTS]
+    return [value[-1] if isinstance(value, list) else value for value in held if not isinstance(value, list) or value]
 
 
 @quiet
 def _sampler_begins(module: Any) -> None:
     """Notes the storages that the hook is about to let go. A book-keeping one goes on holding them."""
-    last = (module.__dict__.get("activations") or [[]])[-1]
-    _work.held = [(s.data_ptr(), s.nbytes(), weak(s)) for t in last for s, _ in storages(t)]
+    _work.held = [(s.data_ptr(), s.nbytes(), weak(s)) for t in inside(_latest(module)) for s, _ in storages(t)]
 
 
 @quiet
 def _sampler_ended(module: Any) -> None:
-    own, number = module.__dict__, registry.known(module)
+    number = registry.known(module)
     held, _work.held = _work.held, ()
-    kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
+    hold: list[Record] = []
+    for attribute, kind in adapters.LAYERS.items():
+        hold += tags.within(kind, module.__dict__.get(attribute), 0, number)
+    kept = {(a, size) for kind, a, size, *_ in hold if kind == kinds.HOOK_ACTIVATION}
     alive = [(a, size) for a, size, ref in held if not expired(ref)]
     tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number, 0) for at in alive if at not in kept], untag=True)
-    out: list[Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
+    out = [record for record in hold if record[0] != kinds.HOOK_ACTIVATION]
     for p in module.parameters():
         if p.__dict__:
             named = registry.parameter(p)
