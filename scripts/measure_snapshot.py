@@ -9,6 +9,7 @@ into an empty store, which ends with complete tables; then breakdown and timelin
 user waits; CPU times change less where other work runs on the machine. The last lines are how many times faster the
 import was than pickle.load: the median of the rounds, the least and the most.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -53,8 +54,10 @@ def main() -> None:
         if path is None:
             path = f"{folder}/snapshot.pickle"
             subprocess.run([sys.executable, MAKER, str(o.events), path, "35"], check=True, stdout=subprocess.DEVNULL)
-        print(f"{os.path.getsize(path) / 1e6:.0f} MB, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
-              f"Python {sys.version.split()[0]}")
+        print(
+            f"{os.path.getsize(path) / 1e6:.0f} MB, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
+            f"Python {sys.version.split()[0]}"
+        )
         print(f"{'':24}  wall s   CPU s      MB")
         found: dict[str, list[tuple[float, float, float]]] = {}
         for turn in range(o.rounds):
