@@ -257,8 +257,16 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 			continue
 		}
 		place := placeOf(m, rank, rec.device)
+		// Events that no phase can be marked on are written while they are replayed.
+		var events func() error
+		if len(s.Annotations) == 0 && phases == nil && !s.HasTexts(d) {
+			events = t.addEvents(m.RunID, rank, rec)
+		}
 		res, v, err := rec.replayed()
 		if err != nil {
+			if events != nil {
+				events()
+			}
 			return fmt.Errorf("%s: %w", place, err)
 		}
 		found, notes := annotations.Find(annotations.Input{Events: &rec.events, Annotations: s.Annotations,
@@ -266,7 +274,9 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 			Allocated: res.Allocated, Late: res.Anomalies.Late()})
 		from := len(marked.Marks)
 		spans := markPhases(rec, found, marked)
-		events := t.addEvents(m.RunID, rank, rec)
+		if events == nil {
+			events = t.addEvents(m.RunID, rank, rec)
+		}
 		ctx := join.NewContext(&join.Rank{RunID: m.RunID, Rank: rank, Marks: marked.Marks[from:], Names: marked.Names,
 			Steps: spans, Untimed: true})
 		made := survivors(s, rec.device)

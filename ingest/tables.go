@@ -41,17 +41,29 @@ type tables struct {
 func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	t := &tables{files: schemas.Replacement{Dir: dir}, hasty: hasty}
 	defer t.files.Discard()
-	err := streamed(t, schemas.Events, &t.events, func() error {
-		return streamed(t, schemas.Marks, &t.marks, func() error {
-			return streamed(t, schemas.Allocations, &t.allocations, func() error {
-				return streamed(t, schemas.Owners, &t.owners, func() error { return fill(t) })
-			})
-		})
-	})
-	if err != nil {
-		return err
+	streams := []*stream{startStream(t, schemas.Events, &t.events), startStream(t, schemas.Marks, &t.marks),
+		startStream(t, schemas.Allocations, &t.allocations), startStream(t, schemas.Owners, &t.owners)}
+	var err error
+	for _, s := range streams {
+		err = cmp.Or(err, s.opened())
 	}
-	if err := t.small(); err != nil {
+	if err == nil {
+		err = fill(t)
+	}
+	small := func() error { return nil }
+	if err == nil {
+		small = t.begin(t.small)
+	}
+	for _, s := range streams {
+		s.end <- err
+		if !hasty { // one at a time
+			s.wait()
+		}
+	}
+	for _, s := range streams {
+		err = cmp.Or(err, s.wait())
+	}
+	if err = cmp.Or(err, small()); err != nil {
 		return err
 	}
 	r.Tables = t.files.Digests()
@@ -61,41 +73,74 @@ func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	return t.files.Commit(schemas.IngestReportFile)
 }
 
-// streamed opens a table's writer for the time of body.
-func streamed[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T], body func() error) error {
-	return t.files.File(table.File(), func(f io.Writer) error {
-		*w = table.NewWriter(f)
-		if t.hasty {
-			*w = table.NewQuickWriter(f)
-		}
-		if err := body(); err != nil {
-			return err
-		}
-		if err := (*w).Close(); err != nil {
-			return fmt.Errorf("writing %s: %w", table.File(), err)
-		}
-		return nil
-	})
+// A stream is a table that is written while rows are made. Each has a goroutine, in which its file is open.
+type stream struct {
+	open  chan struct{}
+	end   chan error // why no more rows come, nil = there are no more
+	ended chan struct{}
+	err   error // once it has ended
 }
 
+func startStream[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T]) *stream {
+	s := &stream{open: make(chan struct{}), end: make(chan error, 1), ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		s.err = t.files.File(table.File(), func(f io.Writer) error {
+			*w = table.NewWriter(f)
+			if t.hasty {
+				*w = table.NewQuickWriter(f)
+			}
+			close(s.open)
+			if err := <-s.end; err != nil {
+				return err
+			}
+			if err := (*w).Close(); err != nil {
+				return fmt.Errorf("writing %s: %w", table.File(), err)
+			}
+			return nil
+		})
+	}()
+	return s
+}
+
+// opened waits until rows can be written.
+func (s *stream) opened() error {
+	select {
+	case <-s.open:
+		return nil
+	case <-s.ended:
+		return s.err
+	}
+}
+
+// wait waits for a table that was told to end.
+func (s *stream) wait() error {
+	<-s.ended
+	return s.err
+}
+
+// small writes the tables that are not streamed, side by side if they are hasty.
 func (t *tables) small() error {
+	var waits []func() error
 	for _, write := range []func() error{
+		func() error { return whole(t, schemas.Stacks, t.stacks) },
 		func() error { return whole(t, schemas.Steps, t.steps) },
 		func() error { return whole(t, schemas.Phases, t.phases) },
 		func() error { return whole(t, schemas.Modules, t.modules) },
 		func() error { return whole(t, schemas.Checkpoints, t.checkpoints) },
 		func() error { return whole(t, schemas.Segments, t.segments) },
-		func() error { return whole(t, schemas.Stacks, t.stacks) },
 		func() error { return whole(t, schemas.Lines, t.lines) },
 		func() error { return whole(t, schemas.Processes, t.processes) },
 		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
 		func() error { return whole(t, schemas.Reserved, t.reserved) },
 	} {
-		if err := write(); err != nil {
-			return err
-		}
+		waits = append(waits, t.begin(write))
 	}
-	return nil
+	var err error
+	for _, wait := range waits {
+		err = cmp.Or(err, wait())
+	}
+	return err
 }
 
 // whole writes a table that is not streamed.

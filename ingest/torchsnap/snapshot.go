@@ -34,9 +34,14 @@ type Snapshot struct {
 	TraceKeys []string // the keys seen in trace events (host_traces included), sorted: they tell the era
 }
 
+// HasTexts reports whether any event of a device may have a text: see [Snapshot.Text].
+func (s *Snapshot) HasTexts(device int) bool {
+	return device < len(s.MetadataID) && s.MetadataID[device] != nil
+}
+
 // Text is the user_metadata of an event (index from 0) of a device if it is no mark, else "".
 func (s *Snapshot) Text(device, event int) string {
-	if device >= len(s.MetadataID) || s.MetadataID[device] == nil {
+	if !s.HasTexts(device) {
 		return ""
 	}
 	return s.Metadata[s.MetadataID[device][event]]
