@@ -240,7 +240,7 @@ func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Option
 // addSnapshot adds what the snapshot of a rank says to the tables and the report.
 func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules stackrules.Rules, t *tables,
 	r *report) error {
-	collectDecoder(s)
+	defer collectDecoder(s)()
 	settings, err := replaySettings(s.Settings)
 	if err != nil {
 		return err
