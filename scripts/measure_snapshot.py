@@ -27,7 +27,7 @@ INGEST = "dpsight ingest"
 
 
 def run(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and MB of memory at most, of one process."""
+    """Wall seconds, CPU seconds and MiB of memory at most, of one process."""
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -58,7 +58,7 @@ def main() -> None:
             f"{os.path.getsize(path) / 1e6:.0f} MB, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
             f"Python {sys.version.split()[0]}"
         )
-        print(f"{'':24}  wall s   CPU s      MB")
+        print(f"{'':24}  wall s   CPU s     MiB")
         found: dict[str, list[tuple[float, float, float]]] = {}
         for turn in range(o.rounds):
             store = f"{folder}/store{turn}"
