@@ -19,10 +19,12 @@ const (
 	ClipTemporaries      Category = "clip_temporaries"
 	Outputs              Category = "outputs"
 	Inputs               Category = "inputs"
+	AutocastCache        Category = "autocast_cache"
 	Workspace            Category = "workspace"
 	ActivationGradients  Category = "activation_gradients"
 	ForwardTemporaries   Category = "forward_temporaries"
 	OptimizerTemporaries Category = "optimizer_temporaries"
+	Script               Category = "script"
 	Slack                Category = "slack"
 	Untraced             Category = "untraced"
 	Other                Category = "other"
@@ -76,6 +78,8 @@ var CategoryTable = []CategoryRow{
 	{Inputs, 0x836700, false,
 		"arguments of the outermost forward call, and what a loss compares with: made outside every " +
 			"pass, and saved by the node of the loss"},
+	{AutocastCache, 0x11aaff, false,
+		"low-precision copies of weights that autocast keeps until its outermost context ends"},
 	{Workspace, 0xc9b7e4, false,
 		"cuBLAS workspaces, which live in torch's allocator"},
 	{ActivationGradients, 0x7346a5, false,
@@ -85,13 +89,15 @@ var CategoryTable = []CategoryRow{
 		"what a forward pass makes and gives up, when it is recomputed too"},
 	{OptimizerTemporaries, 0x7a1f3d, false,
 		"what the optimizer's update makes and gives up, and what the adding of noise does"},
+	{Script, 0x77ff99, false,
+		"what only the script's own references keep (clones of gradients, caches, feature banks, outputs in lists), " +
+			"named by its holder where that is known, and what its own code makes outside every pass"},
 	{Slack, 0xd1d1d1, false,
 		"block bytes beyond the request: rounding to 512 B, and remainders too small to split off"},
 	{Untraced, 0x494949, false,
 		"what was live before recording began, or made between two windows of recorded steps"},
 	{Other, 0x959595, false,
-		"anything else; what a script's globals, closures and hooks on tensors keep at the end of " +
-			"an instrumented step has their names"},
+		"anything else"},
 }
 
 // Categories are those of [CategoryTable], in its order.

@@ -95,8 +95,52 @@ func before312(t *testing.T, python string) bool {
 	return strings.TrimSpace(string(out)) == "False"
 }
 
-// Of scripts from public reports, and of those in examples, nearly every byte at the peak has its line.
-func TestLinesOfScripts(t *testing.T) {
+// ofPeak are, by script from public reports, the least percentages of the peak that categories have: what is right as
+// far as the report and the script tell.
+var ofPeak = map[string]map[schemas.Category]float64{
+	"case01.py":          {schemas.Activations: 95},                           // of the graph that is retained
+	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // a half of the weights, as a cast
+	"case08.py":          {schemas.Activations: 70, schemas.Script: 18},       // graphs of earlier iterations; the data
+	"case09.py":          {schemas.Outputs: 84},                               // whole, of which views are kept
+	"case11.py":          {schemas.Activations: 45, schemas.Script: 45},       // a graph that saves its leaf's gradient
+	"case16.py":          {schemas.Activations: 6, schemas.Workspace: 80},     // of graphs that no backward frees
+	"eval_inputs.py":     {schemas.Inputs: 79},                                // of an evaluation after an epoch
+	"eval_first.py":      {schemas.Workspace: 60, schemas.Inputs: 15},         // made by a product before training
+	"late_workspace.py":  {schemas.Workspace: 87},                             // made in the third step
+	"init_step.py":       {schemas.Workspace: 60, schemas.OptimizerState: 15}, // after a step of zero gradients
+	"per_sample_func.py": {schemas.PerSampleGradients: 11},                    // by vmap of grad
+	"jit_trace.py":       {schemas.Workspace: 95},                             // made while a model is traced
+}
+
+// expectKnown holds a peak against what is right of it: hardly a byte is nobody's, few are known by their phase only,
+// and the categories have the bytes that they are known to have.
+func expectKnown(t *testing.T, d *memory.DeviceBreakdown, least map[schemas.Category]float64) {
+	t.Helper()
+	percent := func(bytes int64) float64 { return 100 * float64(bytes) / float64(d.AllocatedBytes) }
+	var nobodys, byPhase int64
+	of := map[schemas.Category]int64{}
+	for _, c := range d.Categories {
+		of[c.Category] = c.Bytes
+		byPhase += c.PhaseOnlyBytes
+		if c.Category == schemas.Other || c.Category == schemas.Untraced {
+			nobodys += c.Bytes
+		}
+	}
+	if p := percent(nobodys); p > 3 {
+		t.Errorf("%s: %.1f %% of the peak are other or untraced", d.Device, p)
+	}
+	if p := percent(byPhase); p > 10 {
+		t.Errorf("%s: %.1f %% of the peak are known by their phase only", d.Device, p)
+	}
+	for c, p := range least {
+		if got := percent(of[c]); got < p {
+			t.Errorf("%s: %s has %.1f %% of the peak, and at least %.0f are right", d.Device, c, got, p)
+		}
+	}
+}
+
+// Of scripts from public reports, and of those in examples, nearly every byte at the peak has its owner and its line.
+func TestScriptsAreKnown(t *testing.T) {
 	python := testkit.Python(t)
 	cases, err := filepath.Glob(filepath.Join("testdata", "cases", "*.py"))
 	if err != nil || len(cases) < 20 {
@@ -125,7 +169,8 @@ func TestLinesOfScripts(t *testing.T) {
 					e.Steps = "2"
 				}
 			}, command...)
-			by, err := grouping.BreakdownBy(tables(t, r.dir), memory.At{},
+			in := tables(t, r.dir)
+			by, err := grouping.BreakdownBy(in, memory.At{},
 				grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionLine}})
 			if err != nil {
 				t.Fatal(err)
@@ -135,6 +180,16 @@ func TestLinesOfScripts(t *testing.T) {
 				if unknown := d.UnknownBytes[grouping.DimensionLine]; unknown*20 > d.AllocatedBytes {
 					t.Errorf("%s: the line of %d of %d bytes is not known", d.Device, unknown, d.AllocatedBytes)
 				}
+			}
+			if r.manifest.Status != schemas.StatusOK { // it wants two devices, and fails before it has anything
+				return
+			}
+			breakdown, err := memory.Breakdown(in, memory.At{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range breakdown.Devices {
+				expectKnown(t, &breakdown.Devices[i], ofPeak[filepath.Base(path)])
 			}
 		})
 	}

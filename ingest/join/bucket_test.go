@@ -40,8 +40,8 @@ func TestBuckets(t *testing.T) {
 	j := w.join()
 	w.expect(j, []expectation{
 		{"bucket", 0, "made", "gradients/lifetime"}, {"bucket", 0, "first", "gradients/tagged"},
-		{"after", 0, "made", "other/phase"},
-		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "other/phase"},
+		{"after", 0, "made", "script/phase"},
+		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "script/phase"},
 	})
 	for _, o := range j.owners.all {
 		if o.category == gradients && o.evidence == lifetime && j.facts.context.rank.Names[o.name] != "DDP bucket" {

@@ -44,8 +44,10 @@ type Context struct {
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
 	reducers     []reducer
-	reducing     map[uint32]int // marks while a reducer makes its buckets: which of reducers, from 1
-	groupEnd     []uint32       // k at which a group of spans ends
+	dropping     map[uint32]bool // marks while autocast lets go of its casts
+	surveys      []uint32        // k of each look at all that the script holds
+	reducing     map[uint32]int  // marks while a reducer makes its buckets: which of reducers, from 1
+	groupEnd     []uint32        // k at which a group of spans ends
 	times        Times
 }
 
@@ -58,7 +60,7 @@ func NewContext(r *Rank) *Context {
 	n := int(maxK) + 2
 	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n),
 		dp: make([]bool, n), recording: make([]bool, n), paused: make([]bool, n),
-		releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}}
+		releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}, dropping: map[uint32]bool{}}
 	spans := r.Steps.Spans
 	for i := range spans {
 		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
@@ -204,6 +206,12 @@ func (c *Context) walk() {
 				c.reducers = append(c.reducers, reducer{name: id})
 				s.reducer = len(c.reducers)
 			}
+		case spool.CastsDropped:
+			if m.A > 0 {
+				c.dropping[m.K] = true
+			}
+		case spool.Survey:
+			c.surveys = append(c.surveys, m.K)
 		case spool.DrainBegin:
 			c.drains = append(c.drains, m.K)
 		case spool.CudaReady: // recording begins before the next mode is marked

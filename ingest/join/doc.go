@@ -62,8 +62,9 @@
 //   - Gradients and stored backprops begin at their tag. A gradient is a temporary of backward until autograd hands it
 //     over, a stored backprop is a gradient on its way.
 //   - What DP code makes begins at birth if the allocation was made in DP code, else at the tag.
-//   - What a module has as a plain attribute between two steps, or the script as a global or in a closure, is other,
-//     known by name. If the forward pass of a bare step made it, that holds from the end of the graph on.
+//   - What a module has as a plain attribute between two steps, or the script as a global, in a closure or as a local
+//     variable, is script, known by name unless the user says what it is. If the forward pass of a bare step made it,
+//     that holds from the end of the graph on.
 //
 // An ownership ends where an untag says so. Autograd's also ends with the first backward run that does not keep the
 // graph, if another owner is known to hold the allocation from there on; a script that keeps it by a name may keep the
@@ -83,22 +84,26 @@
 //     untraced.
 //   - libraryWorkspace: it is workspace if it has the size of a workspace of cuBLAS or cuBLASLt, was made in forward,
 //     eval or backward up to the first step, is the first such block of its thread, stream and size, and is not freed
-//     before the last step's end. Other streams come later, as with the capture of a graph. There it must be the only
-//     such block of its thread and stream, never be freed, and be made where the first step's was: in the call of the
-//     same module, next after a block of the same size. torch 2.15 keeps no workspace: a block of that size that the
+//     before the last step's end. Elsewhere, and later, something more must tell it from a tensor: its size is none
+//     that a tensor has by chance, or a survey found nobody who holds it, or it was made where the first step's was,
+//     in the call of the same module, next after a block of the same size. A later one must be the only such block of
+//     its thread and stream, too, and never be freed. torch 2.15 keeps no workspace: a block of that size that the
 //     next event frees is one.
+//   - castOfWeight: autocast kept it, and let go of it when its outermost context ended: autocast_cache.
 //   - bornInDPCode: a DP hook made it for norms or per-sample gradients, or clip or accumulate did: clip_temporaries.
 //   - lossTarget: it was made outside every pass, and the loss's own node in autograd's graph saved it: inputs. A
 //     script may keep it by a name; a tag of the user's wins.
 //   - forwardTemporary: it was made and freed inside forward, recompute or eval: forward_temporaries.
 //   - activation: it was made in forward or recompute and outlives it: activations. From the backward run on that
-//     gives up the graph it is other, by phase: the script holds it, and nobody says for what.
+//     gives up the graph it is script, by phase: the script holds it.
 //   - bornInBackward: activation_gradients.
 //   - bornInUpdate: it was made by the optimizer or for noise. It is optimizer_state if it outlives the next step too,
 //     or if the first step made it and nobody frees it; else optimizer_temporaries, by phase only if it outlives the
 //     update.
 //   - bornInSetup: it was made in set-up and outlives its phase: inputs (setup.data), optimizer_state
 //     (setup.optimizer), parameters (setup.model).
+//   - bornInScript: it was made outside every pass and every call that sets something up, by the script's own code:
+//     script. What steps without phases made is not known to be.
 //   - anythingElse: other.
 //
 // A phase of the script's own counts as the phase beneath it.

@@ -34,11 +34,11 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 	w.update()
 	w.label("end")
 	w.expect(w.join(), []expectation{
-		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "other/phase"},
-		{"kept", 0, "end", "other/phase"},
+		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "script/phase"},
+		{"kept", 0, "end", "script/phase"},
 		{"dies", 0, "forward", "activations/lifetime"},
 		{"generator", 0, "first", "activations/lifetime"}, // the second backward has freed it
-		{"second", 0, "graph kept", "activations/lifetime"}, {"second", 0, "all gone", "other/phase"},
+		{"second", 0, "graph kept", "activations/lifetime"}, {"second", 0, "all gone", "script/phase"},
 	})
 }
 
@@ -69,8 +69,8 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 	w.expect(w.join(), []expectation{
 		{"batch", 1, "loaded", "inputs/tagged"}, {"batch", 1, "forward", "activations/tagged"}, {"batch", 1, "backward",
 			"inputs/tagged"},
-		{"weights", 0, "loaded", "other/phase"}, {"weights", 0, "forward", "activations/tagged"},
-		{"weights", 0, "backward", "other/phase"}, {"weights", 0, "updated", "other/phase"},
+		{"weights", 0, "loaded", "script/lifetime"}, {"weights", 0, "forward", "activations/tagged"},
+		{"weights", 0, "backward", "script/phase"}, {"weights", 0, "updated", "script/phase"},
 		{"h", 1, "forward", "activations/tagged"},
 	})
 }
@@ -102,8 +102,8 @@ func TestHeldByAnAttribute(t *testing.T) {
 	w.backward(0, func() {})
 	w.update()
 	w.expect(w.join(), []expectation{
-		{"cache", 0, "forward instrumented", "other/tagged"},
-		{"cache", 1, "forward bare", "activations/lifetime"}, {"cache", 1, "end bare", "other/tagged"},
+		{"cache", 0, "forward instrumented", "script/tagged"},
+		{"cache", 1, "forward bare", "activations/lifetime"}, {"cache", 1, "end bare", "script/tagged"},
 	})
 }
 
@@ -204,7 +204,7 @@ func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 			case tagged(i):
 				want = "activations/tagged"
 			case !ahead && i == 10:
-				want = "other/phase"
+				want = "script/lifetime"
 			}
 			if got := w.category(j, name(i), 0, name(i)); got != want {
 				t.Errorf("made ahead %v, step %d: %s, want %s", ahead, i, got, want)

@@ -120,7 +120,7 @@ func TestCategories(t *testing.T) {
 	w.expect(j, []expectation{ // labels are of the last step
 		{"weight", lastLife, "forward", "parameters/tagged"},
 		{"forgotten", lastLife, "forward", "parameters/phase"},
-		{"loose", lastLife, "forward", "other/phase"},
+		{"loose", lastLife, "forward", "script/phase"},
 		{"x", lastLife, "forward", "inputs/tagged"},
 		{"h", lastLife, "forward", "activations/tagged"},
 		{"mask", lastLife, "forward", "activations/lifetime"},
@@ -838,13 +838,13 @@ func targets(t *testing.T, named bool) {
 	w.alloc(main, "x", kib)
 	w.label("end")
 	j := w.join()
-	for label, want := range map[string][2]string{"made": {"inputs/lifetime", "other/phase"},
-		"held": {"activations/tagged", "activations/tagged"}, "given up": {"inputs/lifetime", "other/phase"}} {
+	for label, want := range map[string][2]string{"made": {"inputs/lifetime", "script/lifetime"},
+		"held": {"activations/tagged", "activations/tagged"}, "given up": {"inputs/lifetime", "script/phase"}} {
 		if got := [2]string{w.category(j, "target", 0, label), w.category(j, "constant", 0, label)}; got != want {
 			t.Errorf("%s: target and constant are %v, want %v", label, got, want)
 		}
 	}
-	if got := w.category(j, "logits", 1, "given up"); !strings.HasPrefix(got, "other/") {
+	if got := w.category(j, "logits", 1, "given up"); !strings.HasPrefix(got, "script/") {
 		t.Errorf("what forward made is %s once the graph is gone", got)
 	}
 	if got := w.category(j, "target", 0, "end"); got != "inputs/lifetime" {

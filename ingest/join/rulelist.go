@@ -23,6 +23,15 @@ func libraryWorkspace(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: workspace, evidence: lifetime}, u.whole && u.workspace
 }
 
+// castOfWeight: autocast kept the block until its outermost context ended, and let go of it then.
+func castOfWeight(r *rules, u *unowned) (verdict, bool) {
+	if u.FreeRequestedSeq == 0 {
+		return verdict{}, false
+	}
+	freedAt := r.f.context.markOf(r.f.device.Events, int(u.FreeRequestedSeq)-1)
+	return verdict{category: autocastCache, evidence: lifetime}, r.f.context.dropping[freedAt]
+}
+
 // bornInDPCode: a DP hook made the block to compute norms or per-sample gradients, or clipping or accumulating did.
 func bornInDPCode(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: clipTemporaries, evidence: u.byLifetime()}, u.birth.dp || u.family == clipFamily
@@ -44,14 +53,13 @@ func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 }
 
 // activation: the block was made in a forward pass or in recompute, and outlives it. It is no activation any more once
-// its graph is given up, or after autograd was seen to let go of it: the script holds it then, and nobody says for
-// what.
+// its graph is given up, or after autograd was seen to let go of it: then the script holds it.
 func activation(r *rules, u *unowned) (verdict, bool) {
 	switch {
 	case u.inside || u.family != forwardFamily && u.family != recomputeFamily:
 		return verdict{}, false
 	case u.begin > u.AllocSeq:
-		return verdict{category: other, evidence: byPhase}, true
+		return verdict{category: script, evidence: byPhase}, true
 	case u.family == forwardFamily && u.FreeRequestedSeq == 0 && r.phaseEnd[u.span.Group] >= r.events:
 		return verdict{category: activations, evidence: byPhase}, true // backward never began
 	}
@@ -104,6 +112,13 @@ func bornInSetup(_ *rules, u *unowned) (verdict, bool) {
 		return v, false
 	}
 	return v, !u.inside
+}
+
+// bornInScript: the block was made in a recorded run, outside every pass and every call that sets something up: the
+// script's own code made it.
+func bornInScript(r *rules, u *unowned) (verdict, bool) {
+	applies := u.family == otherFamily && r.marked && !r.unphased(u)
+	return verdict{category: script, evidence: u.byLifetime()}, applies
 }
 
 // anythingElse applies to every block.

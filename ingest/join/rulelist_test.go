@@ -156,6 +156,19 @@ func TestRuleLibraryWorkspace(t *testing.T) {
 	expect(t, libraryWorkspace, r, &u, "")
 }
 
+func TestRuleCastOfWeight(t *testing.T) {
+	alloc := schemas.ActionAlloc
+	r := forwardRules(-1, []schemas.Action{alloc, alloc, alloc, alloc, alloc}, make([]int64, 5))
+	// The first is freed while autocast lets go of its casts, the second after that.
+	r.f.device.Events.Mark[3] = 1
+	r.f.context.dropping = map[uint32]bool{1: true}
+	r.f.allocs[0].FreeRequestedSeq, r.f.allocs[1].FreeRequestedSeq = 4, 5
+	for alloc, want := range []string{"autocast_cache/lifetime", "", ""} {
+		u := r.about(alloc, nil)
+		expect(t, castOfWeight, r, &u, want)
+	}
+}
+
 func TestRuleBornInDPCode(t *testing.T) {
 	hook := func(u *unowned) { u.birth.dp = true }
 	expect(t, bornInDPCode, nil, made(backwardFamily, hook), "clip_temporaries/phase")
@@ -213,7 +226,7 @@ func TestRuleActivation(t *testing.T) {
 		expect(t, activation, r, made(in, inside), "")
 	}
 	// Autograd was seen to hold it, and to let go.
-	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "other/phase")
+	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "script/phase")
 	expect(t, activation, r, made(evalFamily), "")
 	r.phaseEnd[0] = 100 // the recording ends in forward
 	expect(t, activation, r, made(forwardFamily), "activations/phase")
@@ -254,6 +267,20 @@ func TestRuleBornInSetup(t *testing.T) {
 		expect(t, bornInSetup, nil, made(in), want)
 		expect(t, bornInSetup, nil, made(in, inside), "")
 	}
+}
+
+func TestRuleBornInScript(t *testing.T) {
+	context := &Context{rank: &Rank{Steps: &steps.Result{Steps: []steps.Step{{}, {Unphased: true}}}}}
+	r := &rules{f: &facts{context: context}, marked: true}
+	in := func(step int64) func(*unowned) { return func(u *unowned) { u.span = &steps.Span{Step: step} } }
+	expect(t, bornInScript, r, made(otherFamily, in(0), inside), "script/lifetime")
+	expect(t, bornInScript, r, made(otherFamily, in(-1)), "script/phase")
+	expect(t, bornInScript, r, made(evalFamily, in(0)), "")
+	for _, step := range []int64{1, 2} { // nobody marked passes there
+		expect(t, bornInScript, r, made(otherFamily, in(step)), "")
+	}
+	r.marked = false
+	expect(t, bornInScript, r, made(otherFamily, in(0)), "")
 }
 
 func TestRuleAnythingElse(t *testing.T) {

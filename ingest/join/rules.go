@@ -18,6 +18,7 @@ var ruleList = []rule{
 	bucketOfGradients,
 	untracedBlock,
 	libraryWorkspace,
+	castOfWeight,
 	bornInDPCode,
 	lossTarget,
 	forwardTemporary,
@@ -25,6 +26,7 @@ var ruleList = []rule{
 	bornInBackward,
 	bornInUpdate,
 	bornInSetup,
+	bornInScript,
 	anythingElse,
 }
 
@@ -65,6 +67,7 @@ type rules struct {
 	events     int64
 	private    bool // per-sample gradients, or their norms, are computed
 	calls      bool // a model is called
+	marked     bool // the agent says what the script calls, and it is no foreign file
 	scratch    []owner
 }
 
@@ -83,10 +86,19 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 		}
 		return false
 	})
+	r.marked = slices.ContainsFunc(f.context.rank.Marks, func(m spool.Mark) bool { return m.Kind == spool.CudaReady })
 	r.calls = slices.ContainsFunc(f.context.rank.Steps.Spans, func(s steps.Span) bool {
 		return s.Under == schemas.PhaseForward
 	})
 	return r
+}
+
+// unphased reports whether the agent marked no phases when an allocation was made: what was born outside every pass is
+// not known there.
+func (r *rules) unphased(u *unowned) bool {
+	steps := r.f.context.rank.Steps.Steps
+	n := min(u.span.Step, int64(len(steps))-1)
+	return n >= 0 && steps[n].Unphased
 }
 
 // applyRules gives owners to all times that tags leave open, but for allocations that have a match: those get its
@@ -112,7 +124,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 	}
 	r.scratch = append(r.scratch[:0], all[first:]...)
 	if u.lossTarget { // the name that a script keeps it by says less than what it is for, unless the user says so
-		r.scratch = slices.DeleteFunc(r.scratch, func(o owner) bool { return o.category == other && !o.user })
+		r.scratch = slices.DeleteFunc(r.scratch, func(o owner) bool { return o.category == script && !o.user })
 	}
 	slices.SortFunc(r.scratch, func(a, b owner) int { return cmp.Compare(a.begin, b.begin) })
 	for _, o := range r.scratch {

@@ -35,11 +35,15 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 		kind := f.context.tags[b.tag].Kind
 		return kind == spool.TagParameter || kind == spool.TagBuffer
 	})
+	named := slices.ContainsFunc(bound, func(b boundTag) bool { return f.context.tags[b.tag].Kind == spool.TagUser })
 	clear(t.open)
 	for _, b := range bound {
 		tag := &f.context.tags[b.tag]
 		category := categoryOf(f, tag)
 		if weight && category == activations { // autograd saved a weight
+			continue
+		}
+		if named && tag.Kind == spool.TagHeld { // what the user says counts for more than who keeps it
 			continue
 		}
 		o := t.open[category]
@@ -49,7 +53,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 			t.open[category] = 0
 		case tag.Untag:
 		case o > 0:
-			saidAgain(&all[o-1], tag, f.allocs[alloc].AllocSeq)
+			saidAgain(&all[o-1], tag)
 		default:
 			all = append(all, t.begin(all[first:], alloc, b, category))
 			t.open[category] = len(all)
@@ -72,11 +76,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 }
 
 // saidAgain adds what a further tag says to an owner that it repeats.
-func saidAgain(o *owner, tag *spool.Tag, birth int64) {
-	if tag.Kind == spool.TagUser && o.category == other && !o.user {
-		// What the user says counts for more than the name that the script keeps it by.
-		o.user, o.name, o.begin = true, tag.Name, birth
-	}
+func saidAgain(o *owner, tag *spool.Tag) {
 	if o.name == 0 {
 		o.name = tag.Name
 	}
@@ -133,7 +133,7 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 			continue
 		}
 		if slices.ContainsFunc(owners, func(p owner) bool {
-			return p.category != activations && p.category != other && p.begin <= released && endOf(p.end) == end
+			return p.category != activations && p.category != script && p.begin <= released && endOf(p.end) == end
 		}) {
 			o.end, o.observed = released, true
 		}

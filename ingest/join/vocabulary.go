@@ -12,7 +12,7 @@ import (
 
 // RulesVersion changes with every change to the rules of this package, of the steps package or of the stackrules
 // package: categories of two versions are not compared. docs/categories.md says what each version changed.
-const RulesVersion = 10
+const RulesVersion = 11
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{
@@ -22,7 +22,7 @@ var tagCategories = map[spool.TagKind]schemas.Category{
 	spool.TagNormSample: schemas.NormSamples, spool.TagSummedGradient: schemas.SummedGradients,
 	spool.TagNoise:          schemas.Noise,
 	spool.TagStoredBackprop: schemas.StoredBackprops, spool.TagInput: schemas.Inputs, spool.TagOutput: schemas.Outputs,
-	spool.TagClipTemporary: schemas.ClipTemporaries, spool.TagHeld: schemas.Other,
+	spool.TagClipTemporary: schemas.ClipTemporaries, spool.TagHeld: schemas.Script,
 }
 
 // beginning says from where on a tagged block belongs to its category.
@@ -52,10 +52,12 @@ var (
 	hookActivations      = index(schemas.HookActivations)
 	clipTemporaries      = index(schemas.ClipTemporaries)
 	inputs               = index(schemas.Inputs)
+	autocastCache        = index(schemas.AutocastCache)
 	workspace            = index(schemas.Workspace)
 	activationGradients  = index(schemas.ActivationGradients)
 	forwardTemporaries   = index(schemas.ForwardTemporaries)
 	optimizerTemporaries = index(schemas.OptimizerTemporaries)
+	script               = index(schemas.Script)
 	untraced             = index(schemas.Untraced)
 	other                = index(schemas.Other)
 )

@@ -80,7 +80,7 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 		w, j := captured(t, c[0], c[1])
 		for planted := range w.blocks {
 			if planted == "kept" || planted == "small" {
-				if got := w.category(j, planted, 0, "captured"); got != "other/phase" {
+				if got := w.category(j, planted, 0, "captured"); got != "script/phase" {
 					t.Errorf("%s: %s is %s", name, planted, got)
 				}
 			}
@@ -105,5 +105,5 @@ func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
 		w.update()
 		w.label("end")
 	}
-	w.expect(w.join(), []expectation{{"workspace", 0, "end", "workspace/lifetime"}, {"kept", 0, "end", "other/phase"}})
+	w.expect(w.join(), []expectation{{"workspace", 0, "end", "workspace/lifetime"}, {"kept", 0, "end", "script/phase"}})
 }

@@ -2,6 +2,7 @@ package join
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,9 @@ import (
 // (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what the first library adds of its own (8 KiB).
 // CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
 var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
+
+// ownSizes are those that tensors do not have by chance.
+var ownSizes = []int64{32<<20 + 8<<10, 8<<20 + 136<<10}
 
 // perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.
 var perCallSizes = []int64{32 << 20, 8<<20 + 128<<10}
@@ -33,10 +37,13 @@ func Workspaces(config string) int64 {
 
 // workspaceFinder tells workspaces from tensors of their size.
 //
-// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. Streams
-// that the first step does not know come later, as with the capture of a graph. There a kept block of the size is a
-// workspace only if it is the single one of its thread and stream, and was made where the first step made its own: by
-// the same module's call, just after a block of the same size. A script may keep a tensor of that size, too.
+// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. That may be
+// anywhere: in the script's own code, or late, on a stream that the first step does not know. A script may keep a
+// tensor of such a size, too. So beyond the passes of set-up and of the first step a kept block of the size is a
+// workspace only if it is the single one of its thread and stream, and one of three things tells it from a tensor: no
+// tensor has its size by chance; the agent has looked at all that the script holds while the block lived, and did not
+// find it; or it was made where the first step made its own, by the same module's call, just after a block of the same
+// size.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
@@ -118,27 +125,42 @@ func (w *workspaceFinder) look() {
 
 // claim reports whether a block of a workspace's size is one, and notes for whom. It is asked in order of birth.
 func (w *workspaceFinder) claim(alloc int) bool {
+	key := w.key(alloc)
+	if !w.stays(alloc) || w.taken[key] {
+		return false
+	}
+	site, known := w.site(alloc)
+	if w.f.birthSpan(alloc).Step > 0 {
+		if len(w.later[key]) != 1 || w.later[key][0] != alloc {
+			return false
+		}
+		return known && w.sites[site] || w.isNoTensor(alloc)
+	}
 	switch w.f.family(alloc) {
 	case forwardFamily, backwardFamily, evalFamily:
 	default:
-		return false
-	}
-	if !w.stays(alloc) {
-		return false
-	}
-	key := w.key(alloc)
-	site, known := w.site(alloc)
-	if w.f.birthSpan(alloc).Step > 0 {
-		return known && w.sites[site] && !w.taken[key] && len(w.later[key]) == 1 && w.later[key][0] == alloc
-	}
-	if w.taken[key] {
-		return false
+		if !w.isNoTensor(alloc) {
+			return false
+		}
 	}
 	w.taken[key] = true
 	if known {
 		w.sites[site] = true
 	}
 	return true
+}
+
+// isNoTensor reports whether an allocation without tags is none of the script's: no tensor has its size by chance, or
+// a survey found nobody who holds it.
+func (w *workspaceFinder) isNoTensor(alloc int) bool {
+	a := &w.f.allocs[alloc]
+	if slices.Contains(ownSizes, a.Requested) {
+		return true
+	}
+	return slices.ContainsFunc(w.f.context.surveys, func(k uint32) bool {
+		seq := w.f.marks.seqAt(k)
+		return w.f.context.recordingAt(k) && seq > a.AllocSeq && seq < w.f.end(alloc)
+	})
 }
 
 // stays reports whether a block outlives the last step; while no step is complete, the recording.

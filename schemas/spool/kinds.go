@@ -64,6 +64,9 @@ const (
 	// Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended. Bits:
 	// [FlagEnds], [FlagInBackward] (the run of a step without phases: some optimizer stepped in it)
 	Updated Kind = 57
+	// autocast lets go of the casts that it has kept. a: 1 = it begins, 0 = it has
+	CastsDropped Kind = 58
+	Survey       Kind = 59 // all that the script and its graphs hold has just been tagged, as far as it can be reached
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -145,6 +148,7 @@ var kindNames = map[Kind]string{
 	Start: "start",
 	Exit:  "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
 	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised", Updated: "updated",
+	CastsDropped: "casts_dropped", Survey: "survey",
 }
 
 func (k Kind) String() string {

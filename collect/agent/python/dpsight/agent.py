@@ -12,6 +12,7 @@ from dpsight import api, environment, kinds, torch_compat
 from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
 from dpsight.hooks import (
+    autocast,
     backward,
     backward_modules,
     checkpointing,
@@ -33,6 +34,7 @@ from dpsight.patch import Patches
 from dpsight.prediction import prediction
 from dpsight.recorder import drains, events, recorder, stamps, steps, timer
 from dpsight.script_code import script_code
+from dpsight.surveys import surveys
 from dpsight.taggers import per_sample, shards
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.taggers.models import models
@@ -86,6 +88,7 @@ def _install_hooks(patches: Patches) -> None:
     optimizers.install(patches)
     compiled.install(patches)
     setups.install(patches)
+    autocast.install(patches)
 
 
 def _install_taggers(patches: Patches) -> None:
@@ -121,6 +124,8 @@ def _install_reports(torch: Any, patches: Patches) -> None:
         drains.install()
         timer.install()
         lines.install()
+        if recorder.tagging:
+            surveys.install()
         script_history.install(patches)
 
 

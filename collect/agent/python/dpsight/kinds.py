@@ -47,6 +47,8 @@ STEP_BEGIN = 54
 REDUCER = 55
 RAISED = 56
 UPDATED = 57
+CASTS_DROPPED = 58
+SURVEY = 59
 
 # Flags of forward marks.
 GRAD = 1 << 0

@@ -51,9 +51,8 @@ def install(patches: Patches) -> None:
                 _leave(nested, released=False)
                 raise
             _leave(nested, releases)
-            if recorder.level >= TAGS and private.functorch_level() is not None:
-                # After the end's mark: the engine's threads are done by then, so it is known what lies where.
-                events.transform_ran.tell(_argument(args, kwargs, 4, "inputs", ()), out)
+            if recorder.level >= TAGS:
+                _ran(args, kwargs, nested, out)
             return out
 
     codes.know(run=Engine.run_backward.__code__)
@@ -94,6 +93,8 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
         runs.count_one()
         if recorder.level >= TAGS:
             events.backward_begins.tell(roots)
+    elif functorch and recorder.level >= TAGS:
+        events.transform_runs.tell(roots)
     events.run_begins.tell(roots)
     k = thread.begin(kinds.BACKWARD_BEGIN, flags, len(roots))
     if not nested:
@@ -121,6 +122,18 @@ def _leave(nested: bool, released: bool) -> None:
         events.backward_ended.tell(released)
     if runs.updates_inside:
         _updated_inside()
+
+
+@guarded("the backward hook")
+def _ran(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool, out: Any) -> None:
+    """Tells of what a run has made, after its end's mark: the engine's threads are done by then, so it is known what
+    lies where."""
+    argument = functools.partial(_argument, args, kwargs)
+    transform = private.functorch_level() is not None
+    if transform:
+        events.transform_ran.tell(argument(4, "inputs", ()), out)
+    if argument(3, "create_graph") and (transform or not nested):
+        events.graph_made.tell(argument(0, "tensors", ()), out)
 
 
 @guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))

@@ -136,6 +136,7 @@ class Lines:
         self._looked_ns = 0
         self._allocated = 0
         self._hot = 0  # lines to pass over
+        self._tell_at = 0  # the next line, by count, that who listens to lines is told of
         self._passed_over = False
 
     def install(self) -> None:
@@ -206,6 +207,10 @@ class Lines:
             self._source.rest(self._codes)
             recorder.replace_metadata(_mark_with_line, private.set_metadata)
 
+    def pass_over(self, count: int) -> None:
+        """So many lines are to come before one is told of."""
+        self._tell_at = self._count + count + 1
+
     def abandon(self) -> None:
         """Follows none any more: nothing is recorded, or this is a forked child."""
         source, self._source = self._source, None
@@ -249,6 +254,8 @@ class Lines:
             self._count += 1
             if not self._count % _LOOK_EVERY:
                 self._look()
+            if self._count >= self._tell_at:
+                events.line_reached.tell()
             if self._hot:
                 self._hot -= 1
                 return self._source.PASS_OVER if self._source is not None else None

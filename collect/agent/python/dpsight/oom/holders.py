@@ -7,6 +7,7 @@ No memory of the device is needed for it, and nothing is kept: a frame forgets w
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
@@ -52,8 +53,9 @@ looks = Looks()
 
 
 @quiet
-def tag(recorded: bool) -> None:
-    """Tags what the memory is of. recorded: events were being recorded, which tell when a block was made."""
+def tag(recorded: bool, living: bool = False) -> None:
+    """Tags what the memory is of. recorded: events were being recorded, which tell when a block was made. living: what
+    nobody can name is looked for as well, among all living tensors."""
     safe, tried = safe_devices(), looks.tried
     records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
     records += tried(
@@ -70,7 +72,22 @@ def tag(recorded: bool) -> None:
         found = tried(what, more, [])
         variables_seen.known.update(r[1] for r in found)
         records += found
-    tags.emit(records + script_tensors.records(variables_seen.known))
+    records += script_tensors.records(variables_seen.known)
+    if living:
+        variables_seen.known.update(r[1] for r in records)
+        records += tried("living tensors", lambda: _living(variables_seen.known, safe), [])
+    tags.emit(records)
+
+
+def _living(known: set[int], safe: Safe | None) -> list[Record]:
+    """Records of all living tensors at addresses that are not known, and of what their graphs hold. The garbage
+    collector knows who refers to their class; it takes 15 ms."""
+    found = [t for t in gc.get_referrers(*plain_types()) if type(t) in plain_types() and t.is_cuda]
+    out = [] if safe is nowhere else saved.below(grad_fns(found), safe)
+    known.update(r[1] for r in out)
+    for tensor in found:
+        out += [(kinds.HELD, at, size, 0, 0, dtype) for at, size, dtype in addresses(tensor) if at not in known]
+    return out
 
 
 class _Variables(Walk):

@@ -62,11 +62,16 @@ model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised
 module_called = Event()  # (args, kwargs, serial) A call inside another has begun, at level MODULES or above.
 module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: those around it.
 
+# Of the script.
+line_reached = Event()  # () A line of the user's own, where lines are followed; not every one: see script_lines.py.
+
 # Of backward.
 run_begins = Event()  # (roots) Any run is about to be marked, nested ones and torch.func's too.
 run_ended = Event()  # () It has ended, before its mark.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
 backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
+graph_made = Event()  # (roots, gradients) An outermost run has made its gradients differentiable, at level TAGS.
+transform_runs = Event()  # (roots) A run inside torch.func is about to be marked, at level TAGS.
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
 recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
 block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.

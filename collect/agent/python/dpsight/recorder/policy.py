@@ -197,6 +197,8 @@ class Steps:
         recording there is nothing to explain."""
         if not windows.holds(self.number):
             return False
+        if recorder.settings.source != "measured":  # there is no time to protect
+            return True
         if windows.begin:
             return self._has_its_turn(self.number - windows.begin, 0, _LATER)
         n = self.number - self._first - recorder.settings.warmup

@@ -3,29 +3,38 @@ they lie when a step begins; and what they are given and give back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
 from dpsight.graph_safety import Safe
 from dpsight.parameters import attached
-from dpsight.recorder import TAGS, events, recorder, runs
+from dpsight.recorder import TAGS, drains, events, recorder, runs
 from dpsight.registry import registry
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.tags import Record, tags
 from dpsight.tensors import quiet
 from dpsight.torch_compat import private
 
+_EVALUATIONS = 8  # of a model that have tags in bare steps
+
 
 class Models:
-    """Which models were tagged in this step."""
+    """Which models were tagged in this step, and which evaluate."""
 
     def __init__(self) -> None:
         self._tagged: set[int] = set()  # id(module) of roots
+        # By number: how often the calls of a root that train nothing had tags. Bare steps have none of their own, and
+        # an evaluation after an epoch is like nothing in an instrumented step.
+        self._evaluations: dict[int, int] = {}
+        self._evaluates = False  # the call under way is such a one
+        self._grads: Callable[[], bool]
 
     def install(self) -> None:
         """Waits for calls and steps."""
+        self._grads = recorder.torch.is_grad_enabled
         events.model_called.subscribe(self._called)
-        events.model_returned.subscribe(_returned)
+        events.model_returned.subscribe(self._returned)
         events.step_begins.subscribe(self._step_begins)
 
     def _called(self, root: Any, args: Any) -> None:
@@ -33,6 +42,21 @@ class Models:
             # Inside torch.func a model may have other parameters at each call: what it is lent for that call.
             known = id(root) in self._tagged and private.functorch_level() is None
             tags.emit(tags.within(kinds.INPUT, args) + ([] if known else self.records(root)))
+            if not self._grads():
+                self._evaluations[registry.known(root)] = _EVALUATIONS  # bare steps are matched with this one
+        elif recorder.cuda and recorder.tagging and drains.recording and not self._grads():
+            number = registry.known(root)
+            count = self._evaluations.get(number, 0)
+            self._evaluates = count < _EVALUATIONS
+            if self._evaluates:
+                self._evaluations[number] = count + 1
+                tags.emit(tags.within(kinds.INPUT, args))
+
+    def _returned(self, kwargs: dict[str, Any], out: Any) -> None:
+        evaluates, self._evaluates = self._evaluates, False
+        if recorder.level >= TAGS or evaluates:
+            # Keyword arguments are all that Hugging Face's models are given.
+            tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
 
     def _step_begins(self, _number: int, recorded: bool) -> None:
         """Tags all models that were seen. Where several threads train, each tags its own: the engine replaces the
@@ -63,12 +87,6 @@ class Models:
             if not tags.place_known(kinds.BUFFER, buffer):
                 out += tags.lasting(kinds.BUFFER, buffer, recorder.tag_name(registry.labelled(path, root)))
         return out
-
-
-def _returned(kwargs: dict[str, Any], out: Any) -> None:
-    if recorder.level >= TAGS:
-        # Keyword arguments are all that Hugging Face's models are given.
-        tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
 
 
 models = recorder.part(Models)

@@ -17,7 +17,7 @@ from dpsight.nodes import nodes, thread_nodes
 from dpsight.recorder import events, in_backward, recorder
 from dpsight.registry import registry
 from dpsight.tags import Record, tags
-from dpsight.tensors import inside, quiet, storages
+from dpsight.tensors import grad_fns, inside, quiet, storages
 from dpsight.torch_compat import (
     checkpoint_inputs,
     expired,
@@ -48,6 +48,8 @@ class Saved:
         """Waits for backward."""
         events.step_ended.subscribe(lambda _number: self._held.clear())
         events.backward_begins.subscribe(self._tag)
+        events.transform_runs.subscribe(self._tag)
+        events.graph_made.subscribe(self._graph_made)
         events.recompute_ended.subscribe(self._tag)
         events.block_recomputed.subscribe(_tag_recomputed)
         events.backward_ended.subscribe(lambda released: self._untag() if released else None)
@@ -62,6 +64,13 @@ class Saved:
             if isinstance(root, recorder.torch.Tensor):
                 records += tags.of(kinds.OUTPUT, root)
         tags.emit(records + self.below([n for n in (_node(r) for r in roots) if n is not None]))
+
+    @quiet
+    def _graph_made(self, roots: Any, gradients: Any) -> None:
+        """Tags what a run holds of its own, which has made its gradients differentiable: those that it gave back, and
+        those that it left on the leaves of the graph."""
+        left = [] if gradients else _gradients_below([_node(root) for root in roots])
+        tags.emit(self.below(grad_fns([g for g in (*(gradients or ()), *left) if g is not None])))
 
     @quiet
     def _untag(self) -> None:
@@ -167,6 +176,20 @@ class Saved:
 
 def _tag_recomputed(tensors: list[Any]) -> None:
     tags.emit(tags.within(kinds.SAVED_TENSOR, tensors, recorder.tag_name("recomputed")))
+
+
+def _gradients_below(todo: list[Any]) -> Iterator[Any]:
+    """The gradients of the leaves below some nodes."""
+    seen: set[Any] = set()
+    while todo and len(seen) < _MOST_NODES:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        todo.extend(n for n, _ in node.next_functions)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and leaf.grad is not None:
+            yield leaf.grad
 
 
 def _node(root: Any) -> Any:

@@ -1,0 +1,40 @@
+"""Marks where autocast lets go of its casts. Inside a context it keeps the low-precision copy of every weight that
+needs a gradient, in a cache that nothing can look into; the outermost context empties it as it ends. What is given back
+in between was the cache's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.patch import Patches
+from dpsight.recorder import MODULES, guarded, recorder
+
+
+def install(patches: Patches) -> None:
+    """Wraps the function that contexts empty the cache by."""
+    torch = recorder.torch
+    patches.set(torch, "clear_autocast_cache", _marked(torch.clear_autocast_cache))
+
+
+def _marked(function: Callable[[], None]) -> Callable[[], None]:
+    compiling = recorder.torch.compiler.is_dynamo_compiling
+
+    @functools.wraps(function)
+    def clear_autocast_cache(*args: Any) -> None:
+        if compiling() or recorder.level < MODULES:
+            return function(*args)
+        _mark(1)
+        try:
+            return function(*args)
+        finally:
+            _mark(0)
+
+    return clear_autocast_cache
+
+
+@guarded("the hook of autocast")
+def _mark(begins: int) -> None:
+    recorder.mark(kinds.CASTS_DROPPED, 0, begins)

@@ -1,0 +1,78 @@
+"""Looks at all that the script holds, between its lines: what graphs hold that no backward has reached, and what only
+variables keep. Hooks see neither: a script whose model is no module, or that evaluates with gradients on, calls none.
+
+A look takes milliseconds, so there is one where the memory has become more, or other memory, than it was at the last
+one. On a GPU looks keep to a share of the time. A prediction counts lines and bytes instead, so that equal runs are
+looked at alike.
+"""
+
+from __future__ import annotations
+
+import time
+
+from dpsight import kinds
+from dpsight.lines.script_lines import lines
+from dpsight.oom.holders import tag
+from dpsight.recorder import drains, events, guarded, in_backward, recorder
+from dpsight.torch_compat import private
+
+_LEAST = 1 << 20  # bytes on the device from which on a look is worth while
+_MORE = 1.02  # times the most bytes that a look has seen
+_OTHER = 0.25  # of the bytes, asked for since the last look, and so much again for each look that found no more
+_SHARE, _FREE_NS = 0.01, 50_000_000  # of the time that looks may take on a GPU, and what is always free
+_ASKING = 30  # and asking how much memory there is, which takes as long as 30 lines: one part in so many
+_OFTEN = 2_000  # how often a prediction asks at every line; then at every second one, and so on
+
+
+class Surveys:
+    """When the script was looked at."""
+
+    def __init__(self) -> None:
+        self._began_ns = 0
+        self._spent_ns = 0
+        self._ask_at_ns = 0
+        self._asked = 0
+        self._repeated = 0  # looks that found no more memory than one before
+        self._most = 0  # bytes that a look has seen
+        self._asked_for = 0  # in all, at the last look
+
+    def install(self) -> None:
+        """Waits for lines."""
+        events.line_reached.subscribe(self._line_reached)
+
+    @guarded("looking at what the script holds")
+    def _line_reached(self) -> None:
+        if not drains.recording or in_backward():
+            return
+        if recorder.settings.source != "measured":
+            if self._is_due():
+                self._look(living=True)
+            self._asked += 1
+            lines.pass_over(self._asked // _OFTEN)
+            return
+        now = time.monotonic_ns()
+        self._began_ns = self._began_ns or now
+        if now < self._ask_at_ns or self._spent_ns > _FREE_NS + _SHARE * (now - self._began_ns):
+            return
+        due, asked = self._is_due(), time.monotonic_ns()
+        self._ask_at_ns = asked + _ASKING * (asked - now)
+        if due:
+            self._look(living=False)
+            self._spent_ns += time.monotonic_ns() - asked
+
+    def _is_due(self) -> bool:
+        stats = private.memory_stats(private.current_device())["allocated_bytes"]["all"]
+        held, asked_for = stats["current"], stats["allocated"]
+        more = held >= _MORE * self._most
+        if held < _LEAST or not more and asked_for - self._asked_for < _OTHER * held * (1 + self._repeated):
+            return False
+        self._repeated += not more
+        self._most, self._asked_for = max(self._most, held), asked_for
+        return True
+
+    def _look(self, living: bool) -> None:
+        tag(recorded=True, living=living)
+        recorder.mark(kinds.SURVEY)
+
+
+surveys = recorder.part(Surveys)
