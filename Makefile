@@ -68,12 +68,14 @@ FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode in
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
   ingest/packed:FuzzList ingest/stackrules:FuzzUserRules collect/suite:FuzzWhere
 
+# Without a bound, finding a shorter input for each that reaches something new takes nearly all of the time.
 test-edges: setup
 	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast
 	go test -run '^$$' -bench Report -benchtime 3x ./examples/tests
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x -cpu 2 ./ingest/join
-	for at in $(FUZZ); do go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
+	for at in $(FUZZ); do \
+	  go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s -fuzzminimizetime 10x ./$${at%:*} || exit 1; done
 	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples/tests$$)
 
 test-next: setup
