@@ -44,6 +44,9 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 	if e.NoLines {
 		set["DPSIGHT_LINES"] = "none"
 	}
+	if e.LikeAGPU {
+		set["DPSIGHT_LIKE_A_GPU"] = "1"
+	}
 	if predicted && e.Steps != "" && e.Steps != StepsAll {
 		set["DPSIGHT_STEPS"] = e.Steps
 	}

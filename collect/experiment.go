@@ -28,6 +28,7 @@ type Experiment struct {
 	Stacks      bool          // Python stacks of allocations, in set-up and the first StackSteps steps
 	StackSteps  *int          // nil leaves it to the agent
 	NoLines     bool          // the lines of the script are not followed
+	LikeAGPU    bool          // a phantom GPU has bare steps, as a GPU has, and is looked at between steps alone
 	Timeout     time.Duration // 0 = none
 	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
 	Cooldown    time.Duration // a pause after the device was found free

@@ -165,6 +165,7 @@ func TestScriptsAreKnown(t *testing.T) {
 				command = append(command, "recover")
 			}
 			r := recordAs(t, environment(), func(e *collect.Experiment) {
+				e.LikeAGPU = false
 				if filepath.Base(path) == "long_loop.py" {
 					e.Steps = "2"
 				}

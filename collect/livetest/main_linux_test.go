@@ -148,7 +148,8 @@ func recordWithin(t *testing.T, limit time.Duration, environ []string, how func(
 	done := make(chan outcome, 1)
 	go func() {
 		e := collect.Experiment{Store: store, Name: "live", Command: command, Device: "phantom",
-			Grace: 2 * time.Second, Stdout: &stdout, Stderr: &stderr, Environ: environ}
+			Grace: 2 * time.Second, Stdout: &stdout, Stderr: &stderr, Environ: environ,
+			LikeAGPU: true}
 		how(&e)
 		r, err := collect.Run(t.Context(), e)
 		done <- outcome{r, err}

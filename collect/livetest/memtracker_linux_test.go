@@ -106,7 +106,7 @@ func without(list, other []held) (out []held) {
 func recordExperiment(t *testing.T, python string, params map[string]any) (dir string) {
 	t.Helper()
 	var stderr output
-	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "live", Params: params,
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "live", Params: params, LikeAGPU: true,
 		Python: python, Device: "phantom",
 		Grace: 2 * time.Second, Timeout: hangLimit, Stdout: &output{}, Stderr: &stderr, Environ: environment()})
 	if err != nil {

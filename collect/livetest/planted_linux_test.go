@@ -30,16 +30,16 @@ func always(f finding) map[string]finding {
 // planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is
 // released, whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may
 // have been an activation up to there, and is none any more. What the script's globals, closures and hooks on tensors
-// keep is other, and tagged with their names. Of what none of these knows only the bytes and the phase are certain.
+// keep is script, and tagged with their names. Of what none of these knows only the bytes and the phase are certain.
 var planted = map[string]map[string]finding{
 	"cache": { // a module's, made anew in each forward
-		backwardBegins: {schemas.Other, schemas.Tagged, "0"},
-		graphReleased:  {schemas.Other, schemas.Tagged, "0"}},
+		backwardBegins: {schemas.Script, schemas.Tagged, "0"},
+		graphReleased:  {schemas.Script, schemas.Tagged, "0"}},
 	"saved attribute": { // by the next layer, which backward comes to first
 		backwardBegins: {schemas.Activations, schemas.Tagged, "1.up"},
-		graphReleased:  {schemas.Other, schemas.Tagged, "0"}},
-	"table":          always(finding{schemas.Other, schemas.Tagged, "0"}),
-	"boxes":          always(finding{schemas.Other, schemas.Tagged, "0"}),
+		graphReleased:  {schemas.Script, schemas.Tagged, "0"}},
+	"table":          always(finding{schemas.Script, schemas.Tagged, "0"}),
+	"boxes":          always(finding{schemas.Script, schemas.Tagged, "0"}),
 	"late buffer":    always(finding{schemas.Buffers, schemas.Tagged, ""}),
 	"late parameter": always(finding{schemas.Parameters, schemas.Tagged, ""}),
 	"teacher":        always(finding{schemas.Parameters, schemas.Tagged, ""}),
@@ -48,16 +48,16 @@ var planted = map[string]map[string]finding{
 	"optimizer key": {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""},
 		nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
 	// the graph's nodes hold the hook as long as the loss lives
-	"tensor hook": always(finding{schemas.Other, schemas.Tagged, "1"}),
+	"tensor hook": always(finding{schemas.Script, schemas.Tagged, "1"}),
 	"forward hook": { // saved by GELU, which is the block's; made by its first layer
 		backwardBegins: {schemas.Activations, schemas.Tagged, "2"},
-		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
 	"focal": { // class weights that the loss has as an attribute
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
-		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
 	"closure": { // class weights that nobody but the loss's closure knows
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
-		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
 	"retained": { // by the graph of a loss whose backward was told to
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Activations, schemas.Tagged, ""}},
@@ -70,9 +70,9 @@ var planted = map[string]map[string]finding{
 		nextBackward:   {schemas.Outputs, schemas.Tagged, ""}},
 	"loss":            always(finding{schemas.Outputs, schemas.Tagged, ""}),
 	"validation":      {nextBackward: {schemas.Outputs, schemas.Tagged, ""}},
-	"stray global":    {nextBackward: {schemas.Other, schemas.Tagged, ""}},
-	"gradient copies": {nextBackward: {schemas.Other, schemas.Tagged, ""}},
-	"average":         always(finding{schemas.Other, schemas.Tagged, ""}),
+	"stray global":    {nextBackward: {schemas.Script, schemas.Tagged, ""}},
+	"gradient copies": {nextBackward: {schemas.Script, schemas.Tagged, ""}},
+	"average":         always(finding{schemas.Script, schemas.Tagged, ""}),
 }
 
 // weights are of losses: older than the steps that use them.

@@ -49,7 +49,7 @@ func TestStrays(t *testing.T) {
 			t.Errorf("%s: no block of %d bytes at %#x", name, s[1], s[0])
 			continue
 		}
-		if b := blocks[i]; b.category != schemas.Other || b.evidence != schemas.Tagged || b.name != name {
+		if b := blocks[i]; b.category != schemas.Script || b.evidence != schemas.Tagged || b.name != name {
 			t.Errorf("%s is %s by %s, under the name %q", name, b.category, b.evidence, b.name)
 		}
 		if name == "closure of hooked.<locals>.hook" && blocks[i].module != "1" {

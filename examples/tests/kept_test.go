@@ -44,8 +44,9 @@ func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 			params := maps.Clone(x.Params)
 			params["zero_grad"], params["num_iter"] = "none", int64(1)
 			r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Params: params,
-				Python:  python,
-				Machine: machine, Bare: true, Stdout: io.Discard, Stderr: io.Discard})
+				LikeAGPU: true,
+				Python:   python,
+				Machine:  machine, Bare: true, Stdout: io.Discard, Stderr: io.Discard})
 			if err != nil {
 				t.Fatal(err)
 			}

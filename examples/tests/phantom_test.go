@@ -70,7 +70,7 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 // predictedBare runs an experiment on the phantom GPU, by counters alone.
 func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) schemas.Tables {
 	t.Helper()
-	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python,
+	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python, LikeAGPU: true,
 		Machine: machine, Bare: true,
 		Store: t.TempDir(), Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
@@ -119,7 +119,7 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 		warmup := params["warmup_iter"].(int64)
 		params["num_iter"] = max(1, (int64(*steps)-warmup+1)/2)
 	}
-	in := predicted(t, collect.Experiment{Name: x.Name, Params: params, Python: python, Machine: machine,
+	in := predicted(t, collect.Experiment{Name: x.Name, Params: params, Python: python, LikeAGPU: true, Machine: machine,
 		RecordSteps: plan.RecordSteps})
 	if !same {
 		return

@@ -166,8 +166,9 @@ func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time
 	command := append(slices.Clone(x.Command), more...)
 	command[0], command[1] = python, filepath.Join("..", command[1])
 	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command,
-		Machine: machine,
-		Timeout: limit, Stdout: io.Discard, Stderr: io.Discard})
+		LikeAGPU: true,
+		Machine:  machine,
+		Timeout:  limit, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ looked at alike.
 
 from __future__ import annotations
 
+import sys
 import time
 
 from dpsight import kinds
 from dpsight.lines.script_lines import lines
 from dpsight.oom.holders import tag
-from dpsight.recorder import drains, events, guarded, in_backward, recorder
+from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
 from dpsight.torch_compat import private
 
 _LEAST = 1 << 20  # bytes on the device from which on a look is worth while
@@ -38,15 +39,17 @@ class Surveys:
 
     def install(self) -> None:
         """Waits for lines."""
-        events.line_reached.subscribe(self._line_reached)
+        if recorder.settings.every_step or recorder.settings.source == "measured":
+            events.line_reached.subscribe(self._line_reached)
 
     @guarded("looking at what the script holds")
     def _line_reached(self) -> None:
-        if not drains.recording or in_backward():
+        # Of a pass under way marks tell more, and it is looked at when it has ended.
+        if not drains.recording or in_backward() or thread.calls:
             return
-        if recorder.settings.source != "measured":
+        if recorder.settings.every_step:
             if self._is_due():
-                self._look(living=True)
+                self._look(living=len(sys._current_frames()) == 1)  # what other threads hold may go while we look
             self._asked += 1
             lines.pass_over(self._asked // _OFTEN)
             return

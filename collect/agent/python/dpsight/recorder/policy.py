@@ -197,7 +197,7 @@ class Steps:
         recording there is nothing to explain."""
         if not windows.holds(self.number):
             return False
-        if recorder.settings.source != "measured":  # there is no time to protect
+        if recorder.settings.every_step:
             return True
         if windows.begin:
             return self._has_its_turn(self.number - windows.begin, 0, _LATER)

@@ -11,6 +11,7 @@ class Settings:
     __slots__ = (
         "agreement",
         "bare",
+        "every_step",
         "garbage",
         "lines",
         "ranks",
@@ -33,6 +34,9 @@ class Settings:
         self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # of a world that is played, that run; 0 = it is none
         self.agreement = env.get("DPSIGHT_AGREEMENT", "")  # the file in which ranks agree on their last step
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
+        # Where there is no time to protect, every step is instrumented, and the script is looked at between its lines
+        # as often as memory changes. Tests of what a GPU has ask a phantom one to be like it.
+        self.every_step = self.source != "measured" and env.get("DPSIGHT_LIKE_A_GPU") != "1"
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)
         # Of each later window; 0 = there is none.
