@@ -112,24 +112,24 @@ func (s *tty) log(t *testing.T, name string) string {
 func TestScriptHasATerminal(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three; stty size; printf 'name? '; read name
-echo "hello $name" >&2; stty size; : < /dev/tty && echo own; cat; echo over`, nil)
+echo "hello $name" >&2
+until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; echo resized; : < /dev/tty && echo own; cat; echo over`, nil)
 	s.expect(t, "three")
 	s.expect(t, "30 100")
 	s.expect(t, "name? ")
 	if err := pty.Setsize(s.keys, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
 	s.press(t, "ada\r")
 	s.expect(t, "hello ada")
-	s.expect(t, "40 120")
+	s.expect(t, "resized")
 	s.expect(t, "own")
 	s.press(t, "\x04") // the end of its input
 	s.expect(t, "over")
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, s.text())
 	}
-	if got, want := s.log(t, schemas.StdoutFile), "three\n30 100\nname? ada\n40 120\nown\nover\n"; got != want {
+	if got, want := s.log(t, schemas.StdoutFile), "three\n30 100\nname? ada\nresized\nown\nover\n"; got != want {
 		t.Errorf("the log has %q", got)
 	}
 	if got := s.log(t, schemas.StderrFile); got != "hello ada\n" {

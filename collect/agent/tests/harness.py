@@ -51,6 +51,7 @@ def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = 
         full.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", TORCHINDUCTOR_CACHE_DIR=folder)
         if agent:
             full.update(DPSIGHT_SPOOL=str(spool), DPSIGHT_ALLOW_CPU="1", PYTHONPATH=str(PYTHON_PATH))
+            full["DPSIGHT_LIKE_A_GPU"] = "1"  # looks between lines come when time allows: tests count tags without
         full.update(env or {})
         command = [sys.executable, str(CASES / f"{case}.py"), *args]
         done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=300, check=False)

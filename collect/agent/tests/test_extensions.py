@@ -12,8 +12,7 @@ from test_phantom import Phantom, Replay
 
 class TestSubclasses(Phantom):
     def test_hooks_and_optimizer(self) -> None:
-        # Between lines the agent looks at what is kept once more, when time allows: tags are counted without.
-        with run("extended", "cuda", env={**self.env, "DPSIGHT_WARMUP": "9", "DPSIGHT_LINES": "none"}) as r:
+        with run("extended", "cuda", env={**self.env, "DPSIGHT_WARMUP": "9"}) as r:
             j = self.checked(r)
         steps, layers = 3, {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         numbers = {m["id"]: path for path, m in layers.items()}

@@ -39,7 +39,7 @@ class Surveys:
 
     def install(self) -> None:
         """Waits for lines."""
-        if recorder.settings.every_step or recorder.settings.source == "measured":
+        if not recorder.settings.like_a_gpu:
             events.line_reached.subscribe(self._line_reached)
 
     @guarded("looking at what the script holds")

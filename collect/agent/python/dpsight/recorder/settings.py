@@ -13,6 +13,7 @@ class Settings:
         "bare",
         "every_step",
         "garbage",
+        "like_a_gpu",
         "lines",
         "ranks",
         "record_steps",
@@ -34,9 +35,11 @@ class Settings:
         self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # of a world that is played, that run; 0 = it is none
         self.agreement = env.get("DPSIGHT_AGREEMENT", "")  # the file in which ranks agree on their last step
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
-        # Where there is no time to protect, every step is instrumented, and the script is looked at between its lines
-        # as often as memory changes. Tests of what a GPU has ask a phantom one to be like it.
-        self.every_step = self.source != "measured" and env.get("DPSIGHT_LIKE_A_GPU") != "1"
+        # Tests of what a GPU has ask a phantom one to be like it: some of its steps are bare, and nobody looks at the
+        # script between its lines, since how often depends on time.
+        self.like_a_gpu = env.get("DPSIGHT_LIKE_A_GPU") == "1"
+        # Where there is no time to protect every step is instrumented.
+        self.every_step = self.source != "measured" and not self.like_a_gpu
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)
         # Of each later window; 0 = there is none.
