@@ -119,6 +119,7 @@ esac`
 		t.Fatalf("%v\n%s", err, out)
 	}
 	_, said, _ := strings.Cut(string(out), "What does differential privacy cost?")
+	said, _, _ = strings.Cut(said, "\nmake[") // which a make around the tests has this one say
 	fits80(t, "the demo", said)
 	for _, peak := range []string{"(vanilla) needs 25.0 GiB", "(dpsgd) needs 50.0 GiB", "(ghost) needs 30.0 GiB"} {
 		if !strings.Contains(said, peak) {
