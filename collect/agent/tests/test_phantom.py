@@ -844,6 +844,7 @@ class TestEnds(Phantom):
             "drain_alone",
             "hook_failed",
             "journal_opened",
+            "line_reached",
             "silenced",
             "window_opened",
         }
