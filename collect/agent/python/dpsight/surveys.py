@@ -8,11 +8,11 @@ looked at alike.
 
 from __future__ import annotations
 
-import sys
 import time
 
 from dpsight import kinds
 from dpsight.lines.script_lines import lines
+from dpsight.oom.frames import alone
 from dpsight.oom.holders import tag
 from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
 from dpsight.torch_compat import private
@@ -49,7 +49,7 @@ class Surveys:
             return
         if recorder.settings.every_step:
             if self._is_due():
-                self._look(living=len(sys._current_frames()) == 1)  # what other threads hold may go while we look
+                self._look(living=alone())  # what other threads hold may go while we look
             self._asked += 1
             lines.pass_over(self._asked // _OFTEN)
             return

@@ -37,6 +37,13 @@ def frames(top: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def alone() -> bool:
+    """Whether no other thread runs anything in Python, but for those that the agent has begun."""
+    others = sys._current_frames()
+    others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
+    return all(ours(list(frames(top))[-1]) for top in others.values())
+
+
 def places() -> Iterator[tuple[FrameType, str]]:
     """The frames of this thread, and where it is the engine's of those that wait for it; with each the category of what
     lives only as long as what it is in the middle of."""
