@@ -86,23 +86,25 @@ def main() -> None:
     options = parser.parse_args()
     wanted = expectations()
     names = options.scripts or list(wanted)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        found = list(pool.map(lambda name: measure(options.dpsight, options.python, name), names))
-
     print("| Script | Peak MiB | Verdict | Other and untraced % | By phase only % | Line known % |")
-    print("|:---|---:|:---|---:|---:|---:|")
-    notes, right = [], 0
-    for name, measured in zip(names, found, strict=True):
+    print("|:---|---:|:---|---:|---:|---:|", flush=True)
+    notes, right, failed = [], 0, False
+    pool = ThreadPoolExecutor(options.jobs)
+    for name, measured in zip(
+        names, pool.map(lambda name: measure(options.dpsight, options.python, name), names), strict=True
+    ):
         if measured.error:
             print(f"| `{name}` | – | not predicted | – | – | – |")
             notes.append(f"- `{name}`: {measured.error}")
+            failed = True
             continue
         missed = [(what, least) for what, least in wanted[name] if measured.share(what) < least]
         right += not missed
         unknown = measured.percent(measured.categories["other"] + measured.categories["untraced"])
         print(
             f"| `{name}` | {measured.peak / MIB:,.0f} | {'wrong' if missed else 'right'} | {unknown:.1f} | "
-            f"{measured.percent(measured.phase_only):.1f} | {measured.percent(measured.line_known):.1f} |"
+            f"{measured.percent(measured.phase_only):.1f} | {measured.percent(measured.line_known):.1f} |",
+            flush=True,
         )
         if missed:
             short = ", ".join(f"{what} {measured.share(what):.1f} % of at least {least:g} %" for what, least in missed)
@@ -110,7 +112,7 @@ def main() -> None:
             notes.append(f"- `{name}`: {short}. The peak: {most}.")
     print(f"\n{right} of {len(names)} right.")
     print("\n".join(notes))
-    sys.exit(any(measured.error for measured in found))
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
