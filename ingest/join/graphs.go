@@ -12,7 +12,11 @@ type graphs struct {
 	releases []release // in order
 	backward []pass
 	forward  []pass // recompute, too
+	calls    []call // forward passes and evaluations, in order
 }
+
+// call is the marks between which models were called, in training or in evaluation.
+type call struct{ begin, end uint32 }
 
 // pass is the events of one phase.
 type pass struct{ step, begin, end int64 }
@@ -25,7 +29,7 @@ type release struct {
 }
 
 func findGraphs(f *facts) *graphs {
-	g := &graphs{f: f}
+	g, begun := &graphs{f: f}, map[int32]bool{}
 	spans := f.context.rank.Steps.Spans
 	for _, ks := range f.context.releases {
 		for _, k := range ks {
@@ -44,8 +48,25 @@ func findGraphs(f *facts) *graphs {
 		case forwardFamily, recomputeFamily:
 			g.forward = append(g.forward, p)
 		}
+		switch families[spans[i].Under] {
+		case forwardFamily, evalFamily:
+			if !begun[spans[i].Group] { // other phases may have interrupted it
+				g.calls = append(g.calls, call{spans[i].BeginK, f.context.groupEnd[spans[i].Group]})
+			}
+			begun[spans[i].Group] = true
+		}
 	}
 	return g
+}
+
+// keptFrom is the state from which on an output that was tagged at mark k is no result any more, but what the script
+// keeps: the next pass is over, and has given results of its own. never = there is none.
+func (g *graphs) keptFrom(k uint32) int64 {
+	n := sort.Search(len(g.calls), func(i int) bool { return g.calls[i].begin > k })
+	if n == len(g.calls) {
+		return never
+	}
+	return g.f.marks.seqAt(g.calls[n].end)
 }
 
 // givenUp is the state from which on what forward made, and no tag explains, is no activation any more: the graph that

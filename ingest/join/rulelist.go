@@ -52,6 +52,11 @@ func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{}, false
 }
 
+// keptOutput: a model gave the block as a result, and the script has kept it beyond the next pass.
+func keptOutput(_ *rules, u *unowned) (verdict, bool) {
+	return verdict{category: script, evidence: lifetime}, u.output && u.begin > u.AllocSeq
+}
+
 // activation: the block was made in a forward pass or in recompute, and outlives it. It is no activation any more once
 // its graph is given up, or after autograd was seen to let go of it: then the script holds it.
 func activation(r *rules, u *unowned) (verdict, bool) {

@@ -22,6 +22,7 @@ var ruleList = []rule{
 	bornInDPCode,
 	lossTarget,
 	forwardTemporary,
+	keptOutput,
 	activation,
 	bornInBackward,
 	bornInUpdate,
@@ -40,6 +41,7 @@ type unowned struct {
 	untraced   bool
 	workspace  bool
 	lossTarget bool // a loss's own node held it
+	output     bool // a model gave it as a result, and gives another one by now
 	unmatched  bool // it is of a bare step, and has no match
 	whole      bool // the time is all of its life
 	inside     bool // the time ends inside the phase of its birth
@@ -146,6 +148,7 @@ func (r *rules) about(alloc int, owners []owner) unowned {
 		family: f.family(alloc), untraced: f.untraced(alloc), workspace: r.workspaces[alloc],
 		unmatched: r.matches.unmatched(f, alloc)}
 	u.lossTarget = r.isLossTarget(&u, owners)
+	u.output = slices.ContainsFunc(owners, func(o owner) bool { return o.category == outputs && o.observed })
 	return u
 }
 

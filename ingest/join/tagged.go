@@ -72,6 +72,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 		}
 	}
 	releaseGraph(f, kept[first:], bound, alloc)
+	t.giveOutputs(kept[first:], bound)
 	return kept
 }
 
@@ -136,6 +137,25 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 			return p.category != activations && p.category != script && p.begin <= released && endOf(p.end) == end
 		}) {
 			o.end, o.observed = released, true
+		}
+	}
+}
+
+// giveOutputs ends the ownership of a model that gave an allocation as a result, where the script has kept that beyond
+// the next pass.
+func (t *tagger) giveOutputs(owners []owner, bound []boundTag) {
+	for i := range owners {
+		o := &owners[i]
+		if o.category != outputs || o.observed || o.user {
+			continue
+		}
+		for _, b := range slices.Backward(bound) {
+			if tag := &t.f.context.tags[b.tag]; tag.Kind == spool.TagOutput {
+				if kept := t.graphs.keptFrom(tag.K); kept < endOf(o.end) {
+					o.end, o.observed = max(kept, o.begin), true
+				}
+				break
+			}
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // RulesVersion changes with every change to the rules of this package, of the steps package or of the stackrules
 // package: categories of two versions are not compared. docs/categories.md says what each version changed.
-const RulesVersion = 11
+const RulesVersion = 12
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{
@@ -52,6 +52,7 @@ var (
 	hookActivations      = index(schemas.HookActivations)
 	clipTemporaries      = index(schemas.ClipTemporaries)
 	inputs               = index(schemas.Inputs)
+	outputs              = index(schemas.Outputs)
 	autocastCache        = index(schemas.AutocastCache)
 	workspace            = index(schemas.Workspace)
 	activationGradients  = index(schemas.ActivationGradients)

@@ -67,7 +67,7 @@ func (r *resolver) take(arg string) error {
 // takeFound takes the run that [find] gave for an argument or, where the argument is a name of several, what it stands
 // for.
 func (r *resolver) takeFound(arg string, run Run, namesakes int) {
-	if r.each && namesakes > 1 {
+	if r.each && run.ID != arg && run.Manifest.Name == arg {
 		for _, run := range r.runs {
 			if run.Manifest.Name == arg {
 				r.addNamed(run)
@@ -167,6 +167,7 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 			prefixed = append(prefixed, r)
 		}
 	}
+	named = asked(named)
 	switch {
 	case len(named) > 0:
 		return named[len(named)-1], len(named), nil
@@ -184,6 +185,23 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 		words = append(words, r.Manifest.Name, r.ID)
 	}
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(words, arg)}
+}
+
+// asked is runs without those that a prediction among them made for its range, with garbage collected at other
+// moments: its own run is the answer.
+func asked(runs []Run) []Run {
+	bounds := map[string]bool{}
+	for _, r := range runs {
+		if p := r.Manifest.Phantom; p != nil {
+			for _, c := range p.Collections {
+				bounds[c.RunID] = true
+			}
+		}
+	}
+	if len(bounds) == 0 {
+		return runs
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return bounds[r.ID] })
 }
 
 // recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an

@@ -11,6 +11,7 @@ from typing import Any
 from dpsight import api, environment, kinds, torch_compat
 from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
+from dpsight.garbage import garbage
 from dpsight.hooks import (
     autocast,
     backward,
@@ -98,6 +99,7 @@ def _install_taggers(patches: Patches) -> None:
     models.install()
     step_io.install()
     events.step_ended.subscribe(tags.step_ended)
+    events.model_called.subscribe(tags.model_called)
     events.window_opened.subscribe(tags.forget_places)
     backward_modules.install()
     optimizer_state.install()
@@ -124,6 +126,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
         drains.install()
         timer.install()
         lines.install()
+        garbage.install_at_once()
         if recorder.tagging:
             surveys.install()
         script_history.install(patches)

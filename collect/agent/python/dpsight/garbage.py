@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from dpsight.lines.script_lines import lines
 from dpsight.recorder import events, guarded, recorder
 from dpsight.recorder.counters import total_freed
 
@@ -51,7 +52,11 @@ class Garbage:
         if when == NEVER:
             gc.disable()
             gc.set_threshold(0)  # a script that turns the collector off and on again finds it off
-        elif when == AT_ONCE:
+
+    def install_at_once(self) -> None:
+        """Has the collector run before each line, if it is to. Install it after who follows lines: there is room for
+        one tracer before Python 3.12."""
+        if recorder.settings.garbage == AT_ONCE:
             events.cuda_ready.subscribe(self._begin)
 
     def facts(self) -> dict[str, int]:
@@ -73,22 +78,30 @@ class Garbage:
         if not recorder.cuda:
             return
         sys.setprofile(None)
-        sys.settrace(None)
+        if not lines.on:
+            sys.settrace(None)
         collected = self.collected
         gc.collect()
         self.left, self.collected = self.left + self.collected - collected, collected
 
     def _begin(self) -> None:
         """What there is before the device is used is looked at no more: a library's objects are many."""
-        if threading.current_thread() is threading.main_thread() and sys.getprofile() is None is sys.gettrace():
-            gc.collect()
-            gc.freeze()
-            sys.setprofile(self._called)
-            sys.settrace(self._entered)
-            frame: FrameType | None = sys._getframe()
-            while frame is not None:  # those that run already
-                frame.f_trace = self._entered(frame, "call", None)
-                frame = frame.f_back
+        if threading.current_thread() is not threading.main_thread() or sys.getprofile() is not None:
+            return
+        if not lines.on and sys.gettrace() is not None:
+            return
+        gc.collect()
+        gc.freeze()
+        sys.setprofile(self._called)
+        if lines.on:
+            events.line_reached.subscribe(self._line_reached)
+            lines.tell_each()
+            return
+        sys.settrace(self._entered)
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:  # those that run already
+            frame.f_trace = self._entered(frame, "call", None)
+            frame = frame.f_back
 
     def _entered(self, frame: FrameType, _: str, __: Any) -> Callable[..., Any] | None:
         """Collects before each line of the script and of the modules beside it, but not of installed packages."""
@@ -102,6 +115,10 @@ class Garbage:
         """The line before may have made garbage without making an object: it may have dropped a reference."""
         self._collect()
         return self._line
+
+    def _line_reached(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._collect()
 
     def _called(self, _: Any, event: str, function: Any) -> None:
         """Collects before each of torch's functions that is written in C, once there are new objects."""

@@ -46,6 +46,7 @@ class Tags:
         self._buffer: deque[bytes] = deque()
         self._bytes = 0  # in it, about
         self._owned: set[int] = set()  # addresses of what was tagged as something of its own since the step began
+        self._outputs: set[int] = set()  # those of them that a model gave as results since its latest call began
         # What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how
         # often it was tagged there.
         self._lasting: dict[tuple[int, int], tuple[int, Weak | None, int]] = {}
@@ -64,6 +65,7 @@ class Tags:
             for kind, address, size, name, module, dtype in records
         )
         self._owned.update(record[1] for record in records if record[0] in _OWNED)
+        self._outputs.update(record[1] for record in records if record[0] == kinds.OUTPUT)
         self._buffer.append(packed)
         self._bytes += len(packed)
         if self._bytes >= _FLUSH:
@@ -131,6 +133,11 @@ class Tags:
             self.forget_places()
 
     # Owned by more than autograd.
+
+    def model_called(self, *_: Any) -> None:
+        """What models gave before is the script's, if it keeps it."""
+        self._owned -= self._outputs
+        self._outputs.clear()
 
     def owned(self) -> set[int]:
         """Addresses of what was tagged as something of its own since the step began."""

@@ -137,6 +137,7 @@ class Lines:
         self._allocated = 0
         self._hot = 0  # lines to pass over
         self._tell_at = 0  # the next line, by count, that who listens to lines is told of
+        self._each = False  # somebody wants to be told of every one
         self._passed_over = False
 
     def install(self) -> None:
@@ -208,8 +209,12 @@ class Lines:
             recorder.replace_metadata(_mark_with_line, private.set_metadata)
 
     def pass_over(self, count: int) -> None:
-        """So many lines are to come before one is told of."""
-        self._tell_at = self._count + count + 1
+        """So many lines may come before one is told of."""
+        self._tell_at = self._count + (0 if self._each else count) + 1
+
+    def tell_each(self) -> None:
+        """Tells of every line from here on."""
+        self._each, self._tell_at = True, 0
 
     def abandon(self) -> None:
         """Follows none any more: nothing is recorded, or this is a forked child."""

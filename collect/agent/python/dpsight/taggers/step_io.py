@@ -55,7 +55,15 @@ class StepIO:
         if recorder.cuda and recorder.tagging:
             if kwargs and recorder.level < MODULES:
                 self.remember(kinds.INPUT, kwargs)
+            self._forget_outputs()
             self.remember(kinds.OUTPUT, out)
+
+    def _forget_outputs(self) -> None:
+        """What the call before gave is what the script keeps, if it is still there."""
+        for _ in range(len(self._inputs)):
+            entry = self._inputs.popleft()
+            if entry[0] != kinds.OUTPUT:
+                self._inputs.append(entry)
 
     def remember(self, kind: int, values: Any) -> None:
         """Remembers the tensors among values."""
