@@ -68,7 +68,7 @@ func TestStacks(t *testing.T) {
 	}
 	// Frames of ours, which lie between a script's own, are never shown, and take no place of them.
 	whole, err := grouping.BreakdownBy(in, memory.At{},
-		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack}, Depth: 100})
+		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack}, Depth: 100, FullStack: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,6 +214,15 @@ func TestRuleForwardTemporary(t *testing.T) {
 	expect(t, forwardTemporary, nil, made(backwardFamily, inside), "")
 }
 
+func TestRuleKeptOutput(t *testing.T) {
+	given := func(u *unowned) { u.output, u.begin = true, 60 }
+	for _, in := range []family{forwardFamily, evalFamily, otherFamily} {
+		expect(t, keptOutput, nil, made(in, given), "script/lifetime")
+	}
+	expect(t, keptOutput, nil, made(evalFamily, func(u *unowned) { u.begin = 60 }), "")
+	expect(t, keptOutput, nil, made(evalFamily, func(u *unowned) { u.output = true }), "") // before it was given
+}
+
 func TestRuleActivation(t *testing.T) {
 	f := &facts{context: &Context{rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}},
 		allocs: []replay.Alloc{{AllocSeq: 10, FreeRequestedSeq: 90}}, births: []birth{{}}}

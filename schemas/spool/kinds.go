@@ -66,7 +66,9 @@ const (
 	Updated Kind = 57
 	// autocast lets go of the casts that it has kept. a: 1 = it begins, 0 = it has
 	CastsDropped Kind = 58
-	Survey       Kind = 59 // all that the script and its graphs hold has just been tagged, as far as it can be reached
+	// all that the script and its graphs hold has just been tagged, as far as it can be reached. a: k of these tags, 0 =
+	// there are none
+	Survey Kind = 59
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).

@@ -137,7 +137,8 @@ func TestSamplesAreTheRows(t *testing.T) {
 	}
 }
 
-// A gradient's hook ran after the last event whose mark, or one before it, is lower than the hook's own.
+// A gradient's hook ran after the last event whose mark, or one before it, is lower than the hook's own. What a survey
+// finds was written before.
 func TestGradientWrites(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event
@@ -146,6 +147,7 @@ func TestGradientWrites(t *testing.T) {
 	}
 	marks := []schemas.Mark{{K: 2, Kind: "tag", Category: "parameter", Address: 1},
 		{K: 4, Kind: "tag", Category: gradientTag, Address: 2},
+		{K: 5, Kind: "tag", Category: gradientTag, Address: 2}, {K: 6, Kind: surveyMark, A: 5},
 		{K: 8, Kind: "tag", Category: gradientTag, Address: 3}, {K: 12, Kind: "tag", Category: gradientTag, Address: 4}}
 	if err := errors.Join(schemas.Events.Write(dir, events), schemas.Marks.Write(dir, marks)); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,9 @@ import (
 // gradientTag is what the agent calls a gradient in a tag (a spool.TagKind).
 const gradientTag = "gradient"
 
+// surveyMark is the mark of a look at all that the script holds (a spool.Kind).
+const surveyMark = "survey"
+
 // gradientWrites reads when each gradient was written: the hooks' tags, among the marks, set in the order of each
 // device's events by the marks that those carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
@@ -50,13 +53,27 @@ type tagged struct {
 	address uint64
 }
 
+// gradientTags lists what the hooks say. A survey finds gradients as well, whenever they were written.
 func gradientTags(dir string) ([]tagged, error) {
+	surveys, err := readColumns(dir, schemas.Marks, []column[tagged]{
+		{name: "kind", word: func(*tagged, string) {}},
+		{name: "rank", int: func(t *tagged, v int64) { t.rank = v }},
+		{name: "a", int: func(t *tagged, v int64) { t.k = v }},
+	}, func(p *piece, i int) bool { return p.words[i] == surveyMark })
+	if optional(err, false) != nil {
+		return nil, err
+	}
 	tags, err := readColumns(dir, schemas.Marks, []column[tagged]{
 		{name: "category", word: func(*tagged, string) {}},
 		{name: "rank", int: func(t *tagged, v int64) { t.rank = v }},
 		{name: "k", int: func(t *tagged, v int64) { t.k = v }},
 		{name: "address", int: func(t *tagged, v int64) { t.address = uint64(v) }},
 	}, func(p *piece, i int) bool { return p.words[i] == gradientTag })
+	surveyed := map[tagged]bool{} // by rank and mark alone
+	for _, s := range surveys {
+		surveyed[s] = true
+	}
+	tags = slices.DeleteFunc(tags, func(t tagged) bool { return surveyed[tagged{rank: t.rank, k: t.k}] })
 	return tags, optional(err, false)
 }
 

@@ -74,8 +74,7 @@ class Surveys:
         return True
 
     def _look(self, living: bool) -> None:
-        tag(recorded=True, living=living)
-        recorder.mark(kinds.SURVEY)
+        recorder.mark(kinds.SURVEY, a=tag(recorded=True, living=living))
 
 
 surveys = recorder.part(Surveys)

@@ -53,9 +53,9 @@ looks = Looks()
 
 
 @quiet
-def tag(recorded: bool, living: bool = False) -> None:
-    """Tags what the memory is of. recorded: events were being recorded, which tell when a block was made. living: what
-    nobody can name is looked for as well, among all living tensors."""
+def tag(recorded: bool, living: bool = False) -> int:
+    """Tags what the memory is of, and returns the number of the tags' mark. recorded: events were being recorded, which
+    tell when a block was made. living: what nobody can name is looked for as well, among all living tensors."""
     safe, tried = safe_devices(), looks.tried
     records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
     records += tried(
@@ -76,7 +76,7 @@ def tag(recorded: bool, living: bool = False) -> None:
     if living:
         variables_seen.known.update(r[1] for r in records)
         records += tried("living tensors", lambda: _living(variables_seen.known, safe), [])
-    tags.emit(records)
+    return tags.emit(records)
 
 
 def _living(known: set[int], safe: Safe | None) -> list[Record]:
