@@ -64,8 +64,9 @@ def measure(program: str, python: str, script: str) -> Measured:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return Measured(error=(done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
-        whole = device(program, store, script)
-        rows = device(program, store, script, "--by", "line", "--top", "0")["rows"]
+        run = json.loads(done.stdout)["runs"][0]["run_id"]
+        whole = device(program, store, run)
+        rows = device(program, store, run, "--by", "line", "--top", "0")["rows"]
     measured = Measured(peak=whole["allocated_bytes"])
     for category in whole["categories"]:
         measured.categories[category["category"]] += category["bytes"]

@@ -134,13 +134,16 @@ func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
 		PhasePeaks: x.PhasePeaks}
 }
 
-// beforeScript are categories as the rules before 11 had them, by which the files beside the recordings were made: what
-// the script's own code makes or keeps was other.
+// beforeScript are categories as far as the rules before 11, by which the files beside the recordings were made, can be
+// compared: what the script's own code makes or keeps was other, or outputs where a model had given it, though another
+// one took it as its input.
 func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]int64 {
 	out := maps.Clone(categories)
-	if bytes := out[schemas.Script]; bytes > 0 {
-		delete(out, schemas.Script)
-		out[schemas.Other] += bytes
+	for _, c := range []schemas.Category{schemas.Script, schemas.Outputs, schemas.Inputs} {
+		if bytes := out[c]; bytes > 0 {
+			delete(out, c)
+			out[schemas.Other] += bytes
+		}
 	}
 	return out
 }
