@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "oom": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING - {"parameters"}, "taggers", "oom"},
     "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
     "environment": {"kinds", "torch_compat", "recorder"},
-    "garbage": {"recorder"},
+    "garbage": {"recorder", "lines"},
     "watchdog": {"torch_compat", "recorder"},
     "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage", "watchdog"},
     "script_code": {"kinds", "recorder"},
