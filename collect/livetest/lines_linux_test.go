@@ -101,7 +101,7 @@ var ofPeak = map[string]map[schemas.Category]float64{
 	"case01.py":          {schemas.Activations: 95},                           // of the graph that is retained
 	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // a half of the weights, as a cast
 	"case08.py":          {schemas.Activations: 70, schemas.Script: 18},       // graphs of earlier iterations; the data
-	"case09.py":          {schemas.Script: 70},                                // views of earlier results, which keep them whole
+	"case09.py":          {schemas.Script: 70},                                // whole results, which views keep
 	"case11.py":          {schemas.Activations: 45, schemas.Script: 45},       // a graph that saves its leaf's gradient
 	"case16.py":          {schemas.Activations: 6, schemas.Workspace: 80},     // of graphs that no backward frees
 	"eval_inputs.py":     {schemas.Inputs: 79},                                // of an evaluation after an epoch
