@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
@@ -34,6 +35,9 @@ func runWord(r *analyze.Remark) string {
 	case analyze.RemarkOfTimes:
 		return timeWords(*r.Times)
 	case analyze.RemarkEndedEarly:
+		if r.Status == schemas.StatusPartial {
+			return "the recording ended early (partial): its peak and times are of what the run did until then"
+		}
 		return fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", r.Status)
 	case analyze.RemarkHookFailed:
 		return r.Hook.Words()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -35,6 +36,8 @@ func TestRunWords(t *testing.T) {
 			Steps: []int64{4, 5}}}, "2 steps (4 to 5) have no time: " + captured},
 		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM},
 			"the run ended early (oom): its peak and times are of what it did until then"},
+		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusPartial},
+			"the recording ended early (partial): its peak and times are of what the run did until then"},
 		{analyze.Remark{Kind: analyze.RemarkHookFailed, Rank: new(int32(1)), Hook: &schemas.FailedHook{
 			Hook: "the forward hook", Error: "ValueError: odd", Step: 3}}, "rank 1: the forward hook failed at step 3 " +
 			"(ValueError: odd): forward passes and their modules are not known from there"},
@@ -90,7 +93,13 @@ func TestRunWords(t *testing.T) {
 			}
 		}
 	}
-	rows := RunsTable(analyze.RunsDocument{Runs: []analyze.RunsRow{{Remarks: remarks}}})
+	rows := RunsTable(analyze.RunsDocument{Runs: []analyze.RunsRow{{Identity: identity.Identity{RunID: "r"},
+		Remarks: remarks}}})
+	for i := range remarks { // the others are of figures that commands of their own explain
+		if noted := slices.Contains(rows.Notes, "r: "+want[i]); noted != (remarks[i].Kind == analyze.RemarkHookFailed) {
+			t.Errorf("the table of runs has the note %q: %v", want[i], noted)
+		}
+	}
 	phases := PhasesTables(analyze.PhasesDocument{Runs: []analyze.PhasesRun{{Remarks: remarks}}})[0]
 	costs := CostTable(analyze.CostDocument{Runs: []analyze.CostRun{{Remarks: remarks}}})
 	study := tellStudy(&compare.Study{Runs: []analyze.Summary{{Remarks: remarks,

@@ -50,6 +50,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if r.Bounded() {
 			t.Notes = append(t.Notes, r.RunID+": "+boundedPeak(*r.PeakLowBytes, *r.PeakHighBytes))
 		}
+		for k := range r.Remarks {
+			// A fatal one is the reason of the status.
+			if m := &r.Remarks[k]; m.Kind == analyze.RemarkHookFailed && !m.Hook.Fatal {
+				t.Notes = append(t.Notes, r.RunID+": "+r.Warnings[k])
+			}
+		}
 		started := table.Absent()
 		if !r.Started.IsZero() {
 			started = table.Cell{Text: r.Started.UTC().Format("2006-01-02 15:04"),

@@ -107,6 +107,21 @@ type FailedHook struct {
 	Fatal bool   `json:"fatal"` // nothing at all was recorded from there
 }
 
+// Silenced is the failure after which an agent could record no more, nil without one.
+func (r *IngestReport) Silenced() *FailedHook {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Ranks {
+		for k := range r.Ranks[i].FailedHooks {
+			if f := &r.Ranks[i].FailedHooks[k]; f.Fatal {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
 // lostWith is what is not known from the moment on in which a hook of the agent failed.
 var lostWith = map[string]string{
 	"following the script's lines":                "the lines of what is allocated from there are not known",

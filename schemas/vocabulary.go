@@ -43,7 +43,9 @@ const (
 	StatusOOM     = "oom"     // the command died of a CUDA out-of-memory error
 	StatusTimeout = "timeout" // the run's own time limit
 	StatusKilled  = "killed"  // a signal ended the command
-	StatusPartial = "partial" // the collector itself died; recovered from the journal
+	// the collector itself died, and the run was recovered from the journal; for analyses also where an agent could
+	// record no more and the command went on
+	StatusPartial = "partial"
 )
 
 // EndedByItself is whether a run of that status came to an end of its own. The peak of one that was ended belongs to

@@ -482,13 +482,18 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 
 // A run that ended early has a peak of what it did until then, which is no overhead, neither in a study nor by phase.
 func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
-	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed} {
+	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed, schemas.StatusPartial} {
+		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700})
+		if in.Manifest.Status = status; status == schemas.StatusPartial { // it went on, and its recording did not
+			in.Manifest.Status = schemas.StatusOK
+			in.Report.Ranks = []schemas.RankVerdict{{FailedHooks: []schemas.FailedHook{{Fatal: true}}}}
+		}
 		base, run := analyze.Summarize(fixture.Sized("vanilla", map[schemas.Category]int64{schemas.Parameters: 1000})),
-			analyze.Summarize(fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700}))
+			analyze.Summarize(in)
 		base.Params, run.Params = map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
 		base.StepMS, run.StepMS = &timing.Interval{Median: 2, Clock: timing.ClockWall},
 			&timing.Interval{Median: 1, Clock: timing.ClockWall}
-		base.RunID, run.RunID, run.Status = "v", "g", status
+		base.RunID, run.RunID = "v", "g"
 		s := told(NewMatchedStudy([]analyze.Summary{base, run}, nil, ""))
 		for _, o := range []*OverheadRun{s.Cells[1].Overhead, &s.Overhead.Runs[1], &s.Overhead.Cells[1].OverheadRun} {
 			given := o.PeakDeltaBytes != nil && o.PeakRatio != nil && o.StepDeltaMS != nil && o.StepRatio != nil &&

@@ -231,3 +231,26 @@ func TestBaselineOfAnEvenNumber(t *testing.T) {
 		t.Errorf("a gate: %v ms, %d bytes", e.StepMS.Median, *e.PeakBytes)
 	}
 }
+
+// Where an agent could record no more the peak is of what was recorded until then: no check passes on it, and no
+// baseline has it.
+func TestSilencedRunIsNotChecked(t *testing.T) {
+	silenced := func(fatal bool) schemas.Tables {
+		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base / 2})
+		in.Report.Ranks = []schemas.RankVerdict{{}, {Rank: 1, FailedHooks: []schemas.FailedHook{
+			{Hook: "a drain", Error: "E"}, {Hook: "draining", Error: "E", Step: 4, Fatal: fatal}}}}
+		return in
+	}
+	whole := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base})
+	for _, fatal := range []bool{false, true} {
+		x := check(t, []schemas.Tables{whole}, []schemas.Tables{silenced(fatal)}, "peak=1.05").Experiments[0]
+		if fatal != (x.State == StateFailing) || fatal != (len(x.Comparisons) == 0) ||
+			fatal != (x.Reason == "draining failed at step 4 (E): nothing was recorded from there") {
+			t.Errorf("fatal %v: %+v", fatal, x)
+		}
+		doc := BaselineOf([]analyze.Summary{analyze.Summarize(silenced(fatal))}, "test")
+		if e := doc.Experiments[0]; fatal != (e.PeakBytes == nil) || fatal != (len(Gaps(&doc)) == 1) {
+			t.Errorf("fatal %v: the baseline has %+v", fatal, e)
+		}
+	}
+}

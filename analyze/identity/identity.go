@@ -54,6 +54,10 @@ func Of(in *schemas.Tables) Identity {
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
 		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
 		Command: CommandOf(m), Origin: OriginOf(in)}
+	// What was recorded of it says no more of what the run needs than one that was ended does.
+	if hook := in.Report.Silenced(); hook != nil && id.Status == schemas.StatusOK {
+		id.Status, id.Reason = schemas.StatusPartial, hook.Words()
+	}
 	if r := in.Report; r != nil && len(r.Devices) > 0 && !m.Bare && !m.FiguresOnly() {
 		id.Rules = &r.Rules
 	}

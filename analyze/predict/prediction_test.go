@@ -219,3 +219,17 @@ func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	}
 	return nil
 }
+
+// Of a run that could be recorded no further nobody knows what it needed later.
+func TestPredictDoesNotKnowWhatWasNotRecorded(t *testing.T) {
+	for _, fatal := range []bool{false, true} {
+		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+		in.Manifest.Source = schemas.Predicted
+		in.Report.Prediction = &schemas.Prediction{Complete: true}
+		in.Report.Ranks = []schemas.RankVerdict{{FailedHooks: []schemas.FailedHook{{Hook: "draining", Fatal: fatal}}}}
+		p := Predict(in)
+		if fatal != (p.Fits == nil) || fatal != (p.Because.Cause == CauseEnded) {
+			t.Errorf("fatal %v: fits %v, %+v", fatal, p.Fits, p.Because)
+		}
+	}
+}

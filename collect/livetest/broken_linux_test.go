@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -62,7 +63,7 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 }
 
 // Where nothing is recorded of a script that used the device, or no more, the run's recording has failed, though the
-// script ended well.
+// script ended well, and its figures are not those of a whole run.
 func TestNothingRecordedIsAnError(t *testing.T) {
 	python := testkit.Python(t)
 	for name, c := range map[string]struct {
@@ -85,6 +86,23 @@ func TestNothingRecordedIsAnError(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v", err)
+			}
+			if name != "drains fail" { // without an agent there is nothing to make tables of
+				return
+			}
+			if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
+				t.Fatal(err)
+			}
+			run, err := store.OpenRun(r.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := store.Load(run, analyze.SummaryTables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := analyze.Summarize(*in); s.Status != schemas.StatusPartial || !strings.HasPrefix(s.Reason, "draining") {
+				t.Errorf("its figures are those of a run that is %s (%s)", s.Status, s.Reason)
 			}
 		})
 	}
