@@ -95,6 +95,35 @@ func before312(t *testing.T, python string) bool {
 	return strings.TrimSpace(string(out)) == "False"
 }
 
+// Lines that a loop on the host reaches again and again are passed over; none takes the blame for what others ask for,
+// and one that asks for memory only later has no line, or its own.
+func TestLinesBesideHostLoops(t *testing.T) {
+	testkit.Rest(t)
+	python := testkit.Python(t)
+	takeSlot(t)
+	r := record(t, environment(), python, script(t, "hostloop.py"))
+	expectConserved(t, r.dir, r.report)
+	by, err := grouping.BreakdownBy(tables(t, r.dir), memory.At{},
+		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionLine}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]int64{}
+	for _, row := range by.Devices[0].Rows {
+		if row.Key != nil {
+			sources[row.Source] += row.Bytes
+		}
+	}
+	if bytes := sources[`cache.append(torch.empty(8 << 20, device="cuda"))`]; bytes != 8*32<<20 {
+		t.Errorf("cache.append asked for %d bytes: %v", bytes, sources)
+	}
+	for source := range sources {
+		if !strings.Contains(source, "torch.empty") {
+			t.Errorf("%q asks for no memory", source)
+		}
+	}
+}
+
 // ofPeak are, by script from public reports, the least percentages of the peak that categories have: what is right as
 // far as the report and the script tell.
 var ofPeak = map[string]map[schemas.Category]float64{

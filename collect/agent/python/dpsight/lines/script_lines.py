@@ -22,17 +22,13 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from dpsight import kinds
+from dpsight.lines.host_loops import loops
 from dpsight.lines.sources import TRACED, Source, find_source
 from dpsight.recorder import TAGS, drains, events, recorder, steps
 from dpsight.script_code import script_code
 from dpsight.torch_compat import node_number, private
 
 _WHAT = "following the script's lines"
-# A line takes about a microsecond. So many of them in a row that take less than this each, and ask for no memory, are
-# a loop that works on the host: the lines that come next are passed over until a model is called, or a step begins.
-_LOOK_EVERY = 1 << 10
-_HOT_NS = 5_000
-_PASSED_OVER = 64
 _MOST_NODES = 1 << 20  # numbers of nodes kept of one step
 _BUDGET = 0.05  # of wall time, on a GPU
 _FREE_NS = 20_000_000  # what lines may always take
@@ -133,12 +129,8 @@ class Lines:
         self._each_ns = 0.0  # a line
         self._walked_ns = 0
         self._began_ns = 0
-        self._looked_ns = 0
-        self._allocated = 0
-        self._hot = 0  # lines to pass over
         self._tell_at = 0  # the next line, by count, that who listens to lines is told of
         self._each = False  # somebody wants to be told of every one
-        self._passed_over = False
 
     def install(self) -> None:
         """Follows lines from the moment that memory is recorded."""
@@ -161,7 +153,7 @@ class Lines:
     def _begin(self) -> None:
         if not recorder.tagging:
             return
-        self._began_ns = self._looked_ns = time.monotonic_ns()
+        self._began_ns = time.monotonic_ns()
         self._source, self._reason = find_source(self._reached, self._left, self._is_own)
         if self._source is None:
             return
@@ -255,23 +247,26 @@ class Lines:
     def _reached(self, code: CodeType, line: int) -> Any:
         """A line of the user's own is reached."""
         try:
-            here.reaches(self._own[id(code)].get(line) or self._number(code, line))
+            mark = self._own[id(code)].get(line) or self._number(code, line)
+            here.reaches(mark)
             self._count += 1
-            if not self._count % _LOOK_EVERY:
-                self._look()
+            if loops.counts is not None:
+                loops.counts[mark] = loops.counts.get(mark, 0) + 1
             if self._count >= self._tell_at:
                 events.line_reached.tell()
-            if self._hot:
-                self._hot -= 1
+            if loops.lines and self._passes_over(mark):
                 return self._source.PASS_OVER if self._source is not None else None
+            if self._count >= loops.window_ends:
+                loops.end_window(self._count)
         except Exception as error:
             self.failed(error)
         return None
 
     def _left(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
-        """A function of the user's own returns, or a generator yields: the caller is in the middle of its line."""
+        """A function of the user's own returns, or a generator yields: the caller is in the middle of its line.
+        Which one comes next nobody knows where some are passed over."""
         try:
-            here.reaches(self._line_of(_frame(1).f_back))
+            here.reaches("" if loops.passed else self._line_of(_frame(1).f_back))
             self._count += 1
         except Exception as error:
             self.failed(error)
@@ -302,25 +297,28 @@ class Lines:
 
     # Loops that work on the host.
 
-    def _look(self) -> None:
-        """Passes over what comes next, if nothing has asked for memory in a while of many lines."""
-        now, allocated = time.monotonic_ns(), _allocations()
-        fast = now - self._looked_ns < _LOOK_EVERY * _HOT_NS
-        self._hot = _PASSED_OVER if fast and allocated == self._allocated else 0
-        self._passed_over = self._passed_over or self._hot > 0
-        self._looked_ns, self._allocated = now, allocated
+    def _passes_over(self, mark: str) -> bool:
+        """Whether a line is one of a loop that works on the host. Nobody knows then which line comes next."""
+        if not loops.idle():
+            self._look_again()  # one of those that are passed over may have asked
+            return False
+        if mark in loops.lines:
+            loops.passed = True
+            here.reaches("")
+            return True
+        return False
 
     @_or_none
     def _look_again(self, *_: Any) -> None:
-        self._hot = 0
+        passed = loops.passed
+        loops.begin()
         if not self.on or self._source is None:
             return
         if not self._source.goes_on():
             self._reason = TRACED
             self._follow(False)
             self.abandon()
-        elif self._passed_over:
-            self._passed_over = False
+        elif passed:
             self._source.look_again(self._codes)
 
     # Nodes.
@@ -448,11 +446,6 @@ def _below(roots: Any) -> Iterator[Any]:
         seen.add(node)
         todo.extend([n for n, _ in node.next_functions])
         yield node
-
-
-def _allocations() -> int:
-    """How often memory was asked for on the current device."""
-    return private.memory_stats(private.current_device())["allocation"]["all"]["allocated"]
 
 
 lines = recorder.part(Lines)
