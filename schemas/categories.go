@@ -74,7 +74,7 @@ var CategoryTable = []CategoryRow{
 		"what is born while a DP method computes norms or per-sample gradients: ghost clipping's " +
 			"Gram matrices, scaled backprops"},
 	{Outputs, 0xf7e463, false,
-		"results of the outermost forward call, and roots of backward, until the next pass is over"},
+		"results of the outermost forward call, and roots of backward, until the model's next call is over"},
 	{Inputs, 0x836700, false,
 		"arguments of the outermost forward call, and what a loss compares with: made outside every " +
 			"pass, and saved by the node of the loss"},

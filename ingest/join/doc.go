@@ -66,11 +66,11 @@
 //     variable, is script, known by name unless the user says what it is. If the forward pass of a bare step made it,
 //     that holds from the end of the graph on.
 //
-// An ownership ends where an untag says so. A model's result is outputs until the next pass is over, which gives
-// results of its own: what is left of the earlier ones is what the script keeps. Autograd's ownership also ends with
-// the first backward run that does not keep the graph, if another owner is known to hold the allocation from there on;
-// a script that keeps it by a name may keep the graph, too. Otherwise an ownership ends with the allocation, and its
-// end counts as not observed. Weights that autograd saved are no activations.
+// An ownership ends where an untag says so. A model's result is outputs until the pass of the model's next call is over:
+// what is left of earlier results is what the script keeps. Autograd's ownership also ends with the first backward run
+// that does not keep the graph, if another owner is known to hold the allocation from there on; a script that keeps it
+// by a name may keep the graph, too. Otherwise an ownership ends with the allocation, and its end counts as not
+// observed. Weights that autograd saved are no activations.
 //
 // What autograd holds is seen only when backward begins. Where no backward followed a forward pass, as when it ran out
 // of memory, an allocation that was made in it, lives on and has a hook's tag belongs to autograd too, by phase:
@@ -95,7 +95,7 @@
 //   - lossTarget: it was made outside every pass, and the loss's own node in autograd's graph saved it: inputs. A
 //     script may keep it by a name; a tag of the user's wins.
 //   - forwardTemporary: it was made and freed inside forward, recompute or eval: forward_temporaries.
-//   - keptOutput: a model gave it as a result, and it outlives the next pass: script.
+//   - keptOutput: a model gave it as a result, and it outlives the pass of the model's next call: script.
 //   - activation: it was made in forward or recompute and outlives it: activations. From the backward run on that
 //     gives up the graph it is script, by phase: the script holds it.
 //   - bornInBackward: activation_gradients.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // graphs tell when autograd's graphs were made and given up.
@@ -11,12 +13,16 @@ type graphs struct {
 	f        *facts
 	releases []release // in order
 	backward []pass
-	forward  []pass // recompute, too
-	calls    []call // forward passes and evaluations, in order
+	forward  []pass              // recompute, too
+	called   map[uint16][]call   // outermost calls of models, by thread, in order
+	again    map[uint64][]uint32 // the marks at which calls of a model begin, by model, in order
 }
 
-// call is the marks between which models were called, in training or in evaluation.
-type call struct{ begin, end uint32 }
+// call is an outermost call of a model.
+type call struct {
+	k     uint32
+	model uint64
+}
 
 // pass is the events of one phase.
 type pass struct{ step, begin, end int64 }
@@ -29,7 +35,7 @@ type release struct {
 }
 
 func findGraphs(f *facts) *graphs {
-	g, begun := &graphs{f: f}, map[int32]bool{}
+	g := &graphs{f: f, called: map[uint16][]call{}, again: map[uint64][]uint32{}}
 	spans := f.context.rank.Steps.Spans
 	for _, ks := range f.context.releases {
 		for _, k := range ks {
@@ -48,25 +54,32 @@ func findGraphs(f *facts) *graphs {
 		case forwardFamily, recomputeFamily:
 			g.forward = append(g.forward, p)
 		}
-		switch families[spans[i].Under] {
-		case forwardFamily, evalFamily:
-			if !begun[spans[i].Group] { // other phases may have interrupted it
-				g.calls = append(g.calls, call{spans[i].BeginK, f.context.groupEnd[spans[i].Group]})
-			}
-			begun[spans[i].Group] = true
+	}
+	for _, m := range f.context.rank.Marks {
+		if m.Kind == spool.ForwardBegin && m.Flags&spool.FlagInBackward == 0 {
+			g.called[m.Thread] = append(g.called[m.Thread], call{m.K, m.A})
+			g.again[m.A] = append(g.again[m.A], m.K)
 		}
 	}
 	return g
 }
 
 // keptFrom is the state from which on an output that was tagged at mark k is no result any more, but what the script
-// keeps: the next pass is over, and has given results of its own. never = there is none.
+// keeps: the same model has been called again, and the pass of that call is over. never = it has not.
 func (g *graphs) keptFrom(k uint32) int64 {
-	n := sort.Search(len(g.calls), func(i int) bool { return g.calls[i].begin > k })
-	if n == len(g.calls) {
+	c := g.f.context
+	called := g.called[c.thread[min(int(k), len(c.thread)-1)]]
+	n := sort.Search(len(called), func(i int) bool { return called[i].k >= k })
+	if n == 0 {
 		return never
 	}
-	return g.f.marks.seqAt(g.calls[n].end)
+	again := g.again[called[n-1].model]
+	n = sort.Search(len(again), func(i int) bool { return again[i] > k })
+	if n == len(again) {
+		return never
+	}
+	span := c.span[min(int(again[n]), len(c.span)-1)]
+	return g.f.marks.seqAt(c.groupEnd[c.rank.Steps.Spans[span].Group])
 }
 
 // givenUp is the state from which on what forward made, and no tag explains, is no activation any more: the graph that

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
@@ -212,6 +213,29 @@ func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 			if got := w.category(j, name(i), 0, "before "+name(i)); ahead && !strings.HasPrefix(got, "inputs/") {
 				t.Errorf("before step %d its batch is %s", i, got)
 			}
+		}
+	}
+}
+
+// A result is the model's until the pass of its next call is over, whatever other models are called in between.
+func TestKeptFrom(t *testing.T) {
+	c := &Context{span: make([]int32, 50), thread: make([]uint16, 50), groupEnd: []uint32{20, 30, 40},
+		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{Group: 0}, {Group: 1}, {Group: 2}}}, Marks: []spool.Mark{
+			{K: 1, Kind: spool.ForwardBegin, A: 7}, {K: 5, Kind: spool.ForwardBegin, A: 8},
+			{K: 22, Kind: spool.ForwardBegin, A: 8, Flags: spool.FlagInBackward},
+			{K: 32, Kind: spool.ForwardBegin, A: 7}}}}
+	for k := range c.span {
+		c.span[k] = int32(max(0, k/10-1))
+	}
+	before := make([]int32, 51)
+	for k := range before {
+		before[k] = int32(100 * k)
+	}
+	f := &facts{context: c, marks: &positions{before: before}}
+	g := findGraphs(f)
+	for k, want := range map[uint32]int64{3: f.marks.seqAt(40), 7: never, 33: never} {
+		if got := g.keptFrom(k); got != want {
+			t.Errorf("an output tagged at mark %d is kept from %d on, want %d", k, got, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{}, false
 }
 
-// keptOutput: a model gave the block as a result, and the script has kept it beyond the next pass.
+// keptOutput: a model gave the block as a result, and the script has kept it beyond the model's next call.
 func keptOutput(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: script, evidence: lifetime}, u.output && u.begin > u.AllocSeq
 }

@@ -142,7 +142,7 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 }
 
 // giveOutputs ends the ownership of a model that gave an allocation as a result, where the script has kept that beyond
-// the next pass.
+// the model's next call.
 func (t *tagger) giveOutputs(owners []owner, bound []boundTag) {
 	for i := range owners {
 		o := &owners[i]
