@@ -26,6 +26,8 @@ with open(os.path.join(here := os.path.dirname(os.path.abspath(__file__)), "earl
 with open(os.path.join(here, "written.py"), "w") as file:
     file.write("NUMBER = 1\\n")
 import written
+sys.path.append(os.path.join(here, "torchinductor_me"))
+import generated
 os.chdir("/")
 x = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(x.parameters(), lr=0.1)
@@ -41,6 +43,7 @@ FILES = {
     "src/pack/__init__.py": "",
     "src/pack/part.py": "import os\n",
     "src/unused.py": "",
+    "src/torchinductor_me/generated.py": "",
     "venv/lib/python3/site-packages/installed.py": "",
 }
 

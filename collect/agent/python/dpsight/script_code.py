@@ -21,6 +21,8 @@ from dpsight.recorder import events, recorder
 MAIN = "__main__"
 COMMAND_TEXT = "-c"
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
+_GENERATED = "torchinductor_"  # and the user's name: where torch.compile writes code, unless a variable says where
+_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 class ScriptCode:
@@ -45,7 +47,8 @@ class ScriptCode:
         plugins = os.environ.get("DPSIGHT_PLUGIN", "").split(os.pathsep)
         ours = {agent, *(os.path.dirname(os.path.abspath(path)) for path in plugins if path)}
         torch = os.path.dirname(os.path.abspath(getattr(recorder.torch, "__file__", agent)))
-        self._not_own = tuple(os.path.join(path, "") for path in (*ours, torch, *standard) if path)
+        generated = (os.path.abspath(path) for path in map(os.environ.get, _CACHES) if path)
+        self._not_own = tuple(os.path.join(path, "") for path in (*ours, torch, *standard, *generated) if path)
         self._read()
         events.journal_opened.subscribe(self._write)
         events.step_ended.subscribe(self._step_ended)
@@ -135,7 +138,11 @@ class ScriptCode:
         return (os.path.relpath(whole, root) if root else whole).encode(errors="backslashreplace").decode()
 
     def _installed(self, path: str) -> bool:
-        return os.path.join(path, "").startswith(self._not_own) or not _INSTALLED.isdisjoint(path.split(os.sep))
+        """Whether a file is not the user's own: installed, or written by a compiler."""
+        if os.path.join(path, "").startswith(self._not_own):
+            return True
+        folders = path.split(os.sep)
+        return not _INSTALLED.isdisjoint(folders) or any(folder.startswith(_GENERATED) for folder in folders)
 
 
 def _repository(folder: str) -> str:
