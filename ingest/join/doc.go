@@ -66,8 +66,8 @@
 //     variable, is script, known by name unless the user says what it is. If the forward pass of a bare step made it,
 //     that holds from the end of the graph on.
 //
-// An ownership ends where an untag says so. A model's result is outputs until the pass of the model's next call is over:
-// what is left of earlier results is what the script keeps. Autograd's ownership also ends with the first backward run
+// An ownership ends where an untag says so. A model's result is outputs until the pass of the model's next call is
+// over: what is left of earlier results is what the script keeps. Autograd's ownership also ends with the first backward run
 // that does not keep the graph, if another owner is known to hold the allocation from there on; a script that keeps it
 // by a name may keep the graph, too. Otherwise an ownership ends with the allocation, and its end counts as not
 // observed. Weights that autograd saved are no activations.
