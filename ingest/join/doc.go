@@ -67,10 +67,10 @@
 //     that holds from the end of the graph on.
 //
 // An ownership ends where an untag says so. A model's result is outputs until the pass of the model's next call is
-// over: what is left of earlier results is what the script keeps. Autograd's ownership also ends with the first backward run
-// that does not keep the graph, if another owner is known to hold the allocation from there on; a script that keeps it
-// by a name may keep the graph, too. Otherwise an ownership ends with the allocation, and its end counts as not
-// observed. Weights that autograd saved are no activations.
+// over: what is left of earlier results is what the script keeps. Autograd's ownership also ends with the first
+// backward run that does not keep the graph, if another owner is known to hold the allocation from there on; a script
+// that keeps it by a name may keep the graph, too. Otherwise an ownership ends with the allocation, and its end counts
+// as not observed. Weights that autograd saved are no activations.
 //
 // What autograd holds is seen only when backward begins. Where no backward followed a forward pass, as when it ran out
 // of memory, an allocation that was made in it, lives on and has a hook's tag belongs to autograd too, by phase:
