@@ -139,6 +139,7 @@ var ofPeak = map[string]map[schemas.Category]float64{
 	"init_step.py":       {schemas.Workspace: 60, schemas.OptimizerState: 15}, // after a step of zero gradients
 	"per_sample_func.py": {schemas.PerSampleGradients: 11},                    // by vmap of grad
 	"jit_trace.py":       {schemas.Workspace: 95},                             // made while a model is traced
+	"feature_bank.py":    {schemas.Script: 55, schemas.Activations: 15},       // kept without their graphs
 }
 
 // expectKnown holds a peak against what is right of it: hardly a byte is nobody's, few are known by their phase only,

@@ -83,7 +83,7 @@ def _living(known: set[int], safe: Safe | None) -> list[Record]:
     """Records of all living tensors at addresses that are not known, and of what their graphs hold. The garbage
     collector knows who refers to their class; it takes 15 ms."""
     found = [t for t in gc.get_referrers(*plain_types()) if type(t) in plain_types() and t.is_cuda]
-    out = [] if safe is nowhere else saved.below(grad_fns(found), safe)
+    out = [] if safe is nowhere else saved.below(grad_fns(found), safe, every=True)
     known.update(r[1] for r in out)
     for tensor in found:
         out += [(kinds.HELD, at, size, 0, 0, dtype) for at, size, dtype in addresses(tensor) if at not in known]

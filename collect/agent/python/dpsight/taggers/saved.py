@@ -41,8 +41,8 @@ class Saved:
         self._attributes: dict[type, list[str]] = {}  # node type → names of those in which it holds tensors
         self._names: dict[type, int] = {}
         # Address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it when
-        # backward has run over them; none = it lives as long as its node)
-        self._held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
+        # backward has run over them; none = it lives as long as its node; all nodes that hold it)
+        self._held: dict[int, tuple[int, int, int, Any, set[_Node], set[_Node]]] = {}
 
     def install(self) -> None:
         """Waits for backward."""
@@ -78,7 +78,7 @@ class Saved:
         another graph: the head of a loss whose backward was told to retain it."""
         untagged: list[Record] = []
         reached = thread_nodes.now().reached
-        for address, (size, name, module, ref, holders) in list(self._held.items()):
+        for address, (size, name, module, ref, holders, _) in list(self._held.items()):
             if holders and holders <= reached:
                 if not expired(ref):
                     untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
@@ -86,9 +86,10 @@ class Saved:
             holders -= reached
         tags.emit(untagged, untag=True)
 
-    def below(self, todo: list[Any], safe: Safe | None = None) -> list[Record]:
+    def below(self, todo: list[Any], safe: Safe | None = None, every: bool = False) -> list[Record]:
         """Records of what the graph below some nodes holds and was not known to be held; only of the nodes whose turn
-        comes where it is safe. Call it with __torch_function__ off."""
+        comes where it is safe. Call it with __torch_function__ off. every: below these nodes lie all graphs that there
+        are, and what others held is held no more."""
         known, thread, reached = self._alive(), thread_nodes.number, thread_nodes.now().reached
         for p in (p for root in registry.roots() for p in root.parameters()):
             for storage, _ in storages(p):
@@ -111,8 +112,10 @@ class Saved:
                     address, size = storage.data_ptr(), storage.nbytes()
                     if address in known:
                         held = self._held.get(address)
-                        if by_graph and held is not None and held[4]:
-                            held[4].add(this)
+                        if held is not None:
+                            held[5].add(this)
+                            if by_graph and held[4]:
+                                held[4].add(this)
                         continue
                     if not size:
                         continue
@@ -120,8 +123,20 @@ class Saved:
                         name, module = self.made(node)
                     known.add(address)
                     found.append((kinds.SAVED_TENSOR, address, size, name, module, dtype))
-                    self._held[address] = (size, name, module, weak(storage), {this} if by_graph else set())
+                    self._held[address] = (size, name, module, weak(storage), {this} if by_graph else set(), {this})
+        if every and safe is None and not todo:
+            self._forget_graphs({(thread, node_number(node)) for node in seen}, thread)
         return found
+
+    def _forget_graphs(self, alive: set[_Node], thread: int) -> None:
+        """What graphs of this thread held that are gone is no saved tensor any more: no backward ever reached them."""
+        untagged: list[Record] = []
+        for address, (size, name, module, ref, _, holders) in list(self._held.items()):
+            if holders.isdisjoint(alive) and all(walker == thread for walker, _ in holders):
+                if not expired(ref):
+                    untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
+                self._held.pop(address, None)
+        tags.emit(untagged, untag=True)
 
     def _tensors(self, node: Any, todo: list[Any]) -> Iterator[tuple[Any, bool]]:
         """The tensors that a node holds, and whether the graph lets go of them when backward has run."""
