@@ -154,7 +154,7 @@ class Lines:
         if not recorder.tagging:
             return
         self._began_ns = time.monotonic_ns()
-        self._source, self._reason = find_source(self._reached, self._left, self._is_own)
+        self._source, self._reason = find_source(self._reached, self._left, self._resumed, self._is_own)
         if self._source is None:
             return
         self._by = self._source.NAME
@@ -263,11 +263,21 @@ class Lines:
         return None
 
     def _left(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
-        """A function of the user's own returns, or a generator yields: the caller is in the middle of its line.
-        Which one comes next nobody knows where some are passed over."""
+        """A function of the user's own returns or raises, or a generator yields: the caller is in the middle of its
+        line. Which one comes next nobody knows where some are passed over."""
         try:
-            here.reaches("" if loops.passed else self._line_of(_frame(1).f_back))
-            self._count += 1
+            if id(code) in self._own:
+                here.reaches("" if loops.passed else self._line_of(_frame(1).f_back))
+                self._count += 1
+        except Exception as error:
+            self.failed(error)
+
+    def _resumed(self, code: CodeType, _offset: int, _value: Any = None) -> None:
+        """A generator or a coroutine of the user's own goes on in the middle of a line."""
+        try:
+            if id(code) in self._own:
+                here.reaches("" if loops.passed else self._line_of(_frame(1)))
+                self._count += 1
         except Exception as error:
             self.failed(error)
 

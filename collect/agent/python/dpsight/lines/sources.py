@@ -12,6 +12,7 @@ from typing import Any
 
 Reached = Callable[[CodeType, int], Any]
 Left = Callable[..., None]
+Resumed = Callable[..., None]
 IsOwn = Callable[[CodeType], bool]
 
 # Those that Python reserves for debuggers, coverage, profilers and optimizers are left to them.
@@ -52,13 +53,14 @@ class Source:
         raise NotImplementedError
 
 
-def find_source(reached: Reached, left: Left, is_own: IsOwn) -> tuple[Source | None, str]:
+def find_source(reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -> tuple[Source | None, str]:
     """What tells of lines here: None and the reason where nothing does. reached: hears of lines; left: of functions
-    that are left; is_own: is asked once of each code object that begins to run."""
+    that are left, by an exception too; resumed: of generators and coroutines that go on, in the middle of a line, which
+    nothing tells of before Python 3.12; is_own: is asked once of each code object that begins to run."""
     if sys.version_info >= (3, 12):
         for tool in _TOOLS:
             if sys.monitoring.get_tool(tool) is None:
-                return Monitoring(tool, reached, left, is_own), ""
+                return Monitoring(tool, reached, left, resumed, is_own), ""
         return None, "other tools hold sys.monitoring"
     tracer = phantom_tracer()
     if tracer is None:
@@ -76,11 +78,13 @@ if sys.version_info >= (3, 12):
         NAME = "monitoring"
         PASS_OVER = sys.monitoring.DISABLE
 
-        def __init__(self, tool: int, reached: Reached, left: Left, is_own: IsOwn) -> None:
+        def __init__(self, tool: int, reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -> None:
             monitoring = sys.monitoring
             events = monitoring.events
             self._tool = tool
-            self._local = events.LINE | events.PY_RETURN | events.PY_YIELD
+            self._local = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
+            # The interpreter has no events of exceptions for one code object alone: those of others are passed on too.
+            self._exceptions = events.PY_UNWIND | events.PY_THROW
 
             def starts(code: CodeType, _offset: int) -> Any:
                 is_own(code)
@@ -90,14 +94,19 @@ if sys.version_info >= (3, 12):
             monitoring.register_callback(tool, events.LINE, reached)
             monitoring.register_callback(tool, events.PY_RETURN, left)
             monitoring.register_callback(tool, events.PY_YIELD, left)
+            monitoring.register_callback(tool, events.PY_UNWIND, left)
+            monitoring.register_callback(tool, events.PY_RESUME, resumed)
+            monitoring.register_callback(tool, events.PY_THROW, resumed)
             monitoring.register_callback(tool, events.PY_START, starts)
             monitoring.set_events(tool, events.PY_START)
 
         def follow(self, codes: Iterable[CodeType]) -> None:
+            sys.monitoring.set_events(self._tool, sys.monitoring.events.PY_START | self._exceptions)
             for code in codes:
                 self.add(code)
 
         def rest(self, codes: Iterable[CodeType]) -> None:
+            sys.monitoring.set_events(self._tool, sys.monitoring.events.PY_START)
             for code in codes:
                 self.drop(code)
 
@@ -117,7 +126,7 @@ if sys.version_info >= (3, 12):
             if monitoring.get_tool(self._tool) != "dpsight":
                 return
             monitoring.set_events(self._tool, 0)
-            for event in ("LINE", "PY_RETURN", "PY_YIELD", "PY_START"):
+            for event in ("LINE", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "PY_RESUME", "PY_THROW", "PY_START"):
                 monitoring.register_callback(self._tool, getattr(monitoring.events, event), None)
             monitoring.free_tool_id(self._tool)
 
