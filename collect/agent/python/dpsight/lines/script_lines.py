@@ -77,8 +77,10 @@ class Table:
             self.lines.append(line)
 
     def holds(self, number: int) -> bool:
-        """Whether the thread may have made a node of this number: after the last line it may have gone on."""
-        return self.numbers[0] <= number and (self is here.table or number < self.numbers[-1])
+        """Whether the thread may have made a node of this number: after the last line it may have gone on, if it has
+        made any."""
+        first, last = self.numbers[0], self.numbers[-1]
+        return first <= number and (self is here.table or first < last)
 
     def line_of(self, number: int) -> str:
         """The line that made the node of this number."""
@@ -95,7 +97,7 @@ class ThreadLine(threading.local):
         self.node = ""  # of the node that autograd's engine runs in this thread
         self.runs: list[list[Any]] = []  # of the engine, that this thread waits for: the handles of the hooks on nodes
         self.table = Table()
-        lines.tables.add(self.table)
+        lines.add_table(self.table)
 
     def reaches(self, line: str) -> None:
         """From here on what this thread asks for, and the nodes that it makes, are of this line."""
@@ -118,12 +120,12 @@ class Lines:
         self._skipped = 0  # instrumented steps whose lines were not followed, for what others had taken
         self._own: dict[int, dict[int, str]] = {}  # by id() of the code: the numbers of its lines, as texts
         self._codes: list[CodeType] = []  # those, which keep their id() so
-        self._foreign: set[int] = set()
         self._places: list[tuple[CodeType, int]] = []  # by number, from 1
         self._written = 0
         self._lock = threading.Lock()
         self._at_node: dict[str, Callable[[Any], None]] = {}
-        self.tables: weakref.WeakSet[Table] = weakref.WeakSet()  # of all threads
+        self._tables: weakref.WeakSet[Table] = weakref.WeakSet()  # of all threads
+        self._of_step: list[Table] = []  # those that this step has seen: of threads that have ended, too
         # What it takes.
         self._count = 0
         self._each_ns = 0.0  # a line
@@ -171,6 +173,9 @@ class Lines:
     @_or_none
     def _step_begins(self, _number: int, _recorded: bool) -> None:
         self.step += 1
+        with self._lock:
+            self._of_step.clear()
+            self._of_step += self._tables
         self._choose()
         self._look_again()
 
@@ -199,6 +204,12 @@ class Lines:
         else:
             self._source.rest(self._codes)
             recorder.replace_metadata(_mark_with_line, private.set_metadata)
+
+    def add_table(self, table: Table) -> None:
+        """A thread has reached its first line."""
+        with self._lock:
+            self._tables.add(table)
+            self._of_step.append(table)
 
     def pass_over(self, count: int) -> None:
         """So many lines may come before one is told of."""
@@ -342,7 +353,8 @@ class Lines:
             return
         began, calls = time.monotonic_ns(), here.line
         hooks, handles = self._at_node, here.runs[-1]
-        tables = [table for table in list(self.tables) if table.step == self.step]
+        with self._lock:
+            tables = [table for table in self._of_step if table.step == self.step]
         for node in _below(roots):
             number = node_number(node)
             if 0 <= number < _NO_NODE:
