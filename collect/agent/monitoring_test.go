@@ -7,22 +7,43 @@ import (
 	"testing"
 )
 
-// sys.monitoring, by which lines are followed from Python 3.12 on, tells of exceptions, generators and coroutines in
-// the order that the agent relies on. The tests' own Python may be older, so each that is found is tried.
+// What tells of lines tells of exceptions, generators and coroutines in the order that the agent relies on: from Python
+// 3.12 on sys.monitoring, before that the phantom GPU's tracer. Each Python that is found is tried, since the tests'
+// own is of one kind only.
 func TestMonitoring(t *testing.T) {
-	for _, python := range monitored(t) {
-		t.Run(python, func(t *testing.T) {
-			cmd := exec.Command(python, filepath.Join("tests", "monitoring.py"))
-			cmd.Env = append(os.Environ(), "PYTHONPATH=python", "PYTHONDONTWRITEBYTECODE=1")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
+	monitored, older := pythons(t)
+	for _, python := range monitored {
+		t.Run(python, func(t *testing.T) { expectOrder(t, python) })
+	}
+	if len(monitored) == 0 {
+		t.Run("3.12", func(t *testing.T) { t.Skip("no Python from 3.12 on is installed") })
+	}
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("there is no gcc to compile the tracer of older Pythons")
+	}
+	tracer := filepath.Join(t.TempDir(), "lines.so")
+	source := filepath.Join("..", "phantom", "csrc", "lines.c")
+	compile := exec.Command(gcc, "-Wall", "-Werror", "-shared", "-fPIC", "-o", tracer, source, "-ldl")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, python := range older {
+		t.Run(python, func(t *testing.T) { expectOrder(t, python, "LD_PRELOAD="+tracer) })
 	}
 }
 
-// monitored lists the Pythons on this machine that have sys.monitoring.
-func monitored(t *testing.T) (found []string) {
+func expectOrder(t *testing.T, python string, variables ...string) {
+	t.Helper()
+	cmd := exec.Command(python, filepath.Join("tests", "monitoring.py"))
+	cmd.Env = append(os.Environ(), append(variables, "PYTHONPATH=python", "PYTHONDONTWRITEBYTECODE=1")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// pythons lists those on this machine that have sys.monitoring, and those that the agent runs under without.
+func pythons(t *testing.T) (monitored, older []string) {
 	t.Helper()
 	home, _ := os.UserHomeDir()
 	kept, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "3.*", "bin", "python"))
@@ -32,12 +53,15 @@ func monitored(t *testing.T) (found []string) {
 		if err != nil {
 			continue
 		}
-		if exec.Command(python, "-c", "import sys; sys.monitoring").Run() == nil {
-			found = append(found, python)
+		out, err := exec.Command(python, "-c", "import sys; print(sys.version_info >= (3, 12), "+
+			"sys.version_info >= (3, 10))").Output()
+		switch {
+		case err != nil:
+		case string(out) == "True True\n":
+			monitored = append(monitored, python)
+		case string(out) == "False True\n":
+			older = append(older, python)
 		}
 	}
-	if len(found) == 0 {
-		t.Skip("no Python from 3.12 on is installed")
-	}
-	return found
+	return monitored, older
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Tells the agent which lines of the user's own code are reached, before Python 3.12. Python's own sys.settrace copies
  * the variables of each function that it tells of, and the copy keeps tensors alive. A tracer in C is told without. */
@@ -18,10 +19,12 @@ static struct {
     object *(*number)(long);
     int (*is_true)(object *);
     void (*forget)(object *);
+    object *(*attribute)(object *, const char *);
+    long (*to_long)(object *);
 } python;
 
 /* The functions of the agent's: they outlive the time in which they are told. */
-static object *reached, *left, *is_own;
+static object *reached, *left, *resumed, *is_own;
 static int on;
 
 /* Places by their hashes: code, with a line or with 0 for all of them. */
@@ -31,7 +34,10 @@ struct place {
     int value;
 };
 
-enum { OWN = 1, FOREIGN = 2, PASSED_OVER = 3, SIZE = 1 << 14 };
+/* OWN_PAUSES: the code of a generator or a coroutine, which may go on in the middle of a line. */
+enum { OWN = 1, OWN_PAUSES = 2, FOREIGN = 3, PASSED_OVER = 4, SIZE = 1 << 14 };
+
+enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 }; /* Python's, in co_flags */
 
 static struct place places[SIZE];
 static unsigned used;
@@ -55,17 +61,33 @@ static void note(object *code, int line, int value) {
     *p = (struct place){code, line, value};
 }
 
-static int own(object *code) {
+static int pauses(object *code) {
+    object *flags = python.attribute(code, "co_flags");
+    if (!flags)
+        return -1;
+    long set = python.to_long(flags);
+    python.forget(flags);
+    return (set & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+}
+
+/* OWN, OWN_PAUSES or FOREIGN; -1 where Python has an error. */
+static int whose(object *code) {
     int known = find(code, 0)->value;
     if (known)
-        return known == OWN;
+        return known;
     object *answer = python.call(is_own, code, NULL);
     if (!answer)
         return -1;
     int yes = python.is_true(answer);
     python.forget(answer);
-    note(code, 0, yes ? OWN : FOREIGN);
-    return yes;
+    if (yes < 0)
+        return -1;
+    int paused = yes ? pauses(code) : 0;
+    if (paused < 0)
+        return -1;
+    known = !yes ? FOREIGN : paused ? OWN_PAUSES : OWN;
+    note(code, 0, known);
+    return known;
 }
 
 static int reach(object *code, int line) {
@@ -84,8 +106,8 @@ static int reach(object *code, int line) {
     return 0;
 }
 
-static int leave(object *code) {
-    object *answer = python.call(left, code, NULL);
+static int tell(object *function, object *code) {
+    object *answer = python.call(function, code, NULL);
     if (!answer)
         return -1;
     python.forget(answer);
@@ -96,15 +118,22 @@ static int trace(object *self, object *frame, int what, object *argument) {
     if (!on || (what != CALL && what != LINE && what != RETURN))
         return 0;
     object *code = python.code_of(frame);
-    int result = own(code);
-    if (result > 0)
-        result = what == LINE ? reach(code, python.line_of(frame)) : what == RETURN ? leave(code) : 0;
+    int who = whose(code), result = who < 0 ? -1 : 0;
+    if (who == OWN || who == OWN_PAUSES) {
+        if (what == LINE)
+            result = reach(code, python.line_of(frame));
+        else if (what == RETURN)
+            result = tell(left, code);
+        else if (who == OWN_PAUSES) /* begins, and then its first line follows, or goes on, and then none may */
+            result = tell(resumed, code);
+    }
     python.forget(code);
     return result;
 }
 
 /* From here on this thread's lines are told. Called with Python's lock, like all that follow. */
-PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_left, object *code_is_own) {
+PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_left, object *function_resumed,
+                                      object *code_is_own) {
     if (on) { /* this thread, or the script, may have set another tracer */
         python.set_trace(trace, NULL);
         return;
@@ -116,10 +145,12 @@ PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_lef
     python.number = dlsym(RTLD_DEFAULT, "PyLong_FromLong");
     python.is_true = dlsym(RTLD_DEFAULT, "PyObject_IsTrue");
     python.forget = dlsym(RTLD_DEFAULT, "Py_DecRef");
+    python.attribute = dlsym(RTLD_DEFAULT, "PyObject_GetAttrString");
+    python.to_long = dlsym(RTLD_DEFAULT, "PyLong_AsLong");
     if (!python.set_trace || !python.code_of || !python.line_of || !python.call || !python.number || !python.is_true ||
-        !python.forget)
+        !python.forget || !python.attribute || !python.to_long)
         return;
-    reached = line_reached, left = function_left, is_own = code_is_own;
+    reached = line_reached, left = function_left, resumed = function_resumed, is_own = code_is_own;
     memset(places, 0, sizeof places);
     used = 0;
     on = 1;

@@ -283,7 +283,7 @@ class Lines:
         except Exception as error:
             self.failed(error)
 
-    def _resumed(self, code: CodeType, _offset: int, _value: Any = None) -> None:
+    def _resumed(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
         """A generator or a coroutine of the user's own goes on in the middle of a line."""
         try:
             if id(code) in self._own:
