@@ -66,10 +66,11 @@ var planted = map[string]map[string]finding{
 		graphReleased:  {schemas.Inputs, schemas.Tagged, ""}},
 	"stray output": {
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""}, // the retained graph's
-		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
-		nextBackward:   {schemas.Outputs, schemas.Tagged, ""}},
-	"loss":            always(finding{schemas.Outputs, schemas.Tagged, ""}),
-	"validation":      {nextBackward: {schemas.Outputs, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Outputs, schemas.Tagged, ""}},
+	"loss": {
+		backwardBegins: {schemas.Outputs, schemas.Tagged, ""},
+		graphReleased:  {schemas.Outputs, schemas.Tagged, ""}},
+	"validation":      {nextBackward: {schemas.Script, schemas.Tagged, ""}}, // the model has been called since
 	"stray global":    {nextBackward: {schemas.Script, schemas.Tagged, ""}},
 	"gradient copies": {nextBackward: {schemas.Script, schemas.Tagged, ""}},
 	"average":         always(finding{schemas.Script, schemas.Tagged, ""}),
