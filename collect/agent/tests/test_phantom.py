@@ -746,6 +746,27 @@ class TestEnds(Phantom):
                 anew = [t for t in tags if t.k > runs[0] and t.bytes == 32 * 96 * 4]
                 self.assertGreaterEqual(len(anew), 6)
 
+    @parted
+    def test_lines_of_nodes_made_elsewhere(self) -> None:
+        """Where two threads may have made a node its line is not known: the line that has the graph run is its own."""
+        of = {"worker": {"L"}, "engine": {"L"}, "alone": {"T", "A", "loss"}}
+        for case in cases(["worker"], ["engine", "alone"]):
+            with self.subTest(case), run("made_elsewhere", case, env=self.env) as r:
+                j = self.checked(r)
+                texts = (CASES / "made_elsewhere.py").read_text().splitlines()
+                rows = [row for frame in j.json(K.FRAME_LINES) for row in frame["lines"]]
+                comments = {f"{number}": texts[line - 1].rpartition("# ")[2] for number, _, line, _ in rows}
+                begin = [m.k for m in j.marks if m.kind == K.BACKWARD_BEGIN][-1]
+                events = [e for e in Replay(j).events if e["action"] == "alloc" and mark_of(e) > begin]
+                self.assertEqual({comments[e["user_metadata"].partition("@")[2]] for e in events}, of[case])
+
+    @rest
+    def test_what_lines_take(self) -> None:
+        with run("what_lines_take", env=self.env) as r:
+            self.checked(r)
+            want = ["passed over True", "told again of ['loop'] in 0.2 s True", "1 ms a return True"]
+            self.assertEqual(r.out.splitlines(), want)
+
     @rest
     def test_parameters_are_swapped(self) -> None:
         """The agent refers to none weakly, in instrumented steps or in bare ones, and leaves no hook there."""

@@ -115,6 +115,21 @@ class TestScriptCode(Parted):
             file.unlink()
         self.assertEqual({k: f["sha256"] for k, f in self.code("-c", training).items()}, {("__main__", "-c"): digest})
 
+    @rest
+    def test_a_name_is_looked_for_once(self) -> None:
+        """Each line that is written asks for its file's."""
+        training = textwrap.dedent("""
+            import torch
+            from dpsight import script_code as module
+            torch.optim.SGD(torch.nn.Linear(4, 4).parameters(), lr=0.1).step()
+            looked, roots = [], module.ScriptCode._roots
+            module.ScriptCode._roots = lambda *args: looked.append(args) or roots(*args)
+            names = {module.script_code.name_of(__file__) for _ in range(3)}
+            assert (names, len(looked)) == ({"train.py"}, 1), (names, looked)
+        """)
+        self.write({"train.py": training})
+        self.code("train.py")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -34,6 +34,7 @@ class ScriptCode:
         self._began = 0
         self._folder = ""
         self._not_own: tuple[str, ...] = ()
+        self._names: dict[str, str] = {}  # that name_of has found: to find one asks the file system
 
     def install(self) -> None:
         """Reads what has been imported by now; again when recording begins, after the first step and at the end."""
@@ -133,9 +134,12 @@ class ScriptCode:
         """What a file is called among the files of the code: relative to its repository; else the path itself."""
         if path.startswith("<"):
             return COMMAND_TEXT if self.is_own(path) else path
-        whole = os.path.abspath(os.path.join(self._folder, path))
-        root = next((r for r in self._roots(self._path_of(sys.modules.get(MAIN))) if whole.startswith(r)), None)
-        return (os.path.relpath(whole, root) if root else whole).encode(errors="backslashreplace").decode()
+        if path not in self._names:
+            whole = os.path.abspath(os.path.join(self._folder, path))
+            root = next((r for r in self._roots(self._path_of(sys.modules.get(MAIN))) if whole.startswith(r)), None)
+            name = os.path.relpath(whole, root) if root else whole
+            self._names[path] = name.encode(errors="backslashreplace").decode()
+        return self._names[path]
 
     def _installed(self, path: str) -> bool:
         """Whether a file is not the user's own: installed, or written by a compiler."""

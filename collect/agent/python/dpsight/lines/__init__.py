@@ -1,6 +1,7 @@
 """Which line of the script asked for memory.
 
 script_lines.py    follows the lines, and writes them
+node_lines.py      tells which line made a node of a graph
 host_loops.py      which lines it passes over
 sources.py         who tells of them
 """

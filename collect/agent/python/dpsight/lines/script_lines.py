@@ -11,28 +11,27 @@ know nothing of backward.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
 import time
 import weakref
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from dpsight import kinds
 from dpsight.lines.host_loops import loops
+from dpsight.lines.node_lines import Table, below, made
 from dpsight.lines.sources import TRACED, Source, find_source
 from dpsight.recorder import TAGS, drains, events, recorder, steps
 from dpsight.script_code import script_code
-from dpsight.torch_compat import node_number, private
+from dpsight.torch_compat import private
 
 _WHAT = "following the script's lines"
-_MOST_NODES = 1 << 20  # numbers of nodes kept of one step
 _BUDGET = 0.05  # of wall time, on a GPU
 _FREE_NS = 20_000_000  # what lines may always take
-_NO_NODE = 1 << 63  # sequence numbers from here on are no node's: torch runs such nodes as soon as it can
 
 _frame = sys._getframe
 
@@ -54,39 +53,6 @@ def _or_none(method: _F) -> _F:
     return caught  # type: ignore[return-value]
 
 
-class Table:
-    """The lines that made the nodes of a thread in one step: the number of the first node, and the line."""
-
-    __slots__ = ("__weakref__", "lines", "numbers", "step")
-
-    def __init__(self) -> None:
-        self.step = -1
-        self.numbers: list[int] = []
-        self.lines: list[str] = []
-
-    def add(self, number: int, line: str) -> None:
-        """From this number on nodes are of this line."""
-        numbers = self.numbers
-        if self.step != lines.step or len(numbers) > _MOST_NODES:
-            self.step = lines.step
-            self.numbers, self.lines = [number], [line]
-        elif numbers[-1] == number:
-            self.lines[-1] = line
-        else:
-            numbers.append(number)
-            self.lines.append(line)
-
-    def holds(self, number: int) -> bool:
-        """Whether the thread may have made a node of this number: after the last line it may have gone on, if it has
-        made any."""
-        first, last = self.numbers[0], self.numbers[-1]
-        return first <= number and (self is here.table or first < last)
-
-    def line_of(self, number: int) -> str:
-        """The line that made the node of this number."""
-        return self.lines[bisect_right(self.numbers, number) - 1]
-
-
 class ThreadLine(threading.local):
     """The line that a thread is on."""
 
@@ -102,7 +68,7 @@ class ThreadLine(threading.local):
     def reaches(self, line: str) -> None:
         """From here on what this thread asks for, and the nodes that it makes, are of this line."""
         self.line = line
-        self.table.add(private.sequence_number(), line)
+        self.table.add(private.sequence_number(), line, lines.step)
         if self.k and (self.turn == lines.turn or self.k == "0"):
             private.set_metadata(self.k + line)
 
@@ -129,7 +95,7 @@ class Lines:
         # What it takes.
         self._count = 0
         self._each_ns = 0.0  # a line
-        self._walked_ns = 0
+        self._other_ns = 0  # all that is not done line by line
         self._began_ns = 0
         self._tell_at = 0  # the next line, by count, that who listens to lines is told of
         self._each = False  # somebody wants to be told of every one
@@ -200,9 +166,11 @@ class Lines:
             recorder.replace_metadata(private.set_metadata, _mark_with_line)
             here.turn, here.k = self.turn, ""  # the next mark comes at once
             here.reaches(self._line_of(_frame(1)))
-            self._source.follow(self._codes)
+            with self._timed():
+                self._source.follow(self._codes)
         else:
-            self._source.rest(self._codes)
+            with self._timed():
+                self._source.rest(self._codes)
             recorder.replace_metadata(_mark_with_line, private.set_metadata)
 
     def add_table(self, table: Table) -> None:
@@ -331,7 +299,7 @@ class Lines:
 
     @_or_none
     def _look_again(self, *_: Any) -> None:
-        passed = loops.passed
+        passed = self._codes_of(list(loops.lines)) if loops.passed else []
         loops.begin()
         if not self.on or self._source is None:
             return
@@ -340,7 +308,12 @@ class Lines:
             self._follow(False)
             self.abandon()
         elif passed:
-            self._source.look_again(self._codes)
+            with self._timed():
+                self._source.look_again(passed)
+
+    def _codes_of(self, marks: Iterable[str]) -> list[CodeType]:
+        """The code that these lines are of."""
+        return list({id(code): code for code, _ in (self._places[int(mark[1:]) - 1] for mark in marks)}.values())
 
     # Nodes.
 
@@ -351,24 +324,22 @@ class Lines:
         here.runs.append([])
         if not self.on:
             return
-        began, calls = time.monotonic_ns(), here.line
-        hooks, handles = self._at_node, here.runs[-1]
-        with self._lock:
-            tables = [table for table in self._of_step if table.step == self.step]
-        for node in _below(roots):
-            number = node_number(node)
-            if 0 <= number < _NO_NODE:
-                line = _made(number, tables) or calls
+        hooks, handles, calls = self._at_node, here.runs[-1], here.line
+        with self._timed():
+            with self._lock:
+                tables = [table for table in self._of_step if table.step == self.step]
+            for node, number in below(roots):
+                line = made(number, tables, here.table) or calls
                 hook = hooks.get(line) or hooks.setdefault(line, _at_node(line))
                 handles.append(node.register_prehook(hook))
         self._count += len(handles)
-        self._walked_ns += time.monotonic_ns() - began
 
     @_or_none
     def _run_ended(self) -> None:
         """The graph may run again, and by then others may have it run."""
         for handle in here.runs.pop() if here.runs else ():
             handle.remove()
+        here.table.goes_on = None
         if self.on:
             here.node = ""  # of a nested run: the next node of the outer one says its own
             here.reaches(self._line_of(_frame(1)))
@@ -403,36 +374,58 @@ class Lines:
     # What it takes.
 
     def _spent_ns(self) -> float:
-        return self._count * self._each_ns + self._walked_ns
+        return self._count * self._each_ns + self._other_ns
+
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = time.monotonic_ns()
+        yield
+        self._other_ns += time.monotonic_ns() - began
 
     def _measure(self) -> float:
-        """What a line takes, in ns: a function of ours is followed as one of the user's."""
-        code, source = _sample.__code__, self._source
+        """What a line takes, in ns, or a return through calls that are not the user's: functions of ours are followed
+        as the user's are."""
+        codes, source = (_sample.__code__, _inner.__code__), self._source
         assert source is not None
         _sample()
         began = time.perf_counter_ns()
         _sample()
         without = time.perf_counter_ns() - began
-        self._own[id(code)] = {}
-        source.add(code)
+        for code in codes:
+            self._own[id(code)] = {}
+            source.add(code)
         count, began = self._count, time.perf_counter_ns()
         _sample()
         taken, count = time.perf_counter_ns() - began, self._count - count
-        source.drop(code)
+        for code in codes:
+            source.drop(code)
         here.reaches(self._line_of(_frame(1)))
         return max(0.0, (taken - without) / max(1, count))
 
 
 def _sample() -> None:
-    for i in range(200):
-        if i < 0:
-            break
+    for _ in range(100):
+        _through(_inner, 3)
+
+
+def _through(function: Callable[[], None], calls: int) -> None:
+    """Calls a function as torch calls a module's."""
+    if calls:
+        _through(function, calls - 1)
+    else:
+        function()
+
+
+def _inner() -> None:
+    pass
 
 
 def _mark_with_line(k: str) -> None:
     """Takes the place of torch's function while lines are followed: a mark is made."""
     mine = here
     mine.k, mine.turn = k, lines.turn
+    if not mine.line or mine.table.step != lines.step:  # no line may tell which nodes this thread makes
+        mine.table.add(private.sequence_number(), mine.line, lines.step)
     private.set_metadata(k + mine.line)
 
 
@@ -442,32 +435,14 @@ def _at_node(line: str) -> Callable[[Any], None]:
     def at(_gradients: Any) -> None:
         try:
             if lines.on:
-                here.node = line
-                here.reaches(line)
+                mine = here
+                mine.node = line
+                mine.table.goes_on = recorder.torch.is_grad_enabled()  # the engine has it on where it makes a graph
+                mine.reaches(line)
         except Exception as error:
             lines.failed(error)
 
     return at
-
-
-def _made(number: int, tables: list[Table]) -> str:
-    """The line that made the node of this number; "" = it is not known. Each thread numbers its own, so where another
-    has made nodes with such numbers in this step, it is not."""
-    those = [table for table in tables if table.holds(number)]
-    return those[0].line_of(number) if len(those) == 1 else ""
-
-
-def _below(roots: Any) -> Iterator[Any]:
-    """The nodes of the graph below the roots of a run."""
-    todo = [root.grad_fn if isinstance(root, recorder.torch.Tensor) else root.node for root in roots]
-    seen: set[Any] = set()
-    while todo and len(seen) < _MOST_NODES:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        todo.extend([n for n, _ in node.next_functions])
-        yield node
 
 
 lines = recorder.part(Lines)
