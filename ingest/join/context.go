@@ -35,6 +35,9 @@ type Context struct {
 	dp        []bool // inside a DP hook's computation
 	recording []bool
 	paused    []bool // recording has begun, and stands still: between windows of steps
+	followed  []bool // the agent said that it followed the script's lines
+	// saysLines is set where the agent says whether it follows lines.
+	saysLines bool
 	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
@@ -59,7 +62,7 @@ func NewContext(r *Rank) *Context {
 	}
 	n := int(maxK) + 2
 	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n),
-		dp: make([]bool, n), recording: make([]bool, n), paused: make([]bool, n),
+		dp: make([]bool, n), recording: make([]bool, n), paused: make([]bool, n), followed: make([]bool, n),
 		releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}, dropping: map[uint32]bool{}}
 	spans := r.Steps.Spans
 	for i := range spans {
@@ -143,7 +146,7 @@ const maxStack = 10_000
 func (c *Context) walk() {
 	running := 0 // threads with a backward run under way, the engine's own left out
 	states := map[uint16]*threadState{}
-	recording, began, k := true, false, uint32(0)
+	recording, began, followed, k := true, false, false, uint32(0)
 	for i := range c.rank.Marks {
 		m := &c.rank.Marks[i]
 		s := states[m.Thread]
@@ -219,12 +222,15 @@ func (c *Context) walk() {
 		case spool.Mode:
 			recording = m.Flags&spool.FlagRecording != 0
 			began = began || recording
+			followed = m.Flags&spool.FlagLines != 0
+			c.saysLines = c.saysLines || followed
 		}
 		for ; k < m.K; k++ { // marks that were never finished
 			c.thread[k], c.recording[k], c.paused[k] = noThread, recording, began && !recording
+			c.followed[k] = followed
 		}
 		c.module[m.K], c.thread[m.K], c.dp[m.K], c.recording[m.K] = s.module(), m.Thread, len(s.samplers) > 0, recording
-		c.paused[m.K] = began && !recording
+		c.paused[m.K], c.followed[m.K] = began && !recording, followed
 		if s.reducer > 0 {
 			c.reducing[m.K] = s.reducer
 		}
@@ -242,15 +248,25 @@ func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 }
 
 // LinesFollowed reports whether an event of the time of mark k can have its line: on a GPU they are followed in set-up
-// and in instrumented steps only, and threads keep the last.
+// and in instrumented steps only, if those have time for it, and threads keep the last.
 func (c *Context) LinesFollowed(k uint32) bool {
 	if int(k) >= len(c.span) {
 		k = uint32(len(c.span) - 1)
 	}
+	if c.saysLines {
+		return c.followed[k]
+	}
 	return c.linesFollowedIn(&c.rank.Steps.Spans[c.span[k]])
 }
 
-func (c *Context) linesFollowedIn(s *steps.Span) bool { return c.rank.Untimed || c.instrumented(s) }
+// linesFollowedIn reports whether lines were followed to the end of a span: where that ended within, other threads may
+// have kept theirs.
+func (c *Context) linesFollowedIn(s *steps.Span) bool {
+	if !c.saysLines {
+		return c.rank.Untimed || c.instrumented(s)
+	}
+	return c.followed[min(max(s.BeginK, s.EndK-1), uint32(len(c.followed)-2))]
+}
 
 // instrumented reports whether a span lies in an instrumented step, in set-up or in an instrumented tail.
 func (c *Context) instrumented(s *steps.Span) bool {

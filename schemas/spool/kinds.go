@@ -46,7 +46,7 @@ const (
 	UserMark Kind = 42 // dpsight.mark(). a: name id
 	Tags     Kind = 43 // tags with this k are in the tag frames. a: how many
 	Engine   Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
-	// holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased]
+	// holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased], [FlagLines]
 	Mode      Kind = 45
 	Start     Kind = 46
 	Exit      Kind = 47 // the interpreter ends
@@ -131,6 +131,7 @@ const (
 	// models in training mode, backward and zero_grad are not marked, and CUDA events are recorded at the ends of steps
 	// only
 	FlagUnphased = 1 << 3
+	FlagLines    = 1 << 4 // the lines of the script are followed; older agents never say so
 )
 
 var kindNames = map[Kind]string{

@@ -761,6 +761,20 @@ class TestEnds(Phantom):
                 self.assertEqual({comments[e["user_metadata"].partition("@")[2]] for e in events}, of[case])
 
     @rest
+    def test_when_lines_are_followed(self) -> None:
+        """The journal says so, since threads keep the last line that they were on."""
+        for case, want in (("budget", 1), ("debugger", 2)):
+            env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_WARMUP": "9"}
+            with self.subTest(case), run("lines_end", case, env=env) as r:
+                j = self.checked(r)
+                modes = [m for m in j.marks if m.kind == K.MODE and m.flags & K.RECORDING]
+                self.assertTrue(all(m.flags & K.INSTRUMENTED for m in modes), modes)
+                followed = [bool(m.flags & K.LINES) for m in modes]
+                self.assertEqual(followed, sorted(followed, reverse=True), modes)
+                end = next(m.k for m in modes if not m.flags & K.LINES)
+                self.assertEqual(sum(m.kind == K.STEP_BEGIN and m.k < end for m in j.marks), want, modes)
+
+    @rest
     def test_what_lines_take(self) -> None:
         with run("what_lines_take", env=self.env) as r:
             self.checked(r)

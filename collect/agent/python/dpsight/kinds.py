@@ -87,6 +87,7 @@ INSTRUMENTED = 1 << 0
 WARMUP = 1 << 1
 RECORDING = 1 << 2
 UNPHASED = 1 << 3
+LINES = 1 << 4
 
 # Kinds of tags.
 PARAMETER = 1

@@ -159,6 +159,7 @@ class Lines:
 
     def _follow(self, on: bool) -> None:
         self.on = on
+        steps.follows_lines(on)
         if self._source is None:
             return
         if on:
@@ -191,6 +192,7 @@ class Lines:
         """Follows none any more: nothing is recorded, or this is a forked child."""
         source, self._source = self._source, None
         self.on = False
+        steps.follows_lines(False)
         if source is not None:
             source.rest(self._codes)
             source.end()
@@ -307,6 +309,7 @@ class Lines:
             self._reason = TRACED
             self._follow(False)
             self.abandon()
+            steps.mark_mode()  # what other threads ask for from here on has the line that they were on
         elif passed:
             with self._timed():
                 self._source.look_again(passed)

@@ -38,6 +38,7 @@ class Steps:
         "_explicit",
         "_first",
         "_initialized",
+        "_lines",
         "_planned",
         "_thread",
         "number",
@@ -49,6 +50,7 @@ class Steps:
         self.number = 0
         self.updates = 0  # of any optimizer so far
         self.trained = False  # something trained since the last step's end
+        self._lines = False  # those of the script are followed
         self._boundary = Boundary()
         self._unphased = unphased_steps.UnphasedPolicy()
         self._explicit = False  # the script itself calls dpsight.step()
@@ -177,7 +179,12 @@ class Steps:
         flags |= kinds.WARMUP if self.warming() else 0
         flags |= kinds.RECORDING if drains.recording else 0
         flags |= kinds.UNPHASED if recorder.level == COUNTERS else 0
+        flags |= kinds.LINES if self._lines else 0
         recorder.mark(kinds.MODE, flags)
+
+    def follows_lines(self, on: bool) -> None:
+        """The lines of the script are followed from here on, or no longer: the next mark of the level says so."""
+        self._lines = on
 
     def warming(self) -> bool:
         """Whether this step is a warm-up step."""
