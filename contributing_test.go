@@ -18,7 +18,8 @@ func TestContributingNamesWhatThereIs(t *testing.T) {
 	}
 	text := string(b)
 	paths := 0
-	for _, m := range regexp.MustCompile("`([a-z_]+(?:/[a-z0-9_.-]+)+|[a-z_]+\\.(?:go|py))`").FindAllStringSubmatch(text, -1) {
+	path := regexp.MustCompile("`([a-z_]+(?:/[a-z0-9_.-]+)+|[a-z_]+\\.(?:go|py))`")
+	for _, m := range path.FindAllStringSubmatch(text, -1) {
 		paths++
 		if _, err := os.Stat(m[1]); err != nil && !besideAgent(m[1]) {
 			t.Errorf("there is no %s", m[1])

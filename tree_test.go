@@ -82,8 +82,9 @@ var (
 	includes = regexp.MustCompile(`(?m)^\s*#\s*include\s*[<"]([^>"]+)[>"]`)
 	// system headers come with the compiler; driver_types.h lies beside the user's own torch.
 	// Headers of torch's own (ATen, c10, torch) and of C++ are read where the user has them, too.
-	system = regexp.MustCompile(
-		`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|locale|sys/\w+)\.h$`)
+	system = regexp.MustCompile(`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|` +
+		`^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|` +
+		`locale|sys/\w+)\.h$`)
 )
 
 // No CUDA header is copied into the repository, nor a part of one: the licence does not allow it, and a copy would be

@@ -104,7 +104,8 @@ func TestMaskJournalsLeavesTheFormat(t *testing.T) {
 			{spool.FrameOOM, `{"k":7,"requested":1000000}`},
 			{spool.FrameAllocator, "\x80\x04\x8c\x06native\x94\x8c\x06reason\x94000000filename."},
 			{spool.FrameCheckpoint,
-				`{"drain":1,"k":1000000,"reason":"native","time_ns":1700000000000000001,"devices":[{"device":0,"stats":{"native":1000000}}]}`},
+				`{"drain":1,"k":1000000,"reason":"native","time_ns":1700000000000000001,` +
+					`"devices":[{"device":0,"stats":{"native":1000000}}]}`},
 			{spool.FrameEnd, `{"reason":"native","marks":1000000}`},
 		} {
 			frames = spool.AppendFrame(frames, f.kind, []byte(strings.ReplaceAll(f.text, "WORD", word)))

@@ -33,7 +33,10 @@ func startCollector(t *testing.T, store, device string, command ...string) *exec
 func TestKilledCollector(t *testing.T) {
 	for i := range 6 {
 		store, pids := t.TempDir(), t.TempDir()
-		script := `setsid sh -c 'echo $$ > "$0/session"; exec sleep 1000' "$1" & (setsid sh -c 'sleep 1000 & echo $! > "$0/double"' "$1" &); echo $$ > "$1/main"; while :; do sleep 0.05; done`
+		script := `setsid sh -c 'echo $$ > "$0/session"; exec sleep 1000' "$1" &
+			(setsid sh -c 'sleep 1000 & echo $! > "$0/double"' "$1" &)
+			echo $$ > "$1/main"
+			while :; do sleep 0.05; done`
 		cmd := startCollector(t, store, "", "sh", "-c", script, "sh", pids)
 		if i > 0 { // a moment of its start, or after it
 			time.Sleep(rand.N(600 * time.Millisecond))

@@ -60,7 +60,8 @@ func TestDeviceUsesAreKept(t *testing.T) {
 func TestRunRecords(t *testing.T) {
 	var out, errOut bytes.Buffer
 	e := experiment(t,
-		`echo one; echo two >&2; test -n "$DPSIGHT_SPOOL" && test -d "$DPSIGHT_SPOOL" && echo "$DPSIGHT_MODE $DPSIGHT_SOURCE"; sleep 0.3`)
+		`echo one; echo two >&2; test -n "$DPSIGHT_SPOOL" && test -d "$DPSIGHT_SPOOL" &&
+			echo "$DPSIGHT_MODE $DPSIGHT_SOURCE"; sleep 0.3`)
 	e.Stdout, e.Stderr = &out, &errOut
 	r := run(t, e)
 	m := r.Manifest
@@ -113,10 +114,11 @@ func TestRunKilledBySignal(t *testing.T) {
 
 // Each way in which a process gets out of its parent's sight.
 var escapes = map[string]string{
-	"child":              `sleep 1000 & echo $! > "$1"`,
-	"own session":        `setsid sleep 1000 & sleep 0.2; pgrep -f "sleep 1000" >/dev/null; echo $! > "$1"`,
-	"double fork":        `(setsid sh -c 'sleep 1000 & echo $! > "$0"' "$1" &) ; sleep 0.3`,
-	"deaf to TERM":       `(trap "" TERM HUP INT; exec setsid sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done' "$1") & sleep 0.3`,
+	"child":       `sleep 1000 & echo $! > "$1"`,
+	"own session": `setsid sleep 1000 & sleep 0.2; pgrep -f "sleep 1000" >/dev/null; echo $! > "$1"`,
+	"double fork": `(setsid sh -c 'sleep 1000 & echo $! > "$0"' "$1" &) ; sleep 0.3`,
+	"deaf to TERM": `(trap "" TERM HUP INT
+		exec setsid sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done' "$1") & sleep 0.3`,
 	"without environ":    `(env -i setsid sleep 1000 & echo $! > "$1")`,
 	"stopped":            `sh -c 'echo $$ > "$0"; kill -STOP $$; sleep 1000' "$1" & sleep 0.3`,
 	"holding the output": `setsid sh -c 'echo $$ > "$0"; while :; do echo noise; sleep 0.1; done' "$1" & sleep 0.3`,

@@ -44,10 +44,12 @@ func byDocument() grouping.BreakdownByDocument {
 }
 
 const byNotes = `note: –: the module of 1.00 MiB (10.0 %) is not known
-note: modules are known for 2.00 MiB from the owner's tag or rule, for 7.00 MiB from the parameter that the owner names, for 0.00 MiB from what ran at the block's birth
+note: modules are known for 2.00 MiB from the owner's tag or rule, for 7.00 MiB from the parameter that the owner ` +
+	`names, for 0.00 MiB from what ran at the block's birth
 note: conservation: exact, residue 0 B
 note: cuda:0: beware
-note: predicted: bytes that torch's own allocator would hold, recorded on a phantom GPU; nothing was computed and there are no times
+note: predicted: bytes that torch's own allocator would hold, recorded on a phantom GPU; nothing was computed and ` +
+	`there are no times
 
 Runs without a breakdown
 Run          Run id  Status  Reason
@@ -100,7 +102,8 @@ allocated                   10.00  100.0       –            –              �
 }
 
 func TestBreakdownByRecords(t *testing.T) {
-	const want = `run_id,name,status,source,profile,device,rank,event,module,category,modules,bytes,tagged_bytes,lifetime_bytes,phase_only_bytes,blocks
+	const want = `run_id,name,status,source,profile,device,rank,event,module,category,modules,bytes,tagged_bytes,` +
+		`lifetime_bytes,phase_only_bytes,blocks
 r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,parameters,2,4194304,4194304,0,0,4
 r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,activations,2,2097152,2097152,0,0,2
 r1,ghost,ok,predicted,,cuda:0,0,7,head,parameters,1,3145728,3145728,0,0,3

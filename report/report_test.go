@@ -575,19 +575,7 @@ func TestKnownTable(t *testing.T) {
 	second.Rank, second.AllocatedBytes = 1, 0
 	doc := memory.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK,
 		map[string]any{"bare": true}), run("died", schemas.StatusKilled, nil))
-	const want = `How what is allocated is known
-Run  Device             MiB  Tagged %  By lifetime %  By phase only %  Other and untraced %  Ambiguous tags  Conservation
----  ----------------  ----  --------  -------------  ---------------  --------------------  --------------  ------------
-two  cuda:0            1.00     99.90           0.10            <0.01                  0.05               2  exact
-two  cuda:0 of rank 1  0.00         –              –                –                     –               2  exact
-note: bare runs, which have no breakdown, are left out
-note: two: beware
-note: died [killed]: no breakdown: killed
-note: tagged, by lifetime and by phase only sum to all; other and untraced are counted in them, by what says so
-`
-	if got := printed(t, "table", []table.Table{report.KnownTable(doc)}); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	golden(t, "known.table", []byte(printed(t, "table", []table.Table{report.KnownTable(doc)})))
 }
 
 // A figure with a method that is not private says so.

@@ -27,8 +27,9 @@ from pathlib import Path
 # memory and order.
 CLASSES = re.compile(r"Optims|Autocast|GDS|CompileKernel")
 NAMES = re.compile(
-    r"memory|alloc|stream|event|graph|pinned|mempool|pool\b|snapshot|history|segment|out_of_memory|oom|cudart|cache|block"
-    r"|non_blocking|workspace|leak|trace|plot|gc_|garbage|expandable|_raises_|rounding|free|fragment|checkpoint_state"
+    r"memory|alloc|stream|event|graph|pinned|mempool|pool\b|snapshot|history|segment|out_of_memory|oom|cudart|cache"
+    r"|block|non_blocking|workspace|leak|trace|plot|gc_|garbage|expandable|_raises_|rounding|free|fragment"
+    r"|checkpoint_state"
 )
 SECONDS = 300  # for one test; most take under one, and a busy machine takes its time
 

@@ -9,7 +9,7 @@ import (
 
 type accuracyCmd struct {
 	analysis
-	Predicted []string `help:"The predictions: a file that dpsight check --write-baseline wrote of them, or runs; may be repeated (default: the predicted runs among those named)." placeholder:"FILE|RUN"`
+	Predicted []string `help:"${predicted}" placeholder:"FILE|RUN"`
 	ByDoubt   bool     `help:"Print by kind of doubt how far off the predictions called close were, instead."`
 }
 

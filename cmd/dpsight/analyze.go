@@ -10,7 +10,7 @@ type analyzeCmd struct{ analyses }
 // analyses are the subcommands of analyze, which need not be said.
 type analyses struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
-	Timeline  timelineCmd  `cmd:"" help:"What was allocated by category after every event, and each category's own maximum."`
+	Timeline  timelineCmd  `cmd:"" help:"${timeline}"`
 	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
 	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
 	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
@@ -25,7 +25,7 @@ type analyses struct {
 type analysis struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"Run ids, unique prefixes, names, run folders or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"${analyze_run}"`
 }
 
 // write prints tables.

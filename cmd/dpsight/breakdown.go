@@ -9,13 +9,13 @@ import (
 
 type breakdownCmd struct {
 	analysis
-	At        string `predictor:"moment" help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
-	By        string `predictor:"by" xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack, line, name." placeholder:"D[,D]"`
-	Depth     int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
+	At        string `predictor:"moment" help:"${at}" default:"peak" placeholder:"MOMENT"`
+	By        string `predictor:"by" xor:"known" help:"${breakdown_by}" placeholder:"D[,D]"`
+	Depth     int    `help:"${breakdown_depth}" placeholder:"N"`
 	Fold      bool   `help:"With --by module or name: like layers are one row, as in blocks.*.attention.q."`
-	Top       *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`
-	FullStack bool   `help:"With --by stack: frames of torch and of C++ too, which are left out where Python's own tell the call."`
-	Known     bool   `help:"Instead of the categories, a row a run: how much is tagged, known by lifetime, known by phase only, and of no owner." xor:"known"`
+	Top       *int   `help:"${breakdown_top}" placeholder:"N"`
+	FullStack bool   `help:"${full_stack}"`
+	Known     bool   `help:"${known}" xor:"known"`
 }
 
 func (breakdownCmd) Help() string { return help("breakdown") }

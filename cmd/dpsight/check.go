@@ -15,13 +15,13 @@ import (
 type checkCmd struct {
 	storeFlag
 	formatFlag
-	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores to check (default: all runs of the store that --store names; without --store the newest suite or run)."`
-	Baseline      string   `predictor:"run" help:"What to hold them to: a file that --write-baseline wrote, a result file of another tool, or runs." placeholder:"FILE|RUN"`
-	Threshold     []string `help:"How much may grow: NAME=RATIO or NAME=N%; may be repeated (default: peak=1.05 and time=1.10)." placeholder:"NAME=RATIO"`
-	Floor         string   `help:"What a category that the baseline has none of may grow to (default: 1MiB)." default:"1MiB" placeholder:"SIZE"`
+	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"${check_run}"`
+	Baseline      string   `predictor:"run" help:"${check_baseline}" placeholder:"FILE|RUN"`
+	Threshold     []string `help:"${threshold}" placeholder:"NAME=RATIO"`
+	Floor         string   `help:"${floor}" default:"1MiB" placeholder:"SIZE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
 	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
-	WriteBaseline string   `predictor:"run" help:"Write the runs as a baseline, to commit; beside --baseline only if nothing grew." placeholder:"FILE"`
+	WriteBaseline string   `predictor:"run" help:"${write_baseline}" placeholder:"FILE"`
 }
 
 func (checkCmd) Help() string { return help("check") }

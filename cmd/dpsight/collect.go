@@ -21,13 +21,13 @@ import (
 type collectCmd struct {
 	storeFlag
 	recordFlags
-	Device         string               `predictor:"device" help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
-	GPUMemory      collect.DeviceMemory `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Device         string               `predictor:"device" help:"${device}" default:"auto" placeholder:"DEVICE"`
+	GPUMemory      collect.DeviceMemory `name:"gpu-memory" help:"${collect_gpu_memory}" placeholder:"SIZE"`
 	Bare           bool                 `help:"Counters and timers only: no allocator events."`
 	SampleInterval time.Duration        `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
-	Quiet          bool                 `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
+	Quiet          bool                 `help:"${collect_quiet}"`
 	worldFlags
-	suiteFlags
+	suiteFlags `group:"Suite"`
 	grammar.ModelFlags
 	commandArg
 }

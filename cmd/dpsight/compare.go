@@ -9,11 +9,11 @@ import (
 type compareCmd struct {
 	storeFlag
 	formatFlag
-	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores, of one suite or of several (default: all runs of the store that --store names; without --store the newest suite or run)."`
+	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${compare_run}"`
 	Rows     []string `help:"Parameters that make a row, or facts: name, source, GPU, torch, …" placeholder:"NAME"`
 	Cols     []string `help:"Parameters that make a column." placeholder:"NAME"`
-	Value    string   `help:"What to compare: peak, reserved, device, time, samples, tokens, energy, category:NAME, phase:NAME (its time) or phase-peak:NAME." default:"peak" placeholder:"VALUE"`
-	Baseline string   `predictor:"run" help:"Run, or row or column as NAME=VALUE, to compare with (default: the suite's baseline, else method=vanilla, else the first row)." placeholder:"RUN|NAME=VALUE"`
+	Value    string   `help:"${value}" default:"peak" placeholder:"VALUE"`
+	Baseline string   `predictor:"run" help:"${compare_baseline}" placeholder:"RUN|NAME=VALUE"`
 }
 
 func (compareCmd) Help() string { return help("compare") }

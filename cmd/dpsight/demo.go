@@ -15,7 +15,7 @@ type demoCmd struct {
 	storeFlag
 	Python string `help:"Interpreter that has torch and Opacus (default: as for collect)." placeholder:"PATH"`
 	Out    string `short:"o" help:"Folder of the report (default: STORE/demo-report)." placeholder:"DIR"`
-	Device string `predictor:"device" help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
+	Device string `predictor:"device" help:"${device}" default:"auto" placeholder:"DEVICE"`
 }
 
 func (demoCmd) Help() string { return help("demo") }

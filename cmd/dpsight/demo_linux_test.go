@@ -87,7 +87,10 @@ func TestDemoOnThePhantom(t *testing.T) {
 	}
 	here, _ := checkout(t)
 	environment := `case "$*" in
--m\ venv\ *) mkdir -p "$3/bin" && printf '#!/bin/sh\ncase "$*" in -m\\ pip\\ *) exit 0 ;; esac\nexec "` + interpreter + `" "$@"\n' > "$3/bin/python" && chmod 755 "$3/bin/python" ;;
+-m\ venv\ *)
+	mkdir -p "$3/bin" &&
+	printf '#!/bin/sh\ncase "$*" in -m\\ pip\\ *) exit 0 ;; esac\nexec "` + interpreter + `" "$@"\n' > "$3/bin/python" &&
+	chmod 755 "$3/bin/python" ;;
 *) exec "` + interpreter + `" "$@" ;;
 esac`
 	bin := tools(t, map[string]string{"go": `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program +

@@ -9,8 +9,8 @@ import (
 
 type explainCmd struct {
 	analysis
-	Top    int      `help:"Modules to list under each category, and of those that take time; 0 lists all." default:"8" placeholder:"N"`
-	Labels []string `help:"What to call the two runs, as main,branch (default: their names, and what tells them apart)." placeholder:"A,B"`
+	Top    int      `help:"${explain_top}" default:"8" placeholder:"N"`
+	Labels []string `help:"${labels}" placeholder:"A,B"`
 	Out    string   `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
 	Force  bool     `help:"Write over pictures of that name that dpsight did not draw."`
 }

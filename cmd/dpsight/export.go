@@ -11,9 +11,9 @@ import (
 
 type exportCmd struct {
 	storeFlag
-	Names  []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
+	Names  []string `arg:"" optional:"" name:"run" help:"${run}"`
 	Format string   `help:"What to write: ${enum}." enum:"result-json" default:"result-json" placeholder:"FORMAT"`
-	Out    string   `short:"o" help:"File for one run, folder for several (default: stdout for one run)." placeholder:"FILE|DIR"`
+	Out    string   `short:"o" help:"${export_out}" placeholder:"FILE|DIR"`
 	Force  bool     `help:"Write over files that no export wrote."`
 }
 

@@ -18,10 +18,10 @@ import (
 
 // fitFlags are the options of predict that search.
 type fitFlags struct {
-	Fit   collect.DeviceMemory `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
-	Vary  string               `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
-	Fresh bool                 `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
-	Out   string               `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
+	Fit   collect.DeviceMemory `help:"${fit}" placeholder:"SIZE"`
+	Vary  string               `help:"${vary}" placeholder:"NAME=LOW..HIGH"`
+	Fresh bool                 `help:"With --vary: make every run anew, also those that the store has."`
+	Out   string               `short:"o" help:"${predict_out}" placeholder:"DIR"`
 }
 
 // check refuses what has no effect.

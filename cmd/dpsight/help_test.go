@@ -1,9 +1,11 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +139,51 @@ func TestExamplesOfHelp(t *testing.T) {
 		t.Errorf("%d subcommands, %v", leaves, err)
 	}
 }
+
+// Each text of help/options.txt belongs to an option, or a command, of its name. A name that it lacks is an error when
+// the grammar is made.
+func TestOptionTexts(t *testing.T) {
+	var c cli
+	parser, err := newParser(&c, t.Output(), t.Output(), func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
+		name, tag := "", ""
+		switch v := v.(type) {
+		case *kong.Node:
+			name, tag = v.Name, v.Tag.Help
+		case *kong.Value:
+			name, tag = v.Name, v.OrigHelp
+		}
+		if m := optionText.FindStringSubmatch(tag); m != nil {
+			used[m[1]] = true
+			if !strings.HasSuffix("_"+m[1], "_"+strings.ReplaceAll(name, "-", "_")) {
+				t.Errorf("the text of %s has the name %s", name, m[1])
+			}
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(help("options")) {
+		line = strings.TrimRight(line, "\n")
+		if line != "" && !strings.HasPrefix(line, "  ") {
+			names = append(names, line)
+		}
+		if screen.Width(line) > 100 {
+			t.Errorf("%d columns: %s", screen.Width(line), line)
+		}
+	}
+	if want := slices.Sorted(maps.Keys(used)); !slices.Equal(names, want) {
+		t.Errorf("options.txt has, in this order,\n%q, and the tags name\n%q", names, want)
+	}
+}
+
+var optionText = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
 // The commands that documents show are commands, and the suites are suites.
 func TestCommandsOfDocuments(t *testing.T) {

@@ -14,9 +14,9 @@ type ingestCmd struct {
 	storeFlag
 	formatFlag
 	Again bool     `help:"Ingest again what was ingested before: rules improve, journals stay."`
-	Ranks bool     `help:"The paths are snapshots of the ranks of one run, in the order of their ranks where their names say none."`
-	Rules string   `help:"YAML file of rules that say what the memory of stacks is for (docs/snapshots.md)." placeholder:"FILE"`
-	Paths []string `arg:"" name:"path" help:"Snapshots (.pickle), result files of other tools, run folders, stores, or folders of them."`
+	Ranks bool     `help:"${ingest_ranks}"`
+	Rules string   `help:"${rules}" placeholder:"FILE"`
+	Paths []string `arg:"" name:"path" help:"${path}"`
 }
 
 func (ingestCmd) Help() string { return help("ingest") }

@@ -50,7 +50,8 @@ dpsight: hint: dpsight collect python train.py records the script; dpsight
 		{"options before the script", "collect --epochs 1 python train.py", `dpsight: error: unknown flag --epochs
 dpsight: hint: dpsight collect --help lists the options; those of a script go
   behind it, as in: dpsight collect python train.py --epochs 1`},
-		{"script without its interpreter", "collect --device phantom train.py", `dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
+		{"script without its interpreter", "collect --device phantom train.py",
+			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: train.py: no such command
 dpsight: hint: a script goes behind its interpreter, as in: python train.py`},
 		{"unknown device", "collect --device gpu python train.py", `dpsight: error: unknown device "gpu"
@@ -62,12 +63,14 @@ dpsight: hint: did you mean --device h200? known: a100-40, a100-80, h100, h200,
 		{"device of two sizes", "predict --device A100 python train.py", `dpsight: error: unknown device "A100"
 dpsight: hint: did you mean --device a100-40 or a100-80? known: a100-40,
   a100-80, h100, h200, l40s, rtx-4090, t4`},
-		{"negative steps", "predict --steps -3 python train.py", `dpsight: error: --steps must be a number of steps, auto or all, not "-3"
+		{"negative steps", "predict --steps -3 python train.py",
+			`dpsight: error: --steps must be a number of steps, auto or all, not "-3"
 dpsight: hint: --steps 5 ends the script after five; --steps all lets it run to
   its end`},
 		{"negative number", "explain --top -1", `dpsight: error: --top -1: must be 0 or more
 dpsight: hint: as in --top 8; 0 lists all modules`},
-		{"option behind the script", "predict python train.py --epochs 1 --device t4", `dpsight: note: --device t4 went to train.py, like all that stands behind a
+		{"option behind the script", "predict python train.py --epochs 1 --device t4",
+			`dpsight: note: --device t4 went to train.py, like all that stands behind a
   script; dpsight's own options go before python
 dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
@@ -91,12 +94,14 @@ dpsight: hint: did you mean quick? give a file, or one of the built-in suites:
   headline, headline-batch, quick, seq, trainers`},
 		{"misspelt flag", "breakdown --formt json", `dpsight: error: unknown flag --formt, did you mean "--format"?
 dpsight: hint: dpsight breakdown --help lists the options`},
-		{"no torch", "collect --device phantom python train.py", `dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
+		{"no torch", "collect --device phantom python train.py",
+			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
   of an interpreter that has it in place of python; dpsight doctor names that of
   make setup`},
-		{"two runs of one name", "explain bk bk --store batch", `dpsight: 5 runs are called bk: taking the newest that is not bare,
+		{"two runs of one name", "explain bk bk --store batch",
+			`dpsight: 5 runs are called bk: taking the newest that is not bare,
   20261121T204143Z-bk-007bcb
 dpsight: error: bk and bk are the same run, 20261121T204143Z-bk-007bcb
 dpsight: hint: a run that shares its name with others is named by its id;
@@ -110,18 +115,22 @@ dpsight: hint: record one, as in dpsight collect python train.py, or name
 		{"wrong path", "breakdown ./out/runs", `dpsight: error: ./out/runs: there is no such folder
 dpsight: hint: dpsight runs --store runs lists its runs; another store is named
   by its folder`},
-		{"misspelt script", "collect --device phantom python trian.py", `dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
+		{"misspelt script", "collect --device phantom python trian.py",
+			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: trian.py: no such script
 dpsight: hint: did you mean train.py? it is looked for in DIR`},
 		{"file that is not there", "ingest snapshot.pickle", `dpsight: error: snapshot.pickle: there is no such file or folder
 dpsight: hint: ingest takes run folders, stores, torch's memory snapshots and
   result files of other tools; nothing was written for what it refused`},
-		{"no unit", "predict --gpu-memory 24 python train.py", `dpsight: error: --gpu-memory: size "24" is no memory of a GPU: from 1MiB to 2TiB
+		{"no unit", "predict --gpu-memory 24 python train.py",
+			`dpsight: error: --gpu-memory: size "24" is no memory of a GPU: from 1MiB to 2TiB
 dpsight: hint: it has no unit: did you mean 24GiB?`},
-		{"wrong unit", "predict --gpu-memory 24gigs python train.py", `dpsight: error: --gpu-memory: size "24gigs" is not a number of B, KiB, MiB or
+		{"wrong unit", "predict --gpu-memory 24gigs python train.py",
+			`dpsight: error: --gpu-memory: size "24gigs" is not a number of B, KiB, MiB or
   GiB
 dpsight: hint: as in 24GiB`},
-		{"duration without a unit", "collect --timeout 10 python train.py", `dpsight: error: --timeout: expected duration but got "10": time: missing unit in
+		{"duration without a unit", "collect --timeout 10 python train.py",
+			`dpsight: error: --timeout: expected duration but got "10": time: missing unit in
   duration "10"
 dpsight: hint: a duration has a unit, as in 90s or 10m`},
 		{"missing flag", "report vanilla", `dpsight: error: missing flags: --out=DIR

@@ -6,7 +6,7 @@ import (
 
 type overheadCmd struct {
 	analysis
-	Baseline string `predictor:"run" help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
+	Baseline string `predictor:"run" help:"${baseline}" placeholder:"RUN"`
 }
 
 func (overheadCmd) Help() string { return help("overhead") }

@@ -21,15 +21,15 @@ type predictCmd struct {
 	storeFlag
 	formatFlag
 	recordFlags
-	Device    []string             `predictor:"profile" help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
-	GPUMemory collect.DeviceMemory `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
-	Margin    *units.Percentage    `help:"How much of the memory should stay free, in percent: a run that leaves less is said to, and --vary gives the largest value that leaves it beside the largest that fits (default: 5% where no prediction was ever compared with such a device, else 0)." placeholder:"PERCENT"`
+	Device    []string             `predictor:"profile" help:"${predict_device}" default:"h200" placeholder:"PROFILE"`
+	GPUMemory collect.DeviceMemory `name:"gpu-memory" help:"${predict_gpu_memory}" placeholder:"SIZE"`
+	Margin    *units.Percentage    `help:"${margin}" placeholder:"PERCENT"`
 	Quiet     bool                 `help:"Keep what experiments write in their logs only."`
-	Seeds     int                  `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
-	Steps     string               `help:"End the script between two of its steps: after N steps; auto: once neither the highest allocated nor the highest reserved has risen for 3 steps after the first update, and an evaluation was seen or 60 s have passed; all: it ends by itself." default:"auto" placeholder:"N"`
-	GPUs      int                  `name:"gpus" help:"Give a plain command so many devices, each with a breakdown of its own (default: 1, or one for each process that torchrun starts)." placeholder:"N"`
+	Seeds     int                  `help:"${seeds}" default:"1" placeholder:"N"`
+	Steps     string               `help:"${predict_steps}" default:"auto" placeholder:"N"`
+	GPUs      int                  `name:"gpus" help:"${gpus}" placeholder:"N"`
 	worldFlags
-	fitFlags
+	fitFlags `group:"Search"`
 	grammar.ModelFlags
 	commandArg
 }

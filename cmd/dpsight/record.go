@@ -15,14 +15,14 @@ import (
 // recordFlags say what to keep of an experiment and how, the same where it is measured and where it is predicted.
 type recordFlags struct {
 	Name        string            `help:"Name of the run (default: the method, or the script)." placeholder:"NAME"`
-	Param       map[string]string `help:"Parameter to keep with the run of a command, K=V; may be repeated." placeholder:"K=V" mapsep:"none"`
+	Param       map[string]string `help:"${param}" placeholder:"K=V" mapsep:"none"`
 	Timeout     time.Duration     `help:"End each experiment after this long (90s, 10m)." placeholder:"DURATION"`
-	RecordSteps int               `help:"How many steps to record the allocator's events of, from the first; of later ones counters and times are kept, but for windows." default:"100" placeholder:"N"`
-	WindowSteps int               `help:"How many steps to record again at steps 200, 400, 800 … of a long run, from twice --record-steps on where that is more; 0 = none." default:"10" placeholder:"N"`
-	Stacks      string            `help:"Record the Python stack of each allocation in set-up and in steps 0 to --stack-steps less one, warm-up among them, none or python: what lives later was born there, or has no stack." enum:"none,python" default:"none" placeholder:"WHICH"`
-	StackSteps  int               `help:"How many steps have stacks, from the first; up to --record-steps to see those of a peak that comes late, at 55 µs an event." default:"3" placeholder:"N"`
-	Lines       string            `help:"Know the line of the script that asked for each allocation, backward's by the line of its forward call, script or none: of the user's own files, in set-up and instrumented steps, on a GPU for at most 5 % of the time." enum:"script,none" default:"script" placeholder:"WHICH"`
-	Python      string            `help:"Interpreter of built-in experiments (default: $$DPSIGHT_PYTHON, the active virtual environment, that of make setup, python3)." placeholder:"PATH"`
+	RecordSteps int               `help:"${record_steps}" default:"100" placeholder:"N"`
+	WindowSteps int               `help:"${window_steps}" default:"10" placeholder:"N"`
+	Stacks      string            `help:"${stacks}" enum:"none,python" default:"none" placeholder:"WHICH"`
+	StackSteps  int               `help:"${stack_steps}" default:"3" placeholder:"N"`
+	Lines       string            `help:"${lines}" enum:"script,none" default:"script" placeholder:"WHICH"`
+	Python      string            `help:"${python}" placeholder:"PATH"`
 }
 
 // check refuses values that mean nothing.
@@ -65,9 +65,9 @@ func newConsole(stderr io.Writer) *collect.Console {
 
 // worldFlags say which ranks of a script that torchrun would start are run, on the phantom GPU.
 type worldFlags struct {
-	WorldSize   *int   `help:"Run ranks of a script that torchrun would start so many times, on phantom GPUs; the other ranks are copies of the one that runs." placeholder:"N"`
+	WorldSize   *int   `help:"${world_size}" placeholder:"N"`
 	Ranks       string `help:"Which ranks to run, with --world-size." default:"0" placeholder:"R,…"`
-	GPUsPerNode int    `name:"gpus-per-node" help:"How many GPUs a machine has, with --world-size: a rank's device is its remainder." default:"8" placeholder:"N"`
+	GPUsPerNode int    `name:"gpus-per-node" help:"${gpus_per_node}" default:"8" placeholder:"N"`
 }
 
 // world is what the flags say, nil where --world-size was not given.
@@ -84,7 +84,7 @@ const (
 
 // commandArg is a command of the user's, which may stand behind -- or not.
 type commandArg struct {
-	Command []string `arg:"" optional:"" passthrough:"partial" help:"Command to run; what follows its first word is its own."`
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"${command}"`
 }
 
 // AfterApply takes the command from the arguments, since the parser replaces what is no UTF-8, and leaves the -- out.

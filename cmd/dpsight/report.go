@@ -9,10 +9,10 @@ import (
 
 type reportCmd struct {
 	storeFlag
-	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores (default: all runs of the store that --store names; without --store the newest suite or run)."`
+	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
-	Baseline string   `predictor:"run" help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
-	Steps    string   `help:"What the timelines show: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
+	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
+	Steps    string   `help:"${report_steps}" enum:"peak,all" default:"peak" placeholder:"WHICH"`
 	Force    bool     `help:"Write over files in the folder that no report wrote."`
 	Quiet    bool     `help:"Print the overhead alone, and not the whole summary."`
 }

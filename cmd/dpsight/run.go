@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/dpsight/dpsight/cmd/grammar"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
@@ -52,7 +54,7 @@ type streams struct {
 
 // storeFlag is --store, the same everywhere.
 type storeFlag struct {
-	Store string `help:"Folder of runs (default: $$DPSIGHT_STORE, then ./runs)." env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
+	Store string `help:"${store}" env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
 }
 
 // Validate refuses what an unset variable of a shell leaves: runs among the files of the current folder.
@@ -117,6 +119,8 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, er
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
 		kong.ValueFormatter(grammar.HelpWithDefault),
+		kong.Vars{"formats": strings.Join(table.Names(), ",")},
+		grammar.OptionTexts(help("options")),
 		kong.Exit(exit),
 	)
 	if err == nil {

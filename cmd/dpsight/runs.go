@@ -7,13 +7,13 @@ import (
 
 // formatFlag is --format, wherever a table is printed.
 type formatFlag struct {
-	Format string `help:"How to print: ${enum}." enum:"table,json,csv,markdown,latex" default:"table" placeholder:"FORMAT"`
+	Format string `help:"How to print: ${enum}." enum:"${formats}" default:"table" placeholder:"FORMAT"`
 }
 
 type runsCmd struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"Runs or stores (default: the whole store). A name stands for all runs that have it."`
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"${runs_run}"`
 }
 
 func (runsCmd) Help() string { return help("runs") }

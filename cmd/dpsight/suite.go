@@ -17,16 +17,16 @@ import (
 
 // suiteFlags are the options of collect that belong to a suite.
 type suiteFlags struct {
-	Suite       string   `predictor:"suite" help:"Run a list of experiments: a file, or a built-in suite." placeholder:"FILE|NAME" group:"Suite"`
-	DryRun      bool     `help:"Print the suite's plan and run nothing." group:"Suite"`
-	Format      string   `help:"How to print the plan: ${enum}." enum:"table,json,csv,markdown,latex" default:"table" placeholder:"FORMAT" group:"Suite"`
-	Only        []string `help:"Only the experiments with this parameter; may be repeated: values of one parameter are alternatives, and all parameters must hold." placeholder:"K=V" sep:"none" group:"Suite"`
-	Resume      bool     `help:"Go on with the newest suite of this name in the store: what is done is not made again." group:"Suite"`
-	ResumeFrom  string   `help:"Go on with the suite of this id." placeholder:"SUITE-ID" group:"Suite"`
-	RetryFailed bool     `help:"With --resume: make again what failed, too." group:"Suite"`
-	Jobs        int      `help:"Experiments at the same time, each on a GPU of its own." default:"1" placeholder:"N" group:"Suite"`
-	Report      string   `help:"Folder for the suite's report (default: STORE/report-SUITE)." placeholder:"DIR" group:"Suite"`
-	NoReport    bool     `help:"Do not draw the suite's report." group:"Suite"`
+	Suite       string   `predictor:"suite" help:"${suite}" placeholder:"FILE|NAME"`
+	DryRun      bool     `help:"Print the suite's plan and run nothing."`
+	Format      string   `help:"How to print the plan: ${enum}." enum:"${formats}" default:"table" placeholder:"FORMAT"`
+	Only        []string `help:"${only}" placeholder:"K=V" sep:"none"`
+	Resume      bool     `help:"Go on with the newest suite of this name in the store: what is done is not made again."`
+	ResumeFrom  string   `help:"Go on with the suite of this id." placeholder:"SUITE-ID"`
+	RetryFailed bool     `help:"With --resume: make again what failed, too."`
+	Jobs        int      `help:"Experiments at the same time, each on a GPU of its own." default:"1" placeholder:"N"`
+	Report      string   `help:"Folder for the suite's report (default: STORE/report-SUITE)." placeholder:"DIR"`
+	NoReport    bool     `help:"Do not draw the suite's report."`
 }
 
 // check refuses what has no effect.

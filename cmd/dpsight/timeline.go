@@ -20,7 +20,7 @@ type timelineCmd struct {
 	Step   *int64 `help:"Only the events of step N, from 0." placeholder:"N"`
 	From   *int64 `help:"First event; 0 is the state before the first." placeholder:"EVENT"`
 	To     *int64 `help:"Last event." placeholder:"EVENT"`
-	Points *int   `help:"At how many points (default: 20 in a table, 1000 in JSON and CSV; 0 = after every event)." placeholder:"N"`
+	Points *int   `help:"${points}" placeholder:"N"`
 }
 
 func (timelineCmd) Help() string { return help("timeline") }

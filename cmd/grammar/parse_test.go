@@ -92,3 +92,29 @@ func TestOptionsBehindTheScript(t *testing.T) {
 		}
 	}
 }
+
+// Texts of a file stand in the help where a tag names them, and a name that the file lacks is an error.
+func TestOptionTexts(t *testing.T) {
+	const entries = "one_two\n  Costs $1, or\n  one of ${enum}.\n\nrun\n  Runs it."
+	var c struct {
+		OneTwo string `help:"${one_two}" enum:"a,b" default:"a"`
+		Run    struct {
+			Plain bool `help:"As it stands."`
+		} `cmd:"" help:"${run}"`
+	}
+	parser, err := kong.New(&c, OptionTexts(entries))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := parser.Model.Children[0]
+	got := []string{parser.Model.Flags[1].Help, run.Help, run.Flags[0].Help}
+	if want := []string{"Costs $1, or one of a,b.", "Runs it.", "As it stands."}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var unknown struct {
+		Flag bool `help:"${one}"`
+	}
+	if _, err := kong.New(&unknown, OptionTexts(entries)); err == nil {
+		t.Error("an unknown name is no error")
+	}
+}

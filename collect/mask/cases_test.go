@@ -169,8 +169,10 @@ func TestAgentMasksTheSame(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	// Those that no case needs must be such as Python takes, too.
-	out, err = exec.Command(python, "-I", "-B", "-W", "error", "-c", `import json, pathlib, re, sys
-for p in json.loads(pathlib.Path(sys.argv[1]).read_text()): re.compile(p["pattern"], re.ASCII)`, filepath.Join(folder, AgentFile)).CombinedOutput()
+	const compileAll = `import json, pathlib, re, sys
+for p in json.loads(pathlib.Path(sys.argv[1]).read_text()): re.compile(p["pattern"], re.ASCII)`
+	out, err = exec.Command(python, "-I", "-B", "-W", "error", "-c", compileAll,
+		filepath.Join(folder, AgentFile)).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

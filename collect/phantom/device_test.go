@@ -354,8 +354,9 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 // block.
 // How far above they lie depends on what else is mapped, so the order is compared.
 func TestPlacesAmongTheHosts(t *testing.T) {
-	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", 20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap",
-		20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, "fill", 96]]`
+	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32",
+		20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap",
+		20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, "fill", 96]]`
 	recorded := []int64{0, -74, -520, -500, -552, -532, 8760, 8780, -584, -564, 8728, 8748, 8696, 8716, 8664, 8684,
 		8632, -488}
 	got := places(t, wants)

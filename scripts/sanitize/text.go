@@ -21,8 +21,8 @@ var (
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
-	collected = regexp.MustCompile(
-		`^.*/dpsight-[0-9]+(/(?:python/dpsight/.*|python/sitecustomize\.py|experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
+	collected = regexp.MustCompile(`^.*/dpsight-[0-9]+(/(?:python/dpsight/.*|python/sitecustomize\.py|` +
+		`experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
 )
 
 // A cleaner takes out of text what says where it was recorded. Its UUIDs are numbered in the order in which they are
