@@ -66,10 +66,12 @@ var planted = map[string]map[string]finding{
 		graphReleased:  {schemas.Inputs, schemas.Tagged, ""}},
 	"stray output": {
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""}, // the retained graph's
-		graphReleased:  {schemas.Outputs, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
+		nextBackward:   {schemas.Inputs, schemas.Tagged, ""}},
 	"loss": {
 		backwardBegins: {schemas.Outputs, schemas.Tagged, ""},
-		graphReleased:  {schemas.Outputs, schemas.Tagged, ""}},
+		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
+		nextBackward:   {schemas.Script, schemas.Lifetime, ""}},
 	"validation":      {nextBackward: {schemas.Script, schemas.Tagged, ""}}, // the model has been called since
 	"stray global":    {nextBackward: {schemas.Script, schemas.Tagged, ""}},
 	"gradient copies": {nextBackward: {schemas.Script, schemas.Tagged, ""}},

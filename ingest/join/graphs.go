@@ -64,12 +64,12 @@ func findGraphs(f *facts) *graphs {
 	return g
 }
 
-// keptFrom is the state from which on an output that was tagged at mark k is no result any more, but what the script
-// keeps: the same model has been called again, and the pass of that call is over. never = it has not.
+// keptFrom is the state from which on an output of mark k is no result any more, but what the script keeps: the model
+// that was called last at mark k has been called again, and the pass of that call is over. never = it has not.
 func (g *graphs) keptFrom(k uint32) int64 {
 	c := g.f.context
 	called := g.called[c.thread[min(int(k), len(c.thread)-1)]]
-	n := sort.Search(len(called), func(i int) bool { return called[i].k >= k })
+	n := sort.Search(len(called), func(i int) bool { return called[i].k > k })
 	if n == 0 {
 		return never
 	}
@@ -80,6 +80,14 @@ func (g *graphs) keptFrom(k uint32) int64 {
 	}
 	span := c.span[min(int(again[n]), len(c.span)-1)]
 	return g.f.marks.seqAt(c.groupEnd[c.rank.Steps.Spans[span].Group])
+}
+
+// give ends the ownership of a model that gave an allocation as a result at mark k, where the script has kept that
+// beyond the model's next call.
+func (g *graphs) give(o *owner, k uint32) {
+	if kept := g.keptFrom(k); kept < endOf(o.end) {
+		o.end, o.observed = max(kept, o.begin), true
+	}
 }
 
 // givenUp is the state from which on what forward made, and no tag explains, is no activation any more: the graph that

@@ -48,5 +48,8 @@ func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 			n.end, n.observed = s.begin, true
 		}
 	}
+	if n.category == outputs && !n.observed && !n.user {
+		r.graphs.give(&n, r.f.birthMark(alloc))
+	}
 	return appendWithin(all, n, a.FreeRequestedSeq)
 }

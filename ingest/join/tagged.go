@@ -141,8 +141,7 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 	}
 }
 
-// giveOutputs ends the ownership of a model that gave an allocation as a result, where the script has kept that beyond
-// the model's next call.
+// giveOutputs ends the ownership of models that gave an allocation as a result, where the script has kept it.
 func (t *tagger) giveOutputs(owners []owner, bound []boundTag) {
 	for i := range owners {
 		o := &owners[i]
@@ -151,9 +150,7 @@ func (t *tagger) giveOutputs(owners []owner, bound []boundTag) {
 		}
 		for _, b := range slices.Backward(bound) {
 			if tag := &t.f.context.tags[b.tag]; tag.Kind == spool.TagOutput {
-				if kept := t.graphs.keptFrom(tag.K); kept < endOf(o.end) {
-					o.end, o.observed = max(kept, o.begin), true
-				}
+				t.graphs.give(o, tag.K)
 				break
 			}
 		}

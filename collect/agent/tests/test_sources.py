@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "watchdog": {"torch_compat", "recorder"},
     "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage", "watchdog"},
     "script_code": {"kinds", "recorder"},
-    "lines": {"kinds", "torch_compat", "recorder", "script_code", "lines"},
+    "lines": {"kinds", "torch_compat", "recorder", "script_code", "nodes", "lines"},
     "surveys": {"kinds", "torch_compat", "recorder", "lines", "oom"},
     "api": {"kinds", "recorder", "tags", "client"},
     "client": {"client"},

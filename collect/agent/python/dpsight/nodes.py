@@ -8,7 +8,7 @@ import itertools
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpsight.recorder import MODULES, recorder, runs
@@ -106,6 +106,18 @@ class Nodes:
         """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
         self.step = next(_steps)
         self._forwards.clear()
+
+
+def below(todo: list[Any], most: int) -> Iterator[Any]:
+    """The nodes of the graph at and below some of its nodes, each once, and at most so many; None stands for none."""
+    seen: set[Any] = set()
+    while todo and len(seen) < most:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        todo.extend(n for n, _ in node.next_functions)
+        yield node
 
 
 _steps = itertools.count(1)

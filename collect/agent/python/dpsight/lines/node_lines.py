@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
+from dpsight import nodes
 from dpsight.recorder import recorder
 from dpsight.torch_compat import node_number
 
@@ -59,13 +60,7 @@ def made(number: int, tables: list[Table], mine: Table) -> str:
 def below(roots: Any) -> Iterator[tuple[Any, int]]:
     """The nodes of the graph below the roots of a run that some line made, with their numbers."""
     todo = [root.grad_fn if isinstance(root, recorder.torch.Tensor) else root.node for root in roots]
-    seen: set[Any] = set()
-    while todo and len(seen) < _MOST_NODES:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        todo.extend([n for n, _ in node.next_functions])
+    for node in nodes.below(todo, _MOST_NODES):
         number = node_number(node)
         if 0 <= number < _NO_NODE:
             yield node, number

@@ -13,7 +13,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.graph_safety import Safe
 from dpsight.interruptions import by_script
-from dpsight.nodes import nodes, thread_nodes
+from dpsight.nodes import below, nodes, thread_nodes
 from dpsight.recorder import events, in_backward, recorder
 from dpsight.registry import registry
 from dpsight.tags import Record, tags
@@ -195,13 +195,7 @@ def _tag_recomputed(tensors: list[Any]) -> None:
 
 def _gradients_below(todo: list[Any]) -> Iterator[Any]:
     """The gradients of the leaves below some nodes."""
-    seen: set[Any] = set()
-    while todo and len(seen) < _MOST_NODES:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        todo.extend(n for n, _ in node.next_functions)
+    for node in below(todo, _MOST_NODES):
         leaf = getattr(node, "variable", None)
         if leaf is not None and leaf.grad is not None:
             yield leaf.grad
