@@ -45,18 +45,21 @@ func DemoRun(i, of int, method string) string {
 	return fmt.Sprintf("  %d of %d: %s, %s", i+1, of, method, demoMethods[method])
 }
 
-// demoWhy says of a category why a private method holds it.
-var demoWhy = map[schemas.Category]string{
-	schemas.PerSampleGradients: "a gradient for each sample of the batch, so that each can be clipped",
-	schemas.SummedGradients:    "the sum of the clipped gradients, kept beside the gradients themselves",
+// demoReasons say of categories why a private method holds them.
+func demoReasons() map[schemas.Category]string {
+	return map[schemas.Category]string{
+		schemas.PerSampleGradients: "a gradient for each sample of the batch, so that each can be clipped",
+		schemas.SummedGradients:    "the sum of the clipped gradients, kept beside the gradients themselves",
+	}
 }
 
 // WriteDemo says in sentences what privacy cost, and where the report lies.
 func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	var b strings.Builder
 	b.WriteByte('\n')
+	reasons := demoReasons()
 	for i := range s.Cells {
-		if text := demoSentence(&s.Cells[i]); text != "" {
+		if text := demoSentence(&s.Cells[i], reasons); text != "" {
 			b.WriteString(screen.Wrap(text, demoColumns, "  ") + "\n")
 		}
 	}
@@ -77,8 +80,9 @@ func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	return err
 }
 
-// demoSentence is one method's: its peak, beside plain training's if it is private, and what is most of it.
-func demoSentence(c *compare.Cell) string {
+// demoSentence is one method's: its peak, beside plain training's if it is private, and what is most of it. It takes
+// from the reasons those that it gives: each is read once.
+func demoSentence(c *compare.Cell, reasons map[schemas.Category]string) string {
 	name := demoMethods[fmt.Sprint(c.Params["method"])]
 	if name == "" || c.PeakBytes == nil || len(c.Breakdown.Devices) == 0 {
 		return ""
@@ -89,11 +93,11 @@ func demoSentence(c *compare.Cell) string {
 		for _, d := range over.Categories {
 			parts[d.Category] = d.DeltaBytes
 		}
-		text = fmt.Sprintf("%s, %.2f times as much. It adds %s", text, *over.PeakRatio, largest(parts))
+		text = fmt.Sprintf("%s, %.2f times as much. It adds %s", text, *over.PeakRatio, largest(parts, reasons))
 		for c := range parts {
 			parts[c] = -parts[c]
 		}
-		if less := largest(parts); less != "" {
+		if less := largest(parts, reasons); less != "" {
 			text += ", and holds less: " + less
 		}
 		return text + "."
@@ -102,11 +106,11 @@ func demoSentence(c *compare.Cell) string {
 	for _, p := range c.Breakdown.Devices[0].Categories {
 		parts[p.Category] = p.Bytes
 	}
-	return text + ": " + largest(parts) + "."
+	return text + ": " + largest(parts, reasons) + "."
 }
 
-// largest lists the parts of a peak from 1 GiB on, the largest first.
-func largest(parts map[schemas.Category]int64) string {
+// largest lists the parts of a peak from 1 GiB on, the largest first, and gives the reasons for them that are left.
+func largest(parts map[schemas.Category]int64, reasons map[schemas.Category]string) string {
 	var words []string
 	for _, c := range slices.SortedStableFunc(slices.Values(schemas.Categories), func(a, b schemas.Category) int {
 		return cmp.Compare(parts[b], parts[a])
@@ -115,8 +119,9 @@ func largest(parts map[schemas.Category]int64) string {
 			continue
 		}
 		word := gib(parts[c]) + " of " + strings.ReplaceAll(strings.Replace(string(c), "per_", "per-", 1), "_", " ")
-		if why := demoWhy[c]; why != "" {
+		if why := reasons[c]; why != "" {
 			word += " (" + why + ")"
+			delete(reasons, c)
 		}
 		words = append(words, word)
 	}
