@@ -52,6 +52,7 @@ class TestLibraries(Phantom):
         evaluated = {("0", 32 * 64 * 4): 2, ("2", 32 * 256 * 4): 2}
         kept = {("0", BATCH * 64 * 4): STEPS, ("2", BATCH * 256 * 4): STEPS}
         self.assertEqual(self.layers(j, K.HOOK_ACTIVATION), {**kept, **evaluated})
+        self.assertIn(("1", 4096 * 4), self.layers(j, K.HELD))  # the script's, whatever its name
         self.assertEqual(
             self.layers(j, K.STORED_BACKPROP), {("0", BATCH * 256 * 4): STEPS, ("2", BATCH * 5 * 4): STEPS}
         )

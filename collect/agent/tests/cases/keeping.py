@@ -1,5 +1,6 @@
 """Libraries of differential privacy that keep what Opacus does not: keeping.py DEVICE fast|biases|samples|ghost. Three
-steps, and an evaluation of two batches after them. The libraries are small ones, built as the real ones are."""
+steps, and an evaluation of two batches after them. The libraries are small ones, built as the real ones are. The model
+has an attribute of its own that bears the name of theirs."""
 
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from private_transformers import privacy_engine as private_transformers  # noqa:
 
 device, mode = sys.argv[1], sys.argv[2]
 model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 5)).to(device)
+model[1].activations = torch.zeros(4096, device=device)
 layers, reduction = [model[0], model[2]], "none"
 if mode == "biases":
     for layer in layers:

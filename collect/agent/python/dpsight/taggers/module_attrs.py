@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dpsight import adapters, kinds
-from dpsight.adapters import Adapter
 from dpsight.recorder import MODULES, drains, events, recorder
 from dpsight.registry import plain, registry
 from dpsight.taggers.script_tensors import script_tensors
@@ -32,15 +31,17 @@ class ModuleAttrs:
         self._internal: set[str] = set()  # attributes that every module has
         self._uncalled: list[Any] = []  # weak references to models that are never called
         self._was_instrumented = True
-        self._layers: dict[str, int] = {}  # attributes that the hooks of libraries give layers: kinds of tags
+        self._private: set[int] = set()  # modules whose inputs or norms the hooks of libraries have taken
 
     def install(self) -> None:
-        """Waits for steps, and for libraries of differential privacy."""
+        """Waits for steps, and for the hooks of libraries of differential privacy."""
         events.step_begins.subscribe(self._step_begins)
-        events.dp_imported.subscribe(self._imported)
+        events.activations_kept.subscribe(self._hooked)
+        events.sampler_begins.subscribe(self._hooked)
 
-    def _imported(self, adapter: Adapter) -> None:
-        self._layers.update(adapter.layers)
+    def _hooked(self, module: Any) -> None:
+        if number := registry.known(module):
+            self._private.add(number)
 
     def _step_begins(self, number: int, recorded: bool) -> None:
         """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next one
@@ -73,8 +74,10 @@ class ModuleAttrs:
         for root in registry.roots():
             for path, module in _walked(root.named_modules):
                 own, prefix = vars(module), path and path + "."
+                # Any other module's attribute of such a name is the script's.
+                private = adapters.LAYERS if registry.known(module) in self._private else {}
                 for key in [k for k in list(own) if k not in self._internal]:
-                    out += _kept(own[key], root, prefix + key, module, self._layers.get(key, kinds.HELD))
+                    out += _kept(own[key], root, prefix + key, module, private.get(key, kinds.HELD))
                 for name, p in own_parameters(module):
                     if p is not None and p.__dict__:
                         for key in [k for k in list(p.__dict__) if k not in adapters.PARAMETERS]:
