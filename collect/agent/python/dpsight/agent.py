@@ -11,6 +11,7 @@ from typing import Any
 from dpsight import api, environment, kinds, torch_compat
 from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
+from dpsight.failed_requests import requests
 from dpsight.garbage import garbage
 from dpsight.hooks import (
     autocast,
@@ -30,7 +31,6 @@ from dpsight.hooks import (
 )
 from dpsight.lines.script_lines import lines
 from dpsight.nodes import nodes
-from dpsight.oom.requests import requests
 from dpsight.patch import Patches
 from dpsight.prediction import prediction
 from dpsight.recorder import drains, events, recorder, stamps, steps, timer

@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 
 from dpsight import kinds
+from dpsight.holders.frames import alone
+from dpsight.holders.look import tag
 from dpsight.lines.script_lines import lines
-from dpsight.oom.frames import alone
-from dpsight.oom.holders import tag
 from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
 from dpsight.torch_compat import private
 

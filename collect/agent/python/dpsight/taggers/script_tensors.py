@@ -4,7 +4,7 @@ down, over so many objects at most, takes a millisecond.
 
 Nothing of the script's runs on the way. What a thing is, type() says, for isinstance() asks it for its class;
 containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
-interpreter's own descriptor. Local variables are not looked at, but for those at a request that failed (oom/).
+interpreter's own descriptor. Local variables are left to holders/, which looks at the functions under way.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 from dpsight import kinds
+from dpsight.holders.frames import frames, script
+from dpsight.holders.look import looks, tag
 from dpsight.interruptions import uninterrupted
 from dpsight.nodes import nodes
-from dpsight.oom.frames import frames, script
-from dpsight.oom.holders import looks, tag
 from dpsight.patch import Patches
 from dpsight.recorder import (
     CALLED,

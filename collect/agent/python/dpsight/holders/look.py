@@ -1,6 +1,7 @@
-"""What held the memory when a request failed. Bare steps have no tags, so it is looked up at that moment: what an
-instrumented step tags as it begins, what models were given in this one, what autograd's graph holds, and what the
-functions under way have as local variables.
+"""A look at who holds the memory, when a request has failed or between two lines of the script. Bare steps have no
+tags, and a script without models calls no hooks, so it is looked up at that moment: what an instrumented step tags as
+it begins, what models were given in this one, what autograd's graph holds, and what the functions under way have as
+local variables.
 
 No memory of the device is needed for it, and nothing is kept: a frame forgets what it was asked for.
 """
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from dpsight import kinds
 from dpsight.graph_safety import Safe, nowhere, safe_devices
-from dpsight.oom.frames import ours, places
+from dpsight.holders.frames import ours, places
 from dpsight.recorder import codes, recorder
 from dpsight.registry import registry
 from dpsight.taggers.models import models

@@ -1,4 +1,4 @@
-"""The functions that were under way when a request failed."""
+"""The functions that are under way, and what each is in the middle of."""
 
 from __future__ import annotations
 
