@@ -17,7 +17,7 @@ func TestCapturedSteps(t *testing.T) {
 		step := func(n int64, instrumented bool) {
 			in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: capturedNS,
 				WallNS: 9e9})
-			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 1000},
+			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: new(int64(1000))},
 				schemas.Phase{Step: n, Phase: "forward", EndNS: 5e9},
 				schemas.Phase{Step: n, Phase: "backward", EndNS: 4e9}, schemas.Phase{Step: n, Phase: "optimizer"})
 		}
@@ -36,7 +36,7 @@ func TestCapturedSteps(t *testing.T) {
 	}
 	in := fixture.PlainTimes()
 	for i := range in.Phases { // no events at all: not captured
-		in.Phases[i].GPUNS = 0
+		in.Phases[i].GPUNS = nil
 	}
 	if len(schemas.Captured(in.Phases)) != 0 {
 		t.Error("steps without events were captured")

@@ -152,27 +152,26 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	return run
 }
 
-// bytes are those of a phase's occurrences. What a file with figures alone does not have is 0 in its rows.
+// bytes are those of a phase's occurrences: only a file with figures alone may lack some of those that are listed.
 func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
+	known := func(v *int64) *int64 {
+		if v == nil && !figures {
+			return new(int64(0))
+		}
+		return v
+	}
 	highest, lowest := list[0], list[0]
 	for _, f := range list {
-		if f.PeakBytes > highest.PeakBytes {
+		peak := schemas.OrZero(f.PeakBytes)
+		if peak > schemas.OrZero(highest.PeakBytes) || highest.PeakBytes == nil && f.PeakBytes != nil {
 			highest = f
 		}
-		if f.PeakBytes < lowest.PeakBytes {
+		if lowest.PeakBytes != nil && (f.PeakBytes == nil || peak < *lowest.PeakBytes) {
 			lowest = f
 		}
 	}
-	r.AllocatedBeginBytes, r.AllocatedEndBytes = new(highest.AllocatedBegin), new(highest.AllocatedEnd)
-	r.PeakBytes, r.LowestPeakBytes = new(highest.PeakBytes), new(lowest.PeakBytes)
-	if figures {
-		for _, bytes := range []**int64{&r.AllocatedBeginBytes, &r.AllocatedEndBytes, &r.PeakBytes,
-			&r.LowestPeakBytes} {
-			if **bytes == 0 {
-				*bytes = nil
-			}
-		}
-	}
+	r.AllocatedBeginBytes, r.AllocatedEndBytes = known(highest.AllocatedBegin), known(highest.AllocatedEnd)
+	r.PeakBytes, r.LowestPeakBytes = known(highest.PeakBytes), known(lowest.PeakBytes)
 	if highest.Step >= 0 && r.PeakBytes != nil {
 		r.PeakStep = new(highest.Step)
 	}

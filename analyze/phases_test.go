@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // The table of phases has no GPU time of recompute, which bare steps have in backward's: it says so, and how much it is
@@ -25,9 +26,31 @@ func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 		in.Steps[i].GPUNS = 0
 	}
 	for i := range in.Phases {
-		in.Phases[i].GPUNS = 0
+		in.Phases[i].GPUNS = nil
 	}
 	if got := Phases(in).Remarks; len(got) > 0 {
 		t.Errorf("without any times %+v", got)
+	}
+}
+
+// Of a file with figures alone, a figure of 0 is shown, and one that it does not have is not. A recording leaves out no
+// figure that is not 0.
+func TestPhasesOfFigures(t *testing.T) {
+	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Imported,
+		Import: &schemas.Import{Kind: schemas.ImportStages}},
+		Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{}}},
+		Phases: []schemas.Phase{{Phase: "load", AllocatedBegin: new(int64(0)), PeakBytes: new(int64(0))}}}
+	row := Phases(in).Phases[0]
+	if row.AllocatedBeginBytes == nil || row.PeakBytes == nil || row.LowestPeakBytes == nil ||
+		row.AllocatedEndBytes != nil {
+		t.Errorf("%+v", row)
+	}
+	in.Phases = append(in.Phases, schemas.Phase{Phase: "load", AllocatedEnd: new(int64(7))})
+	if row := Phases(in).Phases[0]; row.PeakBytes == nil || row.LowestPeakBytes != nil || row.AllocatedEndBytes != nil {
+		t.Errorf("the peak of one of two: %+v", row)
+	}
+	in.Manifest.Import.Kind, in.Report.Devices[0].Events = schemas.ImportSnapshot, 1
+	if row := Phases(in).Phases[0]; row.AllocatedBeginBytes == nil || row.LowestPeakBytes == nil {
+		t.Errorf("recorded: %+v", row)
 	}
 }

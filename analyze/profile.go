@@ -143,7 +143,7 @@ func (c *ComponentProfile) points(in *schemas.Tables, s *Summary) {
 	}
 	if len(steps) > 0 {
 		last := steps[len(steps)-1]
-		c.EndAllocated, c.EndReserved = identity.Known(last.AllocatedEnd), identity.Known(last.ReservedEnd)
+		c.EndAllocated, c.EndReserved = last.AllocatedEnd, last.ReservedEnd
 	}
 	c.Points = append(c.Points, w.out...)
 }
@@ -189,7 +189,7 @@ func (w *walk) step(t *schemas.Step, iteration int) {
 	if first == nil {
 		w.out = append(w.out, MemoryPoint{Point: BeforeForward, Iteration: iteration})
 	} else {
-		w.add(BeforeForward, iteration, first.BeginSeq, first.AllocatedBegin, first.StartNS)
+		w.add(BeforeForward, iteration, first.BeginSeq, schemas.OrZero(first.AllocatedBegin), first.StartNS)
 	}
 	w.after(AfterForward, iteration, forward)
 	w.after(AfterBackward, iteration, backward)
@@ -206,18 +206,17 @@ func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
 		w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration})
 		return
 	}
-	w.add(p, iteration, f.EndSeq, f.AllocatedEnd, f.EndNS)
+	w.add(p, iteration, f.EndSeq, schemas.OrZero(f.AllocatedEnd), f.EndNS)
 }
 
 // endOf adds the point at a step's end, whose bytes torch's own counters give also where no event was recorded.
 func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 	if w.traced && t.Recorded {
-		w.add(p, iteration, t.EndSeq, t.AllocatedEnd, t.EndNS)
+		w.add(p, iteration, t.EndSeq, schemas.OrZero(t.AllocatedEnd), t.EndNS)
 		return
 	}
-	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: identity.Known(t.AllocatedEnd),
-		Reserved: identity.Known(t.ReservedEnd),
-		TimeNS:   identity.Known(t.EndNS)}
+	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: t.AllocatedEnd, Reserved: t.ReservedEnd,
+		TimeNS: identity.Known(t.EndNS)}
 	if p == AfterWarmup { // nothing has come since
 		m.Highest = m.Allocated
 	}
@@ -242,7 +241,7 @@ func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
 func (w *walk) highest(seq int64) (bytes int64) {
 	for _, f := range w.phases {
 		if f.BeginSeq >= w.resets && f.EndSeq <= seq {
-			bytes = max(bytes, f.PeakBytes, f.AllocatedBegin)
+			bytes = max(bytes, schemas.OrZero(f.PeakBytes), schemas.OrZero(f.AllocatedBegin))
 		}
 	}
 	return bytes

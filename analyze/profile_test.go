@@ -15,8 +15,8 @@ func looped(method string) schemas.Tables {
 	var k, seq, at int64
 	phase := func(step int64, name string, end, peak int64) {
 		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: seq,
-			EndSeq: seq + 1, AllocatedBegin: at, AllocatedEnd: end,
-			PeakBytes: peak, PeakSeq: seq + 1, StartNS: 1e9 * k, EndNS: 1e9 * (k + 1)})
+			EndSeq: seq + 1, AllocatedBegin: new(at), AllocatedEnd: new(end),
+			PeakBytes: new(peak), PeakSeq: seq + 1, StartNS: 1e9 * k, EndNS: 1e9 * (k + 1)})
 		k, seq, at = k+1, seq+1, end
 	}
 	phase(-1, schemas.PhaseSetupModel, 100, 110)
@@ -32,7 +32,7 @@ func looped(method string) schemas.Tables {
 		phase(step, schemas.PhaseOptimizer, 160, 170)
 		phase(step, schemas.PhaseZeroGrad, 120, 160)
 		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: step == 0, Recorded: true, BeginSeq: begin,
-			EndSeq: seq, AllocatedEnd: 120, ReservedEnd: 4000 + step,
+			EndSeq: seq, AllocatedEnd: new(int64(120)), ReservedEnd: new(4000 + step),
 			StartNS: 1e9 * from, EndNS: 1e9 * k, GPUNS: (10 + 10*step*step) * 1e6, WallNS: 5e7})
 	}
 	return in
@@ -89,7 +89,7 @@ func TestProfileOfLess(t *testing.T) {
 	in.Report.Devices[0].TorchPeakAllocatedBytes = &in.Report.Devices[0].PeakAllocatedBytes
 	in.Allocations, in.Owners, in.Manifest.Bare = nil, nil, true
 	for i := range in.Phases {
-		in.Phases[i].AllocatedBegin, in.Phases[i].AllocatedEnd, in.Phases[i].PeakBytes = 0, 0, 0
+		in.Phases[i].AllocatedBegin, in.Phases[i].AllocatedEnd, in.Phases[i].PeakBytes = nil, nil, nil
 	}
 	c = Profile(in)
 	if c.Components != nil || c.HeldByHooks != nil || c.PeakBytes == nil || *c.EndAllocated != 120 {

@@ -280,24 +280,15 @@ func (t *tables) addFigures(runID string, d *figures.Device) {
 		s := &d.Steps[i]
 		t.steps = append(t.steps, schemas.Step{RunID: runID, Rank: d.Rank, Device: d.Device, Step: s.Number,
 			Samples: s.Samples, Tokens: s.Tokens, StartNS: s.StartNS, EndNS: s.EndNS, WallNS: s.EndNS - s.StartNS,
-			GPUNS: orZero(s.GPUNS), AllocatedBegin: orZero(s.Begin.Allocated), AllocatedEnd: orZero(s.End.Allocated),
-			ReservedBegin: orZero(s.Begin.Reserved), ReservedEnd: orZero(s.End.Reserved), PeakBytes: orZero(s.Peak)})
+			GPUNS: schemas.OrZero(s.GPUNS), AllocatedBegin: s.Begin.Allocated, AllocatedEnd: s.End.Allocated,
+			ReservedBegin: s.Begin.Reserved, ReservedEnd: s.End.Reserved, PeakBytes: s.Peak})
 	}
 	for i := range d.Phases {
 		p := &d.Phases[i]
 		t.phases = append(t.phases, schemas.Phase{RunID: runID, Rank: d.Rank, Device: d.Device, Step: p.Step,
 			Phase: p.Name, BeginK: int64(i), EndK: int64(i) + 1, StartNS: p.StartNS, EndNS: p.EndNS,
-			GPUNS: orZero(p.GPUNS), AllocatedBegin: orZero(p.Begin.Allocated), AllocatedEnd: orZero(p.End.Allocated),
-			PeakBytes: orZero(p.Peak)})
+			GPUNS: p.GPUNS, AllocatedBegin: p.Begin.Allocated, AllocatedEnd: p.End.Allocated, PeakBytes: p.Peak})
 	}
-}
-
-// orZero is what stands for null in optional columns.
-func orZero(v *int64) int64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // Baseline makes of a file of another tool what a check can be held to: it imports the file into a store of its own and

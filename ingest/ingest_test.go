@@ -57,8 +57,8 @@ func TestJournals(t *testing.T) {
 				if d.Verdict != schemas.Unverifiable || !strings.Contains(d.Reason, "bare") || d.Events != 0 {
 					t.Errorf("%+v", d)
 				}
-				if s := rows(t, schemas.Steps, dir); s[1].AllocatedBegin == 0 ||
-					s[1].AllocatedBegin != s[0].AllocatedEnd || s[1].BeginSeq != 0 {
+				if s := rows(t, schemas.Steps, dir); *s[1].AllocatedBegin == 0 ||
+					*s[1].AllocatedBegin != *s[0].AllocatedEnd || s[1].BeginSeq != 0 {
 					t.Errorf("bytes of a bare step: %+v", s[1])
 				}
 			} else {
@@ -144,7 +144,7 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 		fmt.Fprintf(&b,
 			"step %d: microbatches %d, warm-up %v, instrumented %v, recorded %v, events (%d, %d], peak %d\n", s.Step,
 			s.Microbatches,
-			s.Warmup, s.Instrumented, s.Recorded, s.BeginSeq, s.EndSeq, s.PeakBytes)
+			s.Warmup, s.Instrumented, s.Recorded, s.BeginSeq, s.EndSeq, schemas.OrZero(s.PeakBytes))
 		if d.Events == 0 {
 			continue
 		}
@@ -153,7 +153,8 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 				continue
 			}
 			at := breakdown(allocations, owners, p.PeakSeq)
-			fmt.Fprintf(&b, "  %-13s (%d, %d] peak %d at %d:", p.Phase, p.BeginSeq, p.EndSeq, p.PeakBytes, p.PeakSeq)
+			fmt.Fprintf(&b, "  %-13s (%d, %d] peak %d at %d:", p.Phase, p.BeginSeq, p.EndSeq,
+				schemas.OrZero(p.PeakBytes), p.PeakSeq)
 			for _, c := range schemas.Categories {
 				if at[c] > 0 {
 					fmt.Fprintf(&b, " %s %d", c, at[c])
@@ -196,7 +197,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 		var steps []map[string]int64
 		for _, s := range rows(t, schemas.Steps, dir) {
 			for _, p := range rows(t, schemas.Phases, dir) {
-				if p.Step == s.Step && p.PeakBytes == s.PeakBytes {
+				if p.Step == s.Step && *p.PeakBytes == *s.PeakBytes {
 					steps = append(steps, breakdown(allocations, owners, p.PeakSeq))
 					break
 				}

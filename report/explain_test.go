@@ -33,7 +33,7 @@ func dissected(name string, bytes ...int64) explain.Input {
 		PeakAllocatedBytes: sum, InstrumentedPeakSeq: &seq}}
 	ns := int64(len(bytes)) * 4e6
 	in.Steps = []schemas.Step{{WallNS: ns, GPUNS: ns}}
-	in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, EndNS: ns, GPUNS: ns, EndSeq: seq}}
+	in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, EndNS: ns, GPUNS: new(ns), EndSeq: seq}}
 	return explain.NewInput(in)
 }
 

@@ -50,7 +50,7 @@ func timedRun(name string, parts ...timedPart) explain.Input {
 			}
 		}
 		for phase, ns := range phases {
-			in.Phases = append(in.Phases, schemas.Phase{Step: s.Step, Phase: phase, GPUNS: ns, EndNS: ns})
+			in.Phases = append(in.Phases, schemas.Phase{Step: s.Step, Phase: phase, GPUNS: new(ns), EndNS: ns})
 		}
 		s.GPUNS += 2e6 // of no phase
 		in.Steps = append(in.Steps, s)

@@ -44,7 +44,7 @@ func TestExplainedSentences(t *testing.T) {
 		in = fixture.Slow(in, step...)
 		for i := range step {
 			for phase, v := range ms {
-				in.Phases = append(in.Phases, schemas.Phase{Step: int64(i), Phase: phase, GPUNS: v * 1e6,
+				in.Phases = append(in.Phases, schemas.Phase{Step: int64(i), Phase: phase, GPUNS: new(v * 1e6),
 					EndNS: v * 1e6})
 			}
 		}

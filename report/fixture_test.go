@@ -92,8 +92,8 @@ func (m madeUp) tables() schemas.Tables {
 	phase := func(name string, step, from, before int64) {
 		in.Phases = append(in.Phases, schemas.Phase{RunID: m.id, Step: step, Phase: name, BeginK: from + 1,
 			EndK: seq + 1, BeginSeq: from, EndSeq: seq,
-			StartNS: clock, EndNS: clock + m.stepNS/3, GPUNS: m.stepNS / 3, AllocatedBegin: before, AllocatedEnd: live,
-			PeakBytes: highest, PeakSeq: highestSeq})
+			StartNS: clock, EndNS: clock + m.stepNS/3, GPUNS: new(m.stepNS / 3), AllocatedBegin: new(before),
+			AllocatedEnd: new(live), PeakBytes: new(highest), PeakSeq: highestSeq})
 		highest, highestSeq = live, 0
 		clock += m.stepNS / 3
 	}
@@ -137,7 +137,7 @@ func (m madeUp) tables() schemas.Tables {
 			in.Steps[i].GPUNS = 0
 		}
 		for i := range in.Phases {
-			in.Phases[i].GPUNS = 0
+			in.Phases[i].GPUNS = nil
 		}
 	}
 	verdict := schemas.DeviceVerdict{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, PeakAllocatedBytes: peak,

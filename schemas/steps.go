@@ -24,12 +24,12 @@ type Step struct {
 	EndNS    int64 `parquet:"end_ns,delta"`     // ns, Unix time
 	WallNS   int64 `parquet:"wall_ns"`          // drains excluded
 	// between CUDA events; null where there is no real GPU
-	GPUNS          int64 `parquet:"gpu_ns,optional"`
-	AllocatedBegin int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
-	AllocatedEnd   int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
-	ReservedBegin  int64 `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
-	ReservedEnd    int64 `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
-	PeakBytes      int64 `parquet:"peak_bytes,optional"`            // highest allocated within the step
+	GPUNS          int64  `parquet:"gpu_ns,optional"`
+	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
+	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	ReservedBegin  *int64 `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
+	ReservedEnd    *int64 `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
+	PeakBytes      *int64 `parquet:"peak_bytes,optional"`            // highest allocated within the step
 }
 
 // Steps is steps.parquet.
@@ -50,10 +50,10 @@ type Phase struct {
 	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to it
 	StartNS        int64  `parquet:"start_ns,delta"`                 // ns, Unix time
 	EndNS          int64  `parquet:"end_ns,delta"`                   // ns, Unix time
-	GPUNS          int64  `parquet:"gpu_ns,optional"`                // between CUDA events
-	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
-	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
-	PeakBytes      int64  `parquet:"peak_bytes,optional"`            // highest allocated within the phase
+	GPUNS          *int64 `parquet:"gpu_ns,optional"`                // between CUDA events
+	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
+	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	PeakBytes      *int64 `parquet:"peak_bytes,optional"`            // highest allocated within the phase
 	PeakSeq        int64  `parquet:"peak_seq,optional"`              // first event at that height
 }
 
@@ -80,12 +80,12 @@ func Captured(phases []Phase) map[RankStep]bool {
 			continue
 		}
 		is := 0
-		if p.GPUNS > 0 {
+		if OrZero(p.GPUNS) > 0 {
 			is = some
 		}
 		switch p.Phase {
 		case PhaseForward, PhaseBackward, PhaseBackwardNorm, PhaseBackwardGrad:
-			if is |= computing; p.GPUNS > 0 {
+			if is |= computing; OrZero(p.GPUNS) > 0 {
 				is |= timed
 			}
 		}
@@ -98,4 +98,12 @@ func Captured(phases []Phase) map[RankStep]bool {
 		}
 	}
 	return captured
+}
+
+// OrZero is a figure of a step or a phase where 0 and none mean the same: older versions of dpsight wrote null for 0.
+func OrZero(v *int64) int64 {
+	if v == nil {
+		return 0
+	}
+	return *v
 }

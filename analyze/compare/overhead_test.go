@@ -108,7 +108,7 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	for _, f := range one.Phases {
 		other, slower := f, f
 		other.Device = 1
-		slower.Rank, slower.GPUNS, slower.EndNS = 1, 2*f.GPUNS, 2*f.EndNS
+		slower.Rank, slower.GPUNS, slower.EndNS = 1, new(2**f.GPUNS), 2*f.EndNS
 		two.Phases = append(two.Phases, f, other, slower)
 	}
 	for _, row := range analyze.Phases(two).Phases {
@@ -128,7 +128,7 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 func TestPhaseWithoutGPUTime(t *testing.T) {
 	a, in := analyze.Summarize(fixture.TimedRun("a", 100, 100)), fixture.TimedRun("b", 100, 100)
 	for i := range in.Phases {
-		in.Phases[i].GPUNS = 0
+		in.Phases[i].GPUNS = nil
 	}
 	b := analyze.Summarize(in)
 	if p := overheads(a, []analyze.Summary{b}).Runs[0].Phases[0]; p.MS != nil || p.DeltaMS != nil {
@@ -137,8 +137,9 @@ func TestPhaseWithoutGPUTime(t *testing.T) {
 	if p := overheads(b, []analyze.Summary{a}).Runs[0].Phases[0]; *p.MS != 50 || p.DeltaMS != nil {
 		t.Errorf("a difference to an unknown time: %+v", p)
 	}
-	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}, {Step: 3, Phase: "noise", GPUNS: 4e6,
-		EndNS: 8e6}}
+	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: new(int64(4e6)), EndNS: 8e6},
+		{Step: 3, Phase: "noise", GPUNS: new(int64(4e6)),
+			EndNS: 8e6}}
 	p := overheads(a, []analyze.Summary{analyze.Summarize(in)}).Runs[0].Phases
 	if len(p) != 2 || *p[0].MS != 4 || *p[0].DeltaMS != 4 || p[1].MS != nil || *p[1].DeltaMS != -50 {
 		t.Errorf("%+v", p)

@@ -217,7 +217,7 @@ func randomTimes(r *rand.Rand, name string) schemas.Tables {
 							Module: m, DPHook: r.IntN(3) == 0, GPUNS: rows[m]})
 					}
 				}
-				in.Phases = append(in.Phases, schemas.Phase{Rank: rank, Step: n, Phase: phase, GPUNS: ns, EndNS: ns})
+				in.Phases = append(in.Phases, schemas.Phase{Rank: rank, Step: n, Phase: phase, GPUNS: new(ns), EndNS: ns})
 				s.GPUNS += ns
 			}
 			s.GPUNS += 1

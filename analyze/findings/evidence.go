@@ -126,7 +126,7 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	}
 	for _, f := range phases {
 		if !within[f.Phase] {
-			highest = max(highest, f.PeakBytes)
+			highest = max(highest, schemas.OrZero(f.PeakBytes))
 		}
 	}
 	return highest

@@ -115,10 +115,11 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 		held(8, 0, c.last, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
 		// the second was not completed
 		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}}
-		in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: 600},
-			{Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: 500 + c.first},
-			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: 700},
-			{Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: 500 + c.last}}
+		in.Phases = []schemas.Phase{
+			{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: new(int64(600))},
+			{Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: new(500 + c.first)},
+			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: new(int64(700))},
+			{Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: new(500 + c.last)}}
 		v := &in.Report.Devices[0]
 		v.Events, v.PeakSeq, v.InstrumentedPeakSeq, v.PeakAllocatedBytes = 8, c.at, new(c.at), c.peak
 		if f := theFinding(t, inspected(in), OptimizerPeak); f == nil || f.SavesBytes == nil ||

@@ -15,8 +15,8 @@ import (
 func TestMomentOfAFamily(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases[:2:2], schemas.Phase{Phase: schemas.PhaseBackwardNorm, BeginSeq: 4, EndSeq: 5,
-		PeakBytes: 1536, PeakSeq: 5},
-		schemas.Phase{Phase: schemas.PhaseBackwardGrad, BeginSeq: 5, EndSeq: 6, PeakBytes: 1024, PeakSeq: 6})
+		PeakBytes: new(int64(1536)), PeakSeq: 5},
+		schemas.Phase{Phase: schemas.PhaseBackwardGrad, BeginSeq: 5, EndSeq: 6, PeakBytes: new(int64(1024)), PeakSeq: 6})
 	for phase, want := range map[string]string{schemas.PhaseBackward: schemas.PhaseBackwardNorm,
 		schemas.PhaseBackwardGrad: schemas.PhaseBackwardGrad,
 		"setup":                   schemas.PhaseSetupModel} {

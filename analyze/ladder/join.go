@@ -76,8 +76,9 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 		if s.Recorded && len(d.clock) > 0 {
 			d.end = max(d.end, s.EndNS)
 		}
-		for _, e := range []edge{{s.StartNS, s.ReservedBegin, s.AllocatedBegin}, {s.EndNS, s.ReservedEnd,
-			s.AllocatedEnd}} {
+		for _, e := range []edge{
+			{s.StartNS, schemas.OrZero(s.ReservedBegin), schemas.OrZero(s.AllocatedBegin)},
+			{s.EndNS, schemas.OrZero(s.ReservedEnd), schemas.OrZero(s.AllocatedEnd)}} {
 			if e.reserved > 0 { // 0 is a counter that was not read
 				d.edges = append(d.edges, e)
 			}

@@ -330,8 +330,8 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
 			Bare: true, GPUs: []schemas.GPU{{Name: "one"}}},
 			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Unverifiable}}}}
-		in.Steps = []schemas.Step{{StartNS: 0, EndNS: 100 * tick, ReservedBegin: 1000, AllocatedBegin: 400,
-			ReservedEnd: reservedEnd, AllocatedEnd: 500}}
+		in.Steps = []schemas.Step{{StartNS: 0, EndNS: 100 * tick, ReservedBegin: new(int64(1000)),
+			AllocatedBegin: new(int64(400)), ReservedEnd: new(reservedEnd), AllocatedEnd: new(int64(500))}}
 		for ns := int64(-10 * tick); ns <= 110*tick; ns += tick {
 			in.Samples = append(in.Samples, schemas.Sample{TimeNS: ns, UsedBytes: used(ns), MemoryAPI: 2})
 		}

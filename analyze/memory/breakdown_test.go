@@ -152,7 +152,7 @@ func TestStepsThatThereAre(t *testing.T) {
 // for.
 func TestMomentIsOfThePhaseAskedFor(t *testing.T) {
 	in := fixture.Hooked()
-	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, 4096
+	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, new(int64(4096))
 	step := int64(0)
 	run, err := Breakdown(in, At{Step: &step, Phase: schemas.PhaseBackward})
 	if err != nil {

@@ -97,7 +97,7 @@ func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, e
 		switch {
 		case !known(f):
 			unknown = f
-		case best == nil || f.PeakBytes > best.PeakBytes:
+		case best == nil || schemas.OrZero(f.PeakBytes) > schemas.OrZero(best.PeakBytes):
 			best = f
 		}
 	}
@@ -113,7 +113,8 @@ func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, e
 		return ResolvedMoment{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p,
 			near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
 	}
-	m := ResolvedMoment{At: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, Allocated: best.PeakBytes}
+	m := ResolvedMoment{At: Moment{Event: best.PeakSeq, Phase: new(best.Phase)},
+		Allocated: schemas.OrZero(best.PeakBytes)}
 	if best.Step >= 0 {
 		m.At.Step = new(best.Step)
 	}

@@ -10,7 +10,9 @@ import (
 // before the first event only rows with nothing allocated have.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
 	if in.Manifest.FiguresOnly() { // no event to count from; what is not known is null by itself
-		return func(f *schemas.Phase) bool { return f.AllocatedBegin > 0 || f.AllocatedEnd > 0 || f.PeakBytes > 0 }
+		return func(f *schemas.Phase) bool {
+			return f.AllocatedBegin != nil || f.AllocatedEnd != nil || f.PeakBytes != nil
+		}
 	}
 	type key struct {
 		identity.Place

@@ -142,7 +142,7 @@ func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string
 		if by[f.Phase] == nil {
 			by[f.Phase] = map[int64]int64{}
 		}
-		by[f.Phase][f.Step] += f.GPUNS
+		by[f.Phase][f.Step] += schemas.OrZero(f.GPUNS)
 	}
 	out := map[string]float64{}
 	for phase, steps := range by {

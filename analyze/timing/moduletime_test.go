@@ -72,8 +72,8 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	phased := len(in.Steps)
 	for n := int64(phased); n < int64(3*phased); n++ {
 		in.Steps = append(in.Steps, schemas.Step{Step: n, Unphased: true, GPUNS: 100e6})
-		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 99e6},
-			schemas.Phase{Step: n, Phase: "optimizer", GPUNS: 1e6})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: new(int64(99e6))},
+			schemas.Phase{Step: n, Phase: "optimizer", GPUNS: new(int64(1e6))})
 	}
 	d := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}).Ranks[0]
 	if d.BareSteps != 2 || *d.StepMS != 100 || math.Abs(*d.ResidueMS+10) > 1e-9 {

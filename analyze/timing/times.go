@@ -152,9 +152,9 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 			continue
 		}
 		k := key{identity.Place{Rank: f.Rank, Device: f.Device}, f.Phase, f.Step}
-		gpu[k] += f.GPUNS
+		gpu[k] += schemas.OrZero(f.GPUNS)
 		wall[k] += f.EndNS - f.StartNS
-		seen[f.Phase] = seen[f.Phase] || f.GPUNS > 0
+		seen[f.Phase] = seen[f.Phase] || f.GPUNS != nil
 	}
 	// Again the slowest rank's time. A phase that a step does not have took no time in it.
 	slowest := func(by map[key]int64) map[string]map[int64]int64 {

@@ -97,6 +97,10 @@ func newerTable(name string) bool {
 // newColumns are of the allocations, newer than the recorded stores.
 var newColumns = []string{"open_bytes", "line_id"}
 
+// zerosLeftOut are columns of steps and phases in which the recorded stores have null where a figure is 0.
+var zerosLeftOut = []string{"allocated_begin_bytes", "allocated_end_bytes", "reserved_begin_bytes",
+	"reserved_end_bytes", "peak_bytes"}
+
 // withoutNewKeys is an ingest report without what is newer than the recorded stores: digests, and a new schema.
 func withoutNewKeys(t *testing.T, document []byte) []byte {
 	t.Helper()
@@ -127,6 +131,13 @@ func sameRows(t *testing.T, got, want []byte) bool {
 			}
 		}
 		delete(derived, column)
+	}
+	for _, column := range zerosLeftOut {
+		for i, v := range recorded[column] {
+			if d := derived[column]; i < len(d) && v.IsNull() && !d[i].IsNull() && d[i].Int64() == 0 {
+				recorded[column][i] = d[i]
+			}
+		}
 	}
 	return maps.EqualFunc(derived, recorded, func(a, b []parquet.Value) bool {
 		return slices.EqualFunc(a, b, func(a, b parquet.Value) bool { return parquet.Equal(a, b) })

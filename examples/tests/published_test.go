@@ -113,7 +113,7 @@ func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 		if began == nil {
 			began = p
 		}
-		if highest == nil || p.PeakBytes > highest.PeakBytes {
+		if highest == nil || schemas.OrZero(p.PeakBytes) > schemas.OrZero(highest.PeakBytes) {
 			highest = p
 		}
 		end = p
@@ -121,9 +121,9 @@ func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 	if began == nil {
 		t.Fatalf("step %d has no %s", s.step, s.phases)
 	}
-	grew, until := highest.PeakBytes-began.AllocatedBegin, highest.PeakSeq
+	grew, until := schemas.OrZero(highest.PeakBytes)-schemas.OrZero(began.AllocatedBegin), highest.PeakSeq
 	if s.kept {
-		grew, until = end.AllocatedEnd-began.AllocatedBegin, end.EndSeq
+		grew, until = schemas.OrZero(end.AllocatedEnd)-schemas.OrZero(began.AllocatedBegin), end.EndSeq
 	}
 	seq := max(until, began.BeginSeq)
 	workspace := map[int64]bool{} // blocks, by their number

@@ -112,17 +112,17 @@ func TestGap(t *testing.T) {
 	}
 	gap := w.gaps[0].Seq
 	if a := j.facts.device.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap ||
-		steps[4].AllocatedBegin != a[gap] || steps[1].AllocatedEnd != a[steps[1].EndSeq] {
+		*steps[4].AllocatedBegin != a[gap] || *steps[1].AllocatedEnd != a[steps[1].EndSeq] {
 		t.Errorf("step 1 ends at %d, step 4 begins at %d, the gap is event %d", steps[1].EndSeq, steps[4].BeginSeq, gap)
 	}
 	partly := 0
 	for _, p := range j.Phases() {
-		if (p.Step == 2 || p.Step == 3) && (p.PeakBytes != 0 || p.AllocatedEnd != 0) {
+		if (p.Step == 2 || p.Step == 3) && (p.PeakBytes != nil || p.AllocatedEnd != nil) {
 			t.Errorf("bytes of a phase that was not recorded: %+v", p)
 		}
 		// What lies in part before the window has no events to go by; all else of a recorded step has bytes.
 		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded &&
-			(p.PeakBytes == 0) != (p.EndSeq == 0) {
+			(p.PeakBytes == nil) != (p.EndSeq == 0) {
 			t.Errorf("%+v", p)
 		}
 		if p.Step == 4 && p.EndSeq == 0 {
@@ -191,7 +191,7 @@ func TestModuleTimes(t *testing.T) {
 	}
 	for _, p := range j.Phases() {
 		if p.Step == 0 {
-			sums[p.Phase] -= p.GPUNS
+			sums[p.Phase] -= schemas.OrZero(p.GPUNS)
 		}
 	}
 	for phase, left := range sums {

@@ -571,9 +571,9 @@ func TestPhaseRows(t *testing.T) {
 		if p.BeginSeq != seq || p.EndSeq < p.BeginSeq {
 			t.Fatalf("phase %+v does not follow event %d", p, seq)
 		}
-		seq, peak, gpu = p.EndSeq, max(peak, p.PeakBytes), gpu+p.GPUNS
+		seq, peak, gpu = p.EndSeq, max(peak, *p.PeakBytes), gpu+schemas.OrZero(p.GPUNS)
 		allocated := j.facts.device.Replay.Allocated
-		if p.AllocatedBegin != allocated[p.BeginSeq] || p.PeakBytes != allocated[p.PeakSeq] {
+		if *p.AllocatedBegin != allocated[p.BeginSeq] || *p.PeakBytes != allocated[p.PeakSeq] {
 			t.Errorf("bytes of %+v", p)
 		}
 	}

@@ -73,8 +73,10 @@ func (r *Result) Phases() []schemas.Phase {
 			if i == len(f.context.times.Phases)-1 {
 				row.EndSeq = replayed.Events
 			}
-			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
-			row.PeakBytes, row.PeakSeq = replayed.PeakBetween(row.BeginSeq, row.EndSeq)
+			row.AllocatedBegin = new(replayed.Allocated[row.BeginSeq])
+			row.AllocatedEnd = new(replayed.Allocated[row.EndSeq])
+			peak, at := replayed.PeakBetween(row.BeginSeq, row.EndSeq)
+			row.PeakBytes, row.PeakSeq = &peak, at
 		}
 		rows = append(rows, row)
 	}
@@ -90,15 +92,18 @@ func (r *Result) Steps() []schemas.Step {
 		row.Device = f.device.Device
 		if row.Recorded = s.Recorded && replayed != nil; row.Recorded {
 			row.BeginSeq, row.EndSeq = f.marks.seqAt(s.BeginK), f.marks.seqAt(s.EndK)
-			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
-			row.ReservedBegin, row.ReservedEnd = replayed.Reserved.At(row.BeginSeq), replayed.Reserved.At(row.EndSeq)
-			row.PeakBytes, _ = replayed.PeakBetween(row.BeginSeq, row.EndSeq)
+			row.AllocatedBegin = new(replayed.Allocated[row.BeginSeq])
+			row.AllocatedEnd = new(replayed.Allocated[row.EndSeq])
+			row.ReservedBegin = new(replayed.Reserved.At(row.BeginSeq))
+			row.ReservedEnd = new(replayed.Reserved.At(row.EndSeq))
+			peak, _ := replayed.PeakBetween(row.BeginSeq, row.EndSeq)
+			row.PeakBytes = &peak
 		} else {
 			if p := f.checkpointAt(s.BeginK); p != nil {
-				row.AllocatedBegin, row.ReservedBegin = p.AllocatedBytes, p.ReservedBytes
+				row.AllocatedBegin, row.ReservedBegin = &p.AllocatedBytes, &p.ReservedBytes
 			}
 			if p := f.checkpointAt(s.EndK); p != nil {
-				row.AllocatedEnd, row.ReservedEnd = p.AllocatedBytes, p.ReservedBytes
+				row.AllocatedEnd, row.ReservedEnd = &p.AllocatedBytes, &p.ReservedBytes
 			}
 		}
 		rows = append(rows, row)

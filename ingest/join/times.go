@@ -51,12 +51,15 @@ func findTimes(c *Context) (t Times) {
 		s := &derived.Spans[i]
 		t.Phases = append(t.Phases, schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Step: s.Step,
 			Microbatch: s.Microbatch, Phase: s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK),
-			StartNS: s.StartNS, EndNS: s.EndNS, GPUNS: gpu[i]})
+			StartNS: s.StartNS, EndNS: s.EndNS})
+		if gpu[i] > 0 {
+			t.Phases[i].GPUNS = &gpu[i]
+		}
 	}
 	stepGPU := make([]int64, len(derived.Steps))
 	for i := range t.Phases {
 		if p := &t.Phases[i]; p.Step >= 0 && p.Step < int64(len(stepGPU)) {
-			stepGPU[p.Step] += p.GPUNS
+			stepGPU[p.Step] += schemas.OrZero(p.GPUNS)
 		}
 	}
 	for s := range schemas.Captured(t.Phases) { // it did not run
