@@ -31,9 +31,9 @@ type Outcome struct {
 // become one run, as all paths do with o.Ranks.
 func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
-	groups := byRun(paths)
+	groups := byRun(rankFiles(paths), func(f *rankFile) bool { return schemas.CheckRegular(f.path) == nil })
 	if o.Ranks {
-		groups = [][]string{paths}
+		groups = [][]rankFile{rankFiles(paths)}
 	}
 	for _, group := range groups {
 		outcomes, err := importGroup(group, store, o)
@@ -216,18 +216,12 @@ func importFile(path, store string, o Options) ([]Outcome, error) {
 		return []Outcome{out}, err
 	}
 	var outs []Outcome
-	for _, e := range entries {
-		some, err := importEntry(e, in, store, o)
-		if err != nil {
-			var out Outcome
-			out, err = refusedFile(path, in, err, store)
-			some = append(some, out)
+	for _, group := range in.entriesByRun(entries, o.Ranks) {
+		importOne := importRanks
+		if len(group) == 1 {
+			importOne = importAlone
 		}
-		for i := range some {
-			if len(in.entries) > 1 {
-				some[i].Path += ":" + e.Name
-			}
-		}
+		some, err := importOne(group, store, o)
 		if outs = append(outs, some...); err != nil {
 			return outs, err
 		}
@@ -246,6 +240,21 @@ func makeStore(store string) (undo func(), err error) {
 			os.Remove(store) // fails if it holds a run, as it should
 		}
 	}, nil
+}
+
+// importAlone imports the one entry of a file that is no rank of others.
+func importAlone(of []rankFile, store string, o Options) ([]Outcome, error) {
+	in := of[0].archive
+	outs, err := importEntry(of[0].entry, in, store, o)
+	if err != nil {
+		var out Outcome
+		out, err = refusedFile(in.path, in, err, store)
+		outs = append(outs, out)
+	}
+	for i := range outs {
+		outs[i].Path = of[0].path
+	}
+	return outs, err
 }
 
 // importEntry imports one entry of a file: figures, or else a snapshot.

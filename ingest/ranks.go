@@ -21,10 +21,22 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rankFile is the snapshot of one rank.
+// A rankFile is the snapshot of one rank: a file of its own, or an entry of an archive.
 type rankFile struct {
-	path string
-	rank int32
+	path    string // as outcomes have it
+	name    string // that tells the rank: the path, or that of the entry in the archive
+	rank    int32
+	archive *input // nil = none
+	entry   packed.Entry
+}
+
+// rankFiles are files whose ranks are not known yet.
+func rankFiles(paths []string) []rankFile {
+	out := make([]rankFile, len(paths))
+	for i, path := range paths {
+		out[i] = rankFile{path: path, name: path}
+	}
+	return out
 }
 
 // copyName is the copy of a rank's snapshot in the run's spool folder.
@@ -65,39 +77,41 @@ func rankOfName(path string) (rank int32, common string, ok bool) {
 	return int32(n), filepath.Join(filepath.Dir(path), name[:at[2]]+"*"+name[at[3]:]), err == nil
 }
 
-// together are the ranks of paths, by rank, if each has one of its own; nil = they are no ranks of one run.
-func together(paths []string) []rankFile {
+// together are files by the ranks in their names, if each has one of its own; nil = they are no ranks of one run.
+func together(files []rankFile) []rankFile {
 	var out []rankFile
-	for _, path := range paths {
-		rank, _, ok := rankOfName(path)
+	for _, f := range files {
+		rank, _, ok := rankOfName(f.name)
 		if !ok || slices.ContainsFunc(out, func(f rankFile) bool { return f.rank == rank }) {
 			return nil
 		}
-		out = append(out, rankFile{path, rank})
+		f.rank = rank
+		out = append(out, f)
 	}
 	slices.SortFunc(out, func(a, b rankFile) int { return cmp.Compare(a.rank, b.rank) })
 	return out
 }
 
-// inOrder are paths as ranks in the order in which they were named, unless all names have ranks.
-func inOrder(paths []string) []rankFile {
-	if out := together(paths); out != nil {
+// inOrder are files as ranks in the order in which they were named, unless all names have ranks.
+func inOrder(files []rankFile) []rankFile {
+	if out := together(files); out != nil {
 		return out
 	}
-	out := make([]rankFile, len(paths))
-	for i, path := range paths {
-		out[i] = rankFile{path, int32(i)}
+	out := slices.Clone(files)
+	for i := range out {
+		out[i].rank = int32(i)
 	}
 	return out
 }
 
-// byRun splits paths into those of one run each: snapshots of one folder whose names differ in the rank alone are one.
-func byRun(paths []string) (out [][]string) {
+// byRun splits files into those of one run each: snapshots of one folder whose names differ in the rank alone are one.
+// is reports whether a file can be the snapshot of a rank.
+func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 	groups := map[string]int{}
-	for _, path := range paths {
-		_, common, ok := rankOfName(path)
-		if !ok || !looksLikePickle(path) || schemas.CheckRegular(path) != nil {
-			out = append(out, []string{path})
+	for _, f := range files {
+		_, common, ok := rankOfName(f.name)
+		if !ok || !looksLikePickle(f.name) || !is(&f) {
+			out = append(out, []rankFile{f})
 			continue
 		}
 		at, begun := groups[common]
@@ -105,7 +119,32 @@ func byRun(paths []string) (out [][]string) {
 			at = len(out)
 			groups[common], out = at, append(out, nil)
 		}
-		out[at] = append(out[at], path)
+		out[at] = append(out[at], f)
+	}
+	return out
+}
+
+// entriesByRun splits what is to be read of a file into entries of one run each: with all, every entry is a rank's.
+func (in *input) entriesByRun(entries []packed.Entry, all bool) [][]rankFile {
+	files := make([]rankFile, len(entries))
+	for i, e := range entries {
+		files[i] = rankFile{path: in.path, name: filepath.Join(e.Folder, e.Name), archive: in, entry: e}
+		if len(in.entries) > 1 {
+			files[i].path += ":" + e.Name
+		}
+	}
+	if all {
+		return [][]rankFile{inOrder(files)}
+	}
+	var out [][]rankFile
+	for _, group := range byRun(files, func(f *rankFile) bool { return figuresKind(f.entry) == figures.None }) {
+		if ranks := together(group); ranks != nil {
+			out = append(out, ranks)
+			continue
+		}
+		for _, f := range group {
+			out = append(out, []rankFile{f})
+		}
 	}
 	return out
 }
@@ -113,39 +152,39 @@ func byRun(paths []string) (out [][]string) {
 // importBeside imports a file of a folder: with the other ranks of its run, if it is the first of them, and not at all
 // if it is another.
 func importBeside(path, store string, o Options) ([]Outcome, error) {
-	paths := []string{path}
+	files := rankFiles([]string{path})
 	if _, common, ok := rankOfName(path); ok && looksLikePickle(path) {
 		entries, _ := os.ReadDir(filepath.Dir(path))
-		paths = paths[:0]
+		files = files[:0]
 		for _, e := range entries {
 			other := filepath.Join(filepath.Dir(path), e.Name())
 			_, its, ok := rankOfName(other)
 			if ok && its == common && looksLikePickle(other) && schemas.CheckRegular(other) == nil {
-				paths = append(paths, other)
+				files = append(files, rankFile{path: other, name: other})
 			}
 		}
 		switch {
-		case together(paths) == nil:
-			paths = []string{path}
-		case paths[0] != path:
+		case together(files) == nil:
+			files = rankFiles([]string{path})
+		case files[0].path != path:
 			return nil, nil
 		}
 	}
-	return importGroup(paths, store, o)
+	return importGroup(files, store, o)
 }
 
 // importGroup imports what byRun puts together.
-func importGroup(paths []string, store string, o Options) ([]Outcome, error) {
-	of := together(paths)
+func importGroup(files []rankFile, store string, o Options) ([]Outcome, error) {
+	of := together(files)
 	if o.Ranks {
-		of = inOrder(paths)
+		of = inOrder(files)
 	}
 	if len(of) > 1 {
 		return importRanks(of, store, o)
 	}
 	var outs []Outcome
-	for _, path := range paths {
-		some, err := Import(path, store, o)
+	for _, f := range files {
+		some, err := Import(f.path, store, o)
 		if outs = append(outs, some...); err != nil {
 			return outs, err
 		}
@@ -207,7 +246,7 @@ func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest
 	for i, f := range of {
 		o.begin(f.path)
 		name := copyName(f.rank)
-		file, e, err := openRank(f.path, store)
+		file, e, err := f.open(store)
 		if err != nil {
 			return nil, nil, i, err
 		}
@@ -219,7 +258,9 @@ func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest
 		}
 		ranks = append(ranks, schemas.ImportedRank{Rank: f.rank, File: file.entryName(e), SHA256: d.content,
 			CopySHA256: d.copy})
-		file.Close()
+		if file != f.archive {
+			file.Close()
+		}
 		if err != nil {
 			return nil, nil, i, err
 		}
@@ -232,26 +273,34 @@ func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest
 	return m, snapshots, 0, nil
 }
 
-// openRank opens a file that has to hold one snapshot.
-func openRank(path, store string) (*input, packed.Entry, error) {
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
+// open opens what has to hold one snapshot. An archive is open already.
+func (f *rankFile) open(store string) (*input, packed.Entry, error) {
+	if f.archive != nil {
+		return f.archive, f.entry, onlySnapshot(f.entry)
+	}
+	if st, err := os.Stat(f.path); err == nil && st.IsDir() {
 		return nil, packed.Entry{}, refuse("it is a folder, and --ranks takes a file a rank")
 	}
-	file, err := openInput(path, store)
+	file, err := openInput(f.path, store)
 	if err != nil {
 		return nil, packed.Entry{}, err
 	}
 	entries := file.readable()
-	switch {
-	case len(entries) != 1:
-		err = refuse("it holds %d snapshots, and the file of a rank holds one", len(entries))
-	case figuresKind(entries[0]) != figures.None:
-		err = refuse("it has figures and is no memory snapshot, and only those of ranks become one run")
-	default:
+	if len(entries) != 1 {
+		err = refuse("it holds %d snapshots: of several files, each is to hold one rank's", len(entries))
+	} else if err = onlySnapshot(entries[0]); err == nil {
 		return file, entries[0], nil
 	}
 	file.Close()
 	return nil, packed.Entry{}, err
+}
+
+// onlySnapshot refuses what has figures.
+func onlySnapshot(e packed.Entry) error {
+	if figuresKind(e) != figures.None {
+		return refuse("it has figures and is no memory snapshot, and only those of ranks become one run")
+	}
+	return nil
 }
 
 // keep copies a file's entry as [take] does, and does not decode it.

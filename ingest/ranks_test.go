@@ -1,7 +1,10 @@
 package ingest
 
 import (
+	"archive/tar"
+	"archive/zip"
 	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -197,6 +200,106 @@ func TestRankOfName(t *testing.T) {
 		}
 		if rank != want {
 			t.Errorf("%s: %d, want %d", name, rank, want)
+		}
+	}
+}
+
+// archiveOf packs files, under the names given, in a zip archive or in a compressed tar archive.
+func archiveOf(t *testing.T, path string, names []string, files []string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var add func(name string, p []byte) error
+	var end func() error
+	if strings.HasSuffix(path, ".zip") {
+		z := zip.NewWriter(f)
+		end = z.Close
+		add = func(name string, p []byte) error {
+			w, err := z.Create(name)
+			if err == nil {
+				_, err = w.Write(p)
+			}
+			return err
+		}
+	} else {
+		g := gzip.NewWriter(f)
+		w := tar.NewWriter(g)
+		end = func() error { return errors.Join(w.Close(), g.Close()) }
+		add = func(name string, p []byte) error {
+			err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(p))})
+			if err == nil {
+				_, err = w.Write(p)
+			}
+			return err
+		}
+	}
+	for i, name := range names {
+		p, err := os.ReadFile(files[i])
+		if err == nil {
+			err = add(name, p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Snapshots of several ranks in one archive are the run that they are as files. What differs in more than the rank is
+// a run each, and so are ranks of different folders.
+func TestImportRanksOfArchive(t *testing.T) {
+	dir, store := t.TempDir(), t.TempDir()
+	files := ranksOf(t, dir, "rank0.pickle", "rank1.pickle.gz")
+	ids := ingestAll(t, store, Options{}, files...).Inputs[0].RunIDs
+	for _, test := range []struct {
+		archive string
+		names   []string
+		ranks   bool
+		runs    int // -1 = that of the files
+	}{
+		{"a.zip", []string{"out/rank0.pickle", "out/rank1.pickle.gz"}, false, -1},
+		{"rank7.tar.gz", []string{"rank0.pickle", "rank1.pickle.gz"}, false, -1},
+		{"a.tar.gz", []string{"first.pickle", "second.pickle"}, true, -1},
+		{"b.zip", []string{"first.pickle", "second.pickle"}, false, 2},
+		{"c.zip", []string{"a/rank0.pickle", "b/rank1.pickle.gz"}, false, 2},
+	} {
+		path := filepath.Join(dir, test.archive)
+		archiveOf(t, path, test.names, files)
+		doc := ingestAll(t, store, Options{Ranks: test.ranks}, path)
+		if len(doc.Inputs) != 2 || !strings.HasPrefix(doc.Inputs[0].Path, path+":") {
+			t.Errorf("%s: %+v", test.archive, doc)
+		}
+		same := len(doc.Dirs) == 1 && doc.Inputs[0].State == schemas.IngestKnown &&
+			slices.Equal(doc.Inputs[0].RunIDs, ids) && slices.Equal(doc.Inputs[1].RunIDs, ids)
+		if (test.runs < 0) != same || !same && len(doc.Dirs) != test.runs {
+			t.Errorf("%s: %+v, not the run %v", test.archive, doc, ids)
+		}
+	}
+
+	// All are taken or none, as files are, and what has figures is no rank.
+	junk := filepath.Join(dir, "junk")
+	if err := os.WriteFile(junk, []byte("\x80\x04no snapshot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		second string
+		name   string
+		ranks  bool
+	}{{junk, "rank1.pickle", false}, {"figures/testdata/vanilla_result.json", "result.json", true}} {
+		path, empty := filepath.Join(dir, "bad.zip"), filepath.Join(t.TempDir(), "store")
+		archiveOf(t, path, []string{"rank0.pickle", test.name}, []string{files[0], test.second})
+		doc := ingestAll(t, empty, Options{Ranks: test.ranks}, path)
+		if len(doc.Dirs) != 0 || len(doc.Inputs) != 2 || doc.Inputs[0].State != schemas.IngestRefused ||
+			doc.Inputs[1].State != schemas.IngestRefused {
+			t.Errorf("%+v", doc)
+		}
+		if _, err := os.Stat(empty); !os.IsNotExist(err) {
+			t.Errorf("the store is there: %v", err)
 		}
 	}
 }

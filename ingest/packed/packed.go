@@ -28,6 +28,7 @@ const (
 // An Entry is one file inside another, or the file itself.
 type Entry struct {
 	Name   string // without folders and without the suffixes of compression
+	Folder string // in its archive, an archive in that being one too; empty = it is in none
 	Packed bool   // it is not the file itself
 	open   opener
 }
@@ -124,20 +125,28 @@ func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	case depth > 0 && strings.HasPrefix(string(head), zipMagic):
 		return nil, fmt.Errorf("%s holds a zip archive: unpack it first", name)
 	}
-	return []Entry{{Plain(name), depth > 0, open}}, nil
+	return []Entry{{Name: Plain(name), Packed: depth > 0, open: open}}, nil
 }
 
-// member is what a file in an archive holds. One that cannot be unpacked stays an entry: whoever opens it is told.
-func member(name string, head []byte, open opener, depth int) []Entry {
-	inside, err := expand(name, head, open, depth)
+// member is what the file at a place of an archive holds. One that cannot be unpacked stays an entry: whoever opens it
+// is told.
+func member(at string, head []byte, open opener, depth int) []Entry {
+	inside, err := expand(path.Base(at), head, open, depth)
 	if err != nil {
-		return []Entry{broken(name, err)}
+		return []Entry{broken(at, err)}
+	}
+	for i := range inside {
+		if e := &inside[i]; e.Folder == "" {
+			e.Folder = path.Dir(at)
+		} else {
+			e.Folder = path.Join(at, e.Folder)
+		}
 	}
 	return inside
 }
 
-func broken(name string, err error) Entry {
-	return Entry{Plain(name), true, func() (io.ReadCloser, error) { return nil, err }}
+func broken(at string, err error) Entry {
+	return Entry{Plain(path.Base(at)), path.Dir(at), true, func() (io.ReadCloser, error) { return nil, err }}
 }
 
 func peek(open opener) ([]byte, error) {
@@ -207,13 +216,12 @@ func zipEntries(r io.ReaderAt, size int64) ([]Entry, error) {
 		if !f.Mode().IsRegular() {
 			continue
 		}
-		name := path.Base(f.Name)
 		head, err := peek(f.Open)
 		if err != nil {
-			out = append(out, broken(name, fmt.Errorf("zip: %w", err)))
+			out = append(out, broken(f.Name, fmt.Errorf("zip: %w", err)))
 			continue
 		}
-		out = append(out, member(name, head, f.Open, 1)...)
+		out = append(out, member(f.Name, head, f.Open, 1)...)
 	}
 	return out, nil
 }
@@ -243,7 +251,7 @@ func tarEntries(name string, open opener, depth int) ([]Entry, error) {
 			return nil, fmt.Errorf("tar: %w", err)
 		}
 		again := func() (io.ReadCloser, error) { return tarMember(open, at) }
-		out = append(out, member(path.Base(header.Name), head, again, depth)...)
+		out = append(out, member(header.Name, head, again, depth)...)
 	}
 }
 
