@@ -3,6 +3,8 @@ package selected
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -11,29 +13,59 @@ import (
 // plainWord is a word that no shell takes apart.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
+// word is a path as a shell takes it for one word.
+func word(path string) string {
+	if plainWord.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
 // AfterIngest is the command that shows what was ingested, empty where nothing was. A command that names no run takes
 // the newest by its own time, which may be another one.
 func (s *Source) AfterIngest(doc schemas.Ingested) string {
-	if len(doc.Dirs) == 0 {
-		return ""
-	}
-	dir, command := filepath.Dir(filepath.Clean(doc.Dirs[0])), "dpsight runs"
-	if run, err := store.OpenRun(doc.Dirs[0]); err == nil && len(doc.Dirs) == 1 && !run.Manifest.Bare {
-		name := run.Manifest.Name
-		if sel, err := store.Open(dir).Resolve([]string{name}); err != nil || len(sel.Newest) > 0 ||
-			!plainWord.MatchString(name) {
-			name = run.ID
-		}
-		command = "dpsight breakdown " + name
-		if run.Manifest.FiguresOnly() {
-			command = "dpsight analyze phases " + name
+	var stores []string
+	for _, dir := range doc.Dirs {
+		if of := filepath.Dir(filepath.Clean(dir)); !slices.Contains(stores, of) {
+			stores = append(stores, of)
 		}
 	}
+	command := "dpsight runs"
 	switch {
-	case !s.Named && dir == filepath.Clean(s.Store):
+	case len(stores) == 0:
+		return ""
+	case len(stores) > 1:
+		for _, of := range stores {
+			command += " " + word(of)
+		}
 		return command
-	case plainWord.MatchString(dir):
-		return command + " --store " + dir
+	case len(doc.Dirs) == 1:
+		command = showing(stores[0], doc.Dirs[0])
 	}
-	return command + " --store '" + dir + "'"
+	if !s.Named && stores[0] == filepath.Clean(s.Store) {
+		return command
+	}
+	return command + " --store " + word(stores[0])
+}
+
+// showing is the command that shows the most of one run of a store.
+func showing(of, dir string) string {
+	const list = "dpsight runs"
+	run, err := store.OpenRun(dir)
+	if err != nil || run.Manifest.Bare {
+		return list
+	}
+	command := "dpsight breakdown "
+	if run.Manifest.FiguresOnly() {
+		if phases, err := schemas.Phases.ReadOptional(dir); err != nil || len(phases) == 0 {
+			return list
+		}
+		command = "dpsight analyze phases "
+	}
+	name := run.Manifest.Name
+	if sel, err := store.Open(of).Resolve([]string{name}); err != nil || len(sel.Newest) > 0 ||
+		!plainWord.MatchString(name) {
+		name = run.ID
+	}
+	return command + name
 }

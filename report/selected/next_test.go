@@ -1,8 +1,10 @@
 package selected
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -19,6 +21,19 @@ func TestAfterIngest(t *testing.T) {
 	}
 	if err := os.CopyFS(filepath.Join(away, ghostID), os.DirFS(filepath.Join(headline, ghostID))); err != nil {
 		t.Fatal(err)
+	}
+	figures := filepath.Join(t.TempDir(), "it's")
+	for name, phases := range map[string][]schemas.Phase{"a": nil, "b": {{Phase: "load"}}} {
+		dir := filepath.Join(figures, name)
+		m := &schemas.Manifest{RunID: name, Name: name, Source: schemas.Imported,
+			Import: &schemas.Import{Kind: schemas.ImportSweepTable}}
+		err := os.MkdirAll(dir, 0o755)
+		if err == nil {
+			err = errors.Join(schemas.WriteManifest(dir, m), schemas.Phases.Write(dir, phases))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	several := "../../examples/headline-batch"
 	runs, err := os.ReadDir(several)
@@ -37,9 +52,14 @@ func TestAfterIngest(t *testing.T) {
 		{"runs", false, one(headline, ghostID), "dpsight breakdown ghost --store " + headline},
 		{"runs", false, one(headline, vanillaBare), "dpsight runs --store " + headline},
 		{"runs", false, one(away, ghostID), "dpsight breakdown ghost --store '" + away + "'"},
+		{"runs", false, one(figures, "a"), "dpsight runs --store '" + strings.ReplaceAll(figures, "'", `'\''`) + "'"},
 		{several, false, one(several, id), "dpsight breakdown " + id},
 		{headline, false, schemas.Ingested{Dirs: []string{filepath.Join(headline, ghostID),
 			filepath.Join(headline, vanillaID)}}, "dpsight runs"},
+		{headline, false, schemas.Ingested{Dirs: []string{filepath.Join(headline, ghostID),
+			filepath.Join(away, ghostID)}}, "dpsight runs " + headline + " '" + away + "'"},
+		{figures, false, one(figures, "a"), "dpsight runs"},
+		{figures, false, one(figures, "b"), "dpsight analyze phases b"},
 		{headline, false, schemas.Ingested{}, ""},
 	} {
 		s, _ := source(test.store)
