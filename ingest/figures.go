@@ -50,7 +50,7 @@ func looksLikeFigures(path string) bool {
 	}
 	defer in.Close()
 	kind := figuresKind(in.entries[0])
-	return kind != figures.None && kind != schemas.ImportTrainerSummary
+	return kind != figures.None && !isSummary(kind)
 }
 
 // importFigures makes a run of each that a file has figures of.
@@ -292,7 +292,8 @@ func (t *tables) addFigures(runID string, d *figures.Device) {
 }
 
 // Baseline makes of a file of another tool what a check can be held to: it imports the file into a store of its own and
-// gives that. Of anything else it gives the name back. done takes the store away.
+// gives that. Of anything else it gives the name back; a file of a kind that it knows and cannot read is an error. done
+// takes the store away.
 func Baseline(name, version string) (as string, done func(), err error) {
 	done = func() {}
 	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() || schemas.IsBaseline(name) {
@@ -300,7 +301,7 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	}
 	store, err := os.MkdirTemp("", "dpsight-baseline-")
 	if err != nil {
-		return "", done, err
+		return "", done, fmt.Errorf("making a folder for temporary files: %w", err)
 	}
 	done = func() { os.RemoveAll(store) }
 	outs, err := importFile(name, store, Options{Version: version})
@@ -308,8 +309,22 @@ func Baseline(name, version string) (as string, done func(), err error) {
 		done()
 		return "", func() {}, err
 	}
-	if !slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
-		return name, done, nil // whoever reads it as a baseline says what is wrong
+	if slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
+		return store, done, nil
 	}
-	return store, done, nil
+	if known := looksLikePickle(name) || hasFigures(name); known && len(outs) > 0 {
+		done()
+		return "", func() {}, refuse("the baseline %s: %s", name, outs[0].Reason)
+	}
+	return name, done, nil // whoever reads it as a baseline says what is wrong
+}
+
+// hasFigures reports whether a file begins like one with figures.
+func hasFigures(path string) bool {
+	in, err := openInput(path, "")
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	return slices.ContainsFunc(in.entries, func(e packed.Entry) bool { return figuresKind(e) != figures.None })
 }

@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -37,5 +39,60 @@ func TestFiguresOfZero(t *testing.T) {
 		if v := test.of(&phases[at]); (v != nil) != test.known || v != nil && *v != 0 {
 			t.Errorf("%s, %s: %+v", test.file, test.phase, phases[at])
 		}
+	}
+}
+
+// Of an archive, as of a folder, summaries of files that have more are left out; alone they are read.
+func TestSummariesInArchives(t *testing.T) {
+	from := func(name string) string { return filepath.Join("figures", "testdata", name) }
+	const log, summary, table = "DPSGDTrainer_bs4_seq512.log", "results.json", "memory_profile_summary.csv"
+	for _, test := range []struct {
+		archive string
+		names   []string
+		runs    int
+	}{
+		{"all.zip", []string{summary, log, table}, 1},
+		{"summary.zip", []string{summary, table}, 4},
+		{"all.tar.gz", []string{"memory_profile_results.json", table}, 2},
+	} {
+		path := filepath.Join(t.TempDir(), test.archive)
+		var files []string
+		for _, name := range test.names {
+			files = append(files, from(name))
+		}
+		archiveOf(t, path, test.names, files)
+		if doc := ingestAll(t, t.TempDir(), Options{}, path); len(doc.Dirs) != test.runs || len(doc.Refused()) > 0 {
+			t.Errorf("%s: %+v", test.archive, doc)
+		}
+	}
+}
+
+// A baseline that cannot be imported says why, of whatever tool it is.
+func TestBaselineSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	result, err := os.ReadFile("figures/testdata/vanilla_result.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"cut_result.json": {string(result[:900]), "it begins like a component profiler's result"},
+		"cut.pickle":      {"\x80\x04no snapshot", "bad pickle"},
+		"other.json":      {`{"a": 1}`, ""}, // no file of another tool
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		as, done, err := Baseline(path, "test")
+		if test.want == "" && (err != nil || as != path) ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %q, %v", name, as, err)
+		}
+		done()
+	}
+	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
+	if _, _, err := Baseline("figures/testdata/vanilla_result.json", "test"); err == nil ||
+		!strings.Contains(err.Error(), "temporary files") {
+		t.Errorf("without a place to import to: %v", err)
 	}
 }
