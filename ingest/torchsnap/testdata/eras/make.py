@@ -394,7 +394,7 @@ def compact(rows: dict[str, Any]) -> dict[str, Any]:
 
 def write(name: str, data: bytes) -> None:
     """Large fixtures are compressed: the tree is to stay small."""
-    if len(data) > 32 << 10:
+    if len(data) > 16 << 10:
         (HERE / f"{name}.pickle.xz").write_bytes(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME))
     else:
         (HERE / f"{name}.pickle").write_bytes(data)
