@@ -3,6 +3,7 @@ package figures
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -143,6 +144,31 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	if l.left -= n; l.left < 0 {
 		return 0, fmt.Errorf("it is larger than %d MiB, and such files are small", maxDocument>>20)
 	}
+	return n, err
+}
+
+// A valueReader bounds each value that a decoder takes from a document of any size, which has to lie in memory as a
+// whole.
+type valueReader struct {
+	r          io.Reader
+	d          *json.Decoder
+	read, most int64 // bytes
+}
+
+// decoderOf decodes a document value by value, of at most so many bytes each.
+func decoderOf(r io.Reader, most int64) *json.Decoder {
+	v := &valueReader{r: r, most: most}
+	v.d = json.NewDecoder(v)
+	return v.d
+}
+
+func (v *valueReader) Read(p []byte) (int, error) {
+	// The decoder asks for more only while what it has is less than the value at its offset.
+	if at := v.d.InputOffset(); v.read-at > v.most {
+		return 0, fmt.Errorf("at byte %d it has a value of more than %d MiB", at, v.most>>20)
+	}
+	n, err := v.r.Read(p)
+	v.read += int64(n)
 	return n, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -448,4 +449,36 @@ func sound(t *testing.T, runs []Run) {
 			}
 		}
 	}
+}
+
+// A document of any size is read, but no value of any size: it would have to lie in memory.
+func TestValuesAreBounded(t *testing.T) {
+	head := `{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "`
+	endless := io.MultiReader(strings.NewReader(head), &repeated{text: strings.Repeat("a", 4096)})
+	if _, err := Read(schemas.ImportTrace, endless, "t.json"); err == nil || !strings.Contains(err.Error(), "value of") {
+		t.Errorf("an endless name: %v", err)
+	}
+	endless = io.MultiReader(strings.NewReader("[[1,"), &repeated{text: strings.Repeat("1,", 4096)})
+	if _, err := Read(schemas.ImportMemoryTimeline, endless, "t.json"); err == nil ||
+		!strings.Contains(err.Error(), "value of") {
+		t.Errorf("an endless list: %v", err)
+	}
+	note := `{"a": "` + strings.Repeat("a", 4086) + `"},`
+	many := io.MultiReader(strings.NewReader(`{"schemaVersion": 1, "notes": [`), // passed over
+		io.LimitReader(&repeated{text: note}, int64(len(note))<<15), strings.NewReader(`1]}`))
+	if _, err := Read(schemas.ImportTrace, many, "t.json"); err == nil || !strings.Contains(err.Error(), "no steps") {
+		t.Errorf("many small values: %v", err)
+	}
+}
+
+// repeated is a text over and over, of which the first at bytes are taken.
+type repeated struct {
+	text string
+	at   int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	return n, nil
 }

@@ -13,10 +13,13 @@ import (
 // timelineWhy says what the peak of a memory timeline is.
 const timelineWhy = "the highest sum of the tensors that torch.profiler saw, which is not what the allocator had"
 
+// maxLevels bounds a memory timeline's list of all sizes, in bytes: two million times.
+const maxLevels = 256 << 20
+
 // readMemoryTimeline reads what torch.profiler's export_memory_timeline writes of one device: as .raw.json a list of
 // [time in ns, action, change in bytes, category], as .json the pair of times in µs and of the sizes by category then.
 func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
-	d := json.NewDecoder(r)
+	d := decoderOf(r, maxLevels)
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
 		return nil, errors.Join(err, errors.New("it is no list"))
 	}

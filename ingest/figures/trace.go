@@ -56,8 +56,8 @@ type counter struct{ ns, allocated, reserved, change int64 }
 
 // A trace is what is kept of one.
 type trace struct {
-	base        int64 // of its times, ns
-	gpus        []string
+	base        int64  // of its times, ns
+	gpu         string // of the first device
 	rank, world int32
 	steps       []span
 	marks       []span // annotations of the thread that makes the steps
@@ -76,9 +76,9 @@ type trace struct {
 // maxKept bounds the events of which something is kept, a hundred bytes at most: traces that browsers show have fewer.
 const maxKept = 1 << 23
 
-// keep counts an event of which something is kept.
-func (t *trace) keep() error {
-	if t.kept++; t.kept > maxKept {
+// keep counts an event of which something is kept. One with long texts counts as several.
+func (t *trace) keep(e *traceEvent) error {
+	if t.kept += 1 + (len(e.Name)+len(e.TID))>>7; t.kept > maxKept {
 		return fmt.Errorf("it has more than %d events that count: trace fewer steps (torch.profiler.schedule)", maxKept)
 	}
 	return nil
@@ -86,7 +86,7 @@ func (t *trace) keep() error {
 
 func readTrace(r io.Reader, name string) ([]Run, error) {
 	t := &trace{calls: map[float64]int64{}, memory: map[int32][]counter{}, ops: map[string][]int64{}}
-	if err := t.read(json.NewDecoder(bufio.NewReaderSize(r, 1<<20))); err != nil {
+	if err := t.read(decoderOf(bufio.NewReaderSize(r, 1<<20), maxDocument)); err != nil {
 		return nil, err
 	}
 	if len(t.steps)+len(t.kernels)+len(t.memory) == 0 {
@@ -143,8 +143,8 @@ func (t *trace) read(d *json.Decoder) error {
 			if err := t.value(d, &devices); err != nil {
 				return err
 			}
-			for _, g := range devices {
-				t.gpus = append(t.gpus, g.Name)
+			if len(devices) > 0 {
+				t.gpu = devices[0].Name
 			}
 		case "baseTimeNanoseconds":
 			var base float64
@@ -266,7 +266,7 @@ func (t *trace) event(e *traceEvent) error {
 	default:
 		return nil
 	}
-	return t.keep()
+	return t.keep(e)
 }
 
 // counted takes an event of an allocator of a GPU's memory. That of the host has the device type 0.
@@ -325,9 +325,7 @@ func (t *trace) run(name string) Run {
 		run.Notes = append(run.Notes, units.Plural(t.odd, "part of the trace is not as torch writes it",
 			"parts of the trace are not as torch writes them")+": passed over")
 	}
-	if len(t.gpus) > 0 {
-		run.GPU = t.gpus[0]
-	}
+	run.GPU = t.gpu
 	if t.world > 1 {
 		run.Params["world_size"] = float64(t.world)
 	}
