@@ -301,7 +301,8 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	}
 	store, err := os.MkdirTemp("", "dpsight-baseline-")
 	if err != nil {
-		return "", done, fmt.Errorf("making a folder for temporary files: %w", err)
+		return "", done, schemas.WithHint(fmt.Errorf("making a folder for temporary files: %w", err),
+			"TMPDIR names where these lie")
 	}
 	done = func() { os.RemoveAll(store) }
 	outs, err := importFile(name, store, Options{Version: version})
@@ -314,7 +315,8 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	}
 	if known := looksLikePickle(name) || hasFigures(name); known && len(outs) > 0 {
 		done()
-		return "", func() {}, refuse("the baseline %s: %s", name, outs[0].Reason)
+		return "", func() {}, schemas.WithHint(fmt.Errorf("the baseline %s: %s", name, outs[0].Reason),
+			"bring the whole file back; or dpsight check --write-baseline FILE writes a baseline of runs")
 	}
 	return name, done, nil // whoever reads it as a baseline says what is wrong
 }
