@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -30,6 +31,7 @@ type Summary struct {
 	Breakdown memory.BreakdownRun
 	Phases    PhasesRun
 	Timeline  *timeline.Timeline // nil for a run without allocator events
+	Growth    *growth.Growth     // of the same device; nil where none is found
 	Cost      CostRun
 	// Failed are requests that failed for want of memory, FailedMore how many more there were.
 	Failed     []memory.FailedRequest
@@ -126,6 +128,7 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 		p := memory.PlaceOf(in, d)
 		s.Allocations = allocationsOn(in, p)
 		s.Timeline = timeline.TimelineOf(in, p, ledgers.Of(p), d.At, d.AllocatedBytes)
+		s.Growth = growth.Of(in, p, ledgers.Of(p), d.At, d.AllocatedBytes)
 	}
 	s.gradients(in, ledgers)
 	t := timing.Of(in)

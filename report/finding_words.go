@@ -51,6 +51,8 @@ type Finding struct {
 	CostsMS    *float64 `json:"costs_ms,omitempty"`
 	// Assumption says under what condition it saves that.
 	Assumption string `json:"assumption,omitempty"`
+	// Growth is how memory grows, of the finding that says that it does.
+	Growth *FindingGrowth `json:"growth,omitempty"`
 }
 
 // FindingLine is a line of the script that asked for bytes of a finding.

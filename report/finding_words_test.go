@@ -165,19 +165,43 @@ func TestWordsOfTimes(t *testing.T) {
 }
 
 func TestWordsOfGrowth(t *testing.T) {
-	f := saidOf(fixture.Growing(0, slices.Repeat([]int64{100}, 10)...))[findings.Growth]
-	if f.Sentence != "From step 0 to step 9 the lowest allocated of each step is above that of the one before: by "+
-		"<0.01 "+
-		"MiB a step, <0.01 MiB (36 % of the peak) in all, of it <0.01 MiB activations; by module, <0.01 MiB of module "+
-		"mlp. Something keeps tensors or graphs of earlier steps alive." || f.Change == "" {
+	grown := func() schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, 10)...) }
+	f := saidOf(grown())[findings.Growth]
+	if f.Sentence != "Memory grows by 100 B a step: 900 B in 9 steps (36 % of the peak), of it 900 B activations; by "+
+		"module, 900 B of module mlp. The lowest allocated rises from step 0 to step 9: something keeps tensors or graphs "+
+		"of earlier steps alive." || !strings.Contains(f.Change, "loss.item()") {
 		t.Errorf("%+v", f)
 	}
-	in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)
+	g := f.Growth
+	if g == nil || g.Unit != "step" || g.Steps != 9 || g.SlopeBytes != 100 || g.Tau != 1 || !g.Steady ||
+		g.Probability > 1e-6 || g.ExhaustedStep != nil {
+		t.Errorf("%+v", g)
+	}
+	in := grown()
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
 	}
-	if f := saidOf(in)[findings.Growth]; f.Figures[3].Value != 10 || !strings.Contains(f.Sentence,
-		"of each recorded step") {
+	f = saidOf(in)[findings.Growth]
+	if f.Figures[3].Value != 10 || !strings.Contains(f.Sentence, " to step 90, as the recorded steps show:") {
+		t.Errorf("%+v", f)
+	}
+	in = grown()
+	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 524_288}
+	f = saidOf(in)[findings.Growth]
+	if !strings.HasSuffix(f.Sentence, " If it goes on like this, the 512.00 KiB that the process can have are full at "+
+		"about step 5,200; what the allocator caches can bring that forward.") || *f.Growth.ExhaustedStep != 5227 ||
+		*f.Growth.LimitBytes != 524_288 {
+		t.Errorf("%+v", f)
+	}
+	in = grown()
+	for i, s := range in.Steps {
+		in.Phases = append(in.Phases, schemas.Phase{Step: -1, Phase: schemas.PhaseEval, BeginK: int64(i),
+			BeginSeq: s.BeginSeq, EndSeq: s.EndSeq})
+	}
+	in.Steps = nil
+	f = saidOf(in)[findings.Growth]
+	if !strings.HasPrefix(f.Sentence, "Memory grows by 100 B an evaluation pass: 900 B in 9 passes (36 % of the peak)") ||
+		!strings.Contains(f.Change, "torch.no_grad()") || f.Growth.Unit != "evaluation_pass" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -154,14 +154,15 @@ func (f *Finding) idle() bool {
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight puts first what grows from step to step, which no setting of the allocator helps against, and what
-// ended the run, then what saves the larger share, be it of bytes or of a step, then the larger share.
+// byWeight puts first what grows from step to step and is not given back, which no setting of the allocator helps
+// against. Then comes what ended the run, then what saves the larger share of the bytes or of a step, then the larger
+// share.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
 			fatal = 1
 		}
-		if f.ID == Growth {
+		if grows, is := f.Facts.(GrowthFacts); is && !grows.GivenBack {
 			fatal = 2
 		}
 		return fatal, max(savedBytes(s, f), savedTime(s, f)), timing.OrZero(f.Share)

@@ -1,0 +1,325 @@
+package growth
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Growth is what a device holds more from one step, or pass, to the next.
+type Growth struct {
+	Trend
+	Unit Unit
+	Gaps bool // there are steps between them that were not recorded
+	// Step is the one that all passes lie in, nil where that is none or where the growth is by steps.
+	Step *int64
+	Line *schemas.Line // that each pass of a [LinePass] begins with
+	// GivenBack says that most of what the passes left behind was freed before the recording ended.
+	GivenBack bool
+	// Exhaustion is when it fills the device; nil where that is not known, or the growth is not steady.
+	Exhaustion *Exhaustion
+}
+
+// Unit is what a growth is counted by.
+type Unit string
+
+// The units.
+const (
+	Step Unit = "step"
+	// EvaluationPass is a forward pass that trains nothing; they are looked at where there are several one after
+	// another: without a step, or within one.
+	EvaluationPass Unit = "evaluation_pass"
+	// LinePass begins each time a line of the script asks for memory, where there are neither steps nor evaluations.
+	LinePass Unit = "line_pass"
+)
+
+// A Low is the lowest that was allocated in a step or a pass, and the first event after which it was.
+type Low struct {
+	At    int64 // the step's number; of passes, their own from 0
+	Event int64
+	Bytes int64
+	High  int64 // the highest that was allocated in it
+}
+
+// An Exhaustion says at which step, or pass, the device's memory is full if it goes on like this. It lies between
+// Earliest and Latest with the confidence of the slope's bounds.
+type Exhaustion struct {
+	LimitBytes           int64 // what the process can have of the device
+	At, Earliest, Latest int64
+}
+
+// farthest is how many steps ahead an exhaustion is still said of, in times of the steps that the slope is known by.
+const farthest = 1_000
+
+// Of finds the growth of a device from its ledger and the highest that was allocated there. Steps come before passes:
+// what the steps of a run keep, each evaluation within them would show as well.
+func Of(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Moment, peakBytes int64) *Growth {
+	f := finder{in: in, p: p, l: l, peak: peak.Event, peakBytes: peakBytes}
+	steps := f.steps()
+	if g := f.best([]series{steps}); g != nil {
+		return g
+	}
+	passes := f.evaluations()
+	if g := f.best(passes); g != nil || len(passes) > 0 || len(steps.spans) >= least {
+		return g
+	}
+	return f.best([]series{f.linePasses()})
+}
+
+type finder struct {
+	in        *schemas.Tables
+	p         identity.Place
+	l         *memory.Ledger
+	peak      int64 // the event
+	peakBytes int64
+}
+
+// A series is what may grow: steps or passes in order.
+type series struct {
+	unit  Unit
+	spans []span
+	step  *int64
+	line  *schemas.Line
+}
+
+// A span is a step or a pass: events (begin, end], and the state that it begins with.
+type span struct{ at, begin, end int64 }
+
+// steps are the recorded ones after warm-up; all where none comes after it, as in a script that backward passes alone
+// tell the steps of.
+func (f *finder) steps() series {
+	all, warm := series{unit: Step}, series{unit: Step}
+	for i := range f.in.Steps {
+		x := &f.in.Steps[i]
+		if x.Rank != f.p.Rank || x.Device != f.p.Device || !x.Recorded {
+			continue
+		}
+		s := span{x.Step, x.BeginSeq, x.EndSeq}
+		all.spans = append(all.spans, s)
+		if !x.Warmup {
+			warm.spans = append(warm.spans, s)
+		}
+	}
+	s := warm
+	if len(warm.spans) == 0 {
+		s = all
+	}
+	slices.SortFunc(s.spans, func(a, b span) int { return cmp.Compare(a.at, b.at) })
+	return s
+}
+
+// evaluations are the forward passes that train nothing, those of one step together, or those outside of all steps.
+// Each lasts until the next begins.
+func (f *finder) evaluations() (out []series) {
+	known := memory.PhasesWithBytes(f.in)
+	by := map[int64][]*schemas.Phase{}
+	for i := range f.in.Phases {
+		if x := &f.in.Phases[i]; x.Rank == f.p.Rank && x.Device == f.p.Device && x.Phase == schemas.PhaseEval && known(x) {
+			by[x.Step] = append(by[x.Step], x)
+		}
+	}
+	for step, phases := range by {
+		if len(phases) < least {
+			continue
+		}
+		slices.SortStableFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginK, b.BeginK) })
+		s := series{unit: EvaluationPass}
+		if step >= 0 && len(f.in.Steps) > 0 {
+			s.step = new(step)
+		}
+		for i, x := range phases {
+			s.spans = append(s.spans, span{int64(i), x.BeginSeq, x.EndSeq})
+			if i > 0 {
+				s.spans[i-1].end = x.BeginSeq
+			}
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.spans[0].begin, b.spans[0].begin) })
+	return out
+}
+
+// linePasses are by the line of a loop whose blocks hold most at the peak. A pass begins where the line asks for a
+// block and another line asked for the one before.
+func (f *finder) linePasses() series {
+	begins, held := map[int64][]int64{}, map[int64]int64{}
+	last := int64(0)
+	for i := range f.in.Allocations {
+		a := &f.in.Allocations[i]
+		if a.Rank != f.p.Rank || a.Device != f.p.Device || a.Line == 0 {
+			continue
+		}
+		if a.Line != last {
+			begins[a.Line] = append(begins[a.Line], a.AllocSeq)
+		}
+		last = a.Line
+		if a.LiveAt(f.peak) {
+			held[a.Line] += a.BlockBytes
+		}
+	}
+	s := series{unit: LinePass}
+	for i := range f.in.Lines {
+		l := &f.in.Lines[i]
+		if l.Rank == f.p.Rank && len(begins[l.Line]) >= least &&
+			(s.line == nil || held[l.Line] > held[s.line.Line]) {
+			s.line = l
+		}
+	}
+	if s.line == nil {
+		return s
+	}
+	all := begins[s.line.Line]
+	for i, seq := range all[:len(all)-1] { // what the last pass leaves, no event after it tells
+		s.spans = append(s.spans, span{int64(i), seq, all[i+1] - 1})
+	}
+	return s
+}
+
+// best is the growth by most bytes among series.
+func (f *finder) best(all []series) (best *Growth) {
+	for _, s := range all {
+		if len(s.spans) < least {
+			continue
+		}
+		lows := f.lows(s.spans)
+		t := trendOf(lows, len(all))
+		if t == nil || !t.matters(f.peakBytes) {
+			continue
+		}
+		g := &Growth{Trend: *t, Unit: s.unit, Step: s.step, Line: s.line}
+		g.Gaps = s.unit == Step && s.hasGaps(g.First.At, g.Last.At)
+		if s.unit != Step && !f.kept(g) {
+			continue
+		}
+		if g.Steady && !g.GivenBack {
+			g.Exhaustion = f.exhaustion(t, lows)
+		}
+		if best == nil || g.Bytes() > best.Bytes() {
+			best = g
+		}
+	}
+	return best
+}
+
+// hasGaps reports whether steps between two are not among those of the series.
+func (s *series) hasGaps(from, to int64) bool {
+	n := int64(0)
+	for _, x := range s.spans {
+		if from <= x.at && x.at <= to {
+			n++
+		}
+	}
+	return to-from >= n
+}
+
+// Bytes is what the last of the steps holds more than the first.
+func (g *Growth) Bytes() int64 { return g.Last.Bytes - g.First.Bytes }
+
+// Steps is from how many steps, or passes, that comes.
+func (g *Growth) Steps() int64 { return g.Last.At - g.First.At }
+
+// kept says of passes whether what they left behind was given back, and reports whether it stands at the peak else: an
+// evaluation that holds its outputs until it ends makes no peak higher that another moment has.
+func (f *finder) kept(g *Growth) bool {
+	events := int64(0)
+	if v := identity.Verdict(f.in, f.p); v != nil {
+		events = v.Events
+	}
+	var left, atPeak, atEnd int64
+	for i := range f.l.Len() {
+		if f.l.LiveAt(i, g.First.Event) || !f.l.LiveAt(i, g.Last.Event) {
+			continue
+		}
+		requested, slack := f.l.Bytes(i)
+		bytes := requested + slack
+		left += bytes
+		if f.l.LiveAt(i, f.peak) {
+			atPeak += bytes
+		}
+		if f.l.LiveAt(i, max(events, g.Last.Event)) {
+			atEnd += bytes
+		}
+	}
+	g.GivenBack = atEnd < left/2
+	return !g.GivenBack || memory.AtLeast(atPeak, f.peakBytes, percentInAll)
+}
+
+// lows gives those of spans, which are in order and do not overlap.
+func (f *finder) lows(spans []span) []Low {
+	out := make([]Low, 0, len(spans))
+	var allocated, since int64 // as it is since that event
+	next := 0
+	begin := func(before int64) { // the spans that have begun before an event, with what was allocated then
+		for ; next < len(spans) && spans[next].begin < before; next++ {
+			out = append(out, Low{spans[next].at, max(since, spans[next].begin), allocated, allocated})
+		}
+	}
+	changes := f.l.Changes()
+	for i := 0; i < len(changes); {
+		seq := changes[i].Seq()
+		begin(seq)
+		for ; i < len(changes) && changes[i].Seq() == seq; i++ {
+			allocated += changes[i].Bytes
+		}
+		since = seq
+		if k := len(out) - 1; k >= 0 && seq <= spans[k].end {
+			if allocated < out[k].Bytes {
+				out[k].Event, out[k].Bytes = seq, allocated
+			}
+			out[k].High = max(out[k].High, allocated)
+		}
+	}
+	begin(math.MaxInt64)
+	return out
+}
+
+// exhaustion says when the highest that any step has above its lowest no longer fits. A run that has died of it needs
+// no prediction.
+func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
+	limit := f.limit()
+	if limit == 0 || t.SlopeLow <= 0 || t.SlopeHigh > 2*t.SlopeLow {
+		return nil
+	}
+	var above int64
+	for _, l := range lows {
+		above = max(above, l.High-l.Bytes)
+	}
+	room := float64(limit - t.Last.Bytes - above)
+	in := func(slope float64) int64 { return t.Last.At + max(1, int64(math.Ceil(room/slope))) }
+	if room < 0 || room/t.Slope > farthest*float64(t.Last.At-t.First.At) {
+		return nil
+	}
+	return &Exhaustion{LimitBytes: limit, At: in(t.Slope), Earliest: in(t.SlopeHigh), Latest: in(t.SlopeLow)}
+}
+
+// limit is what the process can have of the device, as far as the run knows: the phantom GPU's, else the whole device,
+// or what the process has set. It is 0 where that is not known, or where the run has come up against it.
+func (f *finder) limit() (limit int64) {
+	m := f.in.Manifest
+	switch {
+	case m.Source == schemas.Predicted && m.Phantom != nil:
+		limit = m.Phantom.MemoryBytes
+	case m.Source == schemas.Measured && len(m.GPUs) > 0:
+		limit = m.GPUs[0].TotalBytes
+		for _, g := range m.GPUs { // which of them torch's ordinal is, nothing says
+			if g.TotalBytes != limit {
+				return 0
+			}
+		}
+	}
+	for i := range f.in.Report.OOMs {
+		o := &f.in.Report.OOMs[i]
+		switch {
+		case o.Rank != f.p.Rank || o.Device != f.p.Device:
+		case o.Fatal:
+			return 0
+		case o.LimitBytes > 0 && o.LimitBytes < limit:
+			limit = o.LimitBytes
+		}
+	}
+	return limit
+}

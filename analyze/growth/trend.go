@@ -1,0 +1,233 @@
+package growth
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+)
+
+const (
+	least = 8   // lows: fewer tell nothing
+	most  = 400 // lows: of more, the lowest of each of so many stretches is taken, as pairs of all would be too many
+	// alpha is how often lows in random order may be called rising, over all series of a run and all their ends.
+	alpha = 0.001
+	parts = 8 // of a series, as long as each other, which tell whether the growth is spread over all of it
+	// risingParts is how many of the rises from part to part have to be at least a quarter of the average one. The last
+	// one has to be, for else the growth has ended.
+	risingParts = 5
+	partOfRise  = 4
+	// jump is how many times a step's growth a low may rise above the one before: more within the first quarter of a
+	// series is warm-up, such as a library's workspace, and the series begins after it.
+	jump = 8
+	// z95 is the normal distribution's: a slope lies within its bounds in 95 of 100 cases.
+	z95 = 1.96
+)
+
+// A Trend is how a series of lows rises.
+type Trend struct {
+	First, Last Low
+	Lows        int // that it stands on
+	// Slope is the median of the slopes of all pairs of lows (Theil and Sen), in bytes a step; it lies between SlopeLow
+	// and SlopeHigh with a confidence of 95 %.
+	Slope, SlopeLow, SlopeHigh float64
+	// Tau is Kendall's: 1 where each low is above all before it. P is the probability of such a tau or a higher one for
+	// lows in random order.
+	Tau, P float64
+	// Steady reports whether both halves rise alike, by no more than twice the other's slope.
+	Steady bool
+}
+
+// trendOf finds the growth of a series of lows, the longest that goes on at its end: of all of it, or of its last three
+// quarters or half. It is nil without one. Looks is how many series of the run are looked at.
+func trendOf(lows []Low, looks int) *Trend {
+	lows = condensed(lows)
+	n := len(lows)
+	if n < least {
+		return nil
+	}
+	ends := slices.Compact([]int{n, max(least, n*3/4), max(least, n/2)})
+	for _, k := range ends {
+		if t := steadyTrend(lows[n-k:], alpha/float64(looks*len(ends))); t != nil && t.isHigh(lows[:n-k]) {
+			return t
+		}
+	}
+	return nil
+}
+
+// isHigh reports whether a trend of the last lows stands on what came before it: by a quarter of it at most, an earlier
+// low is above its first. A sawtooth's last tooth does not.
+func (t *Trend) isHigh(before []Low) bool {
+	return !slices.ContainsFunc(before, func(l Low) bool {
+		return l.Bytes > t.First.Bytes+(t.Last.Bytes-t.First.Bytes)/partOfRise
+	})
+}
+
+// condensed takes the lowest of each of so many stretches where there are more lows than that.
+func condensed(lows []Low) []Low {
+	n := len(lows)
+	if n <= most {
+		return lows
+	}
+	out := make([]Low, most)
+	for i := range out {
+		out[i] = slices.MinFunc(lows[n*i/most:n*(i+1)/most], func(a, b Low) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	}
+	return out
+}
+
+// steadyTrend is the trend of a series as a whole, nil where it does not rise, or not steadily.
+func steadyTrend(lows []Low, alpha float64) *Trend {
+	lows = lows[warmup(lows):]
+	n := len(lows)
+	tau, p := kendall(lows)
+	if n < least || tau <= 0 || p > alpha || !spread(lows) {
+		return nil
+	}
+	t := &Trend{First: lows[0], Last: lows[n-1], Lows: n, Tau: tau, P: p}
+	all := slopes(lows)
+	t.Slope = middle(all)
+	if t.Slope <= 0 || t.Last.Bytes <= t.First.Bytes {
+		return nil
+	}
+	// The bounds are the slopes as many places from the middle as the score of random lows strays (Sen 1968).
+	away := z95 * math.Sqrt(float64(n*(n-1)*(2*n+5))/18) / 2
+	half := float64(len(all)-1) / 2
+	t.SlopeLow = all[int(max(0, math.Floor(half-away)))]
+	t.SlopeHigh = all[int(min(float64(len(all)-1), math.Ceil(half+away)))]
+	first, second := middle(slopes(lows[:n/2])), middle(slopes(lows[n/2:]))
+	t.Steady = min(first, second) > 0 && max(first, second) <= 2*min(first, second)
+	return t
+}
+
+// warmup is how many lows at the beginning lie below a rise that is far above all later ones.
+func warmup(lows []Low) (n int) {
+	slope := middle(slopes(lows))
+	for i := 1; i <= len(lows)/4 && len(lows)-i >= least; i++ {
+		if rise := float64(lows[i].Bytes - lows[i-1].Bytes); slope > 0 &&
+			rise > jump*slope*float64(lows[i].At-lows[i-1].At) {
+			n = i
+		}
+	}
+	return n
+}
+
+// slopes are those of all pairs, in order.
+func slopes(lows []Low) []float64 {
+	out := make([]float64, 0, len(lows)*(len(lows)-1)/2)
+	for j := range lows {
+		for i := range j {
+			out = append(out, float64(lows[j].Bytes-lows[i].Bytes)/float64(lows[j].At-lows[i].At))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// middle is the median of what is in order, 0 of nothing.
+func middle(sorted []float64) float64 {
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// spread reports whether a series rises over its whole length: from the median of nearly each part to that of the next
+// by at least a quarter of the average rise, and keeps what it has: no part falls by more than a quarter of the whole
+// rise below one before, and no low of the last part lies below the middle of the series.
+func spread(lows []Low) bool {
+	if len(lows) < parts {
+		return false
+	}
+	var bytes, steps [parts]float64
+	var lowest float64 // of the last part
+	for k := range parts {
+		var b, s []float64
+		for _, l := range lows[len(lows)*k/parts : len(lows)*(k+1)/parts] {
+			b, s = append(b, float64(l.Bytes)), append(s, float64(l.At))
+		}
+		slices.Sort(b)
+		bytes[k], steps[k], lowest = middle(b), middle(s), b[0]
+	}
+	quarter, length := (bytes[parts-1]-bytes[0])/partOfRise, steps[parts-1]-steps[0]
+	if quarter <= 0 || lowest <= (bytes[parts/2-1]+bytes[parts/2])/2 {
+		return false
+	}
+	rising, last := 0, false
+	for k := 1; k < parts; k++ {
+		if bytes[k] < slices.Max(bytes[:k])-quarter {
+			return false
+		}
+		if last = bytes[k]-bytes[k-1] >= quarter*(steps[k]-steps[k-1])/length; last {
+			rising++
+		}
+	}
+	return last && rising >= risingParts
+}
+
+// kendall gives tau and the probability of one as high for lows in random order (Mann 1945, Kendall 1975): exact where
+// all lows differ and are few, else by the normal approximation.
+func kendall(lows []Low) (tau, p float64) {
+	n := len(lows)
+	score, equal := 0, 0
+	for j := range lows {
+		for i := range j {
+			c := cmp.Compare(lows[j].Bytes, lows[i].Bytes)
+			if score += c; c == 0 {
+				equal++
+			}
+		}
+	}
+	pairs := n * (n - 1) / 2
+	if pairs == equal {
+		return 0, 1
+	}
+	tau = float64(score) / math.Sqrt(float64(pairs)*float64(pairs-equal))
+	if equal == 0 && n <= 2*least {
+		return tau, inOrder(n, (pairs-score)/2)
+	}
+	deviation := math.Sqrt(float64(n*(n-1)*(2*n+5)-tied(lows)) / 18)
+	return tau, math.Erfc(float64(score-1)/deviation/math.Sqrt2) / 2
+}
+
+// tied is what equal lows take from 18 times the variance of the score.
+func tied(lows []Low) (sum int) {
+	counts := map[int64]int{}
+	for _, l := range lows {
+		counts[l.Bytes]++
+	}
+	for _, t := range counts {
+		sum += t * (t - 1) * (2*t + 5)
+	}
+	return sum
+}
+
+// inOrder is the share of all orders of n lows that have at most so many pairs the wrong way around.
+func inOrder(n, wrong int) (share float64) {
+	shares := []float64{1} // of the orders of k lows, by the number of such pairs
+	for k := 2; k <= n; k++ {
+		next := make([]float64, len(shares)+k-1)
+		for i, s := range shares {
+			for j := range k { // the k-th low stands before j of the others
+				next[i+j] += s / float64(k)
+			}
+		}
+		shares = next
+	}
+	for _, s := range shares[:wrong+1] {
+		share += s
+	}
+	return share
+}
+
+const (
+	stepThousandths = 1 // of the peak, that a step adds
+	percentInAll    = 1 // of the peak, that all of them add
+)
+
+// matters reports whether a trend is large enough beside the peak to be told of.
+func (t *Trend) matters(peak int64) bool {
+	return t.Slope*1000 >= float64(peak)*stepThousandths || memory.AtLeast(t.Last.Bytes-t.First.Bytes, peak, percentInAll)
+}

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/growth"
+	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// FindingGrowth is how memory grows, in a finding of it.
+type FindingGrowth struct {
+	// Unit is what it is counted by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
+	Unit string `json:"unit"`
+	// InStep is the step that all passes lie in; null for steps, and for passes outside of all steps.
+	InStep *int64 `json:"in_step"`
+	First  int64  `json:"first_step"`
+	Last   int64  `json:"last_step"`
+	Steps  int64  `json:"steps"` // from the first to the last
+	// SlopeBytes is the median slope of all pairs of steps; it lies between SlopeLowBytes and SlopeHighBytes with a
+	// confidence of 95 %.
+	SlopeBytes     float64 `json:"slope_bytes_per_step"`
+	SlopeLowBytes  float64 `json:"slope_low_bytes_per_step"`
+	SlopeHighBytes float64 `json:"slope_high_bytes_per_step"`
+	Tau            float64 `json:"tau"` // Kendall's: 1 where each step's lowest is above all before it
+	Probability    float64 `json:"p"`   // of such a tau or a higher one for steps in random order
+	Steady         bool    `json:"steady"`
+	GivenBack      bool    `json:"given_back"`
+	// LimitBytes and ExhaustedStep say when the device is full if it goes on like this; null where that is not known.
+	LimitBytes    *int64 `json:"limit_bytes"`
+	ExhaustedStep *int64 `json:"exhausted_at_step"`
+	EarliestStep  *int64 `json:"exhausted_earliest_step"`
+	LatestStep    *int64 `json:"exhausted_latest_step"`
+}
+
+func newFindingGrowth(g *growth.Growth) *FindingGrowth {
+	out := &FindingGrowth{Unit: string(g.Unit), InStep: g.Step, First: g.First.At, Last: g.Last.At, Steps: g.Steps(),
+		SlopeBytes: g.Slope, SlopeLowBytes: g.SlopeLow, SlopeHighBytes: g.SlopeHigh, Tau: g.Tau, Probability: g.P,
+		Steady: g.Steady, GivenBack: g.GivenBack}
+	if e := g.Exhaustion; e != nil {
+		out.LimitBytes, out.ExhaustedStep, out.EarliestStep, out.LatestStep = &e.LimitBytes, &e.At, &e.Earliest, &e.Latest
+	}
+	return out
+}
+
+// growthRate is by how much memory grows: "4.2 MiB a step".
+func growthRate(g *growth.Growth) string {
+	size := table.Size(int64(math.Round(g.Slope)))
+	switch g.Unit {
+	case growth.EvaluationPass:
+		return size + " an evaluation pass"
+	case growth.LinePass:
+		return size + " each time " + grouping.LineText(g.Line) + " runs"
+	}
+	return size + " a step"
+}
+
+func growthWords(w *wording, x findings.GrowthFacts) {
+	w.Growth = newFindingGrowth(x.Growth)
+	steps, unit := "steps", "step"
+	if x.Unit != growth.Step {
+		steps, unit = "passes", "pass"
+	}
+	w.growthFigures(&x, unit)
+	w.say("Memory grows by %s: %s in %s %s (%s of %s)", growthRate(x.Growth), table.Size(*w.Bytes),
+		table.Count(x.Steps()).Text, steps, w.share(*w.Bytes), w.peak)
+	var parts []string
+	for _, p := range x.Categories {
+		parts = append(parts, table.Size(p.Bytes)+" "+prose.Words(p.Name))
+	}
+	if len(parts) > 0 {
+		w.say(", of it %s", prose.JoinWords(parts))
+	}
+	parts = nil
+	for _, p := range x.Modules {
+		parts = append(parts, table.Size(p.Bytes)+" of module "+p.Name)
+	}
+	if len(parts) > 0 {
+		w.say("; by module, %s", prose.JoinWords(parts))
+	}
+	w.say(". The lowest allocated rises from %s %d to %s %d", unit, x.First.At, unit, x.Last.At)
+	switch {
+	case x.Gaps:
+		w.say(", as the recorded steps show")
+	case x.Step != nil:
+		w.say(", all within step %d", *x.Step)
+	}
+	w.say(": something keeps tensors or graphs of earlier %s alive.", steps)
+	if x.GivenBack {
+		w.say(" Most of it is freed before the run ends, so it raises the peak and is no leak.")
+	}
+	if e := x.Exhaustion; e != nil {
+		w.say(" If it goes on like this, the %s that the process can have are full at about %s %s", table.Size(e.LimitBytes),
+			unit, about(e.At))
+		if from, to := about(e.Earliest), about(e.Latest); from != to {
+			w.say(" (95 %% confidence: %s to %s)", from, to)
+		}
+		w.say("; what the allocator caches can bring that forward.")
+	}
+	if x.Unit == growth.Step {
+		w.Change = "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put " +
+			"into a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
+	} else {
+		w.Change = "put torch.no_grad() around what trains nothing, and keep of each pass only what is needed: a number " +
+			"(.item()), a copy in host memory (.cpu()), or a copy of the part (.clone(), as a view keeps all of its " +
+			"base). A cache that is meant to grow needs a bound"
+	}
+}
+
+// growthFigures are what the sentence stands on.
+func (w *wording) growthFigures(x *findings.GrowthFacts, unit string) {
+	from := "allocations.parquet: block_bytes live after event %d, the lowest of %s %d"
+	first, last := x.First, x.Last
+	rows := "steps.parquet"
+	switch x.Unit {
+	case growth.EvaluationPass:
+		rows = "phases.parquet: phase eval"
+	case growth.LinePass:
+		rows = fmt.Sprintf("allocations.parquet: line_id %d", x.Line.Line)
+	}
+	w.bytes("lowest of the first of these", first.Bytes, fmt.Sprintf(from, first.Event, unit, first.At))
+	w.bytes("lowest of the last", last.Bytes, fmt.Sprintf(from, last.Event, unit, last.At))
+	w.count("steps between", int(x.Steps()), rows)
+	w.bytes("growth a step", int64(math.Round(x.Slope)), rows+" and allocations.parquet: the median slope of all pairs")
+	w.peakFigure()
+	for _, p := range x.Categories {
+		w.bytes("of it "+prose.Words(p.Name), p.Bytes, fmt.Sprintf("owners.parquet: category %s after event %d, less "+
+			"that after event %d", p.Name, last.Event, first.Event))
+	}
+	for _, p := range x.Modules {
+		w.bytes("made in it for module "+p.Name, p.Bytes, fmt.Sprintf("allocations.parquet and owners.parquet: live "+
+			"after event %d, made after event %d", last.Event, first.Event))
+	}
+}
+
+// about is a number of steps to two digits.
+func about(steps int64) string {
+	unit := int64(1)
+	for steps/unit >= 100 {
+		unit *= 10
+	}
+	return table.Count((steps + unit/2) / unit * unit).Text
+}
