@@ -2,12 +2,15 @@ package report_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -17,8 +20,9 @@ func TestMaximaAreShown(t *testing.T) {
 	// of the peak: what is worth a mark, and what the categories without one may add up to
 	const visible, hair = 0.005, 0.02
 	for name, s := range gallery() {
-		for _, all := range []bool{false, true} {
-			m := report.Model{Study: s, AllSteps: all}
+		for _, steps := range []string{report.StepsPeak, report.StepsAll} {
+			all := steps == report.StepsAll
+			m := report.Model{Study: s, Steps: steps}
 			shapes := map[string][]canvas.Shape{}
 			for _, f := range m.Figures() {
 				if f.Name != "memory_timeline_categories" {
@@ -83,4 +87,32 @@ func below(x *timeline.CategoryMaximum) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// Where a run's memory grows from step to step the pictures show all steps, unless one asks for the peak's.
+func TestTimelinesShowWhatGrows(t *testing.T) {
+	for _, c := range []struct {
+		unit  growth.Unit // empty: nothing grows
+		steps string
+		all   bool
+	}{{"", "", false}, {"", report.StepsAll, true}, {growth.Step, "", true}, {growth.Step, report.StepsAuto, true},
+		{growth.Step, report.StepsPeak, false}, {growth.EvaluationPass, report.StepsAuto, false}} {
+		s := study(0, headline()...)
+		if c.unit != "" {
+			s.Cells[1].Growth = &growth.Growth{Unit: c.unit}
+		}
+		m := report.Model{Study: s, Steps: c.steps}
+		whole := slices.ContainsFunc(m.Figures(), func(f figure.Figure) bool {
+			c, err := f.Canvas()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(c.Labels, func(l canvas.Label) bool {
+				return l.Text == "Memory over the whole recording"
+			})
+		})
+		if whole != c.all {
+			t.Errorf("%+v: the whole recording is shown: %v", c, whole)
+		}
+	}
 }

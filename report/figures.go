@@ -81,12 +81,15 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 }
 
 func (m *Model) memoryTimeline() *figure.MemoryTimeline {
-	f := &figure.MemoryTimeline{AllSteps: m.AllSteps, Notes: m.figureNotes()}
+	f := &figure.MemoryTimeline{AllSteps: m.allSteps(), Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: ended(c),
-			PeakBytes: c.PeakBytes,
-			Timeline:  c.Timeline, Breakdown: c.Main()})
+		row := figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: ended(c), PeakBytes: c.PeakBytes,
+			Timeline: c.Timeline, Breakdown: c.Main()}
+		if g := c.Growth; g != nil {
+			row.Growth, row.Rate = &g.Trend, "+"+growthRate(g)
+		}
+		f.Rows = append(f.Rows, row)
 	}
 	return f
 }

@@ -181,7 +181,7 @@ func TestGalleryIsLegible(t *testing.T) {
 	for name, s := range gallery() {
 		m := report.Model{Study: s}
 		all := m
-		all.AllSteps = true
+		all.Steps = report.StepsAll
 		legible(name, append(m.Figures(), all.Figures()...)...)
 	}
 	for name, m := range ladders() {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/table"
@@ -26,12 +27,29 @@ type Model struct {
 	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
 	// Ladders are those of the study's runs by run id. Without any the picture of them is not drawn.
 	Ladders map[string]ladder.Run
-	// AllSteps draws timelines of whole runs, and not of the step of the peak only.
-	AllSteps bool
+	// Steps is what timelines show: one of the constants below. Empty is StepsAuto.
+	Steps string
 	// Force writes over files that no report wrote.
 	Force bool
 	// Drawn is told of each file that was made, of so many. May be nil.
 	Drawn func(done, of int)
+}
+
+// What timelines show.
+const (
+	StepsAuto = "auto" // all steps where the memory of a run grows from step to step, else the step of the peak
+	StepsPeak = "peak" // the step of the peak
+	StepsAll  = "all"  // the whole recording
+)
+
+// allSteps reports whether timelines show whole recordings.
+func (m *Model) allSteps() bool {
+	if m.Steps != StepsAuto && m.Steps != "" {
+		return m.Steps == StepsAll
+	}
+	return slices.ContainsFunc(m.Study.Cells, func(c compare.Cell) bool {
+		return c.Growth != nil && c.Growth.Unit == growth.Step
+	})
 }
 
 // output is one file of a report.

@@ -12,7 +12,7 @@ type reportCmd struct {
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
-	Steps    string   `help:"${report_steps}" enum:"peak,all" default:"peak" placeholder:"WHICH"`
+	Steps    string   `help:"${report_steps}" enum:"auto,peak,all" default:"auto" placeholder:"WHICH"`
 	Force    bool     `help:"Write over files in the folder that no report wrote."`
 	Quiet    bool     `help:"Print the overhead alone, and not the whole summary."`
 }
@@ -24,7 +24,7 @@ func (c *reportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	m.AllSteps, m.Force = c.Steps == "all", c.Force
+	m.Steps, m.Force = c.Steps, c.Force
 	return drawReport(s, m, c.Out, c.Quiet)
 }
 

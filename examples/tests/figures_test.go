@@ -28,8 +28,8 @@ func TestFiguresAreLegible(t *testing.T) {
 			t.Fatal(err)
 		}
 		sums, ladders := reduced(t, runs)
-		for _, all := range []bool{false, true} {
-			m := report.Model{Study: compare.NewMatchedStudy(sums, nil, ""), Ladders: ladders, AllSteps: all}
+		for _, steps := range []string{report.StepsPeak, report.StepsAll} {
+			m := report.Model{Study: compare.NewMatchedStudy(sums, nil, ""), Ladders: ladders, Steps: steps}
 			for _, fig := range m.Figures() {
 				bad, err := fig.Misplaced()
 				if err != nil {

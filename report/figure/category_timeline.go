@@ -312,6 +312,7 @@ func (m *CategoryTimeline) footnotes(g *grouping, any, named, all bool) []string
 		notes = append(notes, "a, b, …: where a category first counts most, "+scope+"; its diamond lies at the top "+
 			"of its bytes at that event, where the column may show another one; black: the peak")
 	}
+	notes = append(notes, m.growthNote()...)
 	if !named {
 		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")
 	}

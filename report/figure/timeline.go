@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/canvas"
@@ -20,6 +21,8 @@ type TimelineRow struct {
 	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
 	Timeline  *timeline.Timeline
 	Breakdown *memory.DeviceBreakdown // at the timeline's peak
+	Growth    *growth.Trend           // nil where what is held does not grow
+	Rate      string                  // at which it does: "+4.20 MiB a step"
 }
 
 // A MemoryTimeline is the picture memory_timeline: a panel a run with what was allocated, by category, and reserved,
@@ -134,6 +137,7 @@ func (m *MemoryTimeline) layout() *timelineLayout {
 			"has events and, where there is room, at least as its name; light: between the lowest and the highest of "+
 			"the events that share a column")
 	}
+	notes = append(notes, m.growthNote()...)
 	if !named {
 		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")
 	}

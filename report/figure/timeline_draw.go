@@ -63,6 +63,7 @@ func (l *timelineLayout) drawPlot(c *canvas.Canvas, p *timePanel) bool {
 		}
 	}
 	l.drawAreas(c, p)
+	l.drawGrowth(c, p)
 	c.Line(p.plot.X0, p.plot.Y1, p.plot.X1, p.plot.Y1, 1.5, ink)
 	return true
 }
