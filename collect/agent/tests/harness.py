@@ -54,7 +54,7 @@ def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = 
             full["DPSIGHT_LIKE_A_GPU"] = "1"  # looks between lines come when time allows: tests count tags without
         full.update(env or {})
         command = [sys.executable, str(CASES / f"{case}.py"), *args]
-        done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=900, check=False)
         yield Result(done, journals(spool) if spool.exists() else [], spool)
 
 
