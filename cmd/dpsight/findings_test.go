@@ -25,6 +25,16 @@ type finding struct {
 		Value float64 `json:"value"`
 		From  string  `json:"from"`
 	} `json:"figures"`
+	Line *struct {
+		File string
+		Line int64
+	}
+	Growth *struct {
+		Unit      string
+		Slope     float64 `json:"slope_bytes_per_step"`
+		Tau       float64
+		Exhausted *int64 `json:"exhausted_at_step"`
+	}
 }
 
 // figure is the value of a finding's figure.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Loops without updates grow too: by evaluation passes, by backward passes, or by the line of a loop that has neither.
+// The same loops as their authors mended them do not.
+func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
+	testkit.Rest(t)
+	t.Parallel()
+	python(t)
+	for _, c := range []struct {
+		script, mended string
+		unit           string
+		each           int64 // at least, in bytes
+		lines          string
+	}{
+		{"case08", "detach", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20"},
+		{"case09", "clone", "evaluation_pass", 128 * 197 * 768 * 4, "train.py:18"},
+		{"case11", "grad", "step", 4 << 22, "train.py:19 train.py:20 train.py:21"},
+		{"case16", "nograd", "evaluation_pass", 12 * 16 * 256 * 4, "train.py:19"},
+	} {
+		text, err := os.ReadFile(filepath.Join("../../collect/livetest/testdata/cases", c.script+".py"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := func(args ...string) []finding {
+			e := record(t, string(text), nil, args, "", nil)
+			e.expect(t, schemas.StatusOK, exitDone)
+			return findingsOf(t, e.store)["train"]
+		}
+		got := found()
+		f := findFinding(got, "growth")
+		switch {
+		case f == nil:
+			t.Errorf("%s: %v", c.script, ids(got))
+		case got[0].ID != "growth" || f.Growth.Unit != c.unit || int64(f.Growth.Slope) < c.each ||
+			int64(f.Growth.Slope) > c.each*11/10 || f.Growth.Tau < 0.95 || f.Line == nil ||
+			!strings.Contains(c.lines, fmt.Sprintf("%s:%d", f.Line.File, f.Line.Line)):
+			t.Errorf("%s: %+v, %+v, %+v", c.script, f.Growth, f.Line, f)
+		}
+		if f := findFinding(found(c.mended), "growth"); f != nil {
+			t.Errorf("%s %s: %+v", c.script, c.mended, f)
+		}
+	}
+}
+
+// The step at which memory is said to run out is the one at which it does, within 2 %: what the allocator rounds and
+// caches is not counted.
+func TestExhaustionComesAsSaid(t *testing.T) {
+	testkit.Rest(t)
+	t.Parallel()
+	const script = `
+import sys, torch
+kept = []
+model = torch.nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(int(sys.argv[1])):
+    kept.append(torch.empty(1 << 20, dtype=torch.uint8, device="cuda"))
+    optimizer.zero_grad()
+    model(torch.randn(64, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    print("step", step, flush=True)
+`
+	program := scriptFile(t, script)
+	predict := func(steps string) (store, printed string) {
+		store = t.TempDir()
+		r := dpsight(t, t.TempDir(), "predict", "--steps", "all", "--gpu-memory", "256MiB", "--store", store, "--",
+			python(t), program, steps)
+		return store, r.stdout + r.stderr
+	}
+	store, _ := predict("24")
+	f := findFinding(findingsOf(t, store)["train"], "growth")
+	if f == nil || f.Growth == nil || f.Growth.Exhausted == nil {
+		t.Fatalf("%+v", f)
+	}
+	_, printed := predict("400")
+	last := strings.Count(printed, "step ")
+	if math.Abs(float64(*f.Growth.Exhausted)-float64(last)) > 0.02*float64(last) {
+		t.Errorf("said to be full at step %d, and step %d is the one that fails", *f.Growth.Exhausted, last)
+	}
+}
