@@ -3,12 +3,14 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // FindingGrowth is how memory grows, in a finding of it.
@@ -100,14 +102,23 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		}
 		w.say("; what the allocator caches can bring that forward.")
 	}
-	if x.Unit == growth.Step {
-		w.Change = "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put " +
-			"into a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
-	} else {
-		w.Change = "put torch.no_grad() around what trains nothing, and keep of each pass only what is needed: a number " +
-			"(.item()), a copy in host memory (.cpu()), or a copy of the part (.clone(), as a view keeps all of its " +
-			"base). A cache that is meant to grow needs a bound"
+	w.Change = growthChange(&x, unit)
+}
+
+// growthChange is what to change. A graph is spoken of only where one is kept.
+func growthChange(x *findings.GrowthFacts, unit string) string {
+	needed := "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
+		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
+	switch graphs := slices.ContainsFunc(x.Categories, func(p findings.NamedBytes) bool {
+		return p.Name == schemas.Activations
+	}); {
+	case !graphs:
+		return needed
+	case x.Unit == growth.Step:
+		return "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put into " +
+			"a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
 	}
+	return "put torch.no_grad() around what trains nothing, and " + needed
 }
 
 // growthFigures are what the sentence stands on.

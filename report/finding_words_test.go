@@ -204,6 +204,12 @@ func TestWordsOfGrowth(t *testing.T) {
 		!strings.Contains(f.Change, "torch.no_grad()") || f.Growth.Unit != "evaluation_pass" {
 		t.Errorf("%+v", f)
 	}
+	for i := range in.Owners {
+		in.Owners[i].Category = schemas.Outputs
+	}
+	if f = saidOf(in)[findings.Growth]; strings.Contains(f.Change, "no_grad") || !strings.Contains(f.Change, ".cpu()") {
+		t.Errorf("no graph is kept: %q", f.Change)
+	}
 }
 
 // What was made between two windows is not what was there before recording began.
