@@ -67,7 +67,7 @@ var planted = map[string]map[string]finding{
 	"stray output": {
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""}, // the retained graph's
 		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},
-		nextBackward:   {schemas.Inputs, schemas.Tagged, ""}},
+		nextBackward:   {schemas.Script, schemas.Tagged, ""}},
 	"loss": {
 		backwardBegins: {schemas.Outputs, schemas.Tagged, ""},
 		graphReleased:  {schemas.Outputs, schemas.Tagged, ""},

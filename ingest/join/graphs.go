@@ -83,10 +83,21 @@ func (g *graphs) keptFrom(k uint32) int64 {
 }
 
 // give ends the ownership of a model that gave an allocation as a result at mark k, where the script has kept that
-// beyond the model's next call.
-func (g *graphs) give(o *owner, k uint32) {
-	if kept := g.keptFrom(k); kept < endOf(o.end) {
+// beyond the model's next call. What the result was handed to, a loss say, had it for as long.
+func (g *graphs) give(owners []owner, k uint32) {
+	kept := g.keptFrom(k)
+	for i := range owners {
+		o := &owners[i]
+		if o.category != outputs || o.observed || o.user || kept >= endOf(o.end) {
+			continue
+		}
 		o.end, o.observed = max(kept, o.begin), true
+		for j := range owners {
+			p := &owners[j]
+			if p.category == inputs && !p.user && o.begin <= p.begin && p.begin < o.end && o.end < endOf(p.end) {
+				p.end, p.observed = o.end, true
+			}
+		}
 	}
 }
 

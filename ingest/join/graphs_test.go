@@ -2,6 +2,7 @@ package join
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,9 +234,28 @@ func TestKeptFrom(t *testing.T) {
 	}
 	f := &facts{context: c, marks: &positions{before: before}}
 	g := findGraphs(f)
-	for k, want := range map[uint32]int64{3: f.marks.seqAt(40), 7: never, 33: never} {
+	again := f.marks.seqAt(40)
+	for k, want := range map[uint32]int64{0: never, 1: again, 3: again, 5: never, 7: never, 33: never} {
 		if got := g.keptFrom(k); got != want {
-			t.Errorf("an output tagged at mark %d is kept from %d on, want %d", k, got, want)
+			t.Errorf("an output of mark %d is kept from %d on, want %d", k, got, want)
 		}
+	}
+}
+
+// What a result was handed to has it no longer than the model; what took it in later, and what the script says, stay.
+func TestGiveResults(t *testing.T) {
+	g := &graphs{f: &facts{context: &Context{span: make([]int32, 3), thread: make([]uint16, 3), groupEnd: []uint32{2},
+		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}}, marks: &positions{before: []int32{0, 100, 200}}},
+		called: map[uint16][]call{0: {{k: 0, model: 7}}}, again: map[uint64][]uint32{7: {0, 1}}}
+	kept := g.f.marks.seqAt(2)
+	owners := []owner{{category: outputs, begin: 10, end: 900}, {category: inputs, begin: 20, end: 900},
+		{category: inputs, begin: 5, end: 900}, {category: inputs, begin: kept + 1, end: 900},
+		{category: inputs, begin: 20, end: 900, user: true}, {category: outputs, begin: 10, end: 900, user: true}}
+	want := slices.Clone(owners)
+	for i := range want[:2] {
+		want[i].end, want[i].observed = kept, true
+	}
+	if g.give(owners, 0); !slices.Equal(owners, want) {
+		t.Errorf("owners are %+v\nwant %+v", owners, want)
 	}
 }

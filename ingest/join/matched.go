@@ -17,9 +17,11 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 		if !ok {
 			return all
 		}
+		own := len(all)
 		for _, o := range owners.of(match) {
 			all = ownLike(r, all, owners.of(alloc), o, alloc, match)
 		}
+		r.graphs.give(all[own:], r.f.birthMark(alloc))
 		return r.fill(all, first, alloc)
 	})
 }
@@ -47,9 +49,6 @@ func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 		if s.category == n.category && s.begin < endOf(n.end) {
 			n.end, n.observed = s.begin, true
 		}
-	}
-	if n.category == outputs && !n.observed && !n.user {
-		r.graphs.give(&n, r.f.birthMark(alloc))
 	}
 	return appendWithin(all, n, a.FreeRequestedSeq)
 }

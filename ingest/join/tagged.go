@@ -72,7 +72,9 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 		}
 	}
 	releaseGraph(f, kept[first:], bound, alloc)
-	t.giveOutputs(kept[first:], bound)
+	if k, ok := t.lastOutput(bound); ok {
+		t.graphs.give(kept[first:], k)
+	}
 	return kept
 }
 
@@ -141,20 +143,14 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 	}
 }
 
-// giveOutputs ends the ownership of models that gave an allocation as a result, where the script has kept it.
-func (t *tagger) giveOutputs(owners []owner, bound []boundTag) {
-	for i := range owners {
-		o := &owners[i]
-		if o.category != outputs || o.observed || o.user {
-			continue
-		}
-		for _, b := range slices.Backward(bound) {
-			if tag := &t.f.context.tags[b.tag]; tag.Kind == spool.TagOutput {
-				t.graphs.give(o, tag.K)
-				break
-			}
+// lastOutput is the mark of the latest tag that says that an allocation is a model's result.
+func (t *tagger) lastOutput(bound []boundTag) (k uint32, ok bool) {
+	for _, b := range slices.Backward(bound) {
+		if tag := &t.f.context.tags[b.tag]; tag.Kind == spool.TagOutput {
+			return tag.K, true
 		}
 	}
+	return 0, false
 }
 
 // graphReleased is the state in which the graph that saved an allocation last is given up, or -1: it is never, or no

@@ -12,7 +12,7 @@ import (
 
 // RulesVersion changes with every change to the rules of this package, of the steps package or of the stackrules
 // package: categories of two versions are not compared. docs/categories.md says what each version changed.
-const RulesVersion = 12
+const RulesVersion = 13
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{
