@@ -189,7 +189,7 @@ func sameKey(a, b *string) bool {
 // byTree has a row a value of the first dimension, and below it those of the second.
 func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	for _, dim := range doc.By {
-		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
+		t.Columns = append(t.Columns, table.Column{Title: heading(dim), Names: true})
 	}
 	t.Columns = append(t.Columns, table.Column{Title: "MiB", Priority: 6, Right: true},
 		table.Column{Title: "%", Priority: 5, Right: true}, table.Column{Title: "Tagged", Priority: 3, Right: true},

@@ -44,14 +44,14 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 		{Title: "Run", Key: "name"},
 		{Title: "Status", Key: "status", For: table.Programs},
 		{Title: "Profile", Key: "profile", For: table.Programs},
-		{Title: "Device", Key: "gpu"},
-		{Title: "Memory MiB", Key: "memory_bytes", Priority: 1, Right: true},
-		{Title: "Fits", Key: "fits", Priority: 6},
-		{Title: "Peak MiB", Key: "peak_bytes", Priority: 5, Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Priority: 4, Right: true},
-		{Title: "Spare MiB", Key: "spare_bytes", Priority: 2, Right: true},
+		{Title: "Device", Key: "gpu", Priority: 3},
+		{Title: "Memory MiB", Key: "memory_bytes", Priority: 5, Right: true},
+		{Title: "Fits", Key: "fits", Priority: 7},
+		{Title: "Peak MiB", Key: "peak_bytes", Priority: 6, Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Priority: 1, Right: true},
+		{Title: "Spare MiB", Key: "spare_bytes", Priority: 4, Right: true},
 		{Title: "Unknown reads", Key: "unknown_reads", Right: true},
-		{Title: "Confidence", Key: "confidence", Priority: 3},
+		{Title: "Confidence", Key: "confidence", Priority: 2},
 	}}
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	var notes runNotes

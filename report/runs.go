@@ -20,9 +20,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		{Title: "Run id", Key: "run_id"},
 		{Title: "Name", Key: "name", Priority: 2},
 		{Title: "Suite", Key: "suite"},
-		{Title: "Status", Key: "status", Priority: 3},
+		{Title: "Status", Key: "status", Priority: 4},
 		{Title: "Source", Key: "source"},
-		{Title: "Peak MiB", Key: "peak_bytes", Priority: 4, Right: true, Begins: true},
+		{Title: "Peak MiB", Key: "peak_bytes", Priority: 5, Right: true, Begins: true},
 		{Title: "Reserved at the peak MiB", Key: "reserved_at_peak_bytes", Right: true},
 		{Title: "Highest reserved MiB", Key: "peak_reserved_bytes", Right: true},
 		{Title: "Step ms", Key: "step_ms", Priority: 1, Right: true},
@@ -116,7 +116,8 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	})...)
 	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {
 		after := 1 + slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "name" })
-		t.Columns = slices.Insert(t.Columns, after, table.Column{Title: "Differs in", For: table.People})
+		t.Columns = slices.Insert(t.Columns, after, table.Column{Title: "Differs in", For: table.People,
+			Priority: 3})
 		for i, text := range differing {
 			t.Rows[i] = slices.Insert(t.Rows[i], after, table.Text(text))
 		}

@@ -27,8 +27,8 @@ type layout struct {
 }
 
 // layoutFor fits a table to so many columns of a terminal, 0 for as many as it needs. Where it is too wide, empty
-// columns are hidden, headings and long texts are broken, and then columns are hidden, those of the lowest priority
-// first, and of equals the rightmost.
+// columns are hidden, headings and long texts are broken, and then columns are hidden, those of zeros first, then those
+// of the lowest priority, and of equals the rightmost.
 func layoutFor(t *Table, most int) layout {
 	all := layout{}
 	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
@@ -41,13 +41,24 @@ func layoutFor(t *Table, most int) layout {
 		all.widths = natural
 		return all
 	}
-	byPriority := slices.Clone(all.columns[1:])
-	slices.SortStableFunc(byPriority, func(a, b int) int {
-		return cmp.Compare(t.Columns[b].Priority, t.Columns[a].Priority)
-	})
+	var byPriority []int
 	shown, room := []int{0}, most-min(least[0], most)
+	for _, j := range all.columns[1:] {
+		if t.Columns[j].Names {
+			shown, room = append(shown, j), room-gap-least[j]
+		} else if !t.each(j, isEmpty) {
+			byPriority = append(byPriority, j)
+		}
+	}
+	priority := make([]int, len(t.Columns))
 	for _, j := range byPriority {
-		if !t.empty(j) && gap+least[j] <= room {
+		if priority[j] = t.Columns[j].Priority; t.each(j, isZero) {
+			priority[j] = -1
+		}
+	}
+	slices.SortStableFunc(byPriority, func(a, b int) int { return cmp.Compare(priority[b], priority[a]) })
+	for _, j := range byPriority {
+		if gap+least[j] <= room {
 			shown, room = append(shown, j), room-gap-least[j]
 		}
 	}
@@ -90,6 +101,8 @@ func (t *Table) widths(j int) (natural, least int) {
 		natural = max(natural, w)
 		switch {
 		case c.Right:
+		case j > 0 && c.Names:
+			w = min(w, shortText)
 		case j == 0, w <= longName && !strings.Contains(text, " "): // what a row is of, and names
 			w = min(w, longName)
 		default:
@@ -107,12 +120,14 @@ func longestWord(text string) (most int) {
 	return most
 }
 
-// empty reports whether no row has anything in a column.
-func (t *Table) empty(j int) bool {
-	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []Cell) bool {
-		return row[j].Text != "" && row[j].Text != absentText
-	})
+// each reports whether something is so of all cells of a column.
+func (t *Table) each(j int, is func(text string) bool) bool {
+	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !is(row[j].Text) })
 }
+
+func isEmpty(text string) bool { return text == "" || text == absentText }
+
+func isZero(text string) bool { return isEmpty(text) || strings.Trim(text, "0.") == "" }
 
 // note says which columns are hidden, and how they are seen.
 func (l *layout) note(t *Table) string {

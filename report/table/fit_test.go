@@ -20,6 +20,28 @@ func wideTable() Table {
 		Notes: []string{"one that is longer than the terminal is wide, and goes on below itself, word by word"}}
 }
 
+// What names a row always stays, and columns of zeros go before those of lower priority.
+func TestNamesStay(t *testing.T) {
+	keyed := Table{Columns: []Column{{Title: "Category"}, {Title: "Module", Names: true},
+		{Title: "MiB", Right: true, Priority: 3}, {Title: "By phase", Right: true, Priority: 2},
+		{Title: "Tagged", Right: true}},
+		Rows: [][]Cell{{Text("parameters"), Text(""), Bytes(3 << 20), Bytes(0), Bytes(3 << 20)},
+			{Text(""), Text("encoder.blocks.10.attention.projection"), Bytes(1 << 20), Absent(), Bytes(1 << 20)}}}
+	var b bytes.Buffer
+	if err := Write(&screen.Output{Writer: &b, Columns: 50}, "table", keyed); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Category    Module                     MiB  Tagged
+----------  ------------------------  ----  ------
+parameters                            3.00    3.00
+            encoder.blocks.10.attent  1.00    1.00
+            ion.projection
+`
+	if rows, note, _ := strings.Cut(b.String(), "note:"); rows != want || !strings.Contains(note, "(By phase)") {
+		t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
 // A table is fitted to a terminal: empty columns go, long texts and headings are broken, then columns of low priority
 // go, and a note names them. Elsewhere it is as wide as it needs to be.
 func TestFitsATerminal(t *testing.T) {

@@ -31,8 +31,10 @@ type Column struct {
 	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there
 	// first.
 	Begins bool
+	// Names says that the column names what a row is of: it always stays, as the first column does.
+	Names bool
 	// Priority says how long the column stays where a terminal is too narrow for all: the lowest go first, and of equals
-	// the rightmost. The first column always stays.
+	// the rightmost. Columns of zeros go before all others.
 	Priority int
 }
 
