@@ -63,8 +63,8 @@ func Of(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Mome
 	if g := f.best([]series{steps}); g != nil {
 		return g
 	}
-	passes := f.evaluations()
-	if g := f.best(passes); g != nil || len(passes) > 0 || len(steps.spans) >= least {
+	passes, evaluates := f.evaluations()
+	if g := f.best(passes); g != nil || evaluates || len(steps.spans) > 0 {
 		return g
 	}
 	return f.best([]series{f.linePasses()})
@@ -113,8 +113,8 @@ func (f *finder) steps() series {
 }
 
 // evaluations are the forward passes that train nothing, those of one step together, or those outside of all steps.
-// Each lasts until the next begins.
-func (f *finder) evaluations() (out []series) {
+// Each lasts until the next begins. evaluates says that there are such passes, too few to judge them included.
+func (f *finder) evaluations() (out []series, evaluates bool) {
 	known := memory.PhasesWithBytes(f.in)
 	by := map[int64][]*schemas.Phase{}
 	for i := range f.in.Phases {
@@ -140,7 +140,7 @@ func (f *finder) evaluations() (out []series) {
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.spans[0].begin, b.spans[0].begin) })
-	return out
+	return out, len(by) > 0
 }
 
 // linePasses are by the line of a loop whose blocks hold most at the peak. A pass begins where the line asks for a

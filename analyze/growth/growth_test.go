@@ -57,6 +57,12 @@ func freed(in schemas.Tables) schemas.Tables {
 	return in
 }
 
+// both is a made-up run with the phases and steps of another, too.
+func both(in, other schemas.Tables) schemas.Tables {
+	in.Phases, in.Steps = other.Phases, other.Steps
+	return in
+}
+
 // of is the growth of a made-up run.
 func of(in schemas.Tables) *Growth {
 	v := in.Report.Devices[0]
@@ -82,6 +88,8 @@ func TestUnits(t *testing.T) {
 		{"few passes", evaluating(7, -1), Growth{}, 0, 0, 0},
 		{"lines", bare(12), Growth{Unit: LinePass}, 0, 10, 100},
 		{"few lines", bare(7), Growth{}, 0, 0, 0},
+		{"lines beside few passes", both(bare(12), evaluating(2, -1)), Growth{}, 0, 0, 0},
+		{"lines beside few steps", both(bare(12), growing(2)), Growth{}, 0, 0, 0},
 	} {
 		g := of(c.in)
 		switch {
