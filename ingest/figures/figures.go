@@ -147,8 +147,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A valueReader bounds each value that a decoder takes from a document of any size, which has to lie in memory as a
-// whole.
+// A valueReader limits the size of a single value of a document, which the decoder buffers whole.
 type valueReader struct {
 	r          io.Reader
 	d          *json.Decoder

@@ -460,8 +460,20 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 	endless = io.MultiReader(strings.NewReader("[[1,"), &repeated{text: strings.Repeat("1,", 4096)})
 	if _, err := Read(schemas.ImportMemoryTimeline, endless, "t.json"); err == nil ||
-		!strings.Contains(err.Error(), "value of") {
+		!strings.Contains(err.Error(), "times") {
 		t.Errorf("an endless list: %v", err)
+	}
+	for kind, head := range map[Kind]string{schemas.ImportTrace: `{"schemaVersion": 1, "notes": [`,
+		schemas.ImportMemoryTimeline: "[[1,"} {
+		deep := io.MultiReader(strings.NewReader(head), &repeated{text: strings.Repeat("[", 4096)})
+		if _, err := Read(kind, deep, "t.json"); err == nil || !strings.Contains(err.Error(), "at byte") {
+			t.Errorf("%s: lists within lists: %v", kind, err)
+		}
+	}
+	rows := io.MultiReader(strings.NewReader("[[1,2],["), &repeated{text: strings.Repeat("[],", 4096)})
+	if _, err := Read(schemas.ImportMemoryTimeline, rows, "t.json"); err == nil ||
+		!strings.Contains(err.Error(), "2 times and more sizes") {
+		t.Errorf("more sizes than times: %v", err)
 	}
 	note := `{"a": "` + strings.Repeat("a", 4086) + `"},`
 	many := io.MultiReader(strings.NewReader(`{"schemaVersion": 1, "notes": [`), // passed over

@@ -13,45 +13,34 @@ import (
 // timelineWhy says what the peak of a memory timeline is.
 const timelineWhy = "the highest sum of the tensors that torch.profiler saw, which is not what the allocator had"
 
-// maxLevels bounds a memory timeline's list of all sizes, in bytes: two million times.
-const maxLevels = 256 << 20
+// mostTimes bounds the times of a memory timeline that are kept, at 8 bytes each.
+const mostTimes = 16 << 20
 
 // readMemoryTimeline reads what torch.profiler's export_memory_timeline writes of one device: as .raw.json a list of
 // [time in ns, action, change in bytes, category], as .json the pair of times in µs and of the sizes by category then.
 func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
-	d := decoderOf(r, maxLevels)
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, errors.Join(err, errors.New("it is no list"))
+	d := decoderOf(r, maxDocument)
+	if err := openList(d); err != nil {
+		return nil, err
+	}
+	if !d.More() {
+		return nil, errors.New("it is no memory timeline")
 	}
 	line := timeline{first: math.MaxInt64}
-	var rows int
-	for ; d.More(); rows++ {
-		var row json.RawMessage
-		if err := d.Decode(&row); err != nil {
-			return nil, err
-		}
-		var event []float64
-		err := json.Unmarshal(row, &event)
-		switch {
-		case err != nil && rows == 1 && line.times != nil:
-			if err := line.levels(row); err != nil {
-				return nil, err
-			}
-		case err != nil:
-			return nil, err
-		case rows == 0 && (len(event) != 4 || event[1] > 1000): // no action
-			line.times = event
-		case rows == 1 && line.times != nil || len(event) != 4:
-			return nil, fmt.Errorf("row %d is no event of a memory timeline", rows+1)
-		default:
-			line.change(event)
-		}
+	first, err := numbers(d)
+	if err == nil && len(first) == 4 && first[1] <= 1000 { // an action
+		err = line.changes(d, first)
+	} else if err == nil {
+		err = line.levels(d, first)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, errors.New("it is no memory timeline")
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, err
-	}
-	if rows == 0 || line.times != nil && rows != 2 {
-		return nil, errors.New("it is no memory timeline")
 	}
 	dev := Device{Peak: bytesOf(new(line.peak), 1), Why: timelineWhy}
 	run := Run{Name: traceName(trimRaw(name)), Params: map[string]any{}, Status: schemas.StatusOK,
@@ -75,46 +64,95 @@ func trimRaw(name string) string {
 	return name
 }
 
-// A timeline sums a memory timeline up.
-type timeline struct {
-	times            []float64 // µs
-	begin, now, peak float64   // bytes
-	first, last      int64     // ns
+// openList takes the beginning of a list.
+func openList(d *json.Decoder) error {
+	t, err := d.Token()
+	if err == nil && t != json.Delim('[') {
+		err = errors.New("it is no list")
+	}
+	return err
 }
 
-// change takes an event. What was there before the profiler has the time -1.
-func (l *timeline) change(event []float64) {
-	if l.now += event[2]; l.now > l.peak {
-		l.peak = l.now
+// numbers takes a list of numbers one by one, since it may be long.
+func numbers(d *json.Decoder) (out []float64, err error) {
+	if err := openList(d); err != nil {
+		return nil, err
 	}
-	if ns := nanoseconds(&event[0], 1); ns > 0 {
-		l.first, l.last = min(l.first, ns), max(l.last, ns)
-	} else {
-		l.begin = l.now
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		number, ok := t.(float64)
+		if !ok {
+			return nil, fmt.Errorf("at byte %d is no number", d.InputOffset())
+		}
+		if out = append(out, number); len(out) > mostTimes {
+			return nil, fmt.Errorf("it has more than %d times", mostTimes)
+		}
+	}
+	_, err = d.Token()
+	return out, err
+}
+
+// A timeline sums a memory timeline up.
+type timeline struct {
+	begin, now, peak float64 // bytes
+	first, last      int64   // ns
+}
+
+// changes takes events, of which the first is read already. What was there before the profiler has the time -1.
+func (l *timeline) changes(d *json.Decoder, event []float64) error {
+	for row := 1; ; row++ {
+		if len(event) != 4 {
+			return fmt.Errorf("row %d is no event of a memory timeline", row)
+		}
+		if l.now += event[2]; l.now > l.peak {
+			l.peak = l.now
+		}
+		if ns := nanoseconds(&event[0], 1); ns > 0 {
+			l.first, l.last = min(l.first, ns), max(l.last, ns)
+		} else {
+			l.begin = l.now
+		}
+		if !d.More() {
+			return nil
+		}
+		if err := d.Decode(&event); err != nil {
+			return err
+		}
 	}
 }
 
 // levels takes the sizes by category at each time, of which the first is always 0.
-func (l *timeline) levels(row []byte) error {
-	var sizes [][]float64
-	if err := json.Unmarshal(row, &sizes); err != nil {
+func (l *timeline) levels(d *json.Decoder, times []float64) error {
+	if err := openList(d); err != nil {
 		return err
 	}
-	if len(sizes) != len(l.times) {
-		return fmt.Errorf("it has %d times and %d sizes", len(l.times), len(sizes))
-	}
-	for i, at := range sizes {
+	n := 0
+	for ; d.More(); n++ {
+		var sizes []float64
+		if n == len(times) {
+			return fmt.Errorf("it has %d times and more sizes", len(times))
+		}
+		if err := d.Decode(&sizes); err != nil {
+			return err
+		}
 		l.now = 0
-		for _, v := range at {
+		for _, v := range sizes {
 			l.now += v
 		}
-		if i == 0 {
+		if n == 0 {
 			l.begin = l.now
 		}
 		l.peak = max(l.peak, l.now)
-		if ns := nanoseconds(&l.times[i], 1e3); ns > 0 {
+		if ns := nanoseconds(&times[n], 1e3); ns > 0 {
 			l.first, l.last = min(l.first, ns), max(l.last, ns)
 		}
 	}
-	return nil
+	if n < len(times) {
+		return fmt.Errorf("it has %d times and %d sizes", len(times), n)
+	}
+	_, err := d.Token()
+	return err
 }

@@ -173,6 +173,9 @@ func (t *trace) read(d *json.Decoder) error {
 	return err
 }
 
+// mostDepth bounds how deep values lie in each other: the decoder keeps something of each list that is open.
+const mostDepth = 10_000
+
 // skip passes over a value, which may be larger than all that is kept.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
@@ -182,7 +185,9 @@ func skip(d *json.Decoder) error {
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > mostDepth {
+				return fmt.Errorf("at byte %d values lie more than %d deep in each other", d.InputOffset(), mostDepth)
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}

@@ -109,7 +109,7 @@ class Nodes:
 
 
 def below(todo: list[Any], most: int) -> Iterator[Any]:
-    """The nodes of the graph at and below some of its nodes, each once, and at most so many; None stands for none."""
+    """The nodes of the graph at and below those of a list, which it uses up: each once, at most so many."""
     seen: set[Any] = set()
     while todo and len(seen) < most:
         node = todo.pop()
