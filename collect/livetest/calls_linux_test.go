@@ -17,7 +17,7 @@ var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_
 	"recorder/timing.py:engine_arrives", "recorder/core.py:mark"}
 
 // remembering are the files of what notes the inputs and outputs of models.
-var remembering = []string{"taggers/step_io.py", "taggers/models.py", "nodes.py", "tensors.py",
+var remembering = []string{"taggers/step_io.py", "taggers/models.py", "tags.py", "nodes.py", "tensors.py",
 	"torch_compat.py"}
 
 // A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and
