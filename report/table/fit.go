@@ -42,10 +42,10 @@ func layoutFor(t *Table, most int) layout {
 		return all
 	}
 	var byPriority []int
-	shown, room := []int{0}, most-min(least[0], most)
+	shown := []int{0}
 	for _, j := range all.columns[1:] {
 		if t.Columns[j].Names {
-			shown, room = append(shown, j), room-gap-least[j]
+			shown = append(shown, j)
 		} else if !t.each(j, isEmpty) {
 			byPriority = append(byPriority, j)
 		}
@@ -57,6 +57,11 @@ func layoutFor(t *Table, most int) layout {
 		}
 	}
 	slices.SortStableFunc(byPriority, func(a, b int) int { return cmp.Compare(priority[b], priority[a]) })
+	first := 0 // what the column takes that goes last
+	if len(byPriority) > 0 && len(shown) > 1 {
+		first = gap + least[byPriority[0]]
+	}
+	room := narrow(least, shown, most-first) + first
 	for _, j := range byPriority {
 		if gap+least[j] <= room {
 			shown, room = append(shown, j), room-gap-least[j]
@@ -70,10 +75,27 @@ func layoutFor(t *Table, most int) layout {
 		}
 	}
 	for _, j := range shown {
-		fitted.widths = append(fitted.widths, min(least[j], most))
+		fitted.widths = append(fitted.widths, least[j])
 	}
 	fitted.widen(room, func(i int) int { return natural[shown[i]] })
 	return fitted
+}
+
+// narrow makes the widest of columns narrower until they fit into so much room together, and returns what is left of
+// it.
+func narrow(widths, columns []int, room int) int {
+	room += gap
+	for _, j := range columns {
+		room -= gap + widths[j]
+	}
+	for ; room < 0; room++ {
+		widest := slices.MaxFunc(columns, func(a, b int) int { return cmp.Compare(widths[a], widths[b]) })
+		if widths[widest] <= 1 {
+			break
+		}
+		widths[widest]--
+	}
+	return room
 }
 
 // widen gives the room that is left to the columns that would take more, evenly.

@@ -40,6 +40,22 @@ parameters                            3.00    3.00
 	if rows, note, _ := strings.Cut(b.String(), "note:"); rows != want || !strings.Contains(note, "(By phase)") {
 		t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
 	}
+	// On the narrowest terminals names are broken, and the figure that matters most stays.
+	for columns := 12; columns < 60; columns++ {
+		b.Reset()
+		if err := Write(&screen.Output{Writer: &b, Columns: columns}, "table", keyed); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, _ := strings.Cut(b.String(), "note:")
+		for line := range strings.Lines(rows) {
+			if n := screen.Width(strings.TrimRight(line, "\n")); n > columns {
+				t.Errorf("%d columns of %d: %s", n, columns, line)
+			}
+		}
+		if !strings.Contains(rows, "MiB") || !strings.Contains(rows, "3.00") {
+			t.Errorf("%d columns: the figure is not shown:\n%s", columns, rows)
+		}
+	}
 }
 
 // A table is fitted to a terminal: empty columns go, long texts and headings are broken, then columns of low priority
