@@ -6,88 +6,10 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
-
-// FindingsSchema is the version of [FindingsDocument].
-const FindingsSchema = "dpsight.findings/1"
-
-// FindingsDocument is what "dpsight analyze findings --format json" prints.
-type FindingsDocument struct {
-	Schema string        `json:"schema"`
-	Runs   []FindingsRun `json:"runs"`
-}
-
-// FindingsRun is a run's findings in words.
-type FindingsRun struct {
-	identity.Identity
-	Findings  []Finding `json:"findings"`
-	NotLooked []string  `json:"not_looked"`
-	Warnings  []string  `json:"warnings"`
-}
-
-// A Finding is one of [findings.Finding] in words.
-type Finding struct {
-	ID     string         `json:"id"`
-	Device *string        `json:"device"`
-	Rank   *int32         `json:"rank"`
-	At     *memory.Moment `json:"at"`
-	Bytes  *int64         `json:"bytes"`
-	MS     *float64       `json:"ms"`
-	Share  *float64       `json:"share"`
-	Of     string         `json:"of,omitempty"`
-	// Line asked for the largest part of the bytes; null where none is known.
-	Line *FindingLine `json:"line"`
-	// Sentence says what was found. It can be pasted into a paper.
-	Sentence string          `json:"sentence"`
-	Figures  []FindingFigure `json:"figures"`
-	// Change is what to change; empty where nothing is to be.
-	Change     string   `json:"change,omitempty"`
-	SavesBytes *int64   `json:"saves_bytes"`
-	SavesMS    *float64 `json:"saves_ms"`
-	CostsMS    *float64 `json:"costs_ms,omitempty"`
-	// Assumption says under what condition it saves that.
-	Assumption string `json:"assumption,omitempty"`
-	// Growth is how memory grows, of the finding that says that it does.
-	Growth *FindingGrowth `json:"growth,omitempty"`
-}
-
-// FindingLine is a line of the script that asked for bytes of a finding.
-type FindingLine struct {
-	File     string `json:"file"`
-	Line     int64  `json:"line"`
-	Function string `json:"function"`
-	Source   string `json:"source,omitempty"` // what it says, where its file is at hand
-	Bytes    int64  `json:"bytes"`
-}
-
-// FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
-type FindingFigure struct {
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // "bytes", "ms", "count"
-	From  string  `json:"from"`
-}
-
-// NewFindingsDocument puts what was found into words.
-func NewFindingsDocument(found findings.Found) FindingsDocument {
-	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
-	for i := range found.Runs {
-		r := &found.Runs[i]
-		told := FindingsRun{Identity: r.Identity, Findings: []Finding{}, NotLooked: []string{}, Warnings: RunWords(r.Remarks)}
-		for k := range r.Findings {
-			told.Findings = append(told.Findings, tellFindingOf(&r.Findings[k], &r.Identity))
-		}
-		for _, n := range r.NotLooked {
-			told.NotLooked = append(told.NotLooked, notLookedWords(n))
-		}
-		doc.Runs = append(doc.Runs, told)
-	}
-	return doc
-}
 
 // notLookedWords say what could not be looked at, and why.
 func notLookedWords(n findings.NotLooked) string {
@@ -143,14 +65,16 @@ func wordsOf[Facts any](words func(*wording, Facts)) func(*wording) {
 
 // A wording is a finding that is being put into words.
 type wording struct {
-	Finding
+	Finding1
+	Title string // says it in a line
 	found *findings.Finding
 	peak  string // what the highest recorded moment is called
 	rest  string // of the change, what has nothing to do with other methods
+	ahead string // what will come if nothing is changed, where that is known
 }
 
 // tellFindingOf tells a finding of a run. Its sentence can be read alone, and says that the run's peak is bounded.
-func tellFindingOf(f *findings.Finding, id *identity.Identity) Finding {
+func tellFindingOf(f *findings.Finding, id *identity.Identity) wording {
 	told := tellFinding(f)
 	if f.Bytes == nil || !id.Bounded() || f.ID == findings.NotConserved {
 		return told
@@ -164,8 +88,8 @@ func tellFindingOf(f *findings.Finding, id *identity.Identity) Finding {
 	return told
 }
 
-func tellFinding(f *findings.Finding) Finding {
-	w := wording{Finding: Finding{ID: f.ID, Device: f.Device, Rank: f.Rank, At: f.At, Bytes: f.Bytes, MS: f.MS,
+func tellFinding(f *findings.Finding) wording {
+	w := wording{Finding1: Finding1{ID: f.ID, Device: f.Device, Rank: f.Rank, At: f.At, Bytes: f.Bytes, MS: f.MS,
 		Share: f.Share, Of: f.Of, Figures: []FindingFigure{}, SavesBytes: f.SavesBytes, SavesMS: f.SavesMS,
 		CostsMS: f.CostsMS}, found: f, peak: "the highest recorded moment"}
 	if f.Highest.IsPeak {
@@ -181,7 +105,7 @@ func tellFinding(f *findings.Finding) Finding {
 	if f.SavesBytes == nil && f.SavesMS == nil {
 		w.Assumption = ""
 	}
-	return w.Finding
+	return w
 }
 
 // line adds the line of the script that asked for most.
@@ -190,7 +114,7 @@ func (w *wording) line(f *findings.Finding) {
 		return
 	}
 	l := f.Line.Line
-	w.Finding.Line = &FindingLine{File: l.File, Line: l.Number, Function: l.Function, Source: l.Text, Bytes: f.Line.Bytes}
+	w.Line = &FindingLine{File: l.File, Line: l.Number, Function: l.Function, Source: l.Text, Bytes: f.Line.Bytes}
 	source := ""
 	if l.Text != "" {
 		source = " (" + sourceCell(l.Text) + ")"

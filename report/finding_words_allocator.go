@@ -16,6 +16,7 @@ const (
 
 func cachedWords(w *wording, x findings.CachedFacts) {
 	lay := &x.Layout
+	w.Title = fmt.Sprintf("%s of %s reserved held nothing", units.MiB(lay.Free()), units.MiB(lay.Reserved))
 	from := fmt.Sprintf("events.parquet: segments after event %d, less the blocks of allocations.parquet in them",
 		x.Event)
 	w.bytes("reserved", lay.Reserved, from)
@@ -41,6 +42,7 @@ func fragmentationWords(w *wording, x findings.FragmentationFacts) {
 	if w.Of == findings.OfRecordedReserved {
 		title, most = "highest recorded reserved", "at the highest recorded moment"
 	}
+	w.Title = "The cache is split into pieces: " + units.MiB(*w.Bytes) + " were reserved while as much was free"
 	from := "events.parquet: segment_alloc and segment_map; allocations.parquet: blocks not yet completely freed"
 	w.bytes("reserved anew while as much was free", *w.Bytes, from)
 	w.count("times", x.Times, from)
@@ -60,6 +62,7 @@ func fragmentationWords(w *wording, x findings.FragmentationFacts) {
 }
 
 func slackWords(w *wording) {
+	w.Title = "Blocks are larger than what was asked for: " + units.MiB(*w.Bytes)
 	w.bytes("slack", *w.Bytes, fmt.Sprintf("allocations.parquet: block_bytes less requested_bytes after event %d",
 		w.event()))
 	w.peakFigure()
@@ -71,6 +74,7 @@ func slackWords(w *wording) {
 }
 
 func streamWorkspacesWords(w *wording, x findings.StreamWorkspacesFacts) {
+	w.Title = fmt.Sprintf("cuBLAS has workspaces on %d streams: %s more than on one", x.Streams, units.MiB(*w.Bytes))
 	w.bytes("workspaces", x.TotalBytes, w.workspaces())
 	w.bytes("on the stream with the most", x.LargestBytes, w.workspaces())
 	w.count("streams", x.Streams, w.workspaces())
@@ -86,6 +90,7 @@ func streamWorkspacesWords(w *wording, x findings.StreamWorkspacesFacts) {
 }
 
 func threadWorkspacesWords(w *wording, x findings.ThreadWorkspacesFacts) {
+	w.Title = "cuBLAS has a workspace for each thread: " + units.MiB(*w.Bytes) + " more than for one"
 	w.bytes("workspaces", x.TotalBytes, w.workspaces())
 	w.bytes("of a size that the stream has already", *w.Bytes, w.workspaces())
 	w.peakFigure()

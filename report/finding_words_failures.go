@@ -9,6 +9,10 @@ import (
 func oomWords(w *wording, x findings.OOMFacts) {
 	r := x.Request
 	o, d, lay := r.OOM, r.Breakdown, r.Layout
+	w.Title = fmt.Sprintf("Out of memory: a %s failed %s", requestWords(o), when(&r.At))
+	if o.Absorbed() {
+		w.Title = fmt.Sprintf("A %s failed %s, and torch went on without", requestWords(o), when(&r.At))
+	}
 	w.Sentence = failedWords(r)
 	from := fmt.Sprintf("ingest.json: ooms[%d]", r.Index)
 	w.bytes("requested", o.RequestedBytes, from)

@@ -12,6 +12,7 @@ import (
 )
 
 func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
+	w.Title = "Gradients of a step stay until the next backward pass: " + units.MiB(*w.Bytes)
 	w.bytes("gradients when forward begins", *w.Bytes, fmt.Sprintf("owners.parquet: category gradients after event "+
 		"%d, step %d", x.Event, x.Step))
 	w.bytes("blocks of them unused at "+w.peak, x.AtPeakBytes, fmt.Sprintf("gradients.parquet and owners.parquet: not "+
@@ -32,6 +33,7 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 }
 
 func perSampleWords(w *wording, x findings.PerSampleFacts) {
+	w.Title = "Per-sample gradients of several layers are held at once: " + units.MiB(*w.Bytes)
 	w.bytes("per-sample gradients", *w.Bytes, w.of(schemas.PerSampleGradients))
 	w.peakFigure()
 	w.say("Per-sample gradients are %s (%s) of %s", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
@@ -51,6 +53,7 @@ func perSampleWords(w *wording, x findings.PerSampleFacts) {
 
 func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
 	table := x.Largest.ParameterBytes
+	w.Title = "Each sample has a gradient of the whole embedding: " + units.MiB(*w.Bytes)
 	w.bytes("per-sample gradients of embeddings", *w.Bytes, w.of(schemas.PerSampleGradients)+
 		", modules.parquet: role embedding")
 	w.bytes("parameters of "+grouping.ModulePath(x.Largest, 0), table, "modules.parquet: parameter_bytes")
@@ -64,6 +67,7 @@ func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
 }
 
 func clipTemporariesWords(w *wording, x findings.ClipTemporariesFacts) {
+	w.Title = "Norms and clipping need temporaries: " + units.MiB(*w.Bytes)
 	w.bytes("clip temporaries", *w.Bytes, w.of(schemas.ClipTemporaries))
 	w.peakFigure()
 	w.say("%s (%s) of %s, %s, are temporaries of norms and clipping", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak,

@@ -13,6 +13,8 @@ import (
 
 func sharedHooksWords(w *wording, x findings.HookFacts) {
 	w.hookFigures(&x)
+	w.Title = fmt.Sprintf("What DP hooks hold costs %s, not %s", units.MiB(x.HeldBytes-x.SharedBytes),
+		units.MiB(x.HeldBytes))
 	w.say("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too (%s by autograd): "+
 		"what the hooks cost is %s, not what they hold.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
 		prose.Share(float64(x.SharedBytes), float64(x.HeldBytes)), units.MiB(x.AutogradBytes),
@@ -29,6 +31,7 @@ func (w *wording) hookFigures(x *findings.HookFacts) {
 
 func ownHooksWords(w *wording, x findings.OwnHooksFacts) {
 	w.hookFigures(&x.HookFacts)
+	w.Title = "DP hooks hold what autograd does not: " + units.MiB(*w.Bytes)
 	where := ""
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of it "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.HookActivations))
@@ -47,6 +50,7 @@ func ownHooksWords(w *wording, x findings.OwnHooksFacts) {
 }
 
 func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
+	w.Title = fmt.Sprintf("Head and loss hold %d blocks of the output's size: %s", x.Copies, units.MiB(*w.Bytes))
 	w.bytes("largest output", x.SizeBytes, "owners.parquet: category outputs, tagged; allocations.parquet: "+
 		"requested_bytes")
 	w.count("blocks of its size, or twice that, at "+w.peak, x.Copies, fmt.Sprintf("allocations.parquet: after event "+
@@ -63,6 +67,7 @@ func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
 }
 
 func optimizerWords(w *wording) {
+	w.Title = "The optimizer's step needs temporaries: " + units.MiB(*w.Bytes)
 	w.bytes("optimizer temporaries", *w.Bytes, w.of(schemas.OptimizerTemporaries)+", born in phase "+
 		schemas.PhaseOptimizer)
 	w.peakFigure()
@@ -76,6 +81,7 @@ const leastNamedPercent = 1
 
 func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 	whole := w.found.Highest.AllocatedBytes
+	w.Title = "The rule of thumb gives " + units.MiB(x.SumBytes) + ", and the peak is " + units.MiB(whole)
 	var over, under []string
 	for _, p := range x.Counted {
 		w.bytes("highest "+prose.Words(p.Category), p.MaxBytes, "owners.parquet and allocations.parquet: maximum of "+

@@ -12,6 +12,7 @@ import (
 
 func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	own, best := &x.Own, &x.Best
+	w.Title = "Method " + best.Run.Method() + " does the same for less"
 	w.trialPeak(own)
 	w.trialPeak(best)
 	w.trialStep(own)

@@ -10,6 +10,7 @@ import (
 )
 
 func phaseOnlyWords(w *wording, x findings.PhaseOnlyFacts) {
+	w.Title = "Known by their phase alone: " + units.MiB(*w.Bytes)
 	w.bytes("known by phase only", *w.Bytes, fmt.Sprintf("owners.parquet: evidence phase after event %d", w.event()))
 	w.bytes("of them "+prose.Words(x.Largest.Name), x.Largest.Bytes, w.of(x.Largest.Name))
 	w.peakFigure()
@@ -19,6 +20,7 @@ func phaseOnlyWords(w *wording, x findings.PhaseOnlyFacts) {
 }
 
 func unattributedWords(w *wording, x findings.UnattributedFacts) {
+	w.Title = "Nobody is known to own " + units.MiB(*w.Bytes)
 	w.bytes("other", x.OtherBytes, w.of(schemas.Other))
 	w.bytes("untraced", x.UntracedBytes, w.of(schemas.Untraced))
 	w.Change = "name the tensors with dpsight.tag(tensor, category)"
@@ -41,6 +43,7 @@ func unattributedWords(w *wording, x findings.UnattributedFacts) {
 }
 
 func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
+	w.Title = units.Plural(int(x.Tags), "tag fits no block", "tags fit no block")
 	w.count("ambiguous tags", int(x.Tags), "ingest.json: devices[].ambiguous_tags")
 	w.say("%s for nothing.", units.Plural(int(x.Tags), "tag fits no single life of its address, and counts",
 		"tags fit no single life of their address, and count"))
@@ -48,6 +51,7 @@ func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
 
 func notConservedWords(w *wording, x findings.NotConservedFacts) {
 	verdict := x.Conservation.Verdict
+	w.Title = "The recording is not proved whole: " + verdict
 	if reason := conservationReason(x.Conservation); reason != "" {
 		verdict += ": " + reason
 	}
@@ -66,6 +70,7 @@ func notConservedWords(w *wording, x findings.NotConservedFacts) {
 
 func notBrokenDownWords(w *wording, x findings.NotBrokenDownFacts) {
 	highest := w.found.Highest.AllocatedBytes
+	w.Title = "The peak was not recorded: it is " + units.MiB(x.PeakBytes-highest) + " above what was"
 	w.bytes("peak by torch's counter", x.PeakBytes, "ingest.json: devices[].torch_peak_allocated_bytes")
 	w.bytes("highest recorded moment", highest, fmt.Sprintf("allocations.parquet: after event %d", w.event()))
 	w.say("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", units.MiB(x.PeakBytes),

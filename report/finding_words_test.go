@@ -17,21 +17,22 @@ import (
 )
 
 // saidOf are the findings of one run by itself, in words.
-func saidOf(in schemas.Tables) map[string]report.Finding {
+func saidOf(in schemas.Tables) map[string]report.Finding1 {
 	return saidIn(findings.Find([]findings.Checked{findings.CheckRun(in)}, nil))
 }
 
 // saidIn are the findings of the first run.
-func saidIn(found findings.Found) map[string]report.Finding {
-	said := map[string]report.Finding{}
-	for _, f := range report.NewFindingsDocument(found).Runs[0].Findings {
+func saidIn(found findings.Found) map[string]report.Finding1 {
+	said := map[string]report.Finding1{}
+	doc := (report.FindingsView{Schema: 1}).Tables(found)[0].Document.(report.FindingsDocument1)
+	for _, f := range doc.Runs[0].Findings {
 		said[f.ID] = f
 	}
 	return said
 }
 
 // saidBy puts one finding into words.
-func saidBy(f findings.Finding) report.Finding {
+func saidBy(f findings.Finding) report.Finding1 {
 	return saidIn(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}})[f.ID]
 }
 
@@ -378,7 +379,7 @@ func TestWordsOfMethods(t *testing.T) {
 
 // A cheaper method is named with its runs, and with the range of their steps.
 func TestWordsOfCheaperMethod(t *testing.T) {
-	said := func(best findings.Trial, overlap bool) report.Finding {
+	said := func(best findings.Trial, overlap bool) report.Finding1 {
 		return saidBy(findings.Finding{ID: findings.CheaperMethod, SavesBytes: new(int64(1)),
 			Facts: findings.CheaperMethodFacts{Own: trial("g", "ghost", 1000, 100), Best: best, Overlap: overlap}})
 	}

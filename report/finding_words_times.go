@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/findings"
@@ -11,6 +12,7 @@ import (
 )
 
 func throttledWords(w *wording, x findings.ThrottledFacts) {
+	w.Title = fmt.Sprintf("The GPU was slowed down in %d of %d timed steps", x.Steps, x.Sampled)
 	w.count("timed steps slowed down", x.Steps, "samples.parquet: throttle_reasons, within steps of steps.parquet")
 	w.count("timed steps sampled", x.Sampled, "the same")
 	w.say("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", x.Steps, x.Sampled,
@@ -21,6 +23,7 @@ func throttledWords(w *wording, x findings.ThrottledFacts) {
 }
 
 func otherProcessWords(w *wording, x findings.BesideFacts) {
+	w.Title = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps", x.Steps, x.Sampled)
 	w.count("timed steps with another process", x.Steps, "samples.parquet: other_processes, within steps of "+
 		"steps.parquet")
 	w.count("timed steps sampled", x.Sampled, "the same")
@@ -52,6 +55,7 @@ func clockColumn(clock string) string {
 }
 
 func notIsolatedWords(w *wording, x findings.NotIsolatedFacts) {
+	w.Title = "The GPU was not known to be free"
 	w.say("The GPU was not known to be free when the run began: %s.", x.Reason)
 	if x.OtherProcesses != nil {
 		w.count("other processes", *x.OtherProcesses, "run.json: isolation.other_processes")
@@ -63,6 +67,7 @@ func notIsolatedWords(w *wording, x findings.NotIsolatedFacts) {
 }
 
 func unsteadyWords(w *wording, x findings.UnsteadyFacts) {
+	w.Title = "Timed steps are not alike: four fifths take " + prose.MS(x.Low) + " to " + prose.MS(x.High)
 	from := "steps.parquet: " + clockColumn(x.Clock) + " of the timed steps"
 	w.milliseconds("tenth percentile", x.Low, from)
 	w.milliseconds("median", x.Median, from)
@@ -73,6 +78,7 @@ func unsteadyWords(w *wording, x findings.UnsteadyFacts) {
 }
 
 func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
+	w.Title = fmt.Sprintf("The peaks of %d repeats differ: by %s", x.Repeats, units.MiB(x.HighBytes-x.LowBytes))
 	w.bytes("lowest peak", x.LowBytes, "run "+x.LowRun)
 	w.bytes("highest peak", x.HighBytes, "run "+x.HighRun)
 	w.say("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", x.Repeats,
@@ -85,6 +91,8 @@ func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
 }
 
 func repeatsTimeWords(w *wording, x findings.RepeatsTimeFacts) {
+	w.Title = fmt.Sprintf("The step times of %d repeats disagree: %s to %s", x.Repeats, prose.MS(x.Low),
+		prose.MS(x.High))
 	from := "steps.parquet of each repeat: median of timed steps"
 	w.milliseconds("fastest repeat", x.Low, from)
 	w.milliseconds("slowest repeat", x.High, from)

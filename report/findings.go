@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
@@ -29,77 +30,72 @@ var findingColumns = slices.Concat(machineColumns, []table.Column{
 	{Key: "assumption", For: table.Programs},
 	{Key: "in_repeats", For: table.Programs},
 	{Key: "repeats", For: table.Programs},
+	{Key: "title", For: table.Programs},
+	{Key: "phase", For: table.Programs},
+	{Key: "module", For: table.Programs},
+	{Key: "holder", For: table.Programs},
+	{Key: "confidence", For: table.Programs},
 })
 
-// FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry
-// the whole document, which alone has the figures that each finding stands on, and each repeat's own.
-func FindingsTables(found findings.Found) []table.Table {
+// findingsShown is how many findings of a run are printed unless all are wanted.
+const findingsShown = 5
+
+// A FindingsView says what of findings is printed.
+type FindingsView struct {
+	All    bool // each finding, at length
+	Schema int  // of the JSON document: 1 is what dpsight printed before
+}
+
+// Tables prints a table an experiment, for people with a block of text for each finding. All of them carry the whole
+// document, which alone has the figures that each finding stands on, and each repeat's own.
+func (v FindingsView) Tables(found findings.Found) []table.Table {
 	tables := []table.Table{}
 	for _, x := range found.Experiments() {
-		tables = append(tables, findingsTable(&x))
+		tables = append(tables, v.table(&x))
 	}
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Findings", Columns: findingColumns})
 	}
 	tellRules(tables, len(found.Runs), func(i int) *identity.Identity { return &found.Runs[i].Identity })
-	doc := NewFindingsDocument(found)
+	var doc any = NewFindingsDocument(found)
+	if v.Schema == 1 {
+		doc = newFindingsDocument1(found)
+	}
 	for i := range tables {
 		tables[i].Document = doc
 	}
 	return tables
 }
 
-func findingsTable(x *findings.Experiment) table.Table {
+func (v FindingsView) table(x *findings.Experiment) table.Table {
 	r, of := x.Run, len(x.RunIDs)
-	t := table.Table{Title: "Findings in " + identified(&r.Identity), Columns: findingColumns}
+	t := table.Table{Title: "Findings in " + identified(&r.Identity), Columns: findingColumns, Blocks: []table.Block{}}
 	if of > 1 {
 		t.Title += fmt.Sprintf(", %d repeats", of)
 	}
 	saving := 0
-	var unchanged, untold []string // findings without a saving: those without a change, and the others
-	var lineless []string          // of blocks whose lines are not known
+	var more, unchanged, lineless []string // findings that are not shown, and those of blocks whose lines are not known
 	for i := range x.Findings {
 		f := &x.Findings[i]
 		told := tellFindingOf(&f.Finding, &r.Identity)
+		t.Rows = append(t.Rows, findingRow(x, f, &told))
+		switch {
+		case !v.All && told.Change == "":
+			unchanged = append(unchanged, f.ID)
+			continue
+		case !v.All && len(t.Blocks) == findingsShown:
+			more = append(more, f.ID)
+			continue
+		}
 		if f.SavesBytes != nil && *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
 			saving++
 		}
-		switch {
-		case f.SavesBytes != nil || f.SavesMS != nil:
-		case told.Change == "":
-			unchanged = append(unchanged, f.ID)
-		default:
-			untold = append(untold, f.ID)
-		}
-		line := table.Absent()
-		switch {
-		case f.Line != nil:
-			line = table.Text(grouping.LineText(f.Line.Line))
-		case f.OfBlocks:
+		if f.Line == nil && f.OfBlocks {
 			lineless = append(lineless, f.ID)
 		}
-		share, whole, event := table.Absent(), table.Absent(), table.Absent()
-		if f.Share != nil {
-			share = table.Number(100**f.Share, 1)
-		}
-		if f.Of != "" {
-			whole = table.Cell{Text: wholeTitles[f.Of], Value: f.Of}
-		}
-		if f.At != nil {
-			event = table.Count(f.At.Event)
-		}
-		id := r.Identity
-		id.RunID = f.RunID
-		t.Rows = append(t.Rows, append(machineCells(&id, table.Optional(f.Device, table.Text),
-			table.Optional(f.Rank, func(n int32) table.Cell {
-				return table.Count(int64(n))
-			})),
-			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share,
-			whole,
-			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event, line,
-			table.Text(told.Sentence), table.Text(told.Change), table.Text(told.Assumption), table.Count(int64(f.In)),
-			table.Count(int64(of))))
-		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+told.Sentence+advice(&told, f.OfReserved()))
+		b := findingBlock(&f.Finding, &told, v.All)
+		b.Title = fmt.Sprintf("%d. %s%s [%s]", len(t.Blocks)+1, b.Title, inRepeats(f, x), f.ID)
+		t.Blocks = append(t.Blocks, b)
 	}
 	switch {
 	case len(x.Findings) > 0:
@@ -108,13 +104,13 @@ func findingsTable(x *findings.Experiment) table.Table {
 	default:
 		t.Notes = append(t.Notes, "nothing is above its threshold")
 	}
-	for _, none := range []struct {
-		of  []string
-		why string
-	}{{unchanged, "there is nothing to change"}, {untold, "this run does not tell how much the change would save"}} {
-		if ids := slices.Sorted(slices.Values(none.of)); len(ids) > 0 {
-			t.Notes = append(t.Notes, "saves –: "+prose.JoinWords(slices.Compact(ids))+": "+none.why)
-		}
+	if len(more) > 0 {
+		t.Notes = append(t.Notes, units.Plural(len(more), "more finding", "more findings")+", "+
+			prose.JoinWords(slices.Compact(more))+": --all shows all, and says more of each")
+	}
+	if len(unchanged) > 0 {
+		t.Notes = append(t.Notes, "nothing to change: "+prose.JoinWords(slices.Compact(unchanged))+
+			"; --all says what they are")
 	}
 	if ids := slices.Sorted(slices.Values(lineless)); len(ids) > 0 {
 		t.Notes = append(t.Notes, "which line of the script asked is not known of "+prose.JoinWords(slices.Compact(ids))+
@@ -136,6 +132,131 @@ func findingsTable(x *findings.Experiment) table.Table {
 	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
+
+// findingRow is a finding for programs.
+func findingRow(x *findings.Experiment, f *findings.Pooled, told *wording) []table.Cell {
+	line, share, whole, event, module := table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent()
+	if f.Line != nil {
+		line = table.Text(grouping.LineText(f.Line.Line))
+	}
+	if f.Share != nil {
+		share = table.Number(100**f.Share, 1)
+	}
+	if f.Of != "" {
+		whole = table.Cell{Text: wholeTitles[f.Of], Value: f.Of}
+	}
+	if f.At != nil {
+		event = table.Count(f.At.Event)
+	}
+	if f.Module != nil {
+		module = table.Text(grouping.ModulePath(f.Module, 0))
+	}
+	id := x.Run.Identity
+	id.RunID = f.RunID
+	return append(machineCells(&id, table.Optional(f.Device, table.Text), table.Optional(f.Rank, func(n int32) table.Cell {
+		return table.Count(int64(n))
+	})), table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share, whole,
+		table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event, line,
+		table.Text(told.Sentence), table.Text(told.Change), table.Text(told.Assumption), table.Count(int64(f.In)),
+		table.Count(int64(len(x.RunIDs))), table.Text(told.Title), table.Text(f.Phase), module, table.Text(f.Holder),
+		table.Text(string(f.Confidence)))
+}
+
+// findingBlock is a finding for people: where it is, who holds it, what to change, and what that saves.
+func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block {
+	b := table.Block{Title: told.Title}
+	part := func(label, text string) {
+		if text != "" {
+			b.Parts = append(b.Parts, table.Part{Label: label, Text: text})
+		}
+	}
+	part("where", findingPlace(f))
+	part("holder", f.Holder)
+	if atLength || told.Change == "" || f.SavesBytes == nil && f.SavesMS == nil {
+		part("seen", told.Sentence)
+	} else {
+		part("ahead", told.ahead)
+	}
+	part("change", told.Change)
+	if told.Change != "" {
+		part("saves", savingWords(f))
+		part("sure", sureWords(f.Confidence, told.Assumption))
+	}
+	return b
+}
+
+// findingPlace says where: "train.py:46 in main: x = model(y); module net.0 (Linear); phase forward".
+func findingPlace(f *findings.Finding) string {
+	var parts []string
+	if f.Line != nil {
+		l := f.Line.Line
+		text := grouping.LineText(l)
+		if l.Function != "" && l.Function != "<module>" {
+			text += " in " + l.Function
+		}
+		if l.Text != "" {
+			text += ": " + sourceCell(l.Text)
+		}
+		parts = append(parts, text)
+	}
+	if f.Module != nil {
+		name := grouping.ModuleWords(f.Module)
+		if f.Module.Path == "" {
+			name = f.Module.Class
+		}
+		parts = append(parts, "module "+name)
+	}
+	switch {
+	case f.Phase != "":
+		parts = append(parts, "phase "+f.Phase)
+	case f.At != nil && len(parts) == 0:
+		parts = append(parts, when(f.At))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// savingWords say what a change saves, and costs.
+func savingWords(f *findings.Finding) string {
+	var saved []string
+	if f.SavesBytes != nil && *f.SavesBytes > 0 {
+		text := fmt.Sprintf("%s of the %s", units.MiB(*f.SavesBytes), wholeTitles[savedOf(f)])
+		if whole := f.Highest.AllocatedBytes; !f.OfReserved() && whole > 0 {
+			text += ", " + prose.Share(float64(*f.SavesBytes), float64(whole))
+		}
+		saved = append(saved, text)
+	}
+	if f.SavesMS != nil && *f.SavesMS > 0 {
+		saved = append(saved, table.Milliseconds(*f.SavesMS).Text+" ms of a step")
+	}
+	text := strings.Join(saved, ", and ")
+	switch {
+	case f.SavesBytes == nil && f.SavesMS == nil:
+		return "this run does not tell how much"
+	case text == "":
+		return "nothing"
+	}
+	if f.CostsMS != nil && *f.CostsMS > 0 {
+		text += "; costs " + table.Milliseconds(*f.CostsMS).Text + " ms of a step"
+	}
+	return text
+}
+
+// sureWords say how a saving is known, and under what condition it is that.
+func sureWords(known findings.Confidence, assumption string) string {
+	switch words := confidenceOf[known]; {
+	case words == "" || assumption == "":
+		return assumption
+	case strings.HasPrefix(assumption, words): // "at most: …", "measured: …"
+		return assumption
+	default:
+		return words + ", if " + assumption
+	}
+}
+
+// confidenceOf says how a saving is known.
+var confidenceOf = map[findings.Confidence]string{findings.Replayed: "replayed to the byte",
+	findings.AtMost: "at most", findings.AtLeast: "at least", findings.Measured: "measured",
+	findings.Predicted: "predicted"}
 
 // findsLines is what finds the lines that a run does not know.
 func findsLines(r *findings.Run) string {
@@ -175,36 +296,3 @@ func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
 	findings.OfHighestRecorded: "highest recorded", findings.OfRecordedReserved: "highest recorded reserved",
 	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit"}
-
-// advice is what to change, and what for.
-func advice(f *Finding, reserved bool) string {
-	if f.Change == "" {
-		return ""
-	}
-	of := findings.OfPeakAllocated // bytes are saved of the peak, whatever the finding's own size is a share of
-	if reserved {
-		of = findings.OfPeakReserved
-	}
-	text := " What to change: " + f.Change
-	var saved []string
-	if f.SavesBytes != nil && *f.SavesBytes > 0 {
-		saved = append(saved, fmt.Sprintf("%s MiB of the %s", units.InMiB(*f.SavesBytes), wholeTitles[of]))
-	}
-	if f.SavesMS != nil && *f.SavesMS > 0 {
-		saved = append(saved, table.Milliseconds(*f.SavesMS).Text+" ms of a step")
-	}
-	switch {
-	case len(saved) == 2:
-		text += ". It saves " + saved[0] + " and " + saved[1]
-	case len(saved) == 1:
-		text += ". It saves " + saved[0]
-	case f.SavesBytes != nil || f.SavesMS != nil:
-		text += ". It saves nothing"
-	default:
-		return text + "."
-	}
-	if f.CostsMS != nil && *f.CostsMS > 0 {
-		text += " and costs " + table.Milliseconds(*f.CostsMS).Text + " ms of a step"
-	}
-	return text + " (" + f.Assumption + ")."
-}

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +18,11 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// What makes a run's figures doubtful stands below its findings, and what a saving costs beside it.
-func TestFindingsNotes(t *testing.T) {
+// A finding is a short block of text. What makes a run's figures doubtful stands below all of them.
+func TestFindingsBlocks(t *testing.T) {
 	lay := memory.Layout{Reserved: 8 << 20, Idle: 3 << 20}
 	found := findings.Found{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
 		Remarks: []analyze.Remark{{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM}},
@@ -28,35 +31,108 @@ func TestFindingsNotes(t *testing.T) {
 		Findings: []findings.Finding{
 			{ID: findings.ClipTemporaries, Of: findings.OfHighestRecorded, Bytes: new(int64(5 << 20)),
 				Highest: findings.Highest{AllocatedBytes: 10 << 20}, Facts: findings.ClipTemporariesFacts{},
-				SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5)},
+				SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5), Confidence: findings.AtMost},
 			{ID: findings.Cached, Of: findings.OfRecordedReserved, Facts: findings.CachedFacts{Layout: lay},
-				SavesBytes: new(int64(3 << 20))},
+				SavesBytes: new(int64(3 << 20)), Confidence: findings.AtMost},
 			{ID: findings.Cached, Of: findings.OfRecordedReserved, Facts: findings.CachedFacts{Layout: lay}},
 			{ID: findings.SharedHooks, Bytes: new(int64(1)), Facts: findings.HookFacts{}},
 		}}}}
-	notes := FindingsTables(found)[0].Notes
+	print := func(v FindingsView) string {
+		var b strings.Builder
+		if err := table.Write(&b, "table", v.Tables(found)...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const short = `Findings in r
+1. Norms and clipping need temporaries: 5.00 MiB [clip-temporaries]
+   change  smaller physical batches; norms are taken by tiles already
+   saves   2.00 MiB of the peak allocated, 20 %; costs 12.5 ms of a step
+   sure    at most: norms and clipping would need no memory of their own
+
+2. 3.00 MiB of 8.00 MiB reserved held nothing [cached]
+   change  ` + expandable + `
+   saves   3.00 MiB of the peak reserved
+   sure    at most: reserved would have to follow allocated to the byte, so that the highest of both are equal
+
+3. 3.00 MiB of 8.00 MiB reserved held nothing [cached]
+   seen    When what torch reserved was the highest recorded, 8.00 MiB ` +
+		`outside the steps, 3.00 MiB (38 %) of it held nothing: 3.00 MiB in segments without any block, and 0.00 MiB ` +
+		`between blocks, which no call of empty_cache gives back.
+   change  ` + expandable + `
+   saves   this run does not tell how much
+
+note: nothing to change: shared-hooks; --all says what they are
+note: what findings save does not add up: each is said as if nothing else changed
+note: not looked at: times: predicted runs have none
+note: the run ended early (oom): its peak and times are of what it did until then
+`
+	if got := print(FindingsView{}); got != short {
+		t.Errorf("got\n%s\nwant\n%s", got, short)
+	}
+	all := print(FindingsView{All: true})
 	for _, want := range []string{
-		"clip-temporaries: 5.00 MiB (50 %) of the highest recorded moment, outside the steps, are temporaries of " +
-			"norms " +
-			"and clipping. What to change: smaller physical batches; norms are taken by tiles already. It saves 2.00 " +
-			"MiB of the peak allocated and costs 12.5 ms of a step (at most: norms and clipping would need no memory " +
-			"of their own).",
-		"cached: When what torch reserved was the highest recorded, 8.00 MiB outside the steps, 3.00 MiB (38 %) of " +
-			"it held nothing: 3.00 MiB in segments without any block, and 0.00 MiB between blocks, which no call of " +
-			"empty_cache gives back. What to change: " + expandable + ". It saves 3.00 MiB of the peak reserved (at " +
-			"most: reserved would have to follow allocated to the byte, so that the highest of both are equal).",
-		"not looked at: times: predicted runs have none",
-		"saves –: cached: this run does not tell how much the change would save",
-		"saves –: shared-hooks: there is nothing to change",
-		"the run ended early (oom): its peak and times are of what it did until then",
+		"   seen    5.00 MiB (50 %) of the highest recorded moment, outside the steps, are temporaries of norms and " +
+			"clipping.\n",
+		"4. What DP hooks hold costs 0.00 MiB, not 0.00 MiB [shared-hooks]\n   seen    The hooks of the DP method hold",
 	} {
-		if !slices.Contains(notes, want) {
-			t.Errorf("no %q in\n%s", want, strings.Join(notes, "\n"))
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
 		}
 	}
 	of := slices.IndexFunc(findingColumns, func(c table.Column) bool { return c.Key == "of" })
-	if got := FindingsTables(found)[0].Rows[0][of].Text; got != "highest recorded" {
+	if got := (FindingsView{}).Tables(found)[0].Rows[0][of].Text; got != "highest recorded" {
 		t.Errorf("of %q", got)
+	}
+	for schema, want := range map[int]string{1: FindingsSchema1, 2: FindingsSchema} {
+		text, err := json.Marshal((FindingsView{Schema: schema}).Tables(found)[0].Document)
+		if err != nil || !strings.Contains(string(text), `"schema":"`+want+`"`) ||
+			strings.Contains(string(text), `"saves_bytes"`) != (schema == 1) ||
+			strings.Contains(string(text), `"confidence":"at_most"`) != (schema == 2) {
+			t.Errorf("%d: %v, %s", schema, err, text)
+		}
+	}
+	found.Runs[0].Findings = slices.Repeat(found.Runs[0].Findings[:1], findingsShown+2)
+	if got := print(FindingsView{}); strings.Contains(got, "\n6. ") ||
+		!strings.Contains(got, "note: 2 more findings, clip-temporaries: --all shows all, and says more of each\n") {
+		t.Error(got)
+	}
+}
+
+// On a terminal no line of a finding is wider than it, and what a label says stands below its first word.
+func TestFindingsAreWrapped(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	line := schemas.Line{File: "train.py", Number: 46, Function: "evaluate", Text: "losses.append(model(x))"}
+	found := findings.Found{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
+		Findings: []findings.Finding{{ID: findings.OutputCopies, Bytes: new(int64(84 << 20)), OfBlocks: true,
+			Line: &findings.LinePart{Line: &line, Bytes: 84 << 20}, Phase: schemas.PhaseEval, Holder: "losses[17]",
+			Module:  &schemas.Module{Path: "net.0", Class: "Linear"},
+			Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true}, Confidence: findings.Replayed,
+			Facts:      findings.OutputCopiesFacts{SizeBytes: 42 << 20, Copies: 2, Parts: 8},
+			SavesBytes: new(int64(73 << 20))}}}}}
+	var b strings.Builder
+	if err := table.Write(screen.On(&b, false), "table", (FindingsView{}).Tables(found)...); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Findings in r
+1. Head and loss hold 2 blocks of the output's size: 84.00 MiB [output-copies]
+   where   train.py:46 in evaluate: losses.append(model(x)); module net.0; phase
+           eval
+   holder  losses[17]
+   change  compute head and loss in parts of the tokens, or by a fused kernel
+           that never holds all logits and their gradients
+   saves   73.00 MiB of the peak allocated, 9 %
+   sure    replayed to the byte, if the loss is computed in 8 parts, so that 1/8
+           of each such block is held at a time; all other allocations stay as
+           they are
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	told := NewFindingsDocument(found).Runs[0].Findings[0]
+	if p := told.Place; told.Holder.Path != "losses[17]" || *p.Phase != "eval" || *p.Module != "net.0" ||
+		p.Line.Line != 46 || *told.Saving.Bytes != 73<<20 || told.Saving.Of != findings.OfPeakAllocated {
+		t.Errorf("%+v", told)
 	}
 }
 
@@ -70,7 +146,12 @@ func TestFindingsNameTheirLine(t *testing.T) {
 	notes := func(change func(*findings.Run)) string {
 		r := run
 		change(&r)
-		return strings.Join(FindingsTables(findings.Found{Runs: []findings.Run{r}})[0].Notes, "\n")
+		var b strings.Builder
+		found := findings.Found{Runs: []findings.Run{r}}
+		if err := table.Write(&b, "table", (FindingsView{All: true}).Tables(found)...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
 	}
 	const unknown = "which line of the script asked is not known of clip-temporaries: "
 	for want, change := range map[string]func(*findings.Run){
@@ -88,12 +169,13 @@ func TestFindingsNameTheirLine(t *testing.T) {
 		}
 	}
 	told := NewFindingsDocument(findings.Found{Runs: []findings.Run{run}}).Runs[0].Findings
-	if l := told[0].Line; l == nil || l.File != "train.py" || l.Line != 46 || l.Bytes != 3<<20 || told[1].Line != nil {
-		t.Errorf("%+v, %+v", l, told[1].Line)
+	if l := told[0].Place.Line; l == nil || l.File != "train.py" || l.Line != 46 || l.Bytes != 3<<20 ||
+		told[1].Place.Line != nil {
+		t.Errorf("%+v, %+v", l, told[1].Place.Line)
 	}
 }
 
-// Every finding that analyze names has its words.
+// Every finding that analyze names has its words, and an anchor in the documentation.
 func TestEveryFindingHasWords(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../analyze/findings/findings.go", nil, 0)
 	if err != nil {
@@ -117,5 +199,14 @@ func TestEveryFindingHasWords(t *testing.T) {
 	slices.Sort(named)
 	if worded := slices.Sorted(maps.Keys(findingWords)); len(named) < 20 || !slices.Equal(named, worded) {
 		t.Errorf("named %q, with words %q", named, worded)
+	}
+	page, err := os.ReadFile("../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range named {
+		if n := strings.Count(string(page), `<a id="`+id+`"></a>`); n != 1 {
+			t.Errorf("docs/findings.md has %d anchors of %s", n, id)
+		}
 	}
 }

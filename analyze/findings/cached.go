@@ -103,7 +103,7 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 // then most was reserved when nobody looked.
 func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {
-		f.saves(bytes)
+		f.saves(bytes, AtMost)
 	}
 }
 

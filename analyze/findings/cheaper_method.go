@@ -134,6 +134,14 @@ func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
 
+// known says how the figures of a trial are.
+func (t *Trial) known() Confidence {
+	if t.Run.Source == schemas.Predicted {
+		return Predicted
+	}
+	return Measured
+}
+
 // cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It
 // is found once for each trial: at the first of the inspected runs that is recorded, else at the first.
 func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Finding {
@@ -168,7 +176,7 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 	f := Finding{ID: CheaperMethod}
 	bytes, ms := own.PeakBytes-best.PeakBytes, own.Step.Median-best.Step.Median
 	f.Facts = CheaperMethodFacts{own, *best, !best.fasterThan(&own) && (own.Step.N > 1 || best.Step.N > 1)}
-	f.saves(bytes)
+	f.saves(bytes, best.known())
 	if best.fasterThan(&own) {
 		f.ofStep(ms, own.Step.Median)
 		f.SavesMS = new(ms)
@@ -221,14 +229,14 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
 		f.Methods = &Methods{Own: own, Lowest: *lowest}
-		f.SavesBytes = nil
+		f.SavesBytes, f.Confidence = nil, NotKnown
 		if !f.advisesMore() { // what remains to be advised saves what nobody knows
-			f.saves(0)
+			f.saves(0, lowest.known())
 		}
 		return
 	}
 	f.Methods = &Methods{own, *lowest, best, best.PeakBytes < *s.PeakBytes}
-	f.saves(*s.PeakBytes - best.PeakBytes)
+	f.saves(*s.PeakBytes-best.PeakBytes, best.known())
 	// A run that saves time beyond doubt, or costs it, does; else nothing is said of either.
 	switch {
 	case own.Step == nil || best.Step == nil:

@@ -36,6 +36,6 @@ func (x *evidence) clipping() []Finding {
 	facts.Advice, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
 	f.Facts = facts
 	x.line(&f, x.counted(schemas.ClipTemporaries))
-	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked)
+	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, AtMost)
 	return []Finding{f}
 }

@@ -29,6 +29,7 @@ type evidence struct {
 	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
 	// after the last step that was completed where that is known to be instrumented.
 	looked []memory.Span
+	within []memory.Span // steps and evaluation passes: see stepOf
 }
 
 func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *evidence {
@@ -88,13 +89,13 @@ func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).By
 // replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
 // a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
 // without tags reached it, nothing is said, as nobody knows what else would have to go.
-func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span) {
+func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
 	}
 	changes := x.l.Changes()
 	saved := memory.HighestWithout(changes, nil, events) - memory.HighestWithout(changes, voids, events)
-	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)))
+	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), known)
 }
 
 // besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in

@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Found is what was found in runs.
@@ -46,12 +47,18 @@ type Finding struct {
 	// says that the bytes are not those of blocks.
 	Line     *LinePart
 	OfBlocks bool
+	// Phase is the one that more than half of the bytes were made in, Module the one that more than half were made by,
+	// Holder what keeps more than half of them; empty where there is none.
+	Phase  string
+	Module *schemas.Module
+	Holder string
 	// Facts are the check's own: of the type that stands beside it, nil where all is said by the other fields.
 	Facts any
 	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
 	// SavesMS by how much a step would; null where that is not known.
 	SavesBytes *int64
 	SavesMS    *float64
+	Confidence Confidence // of what it saves
 	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
 	CostsMS *float64
 	// Methods are the runs of other methods that SavesBytes and SavesMS are by; nil where they are bounds.
@@ -101,6 +108,19 @@ const (
 	PeakNotBrokenDown  = "peak-not-broken-down"
 )
 
+// Confidence says how what a finding saves is known.
+type Confidence string
+
+// How a saving is known.
+const (
+	NotKnown  Confidence = "unknown"   // no saving is told
+	Replayed  Confidence = "replayed"  // by a sum of the allocated bytes over all events without the blocks in question
+	AtMost    Confidence = "at_most"   // likewise, and what comes in place of the blocks is not counted
+	AtLeast   Confidence = "at_least"  // likewise, and the change takes other blocks along
+	Measured  Confidence = "measured"  // by other runs, or steps, that do without
+	Predicted Confidence = "predicted" // by predicted runs that do without
+)
+
 // What the share of a finding is of.
 const (
 	OfPeakAllocated = "peak_allocated"
@@ -140,6 +160,7 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 		for k := range run.Findings {
 			run.Findings[k].measureAgainst(&n.Summary, all)
 			run.Findings[k].Idle = run.Findings[k].idle()
+			run.Findings[k].Confidence = cmp.Or(run.Findings[k].Confidence, NotKnown)
 		}
 		slices.SortStableFunc(run.Findings, byWeight(&n.Summary))
 		found.Runs = append(found.Runs, run)
@@ -215,5 +236,7 @@ func (f *Finding) ofStep(ms, step float64) {
 	}
 }
 
-// saves says what a change would bring. A saving of nothing is none.
-func (f *Finding) saves(bytes int64) { f.SavesBytes = new(max(bytes, 0)) }
+// saves says what a change would bring, and how that is known. A saving of nothing is none.
+func (f *Finding) saves(bytes int64, known Confidence) {
+	f.SavesBytes, f.Confidence = new(max(bytes, 0)), known
+}

@@ -22,6 +22,11 @@ type GrowthFacts struct {
 	Categories, Modules []NamedBytes
 }
 
+// KeepsGraphs reports whether a good part of what grows are activations, which only a graph of autograd keeps.
+func (x *GrowthFacts) KeepsGraphs() bool {
+	return slices.ContainsFunc(x.Categories, func(p NamedBytes) bool { return p.Name == schemas.Activations })
+}
+
 // NamedBytes are those of a category or of a module.
 type NamedBytes struct {
 	Name  string

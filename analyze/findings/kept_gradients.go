@@ -49,7 +49,7 @@ func (x *evidence) gradients() []Finding {
 	x.of(&f, held)
 	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak}
 	x.line(&f, x.countedAfter(at, schemas.Gradients))
-	x.savesWithout(&f, voids, spans)
+	x.savesWithout(&f, voids, spans, Replayed)
 	return []Finding{f}
 }
 

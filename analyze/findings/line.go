@@ -16,15 +16,26 @@ type LinePart struct {
 type part func(i int, a *schemas.Allocation) int64
 
 // line says which line of the script asked for most of a finding's bytes, of which part says how many are of each
-// block.
+// block, and in which phase, by which module they were made, and what holds them, where that is so of most of them.
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
-	by := map[int64]int64{}
+	by, phases, modules, holders, all := map[int64]int64{}, map[string]int64{}, map[int64]int64{}, map[string]int64{},
+		int64(0)
 	for i, a := range x.l.Allocs {
+		bytes := part(i, a)
+		if bytes == 0 {
+			continue
+		}
+		all += bytes
+		phases[a.Phase] += bytes
+		modules[a.Module] += bytes
+		holders[x.holder(i, f.At.Event)] += bytes
 		if a.Line > 0 {
-			by[a.Line] += part(i, a)
+			by[a.Line] += bytes
 		}
 	}
+	f.Phase, f.Holder = mostOf(phases, all), mostOf(holders, all)
+	f.Module = x.modules.ByID[mostOf(modules, all)]
 	lines := grouping.LinesOf(x.in, x.p.Rank)
 	for id, bytes := range by {
 		l := lines[id]
@@ -33,6 +44,26 @@ func (x *evidence) line(f *Finding, part part) {
 			f.Line = &LinePart{l, bytes}
 		}
 	}
+}
+
+// holder is what the script keeps a block by after an event; empty where the script does not hold it by a name.
+func (x *evidence) holder(i int, event int64) string {
+	for _, o := range x.l.Owners[i] {
+		if o.Category == schemas.Script && o.Evidence == schemas.Tagged && o.HoldsAt(event) {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// mostOf is what more than half of all bytes are of; the zero value where nothing is.
+func mostOf[K comparable](by map[K]int64, all int64) (most K) {
+	for k, bytes := range by {
+		if bytes > all-bytes {
+			return k
+		}
+	}
+	return most
 }
 
 // counted are the bytes of the blocks that count at the peak under one of the categories.

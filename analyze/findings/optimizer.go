@@ -18,6 +18,6 @@ func (x *evidence) optimizer() []Finding {
 	f := x.finding(OptimizerPeak)
 	x.of(&f, held)
 	x.line(&f, x.counted(schemas.OptimizerTemporaries).where(own))
-	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked)
+	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked, AtMost)
 	return []Finding{f}
 }

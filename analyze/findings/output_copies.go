@@ -26,7 +26,9 @@ type OutputCopiesFacts struct {
 
 // outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
 // its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
-// the loss, the head, the model itself or no module made.
+// the loss, the head, the model itself or no module made in the step of the peak, or in the pass of it outside of all
+// steps. One that an earlier step left there is kept by something else, and computing the loss in parts frees none of
+// it. Where no module made any of them, they are not of a head.
 func (x *evidence) outputs() []Finding {
 	var size int64
 	for i, a := range x.l.Allocs {
@@ -39,27 +41,34 @@ func (x *evidence) outputs() []Finding {
 	if size == 0 {
 		return nil
 	}
-	copies, held := 0, int64(0)
+	copies, held, byModule := 0, int64(0), false
 	copied := map[int]bool{} // at the peak, by block
 	var voids []memory.Void
+	now := x.stepOf(x.d.At.Event)
 	for i, a := range x.l.Allocs {
 		if a.RequestedBytes != size && a.RequestedBytes != 2*size || !x.ofLoss(i) {
 			continue
 		}
-		end := a.FreeRequestedSeq
-		if end == 0 {
-			end = 1 << 62
+		step := x.stepOf(a.AllocSeq)
+		if step == nil { // neither a step nor a pass has made it
+			continue
+		}
+		// What outlives its step is kept by something else than head and loss.
+		end := step.To + 1
+		if a.FreeRequestedSeq > 0 {
+			end = min(end, a.FreeRequestedSeq)
 		}
 		voids = append(voids, memory.Void{From: a.AllocSeq, To: end, Bytes: a.RequestedBytes -
 			a.RequestedBytes/lossChunks})
-		if a.LiveAt(x.d.At.Event) {
+		if a.LiveAt(x.d.At.Event) && now != nil && *step == *now {
 			copies++
 			copied[i] = true
 			held += a.RequestedBytes
+			byModule = byModule || x.modules.ByID[a.Module] != nil
 		}
 	}
 	whole := x.d.AllocatedBytes
-	if copies < 2 || !memory.AtLeast(held, whole, outputPercent) {
+	if copies < 2 || !byModule || !memory.AtLeast(held, whole, outputPercent) {
 		return nil
 	}
 	f := x.finding(OutputCopies)
@@ -71,8 +80,35 @@ func (x *evidence) outputs() []Finding {
 		}
 		return a.RequestedBytes
 	})
-	x.savesWithout(&f, voids, x.looked)
+	x.savesWithout(&f, voids, x.looked, Replayed)
 	return []Finding{f}
+}
+
+// stepOf is the evaluation pass that an event belongs to, or else the step; nil where there is neither. The step that a
+// run died in is what comes after the others.
+func (x *evidence) stepOf(seq int64) *memory.Span {
+	if x.within == nil {
+		x.within = []memory.Span{}
+		for i := range x.in.Phases {
+			if f := &x.in.Phases[i]; f.Rank == x.p.Rank && f.Device == x.p.Device && f.Phase == schemas.PhaseEval {
+				x.within = append(x.within, memory.Span{From: f.BeginSeq, To: f.EndSeq})
+			}
+		}
+		last := int64(0)
+		for i := range x.in.Steps {
+			if s := &x.in.Steps[i]; s.Rank == x.p.Rank && s.Device == x.p.Device {
+				x.within = append(x.within, memory.Span{From: s.BeginSeq, To: s.EndSeq})
+				last = max(last, s.EndSeq)
+			}
+		}
+		x.within = append(x.within, memory.Span{From: last, To: 1 << 62})
+	}
+	for i := range x.within {
+		if s := &x.within[i]; s.From < seq && seq <= s.To {
+			return s
+		}
+	}
+	return nil
 }
 
 // ofLoss reports whether block i may be a copy of the output.

@@ -29,6 +29,6 @@ func (x *evidence) perSample() []Finding {
 		f.instead = noTable
 	}
 	x.line(&f, x.counted(schemas.PerSampleGradients))
-	x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked)
+	x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, AtMost)
 	return []Finding{f}
 }

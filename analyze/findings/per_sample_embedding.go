@@ -44,7 +44,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	ofEmbedding := func(a *schemas.Allocation) bool { return mine[a.AllocID] }
 	x.line(&f, x.counted(schemas.PerSampleGradients).where(ofEmbedding))
 	voids := x.held(schemas.PerSampleGradients, ofEmbedding)
-	x.savesWithout(&f, voids, x.looked)
+	x.savesWithout(&f, voids, x.looked, Replayed)
 	return []Finding{f}
 }
 

@@ -31,6 +31,6 @@ func (x *evidence) slack() []Finding {
 			voids = append(voids, memory.Void{From: a.AllocSeq, To: end, Bytes: a.BlockBytes - a.RequestedBytes})
 		}
 	}
-	x.savesWithout(&f, voids, x.looked)
+	x.savesWithout(&f, voids, x.looked, AtMost)
 	return []Finding{f}
 }

@@ -31,6 +31,6 @@ func (f *Finding) againstOthers(t *timing.Times, listed, sampled []int) BesideFa
 	a, b := timing.IntervalOver(with, t.Clock).Median, timing.IntervalOver(without, t.Clock).Median
 	beside.Medians = &[2]float64{a, b}
 	f.ofStep(max(a-b, 0), a)
-	f.SavesMS = new(max(a-b, 0))
+	f.SavesMS, f.Confidence = new(max(a-b, 0)), Measured
 	return beside
 }

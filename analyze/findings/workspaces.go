@@ -71,7 +71,7 @@ func (x *evidence) workspaces() []Finding {
 		onOthers := func(a *schemas.Allocation) bool { return a.Stream != largest }
 		x.line(&f, x.counted(schemas.Workspace).where(onOthers))
 		voids := x.held(schemas.Workspace, onOthers)
-		x.savesWithout(&f, voids, x.looked)
+		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)
 	}
 	if memory.AtLeast(again, x.d.AllocatedBytes, workspacePercent) {
@@ -91,7 +91,7 @@ func (x *evidence) workspaces() []Finding {
 		}
 		x.line(&f, x.counted(schemas.Workspace).where(repeated()))
 		voids := x.held(schemas.Workspace, repeated())
-		x.savesWithout(&f, voids, x.looked)
+		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)
 	}
 	return out

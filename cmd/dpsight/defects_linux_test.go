@@ -120,12 +120,12 @@ func TestDefectsAreFound(t *testing.T) {
 			}
 			continue
 		}
-		if f == nil || f.Saves == nil {
+		if f == nil || f.saves() == nil {
 			t.Errorf("%s: %v", c.mode, ids(results[c.mode].findings))
 			continue
 		}
-		if want := results[c.mode].peak - results[c.fixed].peak; *f.Saves != want {
-			t.Errorf("%s: %s saves %d bytes, the loop without it takes %d less", c.mode, c.id, *f.Saves, want)
+		if want := results[c.mode].peak - results[c.fixed].peak; *f.saves() != want {
+			t.Errorf("%s: %s saves %d bytes, the loop without it takes %d less", c.mode, c.id, *f.saves(), want)
 		}
 	}
 	if f := findFinding(results["samethread"].findings, "thread-workspaces"); f != nil {
@@ -133,7 +133,7 @@ func TestDefectsAreFound(t *testing.T) {
 	}
 	for mode, id := range map[string]string{"fragments": "fragmentation", "logits": "output-copies"} {
 		f := findFinding(results[mode].findings, id)
-		if f == nil || f.Saves == nil || *f.Saves <= 64<<20 {
+		if f == nil || f.saves() == nil || *f.saves() <= 64<<20 {
 			t.Errorf("%s: %v", mode, results[mode].findings)
 		}
 	}

@@ -44,9 +44,9 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 		case f == nil:
 			t.Errorf("%s: %v", c.script, ids(got))
 		case got[0].ID != "growth" || f.Growth.Unit != c.unit || int64(f.Growth.Slope) < c.each ||
-			int64(f.Growth.Slope) > c.each*11/10 || f.Growth.Tau < 0.95 || f.Line == nil ||
-			!strings.Contains(c.lines, fmt.Sprintf("%s:%d", f.Line.File, f.Line.Line)):
-			t.Errorf("%s: %+v, %+v, %+v", c.script, f.Growth, f.Line, f)
+			int64(f.Growth.Slope) > c.each*11/10 || f.Growth.Tau < 0.95 || f.Place.Line == nil ||
+			!strings.Contains(c.lines, fmt.Sprintf("%s:%d", f.Place.Line.File, f.Place.Line.Line)):
+			t.Errorf("%s: %+v, %+v, %+v", c.script, f.Growth, f.Place.Line, f)
 		}
 		if f := findFinding(found(c.mended), "growth"); f != nil {
 			t.Errorf("%s %s: %+v", c.script, c.mended, f)

@@ -18,7 +18,15 @@ func writeMarkdown(w io.Writer, t *Table) error {
 	if t.Title != "" {
 		fmt.Fprintf(&b, "**%s**\n\n", markdown(t.Title))
 	}
-	if len(t.Columns) > 0 {
+	for i := range t.Blocks {
+		x := &t.Blocks[i]
+		fmt.Fprintf(&b, "**%s**\n\n", markdown(x.Title))
+		for _, p := range x.Parts {
+			b.WriteString("- " + markdown(p.Label+": "+p.Text) + "\n")
+		}
+		b.WriteByte('\n')
+	}
+	if t.Blocks == nil && len(t.Columns) > 0 {
 		t.pipes(&b)
 	}
 	for _, n := range t.Notes {
@@ -70,11 +78,15 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	if t.Title != "" {
 		b.WriteString("% " + strings.ReplaceAll(units.Printable(t.Title), "\n", " ") + "\n")
 	}
-	for i, columns := range t.pages(latexWidth) {
-		if i > 0 {
-			b.WriteString("\\par\\medskip\\noindent\n")
+	for i := range t.Blocks {
+		x := &t.Blocks[i]
+		b.WriteString("\\par\\medskip\\noindent\\textbf{" + latex(x.Title) + "}\n")
+		for _, p := range x.Parts {
+			b.WriteString("\\par\\noindent " + latex(p.Label+": "+p.Text) + "\n")
 		}
-		t.tabular(&b, columns)
+	}
+	if t.Blocks == nil {
+		t.tabulars(&b)
 	}
 	// Notes stand below the tabular: a row of \linewidth inside it would stretch the last column.
 	for _, n := range t.Notes {
@@ -82,6 +94,16 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// tabulars writes all columns, on as many pages' widths as they need.
+func (t *Table) tabulars(b *strings.Builder) {
+	for i, columns := range t.pages(latexWidth) {
+		if i > 0 {
+			b.WriteString("\\par\\medskip\\noindent\n")
+		}
+		t.tabular(b, columns)
+	}
 }
 
 // tabular writes some of the columns.

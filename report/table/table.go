@@ -17,10 +17,21 @@ type Table struct {
 	// Stream, if not nil, gives the rows in place of Rows, as they are written: millions of them fit in no memory as
 	// cells.
 	Stream iter.Seq[[]Cell]
+	// Blocks, if not nil, are what people read in place of columns and rows, which are for programs then.
+	Blocks []Block
 	Notes  []string
 	// Document is what the JSON format prints instead of the rows, where a schema fixes that.
 	Document any
 }
+
+// A Block is a short text of its own: a title, and below it what each label says.
+type Block struct {
+	Title string
+	Parts []Part
+}
+
+// A Part is one thing that a block says.
+type Part struct{ Label, Text string }
 
 // A Column has a title for people and a key, with its unit, for programs. Numbers are aligned right.
 type Column struct {

@@ -16,22 +16,51 @@ func writeText(w io.Writer, t *Table) error {
 	if t.Title != "" {
 		b.WriteString(out.Bold(screen.Wrap(units.Printable(t.Title), out.Columns, "  ")) + "\n")
 	}
-	if len(t.Columns) > 0 {
+	if t.Blocks != nil {
+		t.writeBlocks(&b, out)
+	} else if len(t.Columns) > 0 {
 		l.line(&b, t, func(j int) string { return t.Columns[j].Title }, out.Bold)
 		l.line(&b, t, func(j int) string { return strings.Repeat("-", l.widthOf(j)) }, nil)
 	}
-	for _, row := range t.Rows {
-		l.line(&b, t, func(j int) string { return row[j].Text }, nil)
+	if t.Blocks == nil {
+		for _, row := range t.Rows {
+			l.line(&b, t, func(j int) string { return row[j].Text }, nil)
+		}
 	}
 	notes := t.Notes
-	if hidden := l.note(t); hidden != "" {
+	if hidden := l.note(t); hidden != "" && t.Blocks == nil {
 		notes = append([]string{hidden}, notes...)
+	}
+	if len(t.Blocks) > 0 && len(notes) > 0 {
+		b.WriteByte('\n')
 	}
 	for _, n := range notes {
 		b.WriteString(screen.Wrap("note: "+units.Printable(n), out.Columns, "      ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeBlocks writes each block with its parts indented below its title, and an empty line before the next.
+func (t *Table) writeBlocks(b *strings.Builder, out screen.Output) {
+	const before = "   "
+	widest := 0
+	for i := range t.Blocks {
+		for _, p := range t.Blocks[i].Parts {
+			widest = max(widest, screen.Width(p.Label))
+		}
+	}
+	for i := range t.Blocks {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		x := &t.Blocks[i]
+		b.WriteString(out.Bold(screen.Wrap(units.Printable(x.Title), out.Columns, before)) + "\n")
+		for _, p := range x.Parts {
+			label := before + p.Label + strings.Repeat(" ", widest-screen.Width(p.Label)+gap)
+			b.WriteString(screen.WrapAfter(label, units.Printable(p.Text), out.Columns) + "\n")
+		}
+	}
 }
 
 // line writes one row, on as many lines as its highest cell has. A heading's last line is the one above its column.

@@ -100,6 +100,16 @@ func Wrap(text string, columns int, indent string) string {
 	return strings.Join(out, "\n")
 }
 
+// WrapAfter breaks a text that begins behind a label, so that its further lines begin below its first word.
+func WrapAfter(label, text string, columns int) string {
+	if columns <= 0 {
+		return label + text
+	}
+	indent := strings.Repeat(" ", Width(label))
+	lines := wrapLine(indent+text, columns, indent)
+	return label + strings.TrimPrefix(strings.Join(lines, "\n"), indent)
+}
+
 func wrapLine(line string, columns int, indent string) (lines []string) {
 	words := strings.Split(line, " ")
 	current := words[0]

@@ -1,0 +1,195 @@
+package report
+
+import (
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+)
+
+// FindingsSchema is the version of [FindingsDocument], FindingsSchema1 that of [FindingsDocument1].
+const (
+	FindingsSchema  = "dpsight.findings/2"
+	FindingsSchema1 = "dpsight.findings/1"
+)
+
+// FindingsDocument is what "dpsight analyze findings --format json" prints.
+type FindingsDocument struct {
+	Schema string        `json:"schema"`
+	Runs   []FindingsRun `json:"runs"`
+}
+
+// FindingsRun is a run's findings in words, what saves most first.
+type FindingsRun struct {
+	identity.Identity
+	Findings  []Finding `json:"findings"`
+	NotLooked []string  `json:"not_looked"`
+	Warnings  []string  `json:"warnings"`
+}
+
+// A Finding is one of [findings.Finding] in words.
+type Finding struct {
+	ID     string         `json:"id"`    // stable; docs/findings.md has an anchor of that name
+	Title  string         `json:"title"` // says it in a line
+	Place  FindingPlace   `json:"place"`
+	Holder *FindingHolder `json:"holder"` // null where nobody is known by a name
+	Bytes  *int64         `json:"bytes"`
+	MS     *float64       `json:"ms"`
+	Share  *float64       `json:"share"`
+	Of     string         `json:"of,omitempty"`
+	// Sentence says at length what was found. It can be pasted into a paper.
+	Sentence string `json:"sentence"`
+	// Change is what to change; empty where nothing is to be.
+	Change string         `json:"change,omitempty"`
+	Saving *FindingSaving `json:"saving"` // null where this run does not tell
+	// Confidence is how the saving is known: see [findings.Confidence].
+	Confidence findings.Confidence `json:"confidence"`
+	Figures    []FindingFigure     `json:"figures"`
+	// Growth is how memory grows, of the finding that says that it does.
+	Growth *FindingGrowth `json:"growth,omitempty"`
+}
+
+// FindingPlace is where most of a finding's bytes were made, and the moment that they are of.
+type FindingPlace struct {
+	Device *string        `json:"device"`
+	Rank   *int32         `json:"rank"`
+	At     *memory.Moment `json:"at"`
+	// Phase and Module made more than half of the bytes; null where none did.
+	Phase  *string `json:"phase"`
+	Module *string `json:"module"`
+	// Line asked for the largest part of the bytes; null where none is known.
+	Line *FindingLine `json:"line"`
+}
+
+// FindingHolder is what keeps more than half of a finding's bytes.
+type FindingHolder struct {
+	Path string `json:"path"` // as the script names it
+}
+
+// FindingSaving is what a change would save, and under what condition.
+type FindingSaving struct {
+	Bytes      *int64   `json:"bytes"`
+	MS         *float64 `json:"ms"`
+	CostsMS    *float64 `json:"costs_ms,omitempty"`
+	Of         string   `json:"of"` // what Bytes are saved of: "peak_allocated" or "peak_reserved"
+	Assumption string   `json:"assumption,omitempty"`
+}
+
+// FindingLine is a line of the script that asked for bytes of a finding.
+type FindingLine struct {
+	File     string `json:"file"`
+	Line     int64  `json:"line"`
+	Function string `json:"function"`
+	Source   string `json:"source,omitempty"` // what it says, where its file is at hand
+	Bytes    int64  `json:"bytes"`
+}
+
+// FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
+type FindingFigure struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // "bytes", "ms", "count"
+	From  string  `json:"from"`
+}
+
+// FindingsDocument1 is the document that dpsight printed before, and prints on request.
+type FindingsDocument1 struct {
+	Schema string         `json:"schema"`
+	Runs   []FindingsRun1 `json:"runs"`
+}
+
+// FindingsRun1 is a run in it.
+type FindingsRun1 struct {
+	identity.Identity
+	Findings  []Finding1 `json:"findings"`
+	NotLooked []string   `json:"not_looked"`
+	Warnings  []string   `json:"warnings"`
+}
+
+// Finding1 is a finding in it.
+type Finding1 struct {
+	ID         string          `json:"id"`
+	Device     *string         `json:"device"`
+	Rank       *int32          `json:"rank"`
+	At         *memory.Moment  `json:"at"`
+	Bytes      *int64          `json:"bytes"`
+	MS         *float64        `json:"ms"`
+	Share      *float64        `json:"share"`
+	Of         string          `json:"of,omitempty"`
+	Line       *FindingLine    `json:"line"`
+	Sentence   string          `json:"sentence"`
+	Figures    []FindingFigure `json:"figures"`
+	Change     string          `json:"change,omitempty"`
+	SavesBytes *int64          `json:"saves_bytes"`
+	SavesMS    *float64        `json:"saves_ms"`
+	CostsMS    *float64        `json:"costs_ms,omitempty"`
+	Assumption string          `json:"assumption,omitempty"`
+	Growth     *FindingGrowth  `json:"growth,omitempty"`
+}
+
+// NewFindingsDocument puts what was found into words.
+func NewFindingsDocument(found findings.Found) FindingsDocument {
+	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
+	for i := range found.Runs {
+		r := &found.Runs[i]
+		told := FindingsRun{Identity: r.Identity, Findings: []Finding{}, NotLooked: notLookedList(r),
+			Warnings: RunWords(r.Remarks)}
+		for k := range r.Findings {
+			told.Findings = append(told.Findings, newFinding(&r.Findings[k], &r.Identity))
+		}
+		doc.Runs = append(doc.Runs, told)
+	}
+	return doc
+}
+
+// newFindingsDocument1 is the same for programs that read the version before.
+func newFindingsDocument1(found findings.Found) FindingsDocument1 {
+	doc := FindingsDocument1{Schema: FindingsSchema1, Runs: []FindingsRun1{}}
+	for i := range found.Runs {
+		r := &found.Runs[i]
+		told := FindingsRun1{Identity: r.Identity, Findings: []Finding1{}, NotLooked: notLookedList(r),
+			Warnings: RunWords(r.Remarks)}
+		for k := range r.Findings {
+			told.Findings = append(told.Findings, tellFindingOf(&r.Findings[k], &r.Identity).Finding1)
+		}
+		doc.Runs = append(doc.Runs, told)
+	}
+	return doc
+}
+
+func notLookedList(r *findings.Run) []string {
+	out := []string{}
+	for _, n := range r.NotLooked {
+		out = append(out, notLookedWords(n))
+	}
+	return out
+}
+
+func newFinding(f *findings.Finding, id *identity.Identity) Finding {
+	w := tellFindingOf(f, id)
+	told := Finding{ID: f.ID, Title: w.Title, Bytes: f.Bytes, MS: f.MS, Share: f.Share, Of: f.Of, Sentence: w.Sentence,
+		Change: w.Change, Confidence: f.Confidence, Figures: w.Figures, Growth: w.Growth,
+		Place: FindingPlace{Device: f.Device, Rank: f.Rank, At: f.At, Line: w.Line}}
+	if f.Phase != "" {
+		told.Place.Phase = &f.Phase
+	}
+	if f.Module != nil {
+		told.Place.Module = new(grouping.ModulePath(f.Module, 0))
+	}
+	if f.Holder != "" {
+		told.Holder = &FindingHolder{f.Holder}
+	}
+	if f.SavesBytes != nil || f.SavesMS != nil {
+		told.Saving = &FindingSaving{Bytes: f.SavesBytes, MS: f.SavesMS, CostsMS: f.CostsMS, Of: savedOf(f),
+			Assumption: w.Assumption}
+	}
+	return told
+}
+
+// savedOf is what bytes are saved of, whatever the finding's own size is a share of.
+func savedOf(f *findings.Finding) string {
+	if f.OfReserved() {
+		return findings.OfPeakReserved
+	}
+	return findings.OfPeakAllocated
+}
