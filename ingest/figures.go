@@ -36,21 +36,38 @@ func figuresKind(e packed.Entry) figures.Kind {
 	return figures.KindOf(head[:n])
 }
 
-// looksLikeFigures reports whether a file in a folder is one to take: it has figures, and is no summary of files that
-// have more.
-func looksLikeFigures(path string) bool {
+// figuresIn tells what figures a file in a folder has, if any.
+func figuresIn(path string) figures.Kind {
 	switch strings.ToLower(filepath.Ext(packed.Plain(filepath.Base(path)))) {
-	case ".json", ".log":
+	case ".json", ".log", ".csv":
 	default:
-		return false
+		return figures.None
 	}
 	in, err := openInput(path, "")
-	if err != nil || len(in.entries) != 1 {
-		return false
+	if err != nil {
+		return figures.None
 	}
 	defer in.Close()
-	kind := figuresKind(in.entries[0])
-	return kind != figures.None && !isSummary(kind)
+	if len(in.entries) != 1 {
+		return figures.None
+	}
+	return figuresKind(in.entries[0])
+}
+
+// summarized are the kinds of files that a summary was made of, which have more; nil = figures are no summary.
+func summarized(kind figures.Kind) []figures.Kind {
+	switch kind {
+	case schemas.ImportTrainerSummary:
+		return []figures.Kind{schemas.ImportTrainerLog}
+	case schemas.ImportSweepTable:
+		return []figures.Kind{schemas.ImportSweep, schemas.ImportStages}
+	}
+	return nil
+}
+
+// isSpare reports whether figures are a summary of what is among kinds.
+func isSpare(kind figures.Kind, kinds []figures.Kind) bool {
+	return slices.ContainsFunc(summarized(kind), func(of figures.Kind) bool { return slices.Contains(kinds, of) })
 }
 
 // importFigures makes a run of each that a file has figures of.
@@ -313,7 +330,7 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	if slices.ContainsFunc(outs, func(o Outcome) bool { return o.State != schemas.IngestRefused }) {
 		return store, done, nil
 	}
-	if known := looksLikePickle(name) || hasFigures(name); known && len(outs) > 0 {
+	if len(outs) > 0 && canImport(name) {
 		done()
 		return "", func() {}, schemas.WithHint(fmt.Errorf("the baseline %s: %s", name, outs[0].Reason),
 			"bring the whole file back; or dpsight check --write-baseline FILE writes a baseline of runs")
@@ -321,12 +338,15 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	return name, done, nil // whoever reads it as a baseline says what is wrong
 }
 
-// hasFigures reports whether a file begins like one with figures.
-func hasFigures(path string) bool {
+// canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read: by its name, by how it
+// begins, or since it is packed, which a baseline never is.
+func canImport(path string) bool {
 	in, err := openInput(path, "")
 	if err != nil {
-		return false
+		return true
 	}
 	defer in.Close()
-	return slices.ContainsFunc(in.entries, func(e packed.Entry) bool { return figuresKind(e) != figures.None })
+	return slices.ContainsFunc(in.entries, func(e packed.Entry) bool {
+		return looksLikePickle(e.Name) || figuresKind(e) != figures.None
+	})
 }

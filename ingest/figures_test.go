@@ -42,8 +42,8 @@ func TestFiguresOfZero(t *testing.T) {
 	}
 }
 
-// Of an archive, as of a folder, summaries of files that have more are left out; alone they are read.
-func TestSummariesInArchives(t *testing.T) {
+// In an archive, as in a folder, a summary is left out where files of the kind that it was made of lie too.
+func TestSummariesAreLeftOut(t *testing.T) {
 	from := func(name string) string { return filepath.Join("figures", "testdata", name) }
 	const log, summary, table = "DPSGDTrainer_bs4_seq512.log", "results.json", "memory_profile_summary.csv"
 	for _, test := range []struct {
@@ -51,7 +51,8 @@ func TestSummariesInArchives(t *testing.T) {
 		names   []string
 		runs    int
 	}{
-		{"all.zip", []string{summary, log, table}, 1},
+		{"all.zip", []string{summary, log}, 1},
+		{"mixed.zip", []string{summary, log, table}, 3},
 		{"summary.zip", []string{summary, table}, 4},
 		{"all.tar.gz", []string{"memory_profile_results.json", table}, 2},
 	} {
@@ -61,8 +62,17 @@ func TestSummariesInArchives(t *testing.T) {
 			files = append(files, from(name))
 		}
 		archiveOf(t, path, test.names, files)
-		if doc := ingestAll(t, t.TempDir(), Options{}, path); len(doc.Dirs) != test.runs || len(doc.Refused()) > 0 {
-			t.Errorf("%s: %+v", test.archive, doc)
+		folder := t.TempDir()
+		for i, name := range test.names {
+			if err := copyFile(files[i], filepath.Join(folder, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, path := range []string{path, folder} {
+			doc := ingestAll(t, t.TempDir(), Options{}, path)
+			if len(doc.Dirs) != test.runs || len(doc.Refused()) > 0 {
+				t.Errorf("%s, %s: %+v", test.archive, path, doc)
+			}
 		}
 	}
 }
@@ -89,6 +99,12 @@ func TestBaselineSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, as, err)
 		}
 		done()
+	}
+	packed := filepath.Join(dir, "cut.zip")
+	archiveOf(t, packed, []string{"memory.pickle", "notes.txt"},
+		[]string{filepath.Join(dir, "cut.pickle"), filepath.Join(dir, "other.json")})
+	if as, _, err := Baseline(packed, "test"); err == nil || !strings.Contains(err.Error(), "bad pickle") {
+		t.Errorf("a bad snapshot in an archive: %q, %v", as, err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
 	if _, _, err := Baseline("figures/testdata/vanilla_result.json", "test"); err == nil ||

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/ingest/figures"
@@ -106,10 +108,12 @@ func (o *Options) begin(path string) {
 	}
 }
 
-// importFolder takes every run folder, every snapshot, by its name, and every file with figures below a folder;
-// hidden ones and what lies inside runs are left out.
+// importFolder takes every run folder, every snapshot, by its name, and every file with figures below a folder; hidden
+// ones, summaries of what is there and what lies inside runs are left out.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
+	var kinds []figures.Kind
+	summaries := map[string]figures.Kind{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
@@ -131,7 +135,16 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		if err := schemas.CheckRegular(path); err != nil && looksLikePickle(path) {
 			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
 			return nil
-		} else if err != nil || !looksLikePickle(path) && !looksLikeFigures(path) {
+		} else if err != nil {
+			return nil
+		}
+		switch kind := figuresIn(path); {
+		case summarized(kind) != nil:
+			summaries[path] = kind
+			return nil
+		case kind != figures.None:
+			kinds = append(kinds, kind)
+		case !looksLikePickle(path):
 			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
 			return nil
 		}
@@ -139,6 +152,13 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		out = append(out, outs...)
 		return err
 	})
+	for _, path := range slices.Sorted(maps.Keys(summaries)) {
+		if err == nil && !isSpare(summaries[path], kinds) {
+			var outs []Outcome
+			outs, err = importFile(path, store, o)
+			out = append(out, outs...)
+		}
+	}
 	if err == nil && len(out) == 0 {
 		out = append(out, Outcome{Path: dir, State: schemas.IngestRefused,
 			Reason: "the folder holds no run and no file to import"})

@@ -229,7 +229,7 @@ func TestImportArchive(t *testing.T) {
 	}
 	for i, name := range []string{"torch-2.11.pickle", "torch-2.15.pickle"} {
 		m, err := schemas.ReadManifest(outs[i].Dir)
-		if err != nil || m.Import.File != name || outs[i].Path != path+":"+name || outs[i].State != schemas.IngestNew {
+		if err != nil || m.Import.File != name || outs[i].Path != path+":d/"+name || outs[i].State != schemas.IngestNew {
 			t.Errorf("%+v, %v", outs[i], err)
 		}
 	}

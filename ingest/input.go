@@ -84,34 +84,26 @@ func (in *input) Close() error {
 	return err
 }
 
-// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures, and
-// summaries only where nothing else is.
+// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures, without
+// summaries of what is there.
 func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries
 	}
-	var out []packed.Entry
 	if in.isCheckpoint() {
 		return nil
 	}
-	var summaries []packed.Entry
-	for _, e := range in.entries {
-		switch kind := figuresKind(e); {
-		case isSummary(kind):
-			summaries = append(summaries, e)
-		case looksLikePickle(e.Name) || kind != figures.None:
+	kinds := make([]figures.Kind, len(in.entries))
+	for i, e := range in.entries {
+		kinds[i] = figuresKind(e)
+	}
+	var out []packed.Entry
+	for i, e := range in.entries {
+		if looksLikePickle(e.Name) || kinds[i] != figures.None && !isSpare(kinds[i], kinds) {
 			out = append(out, e)
 		}
 	}
-	if len(out) == 0 {
-		return summaries
-	}
 	return out
-}
-
-// isSummary reports whether figures are a summary of other files of the same tool, which have more.
-func isSummary(kind figures.Kind) bool {
-	return kind == schemas.ImportTrainerSummary || kind == schemas.ImportSweepTable
 }
 
 // entryName is how a run names the file that an entry came from.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -128,9 +129,10 @@ func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 func (in *input) entriesByRun(entries []packed.Entry, all bool) [][]rankFile {
 	files := make([]rankFile, len(entries))
 	for i, e := range entries {
-		files[i] = rankFile{path: in.path, name: filepath.Join(e.Folder, e.Name), archive: in, entry: e}
+		name := path.Join(e.Folder, e.Name)
+		files[i] = rankFile{path: in.path, name: name, archive: in, entry: e}
 		if len(in.entries) > 1 {
-			files[i].path += ":" + e.Name
+			files[i].path += ":" + name
 		}
 	}
 	if all {

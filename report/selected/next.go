@@ -36,6 +36,9 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 		return ""
 	case len(stores) > 1:
 		for _, of := range stores {
+			if filepath.Base(of) == of { // a name alone would stand for a run of that name
+				of = "./" + of
+			}
 			command += " " + word(of)
 		}
 		return command

@@ -58,6 +58,8 @@ func TestAfterIngest(t *testing.T) {
 			filepath.Join(headline, vanillaID)}}, "dpsight runs"},
 		{headline, false, schemas.Ingested{Dirs: []string{filepath.Join(headline, ghostID),
 			filepath.Join(away, ghostID)}}, "dpsight runs " + headline + " '" + away + "'"},
+		{headline, false, schemas.Ingested{Dirs: []string{"ghost/a", headline + "/b"}},
+			"dpsight runs ./ghost " + headline},
 		{figures, false, one(figures, "a"), "dpsight runs"},
 		{figures, false, one(figures, "b"), "dpsight analyze phases b"},
 		{headline, false, schemas.Ingested{}, ""},
