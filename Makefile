@@ -18,8 +18,8 @@ VENV := scripts/venv.sh requirements
 AGENT := collect/agent/python
 # Tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine: under the race detector
 # they take minutes and find nothing. So it is with examples, whose tests go through every recording with what other
-# packages test.
-ALONE := Gallery|Geometry|Document|KnownErrorsAre
+# packages test, and with scripts of commands, each of which starts the program anew.
+ALONE := Gallery|Geometry|Document|KnownErrorsAre|^TestScripts$$
 # Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
 LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
 
