@@ -84,8 +84,8 @@ func (in *input) Close() error {
 	return err
 }
 
-// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures, without
-// summaries of what is there.
+// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures,
+// without summaries of what is there.
 func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries

@@ -68,7 +68,7 @@ func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 // printed, and no check passes on it with other figures. Tables stay as they are where their journal is damaged, and
 // damaged ones are made again from it.
 func TestDamageIsNeverQuiet(t *testing.T) {
-	flips, cuts := 72, 27
+	flips, cuts := 36, 14
 	if testkit.WithRest() {
 		flips, cuts = 500, 100
 	}

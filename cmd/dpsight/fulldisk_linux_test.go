@@ -120,7 +120,7 @@ func sound(t *testing.T, r result, dirs []string) {
 
 func TestSmallStores(t *testing.T) {
 	t.Parallel()
-	sizes := map[int]bool{1: false, 2: true, 7: true, 9: true, 12: false, 16: true, 24: true, 32: true, 48: true, 64: true}
+	sizes := map[int]bool{1: false, 2: true, 7: true, 9: true, 12: true, 16: true, 24: true, 32: true, 48: true, 64: true}
 	for mib, rest := range sizes {
 		t.Run(fmt.Sprintf("%d MiB", mib), func(t *testing.T) {
 			testkit.Part(t, rest)

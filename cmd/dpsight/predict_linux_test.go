@@ -141,6 +141,9 @@ func TestPredict(t *testing.T) {
 		m.Collector.Samples != 0 {
 		t.Errorf("%+v, %v", m.Phantom, err)
 	}
+	if !testkit.WithRest() {
+		return
+	}
 	text := must(t, t.TempDir(), "predict", "--store", store, "--device", "t4", "--", interpreter, script, "8")
 	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4",
 		script + ":10 read values that nobody had computed, 3 times", "workspace"} {
