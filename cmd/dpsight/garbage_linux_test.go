@@ -86,6 +86,21 @@ func TestPredictGarbage(t *testing.T) {
 	}
 }
 
+// TestPredictMakesNoGarbage finds nothing of the agent's own in what the collector frees. Frames in which the model was
+// moved hold tensors that are the model's no more.
+func TestPredictMakesNoGarbage(t *testing.T) {
+	testkit.Rest(t)
+	const moved = `
+import torch
+model = torch.nn.LSTM(32, 64).cuda()
+model(torch.randn(20, 8, 32).cuda())[0].sum().backward()
+`
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), scriptFile(t, moved))
+	if r.code != 0 || len(doc.Runs) != 1 || strings.Contains(r.stderr, "garbage collector") {
+		t.Errorf("exit %d, %d runs\n%s", r.code, len(doc.Runs), r.stderr)
+	}
+}
+
 // TestPredictWaitsForAutograd finds what a step held freed as soon as the step has ended, whenever autograd's threads
 // get to it.
 func TestPredictWaitsForAutograd(t *testing.T) {

@@ -131,6 +131,7 @@ class Lines:
             while frame is not None:
                 self._is_own(frame.f_code)
                 frame = frame.f_back
+        del top  # a frame that holds itself would keep its callers' tensors until the collector runs
         self._choose()
         if self.on:
             steps.mark_mode()
