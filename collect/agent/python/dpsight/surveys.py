@@ -19,7 +19,7 @@ from dpsight.torch_compat import private
 
 _LEAST = 1 << 20  # bytes on the device from which on a look is worth while
 _MORE = 1.02  # times the most bytes that a look has seen
-_OTHER = 0.25  # of the bytes, asked for since the last look, and so much again for each look that found no more
+_OTHER = 0.25  # of the bytes, asked for since the last look, times the square of how many looks found no more
 _SHARE, _FREE_NS = 0.01, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _ASKING = 30  # and asking how much memory there is, which takes as long as 30 lines: one part in so many
 _OFTEN = 2_000  # how often a prediction asks at every line; then at every second one, and so on
@@ -67,7 +67,8 @@ class Surveys:
         stats = private.memory_stats(private.current_device())["allocated_bytes"]["all"]
         held, asked_for = stats["current"], stats["allocated"]
         more = held >= _MORE * self._most
-        if held < _LEAST or not more and asked_for - self._asked_for < _OTHER * held * (1 + self._repeated):
+        other = asked_for - self._asked_for >= _OTHER * held * (1 + self._repeated) ** 2
+        if held < _LEAST or not more and not other:
             return False
         self._repeated += not more
         self._most, self._asked_for = max(self._most, held), asked_for
