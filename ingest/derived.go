@@ -9,7 +9,7 @@ func DerivedFiles() []string {
 		schemas.Events.File(), schemas.Marks.File(), schemas.Allocations.File(), schemas.Owners.File(),
 		schemas.Steps.File(),
 		schemas.Phases.File(), schemas.Modules.File(), schemas.Checkpoints.File(), schemas.Segments.File(),
-		schemas.Stacks.File(), schemas.Lines.File(),
+		schemas.Stacks.File(), schemas.Lines.File(), schemas.Holders.File(),
 		schemas.Processes.File(), schemas.ModuleTimes.File(), schemas.Reserved.File(), schemas.IngestReportFile,
 	}
 }

@@ -67,7 +67,7 @@ func moduleRows(runID string, j *spool.Journal) []schemas.Module {
 
 // rankOf is what the join looks at of a journal.
 func rankOf(m *schemas.Manifest, j *spool.Journal, s *steps.Result) *join.Rank {
-	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names,
+	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names, Holders: j.Holders,
 		Intervals: j.Intervals, Steps: s, LastK: lastRecorded(j), Untimed: m.Source != schemas.Measured}
 	if j.Environment != nil {
 		rank.Workspace = join.Workspaces(j.Environment.Variables["CUBLAS_WORKSPACE_CONFIG"])

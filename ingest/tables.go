@@ -31,6 +31,7 @@ type tables struct {
 	segments    []schemas.SegmentBlock
 	stacks      []schemas.StackFrame
 	lines       []schemas.Line
+	holders     []schemas.Holder
 	processes   []schemas.Process
 	moduleTimes []schemas.ModuleTime
 	reserved    []schemas.ReservedLevel
@@ -130,6 +131,7 @@ func (t *tables) small() error {
 		func() error { return whole(t, schemas.Checkpoints, t.checkpoints) },
 		func() error { return whole(t, schemas.Segments, t.segments) },
 		func() error { return whole(t, schemas.Lines, t.lines) },
+		func() error { return whole(t, schemas.Holders, t.holders) },
 		func() error { return whole(t, schemas.Processes, t.processes) },
 		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
 		func() error { return whole(t, schemas.Reserved, t.reserved) },
@@ -176,6 +178,7 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 	}
 	t.steps = append(t.steps, j.Steps()...)
 	t.phases = append(t.phases, j.Phases()...)
+	t.holders = append(t.holders, j.Holders()...)
 	for _, c := range rec.checkpoints {
 		c.RunID, c.Rank = runID, rank
 		t.checkpoints = append(t.checkpoints, c)

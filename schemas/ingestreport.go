@@ -147,6 +147,7 @@ var lostWith = map[string]string{
 	"draining by the clock":                       "of a step that is killed more may be lost from there",
 	"noting the hooks of tensors":                 "what only a tensor's hook keeps is not known from there",
 	"looking for what held the memory":            "what fails, and what the script holds, is broken down in part",
+	"looking for who keeps the memory":            "who keeps the memory is not known from there",
 	"looking at what the script holds":            "what only the script holds is not known from there",
 	"the hook of autocast":                        "casts that autocast keeps may count as other from there",
 	"keeping events for the script":               "the script's own memory snapshots are not whole",

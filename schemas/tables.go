@@ -38,6 +38,7 @@ type Tables struct {
 	Modules     []Module     // detail
 	Stacks      []StackFrame // detail
 	Lines       []Line       // detail
+	Holders     []Holder     // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime
 	Reserved    []ReservedLevel // alone, or with events

@@ -23,7 +23,8 @@ type By struct {
 	Dimensions []Dimension // one, or two: the second within the first
 	// names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
 	Depth int
-	// like modules that differ by their number are one row, and so are the tensors that are named after them
+	// like modules that differ by their number are one row, and so are the tensors that are named after them, and the
+	// entries of a list that keeps blocks
 	Fold bool
 	// frames that are folded otherwise tell stacks apart too, and whole stacks if Depth is 0
 	FullStack bool
@@ -42,8 +43,8 @@ func (b *By) Check() error {
 		return fmt.Errorf("depth is of module paths and stacks, and the breakdown is by %s", joined(b.Dimensions))
 	case b.FullStack && !has(DimensionStack):
 		return fmt.Errorf("whole stacks are asked for, and the breakdown is by %s", joined(b.Dimensions))
-	case b.Fold && !has(DimensionModule) && !has(DimensionName):
-		return fmt.Errorf("modules are to be folded, and the breakdown is by %s", joined(b.Dimensions))
+	case b.Fold && !has(DimensionModule) && !has(DimensionName) && !has(DimensionHolder):
+		return fmt.Errorf("modules or holders are to be folded, and the breakdown is by %s", joined(b.Dimensions))
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ type tally struct {
 	rows    *group              // by the first dimension, then by the second
 	columns *group              // by the second alone
 	unknown []int64
-	none    []int64 // bytes of which it is known that they have no value: NotAnActivation
+	none    []int64 // bytes of which it is known that they have no value: NotAnActivation, HeldByTraining
 	module  memory.ModuleBytes
 }
 
@@ -246,7 +247,7 @@ func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, 
 		switch key.Text {
 		case "":
 			t.unknown[k] += bytes
-		case NotAnActivation:
+		case NotAnActivation, HeldByTraining:
 			t.none[k] += bytes
 		}
 		at = at.of(key)
@@ -303,7 +304,7 @@ func (g *group) merge(o *group) {
 }
 
 // aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
-var aside = []string{schemas.SharedByModules, NotAnActivation, ""}
+var aside = []string{schemas.SharedByModules, NotAnActivation, HeldByCpp, HeldByTraining, ""}
 
 // list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known
 // and others last. Beyond the largest top known ones the rest are one row, where that saves a row.

@@ -388,6 +388,39 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The last look counts, entries of a list fold into one, and what belongs to the model needs no holder.
+func TestByHolder(t *testing.T) {
+	in := fixture.Hooked()
+	for i := range in.Allocations {
+		in.Allocations[i].RequestedBytes, in.Allocations[i].BlockBytes = 512, 512
+	}
+	in.Report.Devices[0].PeakAllocatedBytes = 4 * 512
+	in.Owners = []schemas.Owner{{AllocID: 1, Category: schemas.Parameters, Evidence: schemas.Tagged}}
+	in.Holders = []schemas.Holder{
+		{AllocID: 1, Path: "global weight", Kind: schemas.HeldByPython},
+		{AllocID: 2, Path: "local x of f()", Kind: schemas.HeldByPython},
+		{AllocID: 2, Path: "global kept[0]", Kind: schemas.HeldByPython, ViewBytes: 4},
+		{AllocID: 3, Path: "global kept[17]", Kind: schemas.HeldByPython},
+		{AllocID: 4, Kind: schemas.HeldByCpp}, {Rank: 1, AllocID: 4, Path: "another rank's"},
+	}
+	for fold, want := range map[bool]string{
+		false: "global kept[0] 512/1, global kept[17] 512/1, C++ alone 512/1, model and optimizer 512/1",
+		true:  "global kept[*] 1024/2, C++ alone 512/1, model and optimizer 512/1",
+	} {
+		run, err := BreakdownBy(in, memory.At{}, By{Dimensions: []Dimension{DimensionHolder}, Fold: fold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, r := range run.Devices[0].Rows {
+			words = append(words, fmt.Sprintf("%s %d/%d", *r.Key, r.Bytes, r.Blocks))
+		}
+		if got := strings.Join(words, ", "); got != want {
+			t.Errorf("fold %v: %s, want %s", fold, got, want)
+		}
+	}
+}
+
 func TestOthers(t *testing.T) {
 	in := fixture.Hooked()
 	in.Modules = []schemas.Module{{ID: 1, Path: "layers.2"}, {ID: 2, Path: "layers.10"}, {ID: 3, Path: "head"},
@@ -443,8 +476,8 @@ func TestWhatCannotBeBrokenDownBy(t *testing.T) {
 			"breakdown is by step"},
 		{By{Dimensions: []Dimension{DimensionModule}, Depth: -1}, "depth -1 is not a number of names, 0 or more"},
 		{By{Dimensions: []Dimension{DimensionModule}, Top: -1}, "top -1 is not a number of rows, 0 or more"},
-		{By{Dimensions: []Dimension{DimensionRole, DimensionStep}, Fold: true}, "modules are to be folded, and the " +
-			"breakdown is by role, step"},
+		{By{Dimensions: []Dimension{DimensionRole, DimensionStep}, Fold: true}, "modules or holders are to be " +
+			"folded, and the breakdown is by role, step"},
 	} {
 		if err := c.by.Check(); (err == nil) != (c.problem == "") || err != nil && err.Error() != c.problem {
 			t.Errorf("%+v: %v, want %q", c.by, err, c.problem)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -31,12 +32,14 @@ const (
 	DimensionLine     Dimension = "line"   // of the script, that asked for the block, where known
 	// of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
 	DimensionName Dimension = "name"
+	// who keeps the block, as the agent found it at the end of instrumented steps, at a failed request and at exit
+	DimensionHolder Dimension = "holder"
 )
 
 // Dimensions lists every dimension.
 var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase,
 	DimensionStep,
-	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionLine, DimensionName}
+	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionLine, DimensionName, DimensionHolder}
 
 // maxDimensions is how many dimensions can be crossed: a table has rows and columns.
 const maxDimensions = 2
@@ -74,7 +77,9 @@ func (d Dimension) NeedsModule() bool {
 }
 
 // needsOwner reports whether the dimension is a property of the ownership that the block is counted under.
-func (d Dimension) needsOwner() bool { return d == DimensionOp || d == DimensionName }
+func (d Dimension) needsOwner() bool {
+	return d == DimensionOp || d == DimensionName || d == DimensionHolder
+}
 
 // A dimensionKey is a block's value of one dimension. The zero key is that of blocks whose value is not known.
 type dimensionKey struct {
@@ -108,6 +113,7 @@ type Keyer struct {
 	Phases map[string]int64 // order of first occurrence, from 1
 	frames map[int64][]schemas.StackFrame
 	lines  map[int64]*schemas.Line
+	held   *memory.Holders
 	Folds  folds
 }
 
@@ -125,6 +131,8 @@ func NewKeyer(in *schemas.Tables, d Dimension, by *By, p identity.Place) *Keyer 
 		k.frames = FramesOf(in, p.Rank)
 	case DimensionLine:
 		k.lines = LinesOf(in, p.Rank)
+	case DimensionHolder:
+		k.held = memory.NewHolders(in, p)
 	}
 	return k
 }
@@ -165,6 +173,8 @@ func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 		return dimensionKey{Text: LineText(k.lines[a.Line])}
 	case DimensionName:
 		return dimensionKey{Text: k.name(m, o)}
+	case DimensionHolder:
+		return dimensionKey{Text: k.holder(a, o)}
 	}
 	if m == nil {
 		return dimensionKey{}
@@ -200,6 +210,15 @@ func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 		return k.path(m, 0) + " " + o.Name
 	}
 	return o.Name
+}
+
+// holder is who keeps a block.
+func (k *Keyer) holder(a *schemas.Allocation, o *schemas.Owner) string {
+	category := schemas.Other
+	if o != nil {
+		category = o.Category
+	}
+	return holderOf(k.held.Of(a), category, k.By.Fold)
 }
 
 // autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.

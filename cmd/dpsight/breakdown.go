@@ -12,7 +12,7 @@ type breakdownCmd struct {
 	At        string `predictor:"moment" help:"${at}" default:"peak" placeholder:"MOMENT"`
 	By        string `predictor:"by" xor:"known" help:"${breakdown_by}" placeholder:"D[,D]"`
 	Depth     int    `help:"${breakdown_depth}" placeholder:"N"`
-	Fold      bool   `help:"With --by module or name: like layers are one row, as in blocks.*.attention.q."`
+	Fold      bool   `help:"${fold}"`
 	Top       *int   `help:"${breakdown_top}" placeholder:"N"`
 	FullStack bool   `help:"${full_stack}"`
 	Known     bool   `help:"${known}" xor:"known"`

@@ -37,7 +37,7 @@ func TestPython(t *testing.T) {
 	}
 	for _, name := range []string{
 		"test_recorder", "test_cases", "test_phantom", "test_extensions", "test_transforms", "test_torch_compat",
-		"test_script_code", "test_labels", "test_adapters",
+		"test_script_code", "test_labels", "test_adapters", "test_holders",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

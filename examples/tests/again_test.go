@@ -91,7 +91,7 @@ const noLongerWritten = "category_at_peak"
 
 // newerTable reports whether a table is newer than the recorded stores.
 func newerTable(name string) bool {
-	return name == schemas.Reserved.File() || name == schemas.Lines.File()
+	return name == schemas.Reserved.File() || name == schemas.Lines.File() || name == schemas.Holders.File()
 }
 
 // newColumns are of the allocations, newer than the recorded stores.

@@ -1,9 +1,12 @@
 package join
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
-// addresses finds the allocations of an address. It is a hash table with open addressing, of the tagged addresses
-// alone: most allocations are never tagged.
+// addresses finds the allocations of an address. It is a hash table with open addressing, of the addresses alone that
+// are asked for: most allocations are never tagged.
 type addresses struct {
 	slots  []uint64 // 0 = free
 	first  []int32  // of each slot, in allocs; one more at the end
@@ -11,14 +14,15 @@ type addresses struct {
 	mask   uint64
 }
 
-func indexAddresses(f *facts) *addresses {
+// indexAddresses makes the index of up to n addresses.
+func indexAddresses(f *facts, n int, asked iter.Seq[uint64]) *addresses {
 	size := uint64(16)
-	for size < 2*uint64(len(f.context.tags))+1 {
+	for size < 2*uint64(n)+1 {
 		size *= 2
 	}
 	a := &addresses{slots: make([]uint64, size), first: make([]int32, size+1), mask: size - 1}
-	for i := range f.context.tags {
-		if addr := f.context.tags[i].Address; addr != 0 {
+	for addr := range asked {
+		if addr != 0 {
 			slot, _ := a.find(addr)
 			a.slots[slot] = addr
 		}

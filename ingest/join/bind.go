@@ -31,7 +31,13 @@ func bindTags(f *facts, known []bool) *bindings {
 	var tags []boundTag
 	var index *addresses
 	if len(f.context.tags) > 0 {
-		index = indexAddresses(f)
+		index = indexAddresses(f, len(f.context.tags), func(yield func(uint64) bool) {
+			for i := range f.context.tags {
+				if !yield(f.context.tags[i].Address) {
+					return
+				}
+			}
+		})
 	}
 	w := newBindingWindow(f)
 	for i := range f.context.tags {

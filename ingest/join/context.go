@@ -15,6 +15,7 @@ type Rank struct {
 	Marks     []spool.Mark
 	Tags      []spool.Tag
 	Names     map[uint32]string
+	Holders   []spool.HoldersInfo
 	Intervals []spool.Interval
 	Steps     *steps.Result
 	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.

@@ -44,6 +44,7 @@
 //     left.
 //   - ownByStack gives owners by the roles of stacks, where an imported snapshot has those and no marks.
 //   - sortByPrecedence puts the owners of each allocation in the order in which their categories count.
+//   - findHolders finds the allocations of which the agent says who keeps them, and those that C++ alone keeps.
 //
 // # Tags
 //

@@ -25,6 +25,8 @@ type Result struct {
 	owners lists[owner] // of each allocation in order of precedence
 	dtypes []dtype      // by allocation
 	lines  []uint32     // by allocation; nil = none is known
+	// holders are who keeps allocations, in the order in which they were found.
+	holders []holder
 
 	AmbiguousTags       int64
 	Ambiguous           []string // the first of them, in words
@@ -74,7 +76,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	owners = ownByStack(f, owners)
 	sortByPrecedence(owners)
 
-	return &Result{facts: f, owners: owners, dtypes: dtypes, lines: lines,
+	return &Result{facts: f, owners: owners, dtypes: dtypes, lines: lines, holders: findHolders(f, owners),
 		AmbiguousTags: bound.ambiguous, Ambiguous: bound.listed, BareSteps: bareSteps,
 		InstrumentedPeakSeq: instrumentedPeak(f)}
 }

@@ -32,6 +32,7 @@ const (
 	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
 	FrameFailure     FrameType = 19 // JSON [FailureInfo]
 	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are those since the last such frame
+	FrameHolders     FrameType = 21 // JSON [HoldersInfo]
 )
 
 const (

@@ -165,13 +165,39 @@ type LineInfo struct {
 
 // UnmarshalJSON reads the line as the agent writes it, as a list.
 func (l *LineInfo) UnmarshalJSON(b []byte) error {
-	fields := []any{&l.ID, &l.File, &l.Line, &l.Function}
+	return decodeList(b, "a line", &l.ID, &l.File, &l.Line, &l.Function)
+}
+
+// HoldersInfo is one look for who keeps blocks that are no parameters, buffers, gradients or optimizer state.
+type HoldersInfo struct {
+	K        uint32               `json:"k"`
+	Moment   schemas.HolderMoment `json:"moment"`
+	Complete bool                 `json:"complete"` // all living tensors and all graphs were looked at
+	Blocks   []HolderInfo         `json:"blocks"`   // of those that an earlier look told of, what has changed
+}
+
+// HolderInfo is who keeps one block.
+type HolderInfo struct {
+	Address uint64
+	Bytes   int64
+	View    int64 // what the tensors that are kept show of it; 0 = all
+	Kind    schemas.HolderKind
+	Path    string // secrets masked; empty = C++ alone
+}
+
+// UnmarshalJSON reads the holder as the agent writes it, as a list.
+func (h *HolderInfo) UnmarshalJSON(b []byte) error {
+	return decodeList(b, "a holder", &h.Address, &h.Bytes, &h.View, &h.Kind, &h.Path)
+}
+
+// decodeList reads a list of as many values as there are fields.
+func decodeList(b []byte, what string, fields ...any) error {
 	n := len(fields)
 	if err := json.Unmarshal(b, &fields); err != nil {
 		return err
 	}
 	if len(fields) != n {
-		return fmt.Errorf("a line has %d fields, not %d", len(fields), n)
+		return fmt.Errorf("%s has %d fields, not %d", what, len(fields), n)
 	}
 	return nil
 }
@@ -221,6 +247,7 @@ type Journal struct {
 	Failures    []FailureInfo // of the agent
 	Plan        *PlanInfo
 	Lines       *LinesInfo      // nil in journals of older agents, and where none are followed
+	Holders     []HoldersInfo   // in order of K; absent from journals of older agents
 	Devices     []DeviceInfo    // absent from journals of older agents
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
 	End         *EndInfo
@@ -314,6 +341,11 @@ func (j *Journal) add(f Frame) (err error) {
 				l.Lines = append(j.Lines.Lines, l.Lines...)
 			}
 			j.Lines = l
+		}
+	case FrameHolders:
+		var h *HoldersInfo
+		if h, err = decode[HoldersInfo](f.Payload); err == nil {
+			j.Holders = append(j.Holders, *h)
 		}
 	case FrameEnd:
 		j.End, err = decode[EndInfo](f.Payload)

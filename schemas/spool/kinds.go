@@ -69,6 +69,8 @@ const (
 	// all that the script and its graphs hold has just been tagged, as far as it can be reached. a: k of these tags, 0 =
 	// there are none
 	Survey Kind = 59
+	// the agent has looked for who keeps blocks, as a frame with this k says. a: how many it says it of
+	Holders Kind = 60
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -151,7 +153,7 @@ var kindNames = map[Kind]string{
 	Start: "start",
 	Exit:  "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
 	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised", Updated: "updated",
-	CastsDropped: "casts_dropped", Survey: "survey",
+	CastsDropped: "casts_dropped", Survey: "survey", Holders: "holders",
 }
 
 func (k Kind) String() string {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 func testMarks(n int) []byte {
@@ -55,6 +57,27 @@ func TestParse(t *testing.T) {
 	if len(j.Chunks) != 3 || j.Chunks[0].Pickle != nil || j.Chunks[1].Checkpoint.Drain != 1 ||
 		j.Chunks[2].Checkpoint != nil {
 		t.Errorf("chunks %+v", j.Chunks)
+	}
+}
+
+func TestHolders(t *testing.T) {
+	frame := func(blocks string) []byte {
+		look := `{"k":3,"moment":"step","complete":true,"blocks":` + blocks + `}`
+		return AppendFrame(testFrames(), FrameHolders, []byte(look))
+	}
+	j, err := Parse(testMarks(3), frame(`[[4096,512,8,"python","global kept[0]"]]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []HoldersInfo{{3, schemas.HeldAtStep, true,
+		[]HolderInfo{{4096, 512, 8, schemas.HeldByPython, "global kept[0]"}}}}
+	if !reflect.DeepEqual(j.Holders, want) || len(j.Damaged) != 0 {
+		t.Errorf("holders %+v, damaged %v", j.Holders, j.Damaged)
+	}
+	for _, blocks := range []string{`[[4096,512,8,"python"]]`, `[{"path":"x"}]`, `[[4096,"512",8,"python","x"]]`} {
+		if j, err := Parse(testMarks(3), frame(blocks)); err != nil || len(j.Damaged) != 1 || j.Holders != nil {
+			t.Errorf("%s: %v, holders %+v, damaged %v", blocks, err, j.Holders, j.Damaged)
+		}
 	}
 }
 

@@ -37,7 +37,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "graph_safety": {"torch_compat", "recorder", "registry"},
     "hooks": {"adapters", "patch", "stages", *GROUND - {"masking", "journal"}, "recorder", *LOOKING - NOT_FOR_HOOKS},
     "taggers": {"adapters", "kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING, "taggers"},
-    "holders": {"kinds", "torch_compat", "recorder", *LOOKING - {"parameters", "nodes"}, "taggers", "holders"},
+    "holders": {
+        "kinds",
+        "masking",
+        "torch_compat",
+        "recorder",
+        *LOOKING - {"parameters", "nodes"},
+        "taggers",
+        "holders",
+    },
     "failed_requests": {
         "kinds",
         "interruptions",

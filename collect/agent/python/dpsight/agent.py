@@ -13,6 +13,7 @@ from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
 from dpsight.failed_requests import requests
 from dpsight.garbage import garbage
+from dpsight.holders.keepers import keepers
 from dpsight.hooks import (
     autocast,
     backward,
@@ -129,6 +130,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
         garbage.install_at_once()
         if recorder.tagging:
             surveys.install()
+            keepers.install()
         script_history.install(patches)
 
 

@@ -79,6 +79,7 @@ class Ending:
         k = recorder.mark(kinds.EXIT)
         if recorder.cuda:
             stamps.flush(patience)
+            events.exit_begins.tell()
             drains.drain("exit")
             if drains.failed:
                 drains.drain("exit")  # no later one comes

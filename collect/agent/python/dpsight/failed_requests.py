@@ -10,6 +10,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.holders.frames import frames, script
+from dpsight.holders.keepers import keepers
 from dpsight.holders.look import looks, tag
 from dpsight.interruptions import uninterrupted
 from dpsight.nodes import nodes
@@ -107,6 +108,7 @@ class Requests:
             steps.mark_mode()  # tags are bound in what is recorded only
         if drains.recording and recorder.tagging:
             looks.tried("tags", lambda: tag(recorded), None)
+            keepers.look("oom")
         if listed:
             drains.end_moment()
             steps.mark_mode()

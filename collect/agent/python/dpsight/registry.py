@@ -25,6 +25,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._ids: dict[int, int] = {}  # id(module) → number
+        self._titles: dict[int, str] = {}  # id(module) → what sentences call it
         self._alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
         self._next = itertools.count(1).__next__
         self._infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
@@ -55,6 +56,11 @@ class Registry:
     def known(self, module: Any) -> int:
         """The module's number, 0 if it was never seen."""
         return self._ids.get(id(module), 0)
+
+    def title(self, module: Any) -> str:
+        """What sentences call a module: the class of its model, and its path there."""
+        found = self._titles.get(id(module))
+        return found if found is not None else type(module).__name__
 
     def is_root(self, module: Any) -> bool:
         """Whether the module was called on its own before."""
@@ -87,6 +93,7 @@ class Registry:
             if key in self._ids:
                 continue
             self._ids[key] = self._next()
+            self._titles[key] = f"{type(root).__name__}.{plain(path, root)}" if path else type(module).__name__
             self._alive[key] = weakref.ref(module, functools.partial(self._forget, key))
             self._infos[key] = {
                 "id": self._ids[key],
@@ -105,7 +112,9 @@ class Registry:
             recorder.frame(kinds.FRAME_MODULES, {"modules": infos})
 
     def _forget(self, key: int, _ref: Any) -> None:
-        for known in (self._ids, self._alive, self._infos, self._roots, self._callers, self._labels, self._numbers):
+        for known in (self._ids, self._titles, self._alive, self._infos):
+            known.pop(key, None)
+        for known in (self._roots, self._callers, self._labels, self._numbers):
             known.pop(key, None)
         self._forget_names(self._named.pop(key, ()))
 

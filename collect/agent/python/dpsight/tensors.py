@@ -177,9 +177,10 @@ def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
             if container.__len__(value) > MOST_ENTRIES:
                 return ()
             return dict.values(value) if container is dict else container.__iter__(value)
-    if collections.UserDict in _order(kind):  # issubclass would ask its metaclass, which asks the script's classes
+    if collections.UserDict in class_order(kind):  # issubclass would ask its metaclass, which asks the script's classes
         objects = True
-    known = next((d["__dataclass_fields__"] for d in map(class_dict, _order(kind)) if "__dataclass_fields__" in d), ())
+    dictionaries = map(class_dict, class_order(kind))
+    known = next((d["__dataclass_fields__"] for d in dictionaries if "__dataclass_fields__" in d), ())
     if not (known or objects) or issubclass(kind, recorder.torch.nn.Module):
         return ()
     own = fields(value) or {}
@@ -189,7 +190,7 @@ def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
 def _slots(value: Any, kind: type, names: Iterable[str]) -> Iterator[Any]:
     """What a dataclass keeps in slots."""
     for name in names:
-        for cls in _order(kind):
+        for cls in class_order(kind):
             slot = class_dict(cls).get(name)
             if type(slot) is MemberDescriptorType:
                 try:
@@ -200,12 +201,12 @@ def _slots(value: Any, kind: type, names: Iterable[str]) -> Iterator[Any]:
 
 
 class_dict = type.__dict__["__dict__"].__get__  # a class's, whatever its metaclass says
-_order = type.__dict__["__mro__"].__get__
+class_order = type.__dict__["__mro__"].__get__
 
 
 def fields(value: Any) -> dict[str, Any] | None:
     """An object's dictionary, by the interpreter's own descriptor: a class may have a property of that name."""
-    for cls in _order(type(value)):
+    for cls in class_order(type(value)):
         found = class_dict(cls).get("__dict__")
         if found is not None:
             own = found.__get__(value) if type(found) in (GetSetDescriptorType, MemberDescriptorType) else None

@@ -105,6 +105,7 @@ group_scattered = Event()  # (group) It has scattered their gradients.
 
 # Of the end.
 uncaught = Event()  # (traceback) An exception is about to end the process; its frame is not written.
+exit_begins = Event()  # () The process is about to end, and the last drain to come.
 process_ends = Event()  # () The last drain is done.
 
 

@@ -102,12 +102,12 @@ class Saved:
                 continue
             seen.add(node)
             todo.extend(n for n, _ in node.next_functions if n is not None)
-            if safe is not None and not safe(_where(node)):
+            if safe is not None and not safe(node_device(node)):
                 continue
             this = (thread, node_number(node))
             reached.add(this)
             name = module = -1
-            for tensor, by_graph in self._tensors(node, todo):
+            for tensor, by_graph in self.tensors(node, todo):
                 for storage, dtype in storages(tensor):
                     address, size = storage.data_ptr(), storage.nbytes()
                     if address in known:
@@ -138,7 +138,7 @@ class Saved:
                 self._held.pop(address, None)
         tags.emit(untagged, untag=True)
 
-    def _tensors(self, node: Any, todo: list[Any]) -> Iterator[tuple[Any, bool]]:
+    def tensors(self, node: Any, todo: list[Any]) -> Iterator[tuple[Any, bool]]:
         """The tensors that a node holds, and whether the graph lets go of them when backward has run."""
         attributes = self._attributes.get(type(node))
         if attributes is None:
@@ -205,7 +205,7 @@ def _node(root: Any) -> Any:
     return root.grad_fn if isinstance(root, recorder.torch.Tensor) else getattr(root, "node", None)
 
 
-def _where(node: Any) -> Any:
+def node_device(node: Any) -> Any:
     """The device whose thread of the engine runs a node: the first GPU among those of what flows into it, as torch has
     it, or else the host."""
     try:

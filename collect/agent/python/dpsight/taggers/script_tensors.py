@@ -88,13 +88,13 @@ class ScriptTensors:
                         yield "function", number, value
         for number, hook in list(tensor_hooks.alive()):
             yield "tensor hook", number, hook
-        for name, module in self._scripts():
+        for name, module in self.scripts():
             prefix = "" if name == "__main__" else f"{name}."
             for key, value in list(module.__dict__.items()):
                 if type(key) is str and not key.startswith("__") and type(value) is not ModuleType:
                     yield f"global {prefix}{key}", 0, value
 
-    def _scripts(self) -> list[tuple[str, Any]]:
+    def scripts(self) -> list[tuple[str, Any]]:
         """The script, and the modules that lie beside it or below, with their names."""
         main = sys.modules.get("__main__")
         if type(main) is not ModuleType:

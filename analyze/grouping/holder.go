@@ -1,0 +1,38 @@
+package grouping
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// What stands for holders that have no path.
+const (
+	HeldByCpp      = "C++ alone"
+	HeldByTraining = "model and optimizer"
+)
+
+// keptByTraining are the categories that say who keeps a block.
+var keptByTraining = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Gradients, schemas.OptimizerState}
+
+// holderOf is who keeps a block, empty where it is not known. Where folded, entries of one list are one.
+func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
+	switch {
+	case slices.Contains(keptByTraining, category):
+		return HeldByTraining
+	case h == nil:
+		return ""
+	case h.Kind == schemas.HeldByCpp:
+		return HeldByCpp
+	case fold:
+		return FoldHolder(h.Path)
+	}
+	return h.Path
+}
+
+var numberedEntry = regexp.MustCompile(`\[[0-9]+\]`)
+
+// FoldHolder is a path in which entries of lists are not told apart: "global kept[*]".
+func FoldHolder(path string) string { return numberedEntry.ReplaceAllString(path, "[*]") }

@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Holder is who keeps a block, as the agent found it.
+type Holder struct {
+	Kind schemas.HolderKind `json:"kind"`
+	Path string             `json:"path"` // "global kept[17]"; empty = C++ alone keeps it
+	// ViewBytes are those that the tensors which are kept show of StorageBytes; the same where they show all.
+	ViewBytes    int64 `json:"view_bytes"`
+	StorageBytes int64 `json:"storage_bytes"`
+}
+
+// Holders are who keeps the blocks of one device.
+type Holders struct {
+	by map[int64][]*schemas.Holder // by block, in the order in which they were found
+}
+
+// NewHolders finds the holders of a device's blocks.
+func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
+	h := &Holders{map[int64][]*schemas.Holder{}}
+	for i := range in.Holders {
+		if r := &in.Holders[i]; r.Rank == p.Rank && r.Device == p.Device {
+			h.by[r.AllocID] = append(h.by[r.AllocID], r)
+		}
+	}
+	return h
+}
+
+// Of is who keeps a block, nil where no look has told. The last look counts, whatever the moment that is asked about: a
+// variable that is bound anew gives a block up, and who still has it then is who keeps it.
+func (h *Holders) Of(a *schemas.Allocation) *Holder {
+	rows := h.by[a.AllocID]
+	if len(rows) == 0 {
+		return nil
+	}
+	last := rows[len(rows)-1]
+	held := &Holder{Kind: last.Kind, Path: last.Path, ViewBytes: a.RequestedBytes, StorageBytes: a.RequestedBytes}
+	if last.ViewBytes > 0 {
+		held.ViewBytes = last.ViewBytes
+	}
+	return held
+}

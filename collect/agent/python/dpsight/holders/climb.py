@@ -1,0 +1,288 @@
+"""From objects up to who keeps them: who refers to each, who to that, until somebody has a name. gc.get_referrers()
+goes once over all objects that the garbage collector knows, 20 ms for a million, however many are asked about; so all
+objects climb together, level by level, and each level is one look.
+
+Ids stand for objects, which would be kept by a list of them for longer than a look: hold() says what must not count.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from types import AsyncGeneratorType, CellType, CoroutineType, FrameType, FunctionType, GeneratorType
+from typing import Any, NamedTuple
+from weakref import ReferenceType
+
+from dpsight.holders import references
+from dpsight.holders.references import Step
+
+_LEVELS = 10
+_BEYOND = 2  # levels that are climbed beyond a path that will do, for a better one
+_MOST_PATHS = 2_000  # places that the search for the best path goes through
+
+# How lasting a holder is. The first is the best that a path can begin with.
+NAMED = 0  # a global, an attribute of a model or of a class, what a weak reference calls
+INSIDE = 1  # something inside what a variable of a function has
+OBJECT = 2  # a closure, a default argument, a generator, an exception: it is clear what, and not who keeps that
+VARIABLE = 3  # a variable of a function itself: it is bound anew in the next turn of a loop
+CYCLE = 4  # nothing but itself, until the garbage collector comes
+UNNAMED = 5  # something without a name
+NOBODY = 6  # no object of Python's
+
+
+class Name(NamedTuple):
+    """What an object is called that needs no holder."""
+
+    text: str
+    after: str = ""  # follows entries and attributes: "local kept" + "[17]" + " of train()"
+    variable: bool = False
+
+
+class Path(NamedTuple):
+    """The way to an object from who keeps it."""
+
+    rank: int
+    text: str
+
+
+class Climb:
+    """One search. names: by id(), the objects that need no holder. A model's modules are told by title()."""
+
+    def __init__(self, names: dict[int, Name], title: Any, work: int) -> None:
+        self._names = names
+        self._title = title  # of an object: what a module is called, None = it is none
+        self._left = work  # objects that may yet be asked about
+        self.complete = True  # nothing was left out for want of work
+        self._objects: dict[int, Any] = {}
+        self._parents: dict[int, list[tuple[int, Step]]] = {}  # of objects that were asked about
+        self._hidden = {id(self.__dict__), id(self._objects), id(names)}
+
+    def hide(self, *containers: Any) -> None:
+        """These refer to what is asked about only for the look."""
+        self._hidden.update(map(id, containers))
+
+    def paths(self, roots: list[Any]) -> list[Path | None]:
+        """The best path to each object; None = it was not asked for, for want of work."""
+        self.hide(roots)
+        for root in roots:
+            self._objects[id(root)] = root
+        keys = [id(root) for root in roots]
+        open_, since = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
+        for _ in range(_LEVELS):
+            for key in list(open_):
+                rank = self._best(key)[0]
+                if rank <= NAMED or rank <= VARIABLE and since[key] >= _BEYOND:
+                    del open_[key]
+                since[key] += rank <= VARIABLE
+            frontier = list(dict.fromkeys(leaf for key in open_ for leaf in self._leaves(key)))
+            if not frontier:
+                break
+            self.complete = self.complete and len(frontier) <= self._left
+            self._look_up(frontier[: self._left])
+            if self._left <= 0:
+                break
+        return [self._path(key) for key in keys]
+
+    def _look_up(self, keys: list[int]) -> None:
+        """Asks who refers to some objects."""
+        if not keys:
+            return
+        self._left -= len(keys)
+        wanted = {key: self._objects[key] for key in keys}
+        self.hide(wanted)
+        for key in keys:
+            self._parents[key] = []
+        found = gc.get_referrers(*wanted.values())
+        self.hide(found)
+        for holder in found:
+            if id(holder) in self._hidden:
+                continue
+            if type(holder) is FrameType and holder.f_globals.get("__name__", "").startswith("dpsight."):
+                continue
+            for target, step in references.steps(holder, wanted):
+                self._parents[target].append((id(holder), step))
+                self._objects.setdefault(id(holder), holder)
+
+    # The best path among those that were found.
+
+    def _best(self, key: int) -> tuple[int, list[int], list[Step]]:
+        """The rank of the best path to an object, the objects on it, from the holder down, and the steps between."""
+        best: tuple[int, int, list[int], list[Step]] = (NOBODY, 0, [key], [])
+        todo: list[tuple[list[int], list[Step]]] = [([key], [])]
+        seen = {key}
+        for way, taken in todo:  # it grows
+            rank = self._rank(way, taken)
+            if (rank, len(way)) < best[:2] or best[0] == NOBODY:
+                best = (rank, len(way), way, taken)
+            for parent, step in self._parents.get(way[0], ()) if not self._ends(way[0]) else ():
+                if parent not in seen and len(todo) < _MOST_PATHS:
+                    seen.add(parent)
+                    todo.append(([parent, *way], [step, *taken]))
+        return best[0], best[2], best[3]
+
+    def _leaves(self, key: int) -> Iterable[int]:
+        """The objects above one that nobody was asked about yet."""
+        todo, seen = [key], {key}
+        for at in todo:  # it grows
+            if self._ends(at):
+                continue
+            if at not in self._parents:
+                yield at
+            for parent, _ in self._parents.get(at, ()):
+                if parent not in seen and len(todo) < _MOST_PATHS:
+                    seen.add(parent)
+                    todo.append(parent)
+
+    def _ends(self, key: int) -> bool:
+        """Whether nobody needs to be asked who keeps an object."""
+        value = self._objects[key]
+        if key in self._names:
+            return True
+        if type(value) is dict and references.module_name(value) is not None:
+            return True
+        return issubclass(type(value), type) or self._title(value) is not None
+
+    def _rank(self, way: list[int], taken: list[Step]) -> int:
+        """How lasting the first object of a path is."""
+        key = way[0]
+        value = self._objects[key]
+        if key in self._names:
+            name = self._names[key]
+            if not name.variable:
+                return NAMED
+            return INSIDE if taken else VARIABLE
+        if self._ends(key) or taken and taken[0].kind == references.CALLBACK:
+            return NAMED
+        if isinstance_of(value, _OBJECTS):
+            return OBJECT
+        if key in self._parents:
+            if not self._parents[key]:
+                return UNNAMED if taken else NOBODY
+            if self._in_cycle(key):
+                return CYCLE
+        return NOBODY
+
+    def _in_cycle(self, key: int) -> bool:
+        """Whether an object keeps itself, and nobody else does: all above it was asked about and ends in it."""
+        todo, seen, itself = [key], {key}, False
+        for at in todo:  # it grows
+            if at not in self._parents or self._ends(at):
+                return False
+            for parent, _ in self._parents[at]:
+                itself = itself or parent == key
+                if parent not in seen:
+                    seen.add(parent)
+                    todo.append(parent)
+        return itself
+
+    def _path(self, key: int) -> Path | None:
+        rank, way, taken = self._best(key)
+        if rank == NOBODY and key not in self._parents:
+            return None
+        if rank == NOBODY and self._parents[key]:
+            rank = UNNAMED
+        return Path(rank, "" if rank == NOBODY else self._text(rank, way, taken))
+
+    # In words.
+
+    def _text(self, rank: int, way: list[int], taken: list[Step]) -> str:
+        values = [self._objects[key] for key in way]
+        line = _Line(*self._beginning(rank, way[0], taken))
+        at = 0
+        while at < len(taken):
+            at += line.add(values, taken, at)
+        return line.text()
+
+    def _beginning(self, rank: int, key: int, taken: list[Step]) -> tuple[str, str]:
+        value = self._objects[key]
+        title = self._title(value)
+        if title is not None:
+            return title, ""
+        name = self._names.get(key)
+        if name is not None:
+            described = _described(value)
+            return name.text, f"{name.after} ({described})" if described else name.after
+        if type(value) is dict and (module := references.module_name(value)) is not None:
+            return ("global " if module == "__main__" else f"global {module}."), ""
+        if rank == CYCLE:
+            return f"cycle of {type(value).__name__}", ""
+        if type(value) is FunctionType and taken and taken[0].kind in (references.CLOSURE, references.DEFAULTS):
+            return "", ""
+        if issubclass(type(value), type):
+            return f"class {value.__name__}", ""
+        return _described(value) or f"unnamed {type(value).__name__}", ""
+
+
+_OBJECTS = (FunctionType, GeneratorType, CoroutineType, AsyncGeneratorType, BaseException)
+
+
+def isinstance_of(value: Any, kinds: tuple[type, ...]) -> bool:
+    """isinstance(), which asks no class of the script's."""
+    return any(issubclass(type(value), kind) for kind in kinds)
+
+
+def _described(value: Any) -> str:
+    """What an object is called that is more than a container on the way; empty = it is not."""
+    kind = type(value)
+    if issubclass(kind, BaseException):
+        return references.caught_at(value)
+    if kind in (GeneratorType, CoroutineType, AsyncGeneratorType):
+        return f"generator {value.__qualname__.replace('<locals>.', '')}()"
+    if issubclass(kind, ReferenceType):
+        return "weak reference"
+    if kind is FrameType:
+        return f"frame of {references.frame_name(value)}"
+    return ""
+
+
+class _Line:
+    """A path in the making."""
+
+    def __init__(self, start: str, after: str) -> None:
+        self._parts = [(start, after)]  # what entries and attributes are appended to, and what follows them
+
+    def text(self) -> str:
+        return " → ".join(part + after for part, after in self._parts if part)
+
+    def _append(self, text: str) -> None:
+        """An entry or an attribute of what was named last."""
+        part, after = self._parts[-1]
+        self._parts[-1] = (part + text, after)
+
+    def _go_on(self, text: str, after: str = "") -> None:
+        self._parts.append((text, after))
+
+    def add(self, values: list[Any], taken: list[Step], at: int) -> int:
+        """Adds a step, or those that make sense together only, and returns how many."""
+        step, holder, target = taken[at], values[at], values[at + 1]
+        if step.kind == references.FIELDS and at + 1 < len(taken) and taken[at + 1].kind == references.INDEX:
+            self._append(f".{taken[at + 1].text.strip(chr(39))}")
+            self._describe(values[at + 2])
+            return 2
+        if step.kind == references.CLOSURE and at + 2 < len(taken) and taken[at + 2].kind == references.CELL:
+            name = references.closure_name(holder, int(taken[at + 1].text))
+            self._go_on(f"closure {name}", f" of {references.function_name(holder)}")
+            return 3
+        if step.kind == references.DEFAULTS and at + 1 < len(taken):
+            name = references.default_name(holder, taken[at + 1].text)
+            self._go_on(f"default argument {name}", f" of {references.function_name(holder)}")
+            return 2
+        if step.kind == references.INDEX:
+            first = self._parts[0][0]
+            is_name = len(self._parts) == 1 and first.startswith("global ") and first.endswith((" ", "."))
+            self._append(step.text.strip("'") if is_name else f"[{step.text}]")
+        elif step.kind == references.ATTRIBUTE:
+            self._append(f".{step.text}")
+        elif step.kind == references.LOCAL:
+            self._go_on(f"local {step.text}")
+        elif step.kind == references.CALLBACK:
+            self._go_on("callback")
+        elif step.kind == references.PART and type(target) not in (CellType, tuple):
+            self._go_on(f"part of {type(holder).__name__}")
+        self._describe(target)
+        return 1
+
+    def _describe(self, value: Any) -> None:
+        described = _described(value)
+        if described:
+            self._go_on(described)

@@ -1,0 +1,148 @@
+"""Says who keeps each block that is no parameter, buffer, gradient or optimizer state: at the end of instrumented
+steps, at a request that fails, between lines of the script and at the end.
+
+A look takes a tenth of a second among a million objects. On a GPU looks keep to a share of the time. A prediction
+counts instead, so that equal runs are looked at alike.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dpsight import kinds
+from dpsight.graph_safety import safe_devices
+from dpsight.holders import climb
+from dpsight.holders.climb import Climb, Path
+from dpsight.holders.names import gradients, names, title
+from dpsight.holders.roots import Block, Roots
+from dpsight.masking import mask
+from dpsight.recorder import MODULES, drains, events, freeze_threads, guarded, recorder
+from dpsight.tags import tags
+from dpsight.tensors import quiet
+from dpsight.torch_compat import Weak, expired, weak
+
+_SHARE, _FREE_NS = 0.005, 50_000_000  # of the time that looks may take on a GPU, and what is always free
+_WORK = 256  # objects that one look asks about
+_MOST = 64  # tensors that one look starts from
+_EACH = 16  # steps of a prediction that are looked at one by one; then each that comes so much later
+_LATER = 1.1
+_KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
+
+
+class Keepers:
+    """Who was found to keep what."""
+
+    def __init__(self) -> None:
+        self._was_instrumented = True
+        self._began_ns = 0
+        self._spent_ns = 0
+        self._looks = 0
+        self._next = 0  # step of a prediction
+        # Address → weak reference to the storage, what was said of it, and whether that will last.
+        self._said: dict[int, tuple[Weak | None, Path, bool]] = {}
+
+    def install(self) -> None:
+        """Waits for the ends of steps and of the process."""
+        events.step_begins.subscribe(self._step_begins)
+        events.exit_begins.subscribe(self._exit_begins)
+
+    def _step_begins(self, number: int, recorded: bool) -> None:
+        instrumented = recorder.level >= MODULES
+        was, self._was_instrumented = self._was_instrumented, instrumented
+        if recorded and was and recorder.cuda and recorder.tagging and drains.recording and self._is_due(number):
+            self.look("step")
+
+    def _exit_begins(self) -> None:
+        if recorder.tagging and drains.recording:
+            self.look("exit")
+
+    def _is_due(self, number: int) -> bool:
+        if not recorder.settings.every_step:
+            now = time.monotonic_ns()
+            self._began_ns = self._began_ns or now
+            return self._spent_ns <= _FREE_NS + _SHARE * (now - self._began_ns)
+        if number < self._next:
+            return False
+        self._looks += 1
+        if self._looks > _EACH:
+            self._next = int(number * _LATER) + 1
+        return True
+
+    @guarded("looking for who keeps the memory")
+    def look(self, moment: str) -> None:
+        """Looks, and writes what is news."""
+        began = time.monotonic_ns()
+        with freeze_threads():
+            blocks, complete = self._find()
+        if blocks or complete:
+            k = recorder.mark(kinds.HOLDERS, 0, len(blocks))
+            recorder.frame(kinds.FRAME_HOLDERS, {"k": k, "moment": moment, "complete": complete, "blocks": blocks})
+        self._spent_ns += time.monotonic_ns() - began
+
+    @quiet
+    def _find(self) -> tuple[list[list[Any]], bool]:
+        """What is to be written of each block, and whether nothing was left out."""
+        safe = safe_devices()
+        roots = Roots(safe)
+        known = tags.known_places()
+        found = names()
+        known |= gradients(found, roots.parameters, safe)
+        for p in roots.parameters:
+            known.add(p.untyped_storage().data_ptr())
+        self._forget()
+        blocks = [b for b in roots.blocks.values() if b.address not in known and not self._lasts(b)]
+        blocks.sort(key=lambda b: (b.address in self._said, -b.bytes))
+        starts: dict[int, Any] = {}
+        asked: list[Block] = []
+        own: list[Any] = []
+        for block in blocks:
+            own = [*block.tensors, *([] if block.root is None else [block.root])]
+            if len(starts) + len(own) > _MOST:
+                break
+            starts.update((id(t), t) for t in own)
+            asked.append(block)
+            own.clear()
+        search = Climb(found, title, _WORK)
+        search.hide(starts, own, *roots.hidden())
+        ways = dict(zip(starts, search.paths(list(starts.values())), strict=True))
+        out = [entry for entry in (self._entry(block, ways) for block in asked) if entry is not None]
+        return out, roots.complete and search.complete and len(asked) == len(blocks)
+
+    def _forget(self) -> None:
+        for address, (ref, _, _) in list(self._said.items()):
+            if expired(ref):
+                del self._said[address]
+
+    def _lasts(self, block: Block) -> bool:
+        said = self._said.get(block.address)
+        return said is not None and said[2]
+
+    def _entry(self, block: Block, ways: dict[int, Path | None]) -> list[Any] | None:
+        """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
+        found: list[tuple[Path, str]] = []
+        shown = 0
+        for tensor, viewed in zip(block.tensors, block.viewed, strict=False):
+            way = ways[id(tensor)]
+            if way is not None:
+                found.append((way, _KINDS.get(way.rank, "python")))
+                if way.rank < climb.NOBODY:
+                    shown = max(shown, viewed)
+        if block.root is not None:
+            way = ways[id(block.root)]
+            if way is not None and way.rank < climb.NOBODY:
+                text = f"{way.text} → grad_fn → saved tensor of {block.node}"
+                found.append((Path(way.rank, text), _KINDS.get(way.rank, "graph")))
+                if not block.tensors:
+                    shown = block.viewed[0]
+        if not found:
+            return None
+        path, kind = min(found, key=lambda f: f[0].rank)
+        said = self._said.get(block.address)
+        self._said[block.address] = (weak(block.storage), path, path.rank < climb.VARIABLE)
+        if said is not None and said[1] == path:
+            return None
+        return [block.address, block.bytes, shown if 0 < shown < block.bytes else 0, kind, mask(path.text)]
+
+
+keepers = recorder.part(Keepers)

@@ -1,0 +1,101 @@
+"""What of the device's memory Python can reach: the storages of its living tensors, and what the graphs below those
+with a grad_fn save."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from dpsight.graph_safety import Safe, nowhere
+from dpsight.recorder import recorder
+from dpsight.taggers.saved import node_device, saved
+from dpsight.tensors import plain_types, storages
+from dpsight.torch_compat import node_number
+
+_MOST_NODES = 100_000
+_MOST_TENSORS = 3  # of one block, that are asked who keeps them
+
+
+class Block:
+    """A storage on the device, and who may keep it."""
+
+    __slots__ = ("address", "bytes", "node", "root", "storage", "tensors", "viewed")
+
+    def __init__(self, storage: Any, address: int, size: int) -> None:
+        self.storage, self.address, self.bytes = storage, address, size
+        self.tensors: list[Any] = []
+        self.viewed: list[int] = []  # bytes of each of them
+        self.root: Any = None  # a tensor whose graph saves it
+        self.node = ""  # that saves it
+
+
+class Roots:
+    """One look at all of it."""
+
+    def __init__(self, safe: Safe | None) -> None:
+        self.complete = safe is not nowhere
+        self.blocks: dict[int, Block] = {}
+        self.parameters: list[Any] = []
+        plain = plain_types()
+        self.living = [t for t in gc.get_referrers(*plain) if type(t) in plain]
+        for tensor in self.living:
+            if not tensor.is_cuda:
+                continue
+            if type(tensor) is recorder.torch.nn.Parameter:
+                self.parameters.append(tensor)
+            block = self._block(tensor)
+            if block is not None and len(block.tensors) < _MOST_TENSORS:
+                block.tensors.append(tensor)
+                block.viewed.append(_viewed(tensor))
+        if self.complete:
+            self._walk(safe)
+
+    def hidden(self) -> list[Any]:
+        """What refers to tensors for as long as the look takes."""
+        blocks = list(self.blocks.values())
+        return [self.living, self.parameters, *blocks, *(block.tensors for block in blocks)]
+
+    def _block(self, tensor: Any) -> Block | None:
+        found = None
+        for storage, _ in storages(tensor):
+            address, size = storage.data_ptr(), storage.nbytes()
+            if size:
+                found = self.blocks.get(address)
+                if found is None:
+                    found = self.blocks[address] = Block(storage, address, size)
+        return found
+
+    def _walk(self, safe: Safe | None) -> None:
+        """Looks at what graphs save. The node that was made last is above the others: what its tensor keeps, that
+        tensor keeps all of."""
+        tops = [t for t in self.living if t.requires_grad and not t.is_leaf and t.grad_fn is not None]
+        tops.sort(key=lambda t: node_number(t.grad_fn), reverse=True)
+        seen: set[Any] = set()
+        for top in tops:
+            todo = [top.grad_fn]
+            while todo:
+                node = todo.pop()
+                if node in seen:
+                    continue
+                if len(seen) >= _MOST_NODES:
+                    self.complete = False
+                    return
+                seen.add(node)
+                todo.extend(n for n, _ in node.next_functions if n is not None)
+                if safe is None or safe(node_device(node)):
+                    for tensor, _ in saved.tensors(node, todo):
+                        self._saved(tensor, top, node)
+
+    def _saved(self, tensor: Any, top: Any, node: Any) -> None:
+        block = self._block(tensor) if tensor.is_cuda else None
+        if block is not None and block.root is None:
+            block.root, block.node = top, node.name()
+            if not block.tensors:
+                block.viewed.append(_viewed(tensor))
+
+
+def _viewed(tensor: Any) -> int:
+    """The bytes of a tensor's own entries."""
+    if tensor.layout is not recorder.torch.strided:
+        return 1 << 62
+    return tensor.numel() * tensor.element_size()

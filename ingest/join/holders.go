@@ -1,0 +1,106 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// holder says who keeps an allocation, as one look found it.
+type holder struct {
+	alloc int32
+	look  int32 // in the rank's looks
+	seq   int64
+	kind  schemas.HolderKind
+	path  string
+	view  int64 // bytes that the tensors show; 0 = all
+}
+
+// needsNoHolder are the categories that say who keeps a block.
+var needsNoHolder = []categoryIndex{parameters, index(schemas.Buffers), gradients, optimizerState}
+
+// findHolders finds the allocations that looks for holders name. What outlives a step, and no complete look at its end
+// finds, is kept by C++ alone.
+func findHolders(f *facts, owners lists[owner]) (found []holder) {
+	looks := f.context.rank.Holders
+	if len(looks) == 0 {
+		return nil
+	}
+	index := indexAddresses(f, countHolders(looks), func(yield func(uint64) bool) {
+		for i := range looks {
+			for k := range looks[i].Blocks {
+				if !yield(looks[i].Blocks[k].Address) {
+					return
+				}
+			}
+		}
+	})
+	told := make([]bool, len(f.allocs))
+	w := newBindingWindow(f)
+	for i := range looks {
+		look := &looks[i]
+		if int(look.K) >= len(f.context.thread) || !f.context.recordingAt(look.K) {
+			continue
+		}
+		seq := f.marks.seqAt(look.K)
+		lo := min(w.doneBefore(look.K), seq)
+		for k := range look.Blocks {
+			b := &look.Blocks[k]
+			tag := spool.Tag{K: look.K, Address: b.Address, Bytes: b.Bytes}
+			alloc, ok := named(f, index.of(b.Address), &tag, lo, seq)
+			if !ok {
+				continue
+			}
+			told[alloc] = true
+			if keeperIsKnown(owners.of(int(alloc)), seq) {
+				continue
+			}
+			found = append(found, holder{alloc, int32(i), seq, b.Kind, b.Path, b.View})
+		}
+		if look.Complete && (look.Moment == schemas.HeldAtStep || look.Moment == schemas.HeldAtExit) {
+			found = f.appendNative(found, int32(i), seq, told, owners)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b holder) int { return int(a.alloc) - int(b.alloc) })
+	return found
+}
+
+// appendNative adds the allocations that live after event seq and that no look has told of.
+func (f *facts) appendNative(found []holder, look int32, seq int64, told []bool, owners lists[owner]) []holder {
+	for alloc := range f.allocs {
+		a := &f.allocs[alloc]
+		if told[alloc] || a.AllocSeq > seq || f.end(alloc) <= seq || keeperIsKnown(owners.of(alloc), seq) {
+			continue
+		}
+		told[alloc] = true
+		found = append(found, holder{int32(alloc), look, seq, schemas.HeldByCpp, "", 0})
+	}
+	return found
+}
+
+// keeperIsKnown reports whether the category of an allocation just after an event says who keeps it.
+func keeperIsKnown(owners []owner, seq int64) bool {
+	return slices.ContainsFunc(owners, func(o owner) bool {
+		return slices.Contains(needsNoHolder, o.category) && o.begin <= seq && endOf(o.end) > seq
+	})
+}
+
+func countHolders(looks []spool.HoldersInfo) (n int) {
+	for i := range looks {
+		n += len(looks[i].Blocks)
+	}
+	return n
+}
+
+// Holders are the rows of holders.parquet.
+func (r *Result) Holders() []schemas.Holder {
+	rows := make([]schemas.Holder, 0, len(r.holders))
+	for i := range r.holders {
+		h, rank := &r.holders[i], r.facts.context.rank
+		rows = append(rows, schemas.Holder{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device,
+			AllocID: int64(h.alloc) + 1, Seq: h.seq, Moment: rank.Holders[h.look].Moment, Kind: h.kind, Path: h.path,
+			ViewBytes: h.view})
+	}
+	return rows
+}

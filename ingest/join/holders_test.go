@@ -1,0 +1,47 @@
+package join
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// A look names blocks by their addresses. What a complete one at a step's end does not name is kept by C++ alone, unless
+// its category says who keeps it.
+func TestHolders(t *testing.T) {
+	w := newWorld(t)
+	w.alloc(main, "weight", 3*mib)
+	w.alloc(main, "kept", 4*mib)
+	w.alloc(main, "gone", 5*mib)
+	w.tag(main, spool.TagParameter, "weight")
+	w.drop(main, "gone")
+	w.alloc(main, "later", 5*mib) // at the same address
+	info := func(path string, view int64, name string) spool.HolderInfo {
+		b := w.live[name]
+		return spool.HolderInfo{Address: b.addr, Bytes: b.bytes, View: view, Kind: schemas.HeldByPython, Path: path}
+	}
+	look := func(moment schemas.HolderMoment, complete bool, blocks ...spool.HolderInfo) spool.HoldersInfo {
+		k := w.mark(main, spool.Holders, 0, 0)
+		return spool.HoldersInfo{K: k, Moment: moment, Complete: complete, Blocks: blocks}
+	}
+	looks := []spool.HoldersInfo{
+		look(schemas.HeldAtStep, false, info("local x of f()", 0, "kept"), info("global weight", 0, "weight")),
+		look(schemas.HeldAtOOM, true),
+		look(schemas.HeldAtStep, true, info("global kept[0]", mib, "kept")),
+		look(schemas.HeldAtExit, true, spool.HolderInfo{Address: 1 << 40, Bytes: 1, Path: "global none"}),
+	}
+	w.drop(main, "kept")
+	j := w.join(func(r *Rank) { r.Holders = looks })
+	var got []string
+	for _, h := range j.Holders() {
+		got = append(got, fmt.Sprintf("%d %s %s %q %d", h.AllocID, h.Moment, h.Kind, h.Path, h.ViewBytes))
+	}
+	want := []string{`2 step python "local x of f()" 0`, fmt.Sprintf(`2 step python "global kept[0]" %d`, mib),
+		`4 step native "" 0`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,43 @@
+package schemas
+
+// Holder is one row of holders.parquet: who keeps one block, as one look found it. A later row of the block takes the
+// place of an earlier one; what is the same is not written again. Blocks that are parameters, buffers, gradients or
+// optimizer state have no row.
+type Holder struct {
+	RunID   string       `parquet:"run_id,dict"`
+	Rank    int32        `parquet:"rank,dict"`      // the process's RANK, from 0
+	Device  int32        `parquet:"device,dict"`    // torch's ordinal, from 0
+	AllocID int64        `parquet:"alloc_id,delta"` // the block, in allocations.parquet
+	Seq     int64        `parquet:"seq,delta"`      // event after which the look was
+	Moment  HolderMoment `parquet:"moment,dict"`
+	Kind    HolderKind   `parquet:"kind,dict"`
+	// Path leads from a name to the block: "global kept[17]"; empty = C++ alone keeps it.
+	Path string `parquet:"path,dict,optional"`
+	// ViewBytes are those that the tensors which are kept show of the block; null = they show all of it.
+	ViewBytes int64 `parquet:"view_bytes,dict,optional"`
+}
+
+// Holders is holders.parquet. Runs that older versions ingested have none, and looks that older agents recorded none.
+var Holders = Table[Holder]{Name: "holders", Version: 1}
+
+// HolderMoment says when a look for holders was.
+type HolderMoment string
+
+// The moments.
+const (
+	HeldAtStep   HolderMoment = "step"   // the end of an instrumented step
+	HeldAtOOM    HolderMoment = "oom"    // a request failed
+	HeldAtExit   HolderMoment = "exit"   // the interpreter ends
+	HeldAtSurvey HolderMoment = "survey" // between two lines of the script
+)
+
+// HolderKind says how a block is kept.
+type HolderKind string
+
+// The kinds.
+const (
+	HeldByPython HolderKind = "python" // a path of references leads to a tensor of it
+	HeldByGraph  HolderKind = "graph"  // one leads to a tensor whose graph has saved it for backward
+	HeldByCycle  HolderKind = "cycle"  // objects that only keep each other, until Python's garbage collector runs
+	HeldByCpp    HolderKind = "native" // no reference of Python's does: C++ alone keeps it
+)
