@@ -95,6 +95,8 @@ func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 		return table.Absent()
 	case counted && r.Source != "":
 		return table.Text(*r.Key + "  " + sourceCell(r.Source))
+	case counted && r.ViewBytes != nil:
+		return table.Text(fmt.Sprintf("%s  (views of %s MiB)", *r.Key, units.InMiB(*r.ViewBytes)))
 	case counted && (r.Modules > 1 || r.Modules == 1 && strings.Contains(*r.Key, "*")):
 		return table.Text(fmt.Sprintf("%s ×%d", *r.Key, r.Modules))
 	}

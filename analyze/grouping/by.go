@@ -114,9 +114,12 @@ type ByRow struct {
 	Source string  `json:"source,omitempty"` // what the line says, of a row by line whose file is at hand
 	Others int     `json:"others"`           // how many values are one row here; 0 = it is of one value
 	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
-	Modules         int   `json:"modules"`
-	Bytes           int64 `json:"bytes"`
-	memory.Evidence       // splits Bytes by how their categories are known
+	Modules int   `json:"modules"`
+	Bytes   int64 `json:"bytes"`
+	// ViewBytes are those that are shown by the views which keep blocks of the row, and by the tensors that show all of
+	// theirs; null where no view keeps more than it shows, and where the row is not of a holder.
+	ViewBytes       *int64 `json:"view_bytes,omitempty"`
+	memory.Evidence        // splits Bytes by how their categories are known
 	// live blocks with bytes in the row; for slack, blocks larger than their request
 	Blocks int64   `json:"blocks"`
 	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
@@ -190,6 +193,7 @@ type tally struct {
 	unknown []int64
 	none    []int64 // bytes of which it is known that they have no value: NotAnActivation, HeldByTraining
 	module  memory.ModuleBytes
+	unseen  int64 // bytes of the block that is being counted that the view which keeps it does not show
 }
 
 func newTally(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64, by By) *tally {
@@ -224,10 +228,25 @@ func (t *tally) add(i int) {
 		o = t.l.Owner(i, t.seq)
 	}
 	keys := t.keys(a, category, m, o)
+	t.unseen = t.unseenOf(a)
 	t.count(keys, nil, name, a.RequestedBytes, evidence)
+	t.unseen = 0
 	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
 		t.count(t.keys(a, memory.SlackPlace, m, o), keys, name, slack, "")
 	}
+}
+
+// unseenOf are the bytes of a block that the view which keeps it does not show.
+func (t *tally) unseenOf(a *schemas.Allocation) int64 {
+	for _, k := range t.keyers {
+		if k.held == nil {
+			continue
+		}
+		if h := k.held.Of(a); h != nil {
+			return h.StorageBytes - h.ViewBytes
+		}
+	}
+	return 0
 }
 
 func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) []dimensionKey {
@@ -252,6 +271,9 @@ func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, 
 		}
 		at = at.of(key)
 		at.add(bytes, evidence, !again)
+		if t.by.Dimensions[k] == DimensionHolder {
+			at.unseen += t.unseen
+		}
 		if t.by.Dimensions[k] == DimensionModule && module != "" {
 			at.modules[module] = true
 		}
@@ -270,6 +292,7 @@ type group struct {
 	key dimensionKey
 	memory.Evidence
 	bytes, blocks int64
+	unseen        int64 // see [ByRow.ViewBytes]
 	others        int
 	modules       map[string]bool
 	within        map[dimensionKey]*group
@@ -295,7 +318,7 @@ func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
 
 // merge adds all of another group.
 func (g *group) merge(o *group) {
-	g.bytes, g.blocks = g.bytes+o.bytes, g.blocks+o.blocks
+	g.bytes, g.blocks, g.unseen = g.bytes+o.bytes, g.blocks+o.blocks, g.unseen+o.unseen
 	g.Merge(&o.Evidence)
 	maps.Copy(g.modules, o.modules)
 	for key, w := range o.within {
@@ -357,6 +380,9 @@ func (g *group) row(top int) ByRow {
 	r := ByRow{Others: g.others, Modules: len(g.modules), Bytes: g.bytes, Evidence: g.Evidence, Blocks: g.blocks}
 	if g.key.Text != "" {
 		r.Key = new(g.key.Text)
+	}
+	if g.unseen > 0 {
+		r.ViewBytes = new(g.bytes - g.unseen)
 	}
 	if len(g.within) > 0 {
 		r.Rows = g.list(top)

@@ -415,6 +415,9 @@ func TestByHolder(t *testing.T) {
 		for _, r := range run.Devices[0].Rows {
 			words = append(words, fmt.Sprintf("%s %d/%d", *r.Key, r.Bytes, r.Blocks))
 		}
+		if shown := run.Devices[0].Rows[0].ViewBytes; shown == nil || *shown != run.Devices[0].Rows[0].Bytes-508 {
+			t.Errorf("fold %v: views show %v", fold, shown)
+		}
 		if got := strings.Join(words, ", "); got != want {
 			t.Errorf("fold %v: %s, want %s", fold, got, want)
 		}

@@ -3,7 +3,8 @@ package main
 import "testing"
 
 var (
-	byLeaf = object{"key": "string?", "others": "int", "modules": "int", "bytes": "int", "tagged_bytes": "int",
+	byLeaf = object{"key": "string?", "others": "int", "modules": "int", "bytes": "int",
+		"view_bytes?": "int", "tagged_bytes": "int",
 		"lifetime_bytes": "int", "stack_bytes?": "int", "phase_only_bytes": "int", "blocks": "int"}
 
 	byShape = object{"schema": "string", "by": list{"string"}, "depth": "int", "fold": "bool", "top": "int",

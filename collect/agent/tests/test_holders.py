@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 from dpsight_kinds import K
-from harness import CASES, run
+from harness import CASES, rest, run
 from test_phantom import Phantom
 
 KIB = 1024
@@ -30,16 +31,35 @@ PLANTED = {
 
 
 class TestHolders(Phantom):
-    def test_planted(self) -> None:
-        with run("holders", env=self.env) as r:
-            self.assertEqual((r.code, r.complaints()), (0, []), r.err[-2000:])
+    def looked(self, *arguments: str) -> tuple[list[Any], dict[int, tuple[str, str, int]]]:
+        """The looks of a run, and the last word on each block, by its thousands of entries: how it is kept, by whom,
+        and what a view shows of it. The run ends as it does without us, and has as little memory."""
+        every = {**self.env, "DPSIGHT_LIKE_A_GPU": ""}
+        with run("holders", *arguments, env=every) as r, run("holders", *arguments, env=every, agent=False) as without:
+            self.assertEqual((r.code, r.out, r.err), (0, without.out, without.err))
             looks = r.journal.json(K.FRAME_HOLDERS)
-            marks = {m.k: m for m in r.journal.marks if m.kind == K.HOLDERS}
-            self.assertEqual([look["k"] for look in looks], list(marks))
-            found = {size: (path, kind, view) for _, size, view, kind, path in looks[0]["blocks"]}
-            fail = (CASES / "holders.py").read_text().splitlines().index("        fail()") + 1
-            for n, path in PLANTED.items():
-                self.assertEqual(found.get(n * 4 * KIB, ("", "", 0))[0], path.format(fail=fail), n)
+            self.assertEqual([look["k"] for look in looks], [m.k for m in r.journal.marks if m.kind == K.HOLDERS])
+            blocks = [block for look in looks for block in look["blocks"]]
+            return looks, {size // (4 * KIB): (kind, path, view) for _, size, view, kind, path in blocks}
+
+    def test_planted(self) -> None:
+        """Each kind of holder is found, and a look keeps nothing alive."""
+        looks, found = self.looked()
+        fail = (CASES / "holders.py").read_text().splitlines().index("        fail()") + 1
+        self.assertEqual({n: found[n][1] for n in PLANTED}, {n: p.format(fail=fail) for n, p in PLANTED.items()})
+        kinds = {n: found[n][0] for n in (10, 18, 22, 25)}
+        self.assertEqual(kinds, {10: "python", 18: "cycle", 22: "graph", 25: "native"})
+        self.assertEqual([found[n][2] for n in (10, 23)], [0, 2048])
+        self.assertTrue(all(look["complete"] for look in looks))
+        self.assertEqual([look["moment"] for look in looks if look["moment"] != "survey"], ["step", "step", "exit"])
+
+    @rest
+    def test_a_request_that_fails(self) -> None:
+        looks, _ = self.looked("oom")
+        self.assertEqual([x["moment"] for x in looks if x["moment"] != "survey"], ["step", "step", "oom", "exit"])
+        paths = {path for look in looks if look["moment"] == "oom" for _, _, _, _, path in look["blocks"]}
+        self.assertIn("local failing[0] of main()", paths)
+        self.assertNotIn("global kept[0]", paths, "an earlier look has said it")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import time
 
 from dpsight import kinds
 from dpsight.holders.frames import alone
+from dpsight.holders.keepers import keepers
 from dpsight.holders.look import tag
 from dpsight.lines.script_lines import lines
 from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
@@ -76,6 +77,7 @@ class Surveys:
 
     def _look(self, living: bool) -> None:
         recorder.mark(kinds.SURVEY, a=tag(recorded=True, living=living))
+        keepers.look("survey")
 
 
 surveys = recorder.part(Surveys)

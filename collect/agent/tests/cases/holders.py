@@ -107,14 +107,25 @@ def main():
     ready.wait()
     running = Saves.apply(net(x).sum(), 22)
     view = block(23)[:512]
-    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 2):
+    future = torch.futures.Future()  # keeps it where Python's garbage collector does not look
+    future.set_result(block(25))
+    for _ in range(2):
         loss = net(x).sum()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     done.set()
     thread.join()
-    return local, function, caught, reference, running, view
+    if "oom" in sys.argv:
+        failing = [block(26)]
+        try:
+            torch.empty(1 << 45, device="cuda")
+        except torch.OutOfMemoryError:
+            del failing
+    return local, function, caught, reference, running, view, future
 
 
-main()
+print(len(main()), torch.cuda.memory_allocated())
+kept.clear()
+gc.collect()
+print(torch.cuda.memory_allocated(), gc.isenabled())

@@ -8,7 +8,7 @@ Ids stand for objects, which would be kept by a list of them for longer than a l
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import AsyncGeneratorType, CellType, CoroutineType, FrameType, FunctionType, GeneratorType
 from typing import Any, NamedTuple
 from weakref import ReferenceType
@@ -30,6 +30,9 @@ UNNAMED = 5  # something without a name
 NOBODY = 6  # no object of Python's
 
 
+Title = Callable[[Any], "str | None"]
+
+
 class Name(NamedTuple):
     """What an object is called that needs no holder."""
 
@@ -46,11 +49,13 @@ class Path(NamedTuple):
 
 
 class Climb:
-    """One search. names: by id(), the objects that need no holder. A model's modules are told by title()."""
+    """One search. names: by id(), the objects that need no holder. title: what an object is called that is a model's
+    module, None = it is none. goes_on: whether there is time for one more look."""
 
-    def __init__(self, names: dict[int, Name], title: Any, work: int) -> None:
+    def __init__(self, names: dict[int, Name], title: Title, work: int, goes_on: Callable[[], bool]) -> None:
         self._names = names
-        self._title = title  # of an object: what a module is called, None = it is none
+        self._title = title
+        self._goes_on = goes_on
         self._left = work  # objects that may yet be asked about
         self.complete = True  # nothing was left out for want of work
         self._objects: dict[int, Any] = {}
@@ -76,6 +81,9 @@ class Climb:
                 since[key] += rank <= VARIABLE
             frontier = list(dict.fromkeys(leaf for key in open_ for leaf in self._leaves(key)))
             if not frontier:
+                break
+            if not self._goes_on():
+                self.complete = False
                 break
             self.complete = self.complete and len(frontier) <= self._left
             self._look_up(frontier[: self._left])
@@ -158,7 +166,8 @@ class Climb:
         if key in self._parents:
             if not self._parents[key]:
                 return UNNAMED if taken else NOBODY
-            if self._in_cycle(key):
+            of_object = any(step.kind == references.FIELDS for _, step in self._parents[key])
+            if not of_object and self._in_cycle(key):  # the object itself is in it, and says more than its dictionary
                 return CYCLE
         return NOBODY
 

@@ -1,8 +1,8 @@
 """Says who keeps each block that is no parameter, buffer, gradient or optimizer state: at the end of instrumented
 steps, at a request that fails, between lines of the script and at the end.
 
-A look takes a tenth of a second among a million objects. On a GPU looks keep to a share of the time. A prediction
-counts instead, so that equal runs are looked at alike.
+A look takes a tenth of a second or two among a million objects. On a GPU looks keep to a share of the time. A
+prediction counts instead, so that equal runs are looked at alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from dpsight.tags import tags
 from dpsight.tensors import quiet
 from dpsight.torch_compat import Weak, expired, weak
 
-_SHARE, _FREE_NS = 0.005, 50_000_000  # of the time that looks may take on a GPU, and what is always free
+_SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU, and what is always free
+_WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
+_LONGEST_NS = 500_000_000  # of one look on a GPU; a request that fails is looked at as long as need be
 _WORK = 256  # objects that one look asks about
 _MOST = 64  # tensors that one look starts from
 _EACH = 16  # steps of a prediction that are looked at one by one; then each that comes so much later
@@ -37,6 +39,7 @@ class Keepers:
         self._was_instrumented = True
         self._began_ns = 0
         self._spent_ns = 0
+        self._needed_ns = 0  # by the look that was given up for want of time
         self._looks = 0
         self._next = 0  # step of a prediction
         # Address → weak reference to the storage, what was said of it, and whether that will last.
@@ -54,14 +57,12 @@ class Keepers:
             self.look("step")
 
     def _exit_begins(self) -> None:
-        if recorder.tagging and drains.recording:
+        if recorder.tagging and drains.recording and (recorder.settings.every_step or self._affords()):
             self.look("exit")
 
     def _is_due(self, number: int) -> bool:
         if not recorder.settings.every_step:
-            now = time.monotonic_ns()
-            self._began_ns = self._began_ns or now
-            return self._spent_ns <= _FREE_NS + _SHARE * (now - self._began_ns)
+            return self._affords()
         if number < self._next:
             return False
         self._looks += 1
@@ -69,22 +70,37 @@ class Keepers:
             self._next = int(number * _LATER) + 1
         return True
 
+    def _affords(self) -> bool:
+        """Whether there is time for a look on a GPU."""
+        self._began_ns = self._began_ns or time.monotonic_ns()
+        return self._left_ns() > self._needed_ns
+
+    def _left_ns(self) -> int:
+        return _FREE_NS + int(_SHARE * (time.monotonic_ns() - self._began_ns)) - self._spent_ns
+
     @guarded("looking for who keeps the memory")
     def look(self, moment: str) -> None:
         """Looks, and writes what is news."""
         began = time.monotonic_ns()
         with freeze_threads():
-            blocks, complete = self._find()
-        if blocks or complete:
+            found = self._find(began, recorder.settings.every_step or moment == "oom")
+        if found is not None:
+            blocks, complete = found
             k = recorder.mark(kinds.HOLDERS, 0, len(blocks))
             recorder.frame(kinds.FRAME_HOLDERS, {"k": k, "moment": moment, "complete": complete, "blocks": blocks})
         self._spent_ns += time.monotonic_ns() - began
 
     @quiet
-    def _find(self) -> tuple[list[list[Any]], bool]:
-        """What is to be written of each block, and whether nothing was left out."""
+    def _find(self, began: int, unlimited: bool) -> tuple[list[list[Any]], bool] | None:
+        """What is to be written of each block, and whether nothing was left out; None = there is no time for it."""
         safe = safe_devices()
         roots = Roots(safe)
+        self._needed_ns = 0
+        if not unlimited:
+            needed = _WHOLE * (time.monotonic_ns() - began)
+            if needed > self._left_ns():
+                self._needed_ns = needed
+                return None
         known = tags.known_places()
         found = names()
         known |= gradients(found, roots.parameters, safe)
@@ -103,7 +119,7 @@ class Keepers:
             starts.update((id(t), t) for t in own)
             asked.append(block)
             own.clear()
-        search = Climb(found, title, _WORK)
+        search = Climb(found, title, _WORK, lambda: unlimited or time.monotonic_ns() - began < _LONGEST_NS)
         search.hide(starts, own, *roots.hidden())
         ways = dict(zip(starts, search.paths(list(starts.values())), strict=True))
         out = [entry for entry in (self._entry(block, ways) for block in asked) if entry is not None]

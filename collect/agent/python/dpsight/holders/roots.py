@@ -12,7 +12,7 @@ from dpsight.taggers.saved import node_device, saved
 from dpsight.tensors import plain_types, storages
 from dpsight.torch_compat import node_number
 
-_MOST_NODES = 100_000
+_MOST_NODES = 50_000
 _MOST_TENSORS = 3  # of one block, that are asked who keeps them
 
 
