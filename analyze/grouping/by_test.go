@@ -392,20 +392,20 @@ func TestKeys(t *testing.T) {
 func TestByHolder(t *testing.T) {
 	in := fixture.Hooked()
 	for i := range in.Allocations {
-		in.Allocations[i].RequestedBytes, in.Allocations[i].BlockBytes = 512, 512
+		in.Allocations[i].RequestedBytes, in.Allocations[i].BlockBytes = 1024, 1024
 	}
-	in.Report.Devices[0].PeakAllocatedBytes = 4 * 512
+	in.Report.Devices[0].PeakAllocatedBytes = 4 * 1024
 	in.Owners = []schemas.Owner{{AllocID: 1, Category: schemas.Parameters, Evidence: schemas.Tagged}}
 	in.Holders = []schemas.Holder{
 		{AllocID: 1, Path: "global weight", Kind: schemas.HeldByPython},
 		{AllocID: 2, Path: "local x of f()", Kind: schemas.HeldByPython},
 		{AllocID: 2, Path: "global kept[0]", Kind: schemas.HeldByPython, ViewBytes: 4},
-		{AllocID: 3, Path: "global kept[17]", Kind: schemas.HeldByPython},
+		{AllocID: 3, Path: "global kept[17]", Kind: schemas.HeldByPython, ViewBytes: 1023},
 		{AllocID: 4, Kind: schemas.HeldByCpp}, {Rank: 1, AllocID: 4, Path: "another rank's"},
 	}
 	for fold, want := range map[bool]string{
-		false: "global kept[0] 512/1, global kept[17] 512/1, C++ alone 512/1, model and optimizer 512/1",
-		true:  "global kept[*] 1024/2, C++ alone 512/1, model and optimizer 512/1",
+		false: "global kept[0] 1024/1, global kept[17] 1024/1, C++ alone 1024/1, model and optimizer 1024/1",
+		true:  "global kept[*] 2048/2, C++ alone 1024/1, model and optimizer 1024/1",
 	} {
 		run, err := BreakdownBy(in, memory.At{}, By{Dimensions: []Dimension{DimensionHolder}, Fold: fold})
 		if err != nil {
@@ -415,7 +415,7 @@ func TestByHolder(t *testing.T) {
 		for _, r := range run.Devices[0].Rows {
 			words = append(words, fmt.Sprintf("%s %d/%d", *r.Key, r.Bytes, r.Blocks))
 		}
-		if shown := run.Devices[0].Rows[0].ViewBytes; shown == nil || *shown != run.Devices[0].Rows[0].Bytes-508 {
+		if shown := run.Devices[0].Rows[0].ViewBytes; shown == nil || *shown != run.Devices[0].Rows[0].Bytes-1020 {
 			t.Errorf("fold %v: views show %v", fold, shown)
 		}
 		if got := strings.Join(words, ", "); got != want {

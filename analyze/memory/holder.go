@@ -14,6 +14,9 @@ type Holder struct {
 	StorageBytes int64 `json:"storage_bytes"`
 }
 
+// rounded is what the allocator makes of a request: a copy of a view that is rounded to as much would save nothing.
+func rounded(bytes int64) int64 { return (bytes + 511) / 512 }
+
 // Holders are who keeps the blocks of one device.
 type Holders struct {
 	by map[int64][]*schemas.Holder // by block, in the order in which they were found
@@ -39,7 +42,7 @@ func (h *Holders) Of(a *schemas.Allocation) *Holder {
 	}
 	last := rows[len(rows)-1]
 	held := &Holder{Kind: last.Kind, Path: last.Path, ViewBytes: a.RequestedBytes, StorageBytes: a.RequestedBytes}
-	if last.ViewBytes > 0 {
+	if last.ViewBytes > 0 && rounded(last.ViewBytes) < rounded(a.RequestedBytes) {
 		held.ViewBytes = last.ViewBytes
 	}
 	return held

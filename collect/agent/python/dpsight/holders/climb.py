@@ -24,7 +24,7 @@ _MOST_PATHS = 2_000  # places that the search for the best path goes through
 NAMED = 0  # a global, an attribute of a model or of a class, what a weak reference calls
 INSIDE = 1  # something inside what a variable of a function has
 OBJECT = 2  # a closure, a default argument, a generator, an exception: it is clear what, and not who keeps that
-VARIABLE = 3  # a variable of a function itself: it is bound anew in the next turn of a loop
+VARIABLE = 3  # a variable itself, of a function or of the script: it is bound anew in the next turn of a loop
 CYCLE = 4  # nothing but itself, until the garbage collector comes
 UNNAMED = 5  # something without a name
 NOBODY = 6  # no object of Python's
@@ -60,18 +60,33 @@ class Climb:
         self.complete = True  # nothing was left out for want of work
         self._objects: dict[int, Any] = {}
         self._parents: dict[int, list[tuple[int, Step]]] = {}  # of objects that were asked about
+        self._roots: set[int] = set()
         self._hidden = {id(self.__dict__), id(self._objects), id(names)}
 
     def hide(self, *containers: Any) -> None:
         """These refer to what is asked about only for the look."""
         self._hidden.update(map(id, containers))
 
-    def paths(self, roots: list[Any]) -> list[Path | None]:
-        """The best path to each object; None = it was not asked for, for want of work."""
+    def ways(self, objects: list[Any], most: int) -> dict[int, Path]:
+        """The best path to each of the first so many objects, by id(), of those that were asked for."""
+        self.hide(objects)
+        roots: list[Any] = []
         self.hide(roots)
+        known: set[int] = set()
+        for value in objects:
+            if id(value) not in known:
+                known.add(id(value))
+                roots.append(value)
+        self.complete = self.complete and len(roots) <= most
+        del roots[most:]
+        found = zip(map(id, roots), self._paths(roots), strict=True)
+        return {key: path for key, path in found if path is not None}
+
+    def _paths(self, roots: list[Any]) -> list[Path | None]:
         for root in roots:
             self._objects[id(root)] = root
         keys = [id(root) for root in roots]
+        self._roots.update(keys)
         open_, since = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
         for _ in range(_LEVELS):
             for key in list(open_):
@@ -142,9 +157,10 @@ class Climb:
                     todo.append(parent)
 
     def _ends(self, key: int) -> bool:
-        """Whether nobody needs to be asked who keeps an object."""
+        """Whether nobody needs to be asked who keeps an object. What has a name of its own may have a more lasting
+        holder: the result that a variable has until the next turn is in a list as well."""
         value = self._objects[key]
-        if key in self._names:
+        if key in self._names and key not in self._roots:
             return True
         if type(value) is dict and references.module_name(value) is not None:
             return True
@@ -154,11 +170,10 @@ class Climb:
         """How lasting the first object of a path is."""
         key = way[0]
         value = self._objects[key]
+        if not taken and key in self._names or len(taken) == 1 and type(value) is dict and self._ends(key):
+            return VARIABLE
         if key in self._names:
-            name = self._names[key]
-            if not name.variable:
-                return NAMED
-            return INSIDE if taken else VARIABLE
+            return INSIDE if self._names[key].variable else NAMED
         if self._ends(key) or taken and taken[0].kind == references.CALLBACK:
             return NAMED
         if isinstance_of(value, _OBJECTS):

@@ -7,6 +7,7 @@ prediction counts instead, so that equal runs are looked at alike.
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -25,8 +26,9 @@ from dpsight.torch_compat import Weak, expired, weak
 _SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
 _LONGEST_NS = 500_000_000  # of one look on a GPU; a request that fails is looked at as long as need be
-_WORK = 256  # objects that one look asks about
-_MOST = 64  # tensors that one look starts from
+_WORK = 384  # objects that one look asks about
+_MOST = 128  # tensors that one look starts from, of graphs and of others
+_MOST_BLOCKS = 2_000  # that one look tells of
 _EACH = 16  # steps of a prediction that are looked at one by one; then each that comes so much later
 _LATER = 1.1
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
@@ -109,21 +111,23 @@ class Keepers:
         self._forget()
         blocks = [b for b in roots.blocks.values() if b.address not in known and not self._lasts(b)]
         blocks.sort(key=lambda b: (b.address in self._said, -b.bytes))
-        starts: dict[int, Any] = {}
-        asked: list[Block] = []
-        own: list[Any] = []
-        for block in blocks:
-            own = [*block.tensors, *([] if block.root is None else [block.root])]
-            if len(starts) + len(own) > _MOST:
-                break
-            starts.update((id(t), t) for t in own)
-            asked.append(block)
-            own.clear()
-        search = Climb(found, title, _WORK, lambda: unlimited or time.monotonic_ns() - began < _LONGEST_NS)
-        search.hide(starts, own, *roots.hidden())
-        ways = dict(zip(starts, search.paths(list(starts.values())), strict=True))
-        out = [entry for entry in (self._entry(block, ways) for block in asked) if entry is not None]
-        return out, roots.complete and search.complete and len(asked) == len(blocks)
+        goes_on = functools.partial(self._goes_on, began, unlimited)
+        search = Climb(found, title, _WORK, goes_on)
+        search.hide(*roots.hidden())
+        # Graphs first: what one saves that somebody keeps for long needs no other holder.
+        ways = search.ways([b.root for b in blocks if b.root is not None][:_MOST_BLOCKS], _MOST)
+        asked = [b for b in blocks if not self._saved(b, ways)]
+        ways |= search.ways([t for b in asked[:_MOST_BLOCKS] for t in b.tensors], _MOST)
+        out = [entry for entry in (self._entry(block, ways) for block in blocks) if entry is not None]
+        return out, roots.complete and search.complete
+
+    def _goes_on(self, began: int, unlimited: bool) -> bool:
+        return unlimited or time.monotonic_ns() - began < _LONGEST_NS
+
+    def _saved(self, block: Block, ways: dict[int, Path]) -> bool:
+        """Whether a graph saves a block that will not be gone in the next turn of a loop."""
+        way = ways.get(id(block.root)) if block.root is not None else None
+        return way is not None and way.rank < climb.VARIABLE
 
     def _forget(self) -> None:
         for address, (ref, _, _) in list(self._said.items()):
@@ -134,18 +138,18 @@ class Keepers:
         said = self._said.get(block.address)
         return said is not None and said[2]
 
-    def _entry(self, block: Block, ways: dict[int, Path | None]) -> list[Any] | None:
+    def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
         """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
         found: list[tuple[Path, str]] = []
         shown = 0
         for tensor, viewed in zip(block.tensors, block.viewed, strict=False):
-            way = ways[id(tensor)]
+            way = ways.get(id(tensor))
             if way is not None:
                 found.append((way, _KINDS.get(way.rank, "python")))
                 if way.rank < climb.NOBODY:
                     shown = max(shown, viewed)
         if block.root is not None:
-            way = ways[id(block.root)]
+            way = ways.get(id(block.root))
             if way is not None and way.rank < climb.NOBODY:
                 text = f"{way.text} → grad_fn → saved tensor of {block.node}"
                 found.append((Path(way.rank, text), _KINDS.get(way.rank, "graph")))
