@@ -204,7 +204,7 @@ IN_PLACE = {
     ("dpsight.lines.script_lines", "_at_node.<locals>.at"),
     ("dpsight.lines.script_lines", "_mark_with_line"),
 }
-ENDS = ("ending", "exception", "accountant", "process_ends", "uncaught", "prediction", "garbage")
+ENDS = ("ending", "exception", "accountant", "process_ends", "exit_begins", "uncaught", "prediction", "garbage")
 reached, left, taken, name = set(), {}, {}, ""
 places = {"hooks": guards, "listeners": listeners, "functions": functions}
 for i in range(4):

@@ -29,8 +29,8 @@ _LONGEST_NS = 500_000_000  # of one look on a GPU; a request that fails is looke
 _WORK = 384  # objects that one look asks about
 _MOST = 128  # tensors that one look starts from, of graphs and of others
 _MOST_BLOCKS = 2_000  # that one look tells of
-_EACH = 16  # steps of a prediction that are looked at one by one; then each that comes so much later
-_LATER = 1.1
+_EACH = 12  # steps of a prediction that are looked at one by one; then each that comes so much later
+_LATER = 1.25
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
 
 

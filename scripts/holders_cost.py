@@ -1,0 +1,80 @@
+"""Measures what looks for holders cost a script with many Python objects: how long the longest took, and what share of
+the script's time all of them took.
+
+    python3 scripts/holders_cost.py --dpsight ./dpsight --python PYTHON [--objects N] [--seconds S]
+
+The script trains a small model on the phantom GPU, keeps one more result at each step, and holds N objects beside. It
+is run twice: as a prediction, whose looks are counted, and as on a GPU, whose looks keep to a share of the time. Each
+line has the longest look in seconds of the processor, how many there were, and their share of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def train(objects: int, seconds: float) -> None:
+    """What is recorded: trains for so long, and prints what the looks took."""
+    import torch
+    from dpsight.holders import keepers
+
+    took: list[float] = []
+    look = keepers.keepers.look
+
+    def timed(moment: str) -> None:
+        before = time.process_time()
+        look(moment)
+        took.append(time.process_time() - before)
+
+    keepers.keepers.look = timed
+    beside = [[{}] for _ in range(objects // 2)]
+    model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(20))).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept = []
+    began, cpu = time.monotonic(), time.process_time()
+    steps = 0
+    while time.monotonic() - began < seconds:
+        out = model(torch.randn(32, 64, device="cuda"))
+        out.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(out.detach())
+        steps += 1
+        time.sleep(0.01)  # a GPU's work
+    share = sum(took) / (time.process_time() - cpu + 0.01 * steps)
+    print(f"objects {len(gc.get_objects())}, steps {steps}, looks {len(took)}, kept {len(kept)}, beside {len(beside)}")
+    print(f"longest look {max(took):.3f} s, all of them {100 * share:.2f} % of the time")
+
+
+def main() -> None:
+    """Runs the script as a prediction and as on a GPU."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dpsight", default="./dpsight")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--objects", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--recorded", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.recorded:
+        train(args.objects, args.seconds)
+        return
+    script = [str(Path(__file__).resolve()), "--recorded", f"--objects={args.objects}", f"--seconds={args.seconds}"]
+    for kind, like_a_gpu in (("prediction", ""), ("as on a GPU", "1")):
+        with tempfile.TemporaryDirectory() as store:
+            command = [args.dpsight, "collect", "--device", "phantom", "--store", store, "--", args.python, *script]
+            env = {**os.environ, "DPSIGHT_LIKE_A_GPU": like_a_gpu}
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        for line in (done.stdout + done.stderr).splitlines():
+            if line.startswith(("objects", "longest")):
+                print(f"{kind}: {line}")
+
+
+if __name__ == "__main__":
+    main()
