@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,11 +19,14 @@ import time
 from pathlib import Path
 
 
-def train(objects: int, seconds: float) -> None:
+def train(objects: int, seconds: float, like_a_gpu: bool) -> None:
     """What is recorded: trains for so long, and prints what the looks took."""
     import torch
     from dpsight.holders import keepers
+    from dpsight.recorder import recorder
 
+    if like_a_gpu:
+        recorder.settings.like_a_gpu, recorder.settings.every_step = True, False
     took: list[float] = []
     look = keepers.keepers.look
 
@@ -34,7 +36,7 @@ def train(objects: int, seconds: float) -> None:
         took.append(time.process_time() - before)
 
     keepers.keepers.look = timed
-    beside = [[{}] for _ in range(objects // 2)]
+    beside = [[[]] for _ in range(objects // 2)]
     model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(20))).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     kept = []
@@ -61,16 +63,16 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--recorded", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--like-a-gpu", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.recorded:
-        train(args.objects, args.seconds)
+        train(args.objects, args.seconds, args.like_a_gpu)
         return
     script = [str(Path(__file__).resolve()), "--recorded", f"--objects={args.objects}", f"--seconds={args.seconds}"]
-    for kind, like_a_gpu in (("prediction", ""), ("as on a GPU", "1")):
+    for kind, more in (("prediction", []), ("as on a GPU", ["--like-a-gpu"])):
         with tempfile.TemporaryDirectory() as store:
-            command = [args.dpsight, "collect", "--device", "phantom", "--store", store, "--", args.python, *script]
-            env = {**os.environ, "DPSIGHT_LIKE_A_GPU": like_a_gpu}
-            done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+            command = [args.dpsight, "collect", "--device", "phantom", "--store", store, "--", args.python]
+            done = subprocess.run([*command, *script, *more], capture_output=True, text=True, check=True)
         for line in (done.stdout + done.stderr).splitlines():
             if line.startswith(("objects", "longest")):
                 print(f"{kind}: {line}")

@@ -23,6 +23,7 @@ type evidence struct {
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
+	holders *memory.Holders
 	// whole is what the bytes of that moment are: it is not the peak where that came when nothing was recorded. What a
 	// change would take off such a peak nobody knows.
 	whole string
@@ -39,6 +40,7 @@ func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers
 		return x
 	}
 	x.p, x.d = memory.PlaceOf(in, d), d
+	x.holders = memory.NewHolders(in, x.p)
 	x.l, x.modules, x.looked = ledgers.Of(x.p), memory.NewModuleIndex(in, x.p.Rank), knownEvents(in, x.p)
 	x.whole = OfPeakAllocated
 	if !s.BrokenDown() {

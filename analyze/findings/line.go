@@ -46,8 +46,12 @@ func (x *evidence) line(f *Finding, part part) {
 	}
 }
 
-// holder is what the script keeps a block by after an event; empty where the script does not hold it by a name.
+// holder is what keeps a block, as the agent found it, or else what the script keeps it by after an event; empty where
+// that is not known.
 func (x *evidence) holder(i int, event int64) string {
+	if h := x.holders.Of(x.l.Allocs[i]); h != nil {
+		return grouping.HolderName(h)
+	}
 	for _, o := range x.l.Owners[i] {
 		if o.Category == schemas.Script && o.Evidence == schemas.Tagged && o.HoldsAt(event) {
 			return o.Name

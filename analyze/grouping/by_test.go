@@ -424,6 +424,20 @@ func TestByHolder(t *testing.T) {
 	}
 }
 
+func TestHolderName(t *testing.T) {
+	for want, h := range map[string]memory.Holder{
+		"global kept[*]": {Kind: schemas.HeldByPython, Path: "global kept[17]"},
+		"global losses[*] → grad_fn": {Kind: schemas.HeldByGraph,
+			Path: "global losses[3] → grad_fn → saved tensor of MulBackward0"},
+		"C++ alone":                   {Kind: schemas.HeldByCpp},
+		"global names['1'] → local x": {Kind: schemas.HeldByPython, Path: "global names['1'] → local x"},
+	} {
+		if got := HolderName(&h); got != want {
+			t.Errorf("%+v: %q, want %q", h, got, want)
+		}
+	}
+}
+
 func TestOthers(t *testing.T) {
 	in := fixture.Hooked()
 	in.Modules = []schemas.Module{{ID: 1, Path: "layers.2"}, {ID: 2, Path: "layers.10"}, {ID: 3, Path: "head"},

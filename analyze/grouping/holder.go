@@ -3,6 +3,7 @@ package grouping
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
@@ -31,6 +32,22 @@ func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
 	}
 	return h.Path
 }
+
+// HolderName is who keeps a block, for what many blocks have in common: entries of a list are not told apart, nor the
+// tensors that one graph saves.
+func HolderName(h *memory.Holder) string {
+	if h.Kind == schemas.HeldByCpp {
+		return HeldByCpp
+	}
+	path := h.Path
+	if at := strings.LastIndex(path, arrow); h.Kind == schemas.HeldByGraph && at >= 0 {
+		path = path[:at] // which node has saved it
+	}
+	return FoldHolder(path)
+}
+
+// arrow stands between the parts of a path.
+const arrow = " → "
 
 var numberedEntry = regexp.MustCompile(`\[[0-9]+\]`)
 
