@@ -141,20 +141,20 @@ class Keepers:
     def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
         """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
         found: list[tuple[Path, str]] = []
-        shown = 0
+        shown: list[tuple[bool, int]] = []  # whether the tensor is kept only for now, and what it shows
         for tensor, viewed in zip(block.tensors, block.viewed, strict=False):
             way = ways.get(id(tensor))
             if way is not None:
                 found.append((way, _KINDS.get(way.rank, "python")))
                 if way.rank < climb.NOBODY:
-                    shown = max(shown, viewed)
+                    shown.append((way.rank >= climb.VARIABLE, viewed))
         if block.root is not None:
             way = ways.get(id(block.root))
             if way is not None and way.rank < climb.NOBODY:
                 text = f"{way.text} → grad_fn → saved tensor of {block.node}"
                 found.append((Path(way.rank, text), _KINDS.get(way.rank, "graph")))
                 if not block.tensors:
-                    shown = block.viewed[0]
+                    shown.append((way.rank >= climb.VARIABLE, block.viewed[0]))
         if not found:
             return None
         path, kind = min(found, key=lambda f: f[0].rank)
@@ -162,7 +162,9 @@ class Keepers:
         self._said[block.address] = (weak(block.storage), path, path.rank < climb.VARIABLE)
         if said is not None and said[1] == path:
             return None
-        return [block.address, block.bytes, shown if 0 < shown < block.bytes else 0, kind, mask(path.text)]
+        passing = path.rank >= climb.VARIABLE
+        most = max((viewed for for_now, viewed in shown if for_now == passing), default=0)
+        return [block.address, block.bytes, most if most < block.bytes else 0, kind, mask(path.text)]
 
 
 keepers = recorder.part(Keepers)
