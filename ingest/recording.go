@@ -31,6 +31,7 @@ type recording struct {
 	broken      error // a chunk that could not be read; what comes after it is lost
 	unknown     int64 // events whose action this version does not know
 	unread      int64 // what stands among the events and is none
+	disputed    int64 // segments of the final list whose blocks contradict their totals
 	backwards   int64 // events that are earlier than the one before
 	everUsed    bool
 	resetPeaks  bool

@@ -340,6 +340,11 @@ func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Sett
 	if rec.listOnly = rec.events.Len() == 0; rec.listOnly && len(rec.final) == 0 {
 		return nil
 	}
+	for i := range s.Segments {
+		if g := &s.Segments[i]; int32(g.Device) == device && g.Contradictory() {
+			rec.disputed++
+		}
+	}
 	return rec
 }
 

@@ -83,6 +83,9 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 		return schemas.Lossy, res.Anomalies.Reason()
 	case rec.unread > 0:
 		return schemas.Lossy, units.Plural(int(rec.unread), "item", "items") + " among the events could not be read"
+	case rec.disputed > 0:
+		return schemas.Lossy, "in the allocator's own list, blocks contradict the totals of " +
+			units.Plural(int(rec.disputed), "segment", "segments")
 	case rec.listOnly:
 		return schemas.Unverifiable, "there is no history: what was allocated when the file was written is known, and " +
 			"not the peak"

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpsight/dpsight/ingest/pickle"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 const whatSegment = "a segment"
@@ -19,7 +20,7 @@ type segment struct {
 func (b *builder) segment(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
 	if isNew {
 		dict.ID = uint64(len(b.segments))
-		b.segments = append(b.segments, segment{Segment: Segment{RequestedSize: -1}})
+		b.segments = append(b.segments, segment{Segment: Segment{AllocatedSize: -1, ActiveSize: -1, RequestedSize: -1}})
 		if err := b.d.Charge(200); err != nil {
 			return dict, err
 		}
@@ -90,6 +91,29 @@ func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
 		return b.wrong(whatSegment, key, want, v)
 	}
 	return nil
+}
+
+// Contradictory reports whether the segment's totals differ from the sums over its blocks, which torch makes them of. A
+// total that is absent contradicts nothing, nor does that of requests where one of them is unknown.
+func (s *Segment) Contradictory() bool {
+	var total, allocated, active, requested int64
+	known := true // what the blocks were asked for
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		total += b.Size
+		if b.State == schemas.BlockInactive {
+			continue
+		}
+		active += b.Size
+		if b.State == schemas.BlockActive {
+			allocated += b.Size
+		}
+		requested += b.RequestedSize
+		known = known && b.RequestedSize >= 0
+	}
+	differs := func(figure, sum int64) bool { return figure >= 0 && figure != sum }
+	return total != s.TotalSize || differs(s.AllocatedSize, allocated) || differs(s.ActiveSize, active) ||
+		known && differs(s.RequestedSize, requested)
 }
 
 // bytesOf is a number of bytes.

@@ -58,8 +58,8 @@ type Segment struct {
 	Device        int
 	Address       uint64
 	TotalSize     int64
-	AllocatedSize int64
-	ActiveSize    int64
+	AllocatedSize int64 // −1 where absent
+	ActiveSize    int64 // −1 where absent
 	RequestedSize int64 // −1 in eras without it
 	Stream        uint64
 	Type          string // small, large

@@ -34,13 +34,12 @@ def block(size: int, state: str, requested: int, **more: Any) -> dict[str, Any]:
 
 
 def segment(blocks: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    used = sum(b["size"] for b in blocks if b["state"] == "active_allocated")
     return {
         "device": 0,
         "address": BASE,
         "total_size": sum(b["size"] for b in blocks),
-        "allocated_size": used,
-        "active_size": used,
+        "allocated_size": sum(b["size"] for b in blocks if b["state"] == "active_allocated"),
+        "active_size": sum(b["size"] for b in blocks if b["state"] != "inactive"),
         "stream": 0,
         "segment_type": "small",
         **more,
