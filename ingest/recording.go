@@ -32,6 +32,7 @@ type recording struct {
 	unknown     int64 // events whose action this version does not know
 	unread      int64 // what stands among the events and is none
 	disputed    int64 // segments of the final list whose blocks contradict their totals
+	misplaced   int64 // segments of a device that torch traced nothing of, though it traces all: they may be another's
 	backwards   int64 // events that are earlier than the one before
 	everUsed    bool
 	resetPeaks  bool

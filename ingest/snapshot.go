@@ -341,8 +341,12 @@ func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Sett
 		return nil
 	}
 	for i := range s.Segments {
-		if g := &s.Segments[i]; int32(g.Device) == device && g.Contradictory() {
+		g := &s.Segments[i]
+		if int32(g.Device) == device && g.Contradictory() {
 			rec.disputed++
+		}
+		if len(s.Devices) > 0 && g.Device >= len(s.Devices) {
+			rec.misplaced++
 		}
 	}
 	return rec

@@ -86,6 +86,9 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 	case rec.disputed > 0:
 		return schemas.Lossy, "in the allocator's own list, blocks contradict the totals of " +
 			units.Plural(int(rec.disputed), "segment", "segments")
+	case rec.misplaced > 0:
+		return schemas.Lossy, "the allocator's own list has " + units.Plural(int(rec.misplaced), "segment", "segments") +
+			" of a device that the file has no trace of"
 	case rec.listOnly:
 		return schemas.Unverifiable, "there is no history: what was allocated when the file was written is known, and " +
 			"not the peak"
