@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from weakref import ReferenceType
 
 from dpsight.holders import references
+from dpsight.holders.frames import ours
 from dpsight.holders.references import Step
 
 _LEVELS = 10
@@ -120,7 +121,7 @@ class Climb:
         for holder in found:
             if id(holder) in self._hidden:
                 continue
-            if type(holder) is FrameType and holder.f_globals.get("__name__", "").startswith("dpsight."):
+            if type(holder) is FrameType and ours(holder):
                 continue
             for target, step in references.steps(holder, wanted):
                 self._parents[target].append((id(holder), step))
