@@ -21,7 +21,7 @@ from dpsight.torch_compat import private
 _LEAST = 1 << 20  # bytes on the device from which on a look is worth while
 _MORE = 1.02  # times the most bytes that a look has seen
 _OTHER = 0.25  # of the bytes, asked for since the last look, times the square of how many looks found no more
-_KEPT = 1.25  # times the bytes of the last time that it was looked who keeps them: it takes longer, and is done at exit
+_KEPT = 2  # times the bytes of the last time that it was looked who keeps them: it takes longer, and is done at exit
 _SHARE, _FREE_NS = 0.01, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _ASKING = 30  # and asking how much memory there is, which takes as long as 30 lines: one part in so many
 _OFTEN = 2_000  # how often a prediction asks at every line; then at every second one, and so on
