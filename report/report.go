@@ -31,6 +31,8 @@ type Model struct {
 	Steps string
 	// Force writes over files that no report wrote.
 	Force bool
+	// Page writes the page of the runs, index.html. Where it is nil, the report has none.
+	Page func(io.Writer) error
 	// Drawn is told of each file that was made, of so many. May be nil.
 	Drawn func(done, of int)
 }
@@ -92,6 +94,9 @@ func Write(dir string, m Model) (written []string, err error) {
 	}
 	for i := range sets {
 		files = append(files, sets[i].outputs()...)
+	}
+	if m.Page != nil {
+		files = append(files, output{"index.html", m.Page})
 	}
 	_, missing := os.Lstat(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -10,7 +10,8 @@ import (
 type reportCmd struct {
 	storeFlag
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
-	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
+	Out      string   `short:"o" required:"" xor:"to" help:"Folder to write." placeholder:"DIR"`
+	HTML     string   `name:"html" required:"" xor:"to" help:"Write the page alone: one file to mail." placeholder:"FILE"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
 	Steps    string   `help:"${report_steps}" enum:"auto,peak,all" default:"auto" placeholder:"WHICH"`
 	Force    bool     `help:"Write over files in the folder that no report wrote."`
@@ -25,6 +26,13 @@ func (c *reportCmd) Run(s *streams) error {
 		return err
 	}
 	m.Steps, m.Force = c.Steps, c.Force
+	if c.HTML != "" {
+		if err := report.WritePage(c.HTML, m); err != nil {
+			return err
+		}
+		s.say("page in " + filepath.Clean(c.HTML))
+		return nil
+	}
 	return drawReport(s, m, c.Out, c.Quiet)
 }
 

@@ -1,6 +1,8 @@
 package selected
 
 import (
+	"io"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
@@ -44,5 +46,12 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	read.lendEnergy(runs)
 	m := report.NewModel(read.Selection, read.leftOut)
 	m.Study, m.Ladders = base.Study(read, runs), ladders
+	m.Page = func(w io.Writer) error {
+		b, err := read.page(m.Title, m.Study)
+		if err != nil {
+			return err
+		}
+		return b.Write(w)
+	}
 	return m, nil
 }

@@ -1,0 +1,177 @@
+package blocks
+
+import (
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Tables are those that [Of] looks at.
+const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples
+
+// A Device is one device's blocks and what goes with them. Its columns have a row for each piece: a stretch of a block's
+// life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a block
+// follow each other, and blocks are in the order in which they were allocated.
+type Device struct {
+	Device string
+	Rank   int32
+	Events int64 // of the device
+	// From and To are the first and the last event at which all live blocks are listed. Event 0 is the state before the
+	// first.
+	From, To int64
+	// By piece. What Kind is an index of is in Kinds. A piece counts just after the events from Begin on and before End,
+	// where an end of 0 is none. Address is an index in Addresses.
+	Kind, Begin, End, Address []uint32
+	// Next is 1 for a piece of the block of the row before.
+	Next      []uint8
+	Kinds     []Kind
+	Addresses []uint64
+	// Texts are the names in Kinds, which has their places. The first is empty, for what is not known.
+	Texts    []string
+	Sources  map[string]string // what a line says, by its name, where its file is at hand
+	Phases   []schemas.Phase   // those with events, in their order
+	Steps    []schemas.Step
+	Reserved []memory.Level // see [memory.ReservedSteps]
+	Segments []SegmentChange
+	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty where that is not known.
+	TimeNS  []int64
+	Samples []schemas.Sample // of the GPU, where it can be told which it is
+	Failed  []Failure
+}
+
+// A Kind is all that pieces can have in common.
+type Kind struct {
+	Requested, Slack int64 // bytes
+	// Category is a place in [schemas.Categories]. Slack is counted apart.
+	Category                        int
+	Evidence                        schemas.Evidence
+	Module, Name, Line, Phase, Role int // places in the device's texts
+}
+
+// A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address and
+// no bytes: after it nothing is reserved but what the changes that follow with the same event say.
+type SegmentChange struct {
+	Event  int64
+	Action schemas.Action
+	Addr   uint64
+	Bytes  int64
+}
+
+// A Failure is a request that failed for want of memory, just after an event.
+type Failure struct {
+	Event, Bytes int64
+}
+
+// Of lists the blocks of each device. A run without allocator events gives a [*memory.NoEventsError].
+func Of(in *schemas.Tables) ([]Device, error) {
+	if err := memory.NoEvents(in); err != nil {
+		return nil, err
+	}
+	var out []Device
+	for _, p := range identity.Places(in) {
+		l := memory.NewLedger(in, p)
+		if l.Len() > 0 {
+			out = append(out, deviceOf(in, p, l))
+		}
+	}
+	return out, nil
+}
+
+func deviceOf(in *schemas.Tables, p identity.Place, l *memory.Ledger) Device {
+	d := Device{Device: p.String(), Rank: p.Rank, Reserved: memory.ReservedSteps(in, p), Sources: map[string]string{}}
+	if v := identity.Verdict(in, p); v != nil {
+		d.Events = v.Events
+	}
+	if c := l.Changes(); len(c) > 0 {
+		d.Events = max(d.Events, c[len(c)-1].Seq())
+	}
+	d.To = d.Events
+	newLister(in, p, &d).list(l)
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.Rank && f.Device == p.Device {
+			d.Phases = append(d.Phases, *f)
+		}
+	}
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device {
+			d.Steps = append(d.Steps, *s)
+		}
+	}
+	for i := range in.Clocks {
+		if c := &in.Clocks[i]; c.Rank == p.Rank && c.Device == p.Device {
+			d.TimeNS = c.TimeNS
+		}
+	}
+	d.Segments = segmentChanges(in, p)
+	d.Samples = samplesOf(in)
+	if in.Report != nil {
+		for i := range in.Report.OOMs {
+			if o := &in.Report.OOMs[i]; o.Rank == p.Rank && o.Device == p.Device {
+				d.Failed = append(d.Failed, Failure{o.Seq, o.RequestedBytes})
+			}
+		}
+	}
+	return d
+}
+
+// samplesOf are the samples of a run that has one GPU: of several, which is which is the ladder's to say.
+func samplesOf(in *schemas.Tables) []schemas.Sample {
+	for i := range in.Samples {
+		if in.Samples[i].Device != in.Samples[0].Device {
+			return nil
+		}
+	}
+	return in.Samples
+}
+
+func segmentChanges(in *schemas.Tables, p identity.Place) (out []SegmentChange) {
+	for i := range in.Events {
+		e := &in.Events[i]
+		if e.Rank != p.Rank || e.Device != p.Device {
+			continue
+		}
+		action := schemas.Action(e.Action)
+		if action != schemas.ActionGap {
+			out = append(out, SegmentChange{e.Seq, action, e.Addr, e.Size})
+			continue
+		}
+		out = append(out, SegmentChange{Event: e.Seq, Action: action})
+		for k := range in.Segments {
+			s := &in.Segments[k]
+			// a row a block, the first at the segment's start
+			if s.Rank != p.Rank || s.Device != p.Device || s.Seq != e.Seq || s.Address != s.SegmentAddress {
+				continue
+			}
+			action := schemas.ActionSegmentAlloc
+			if s.Expandable {
+				action = schemas.ActionSegmentMap
+			}
+			out = append(out, SegmentChange{e.Seq, action, s.SegmentAddress, s.SegmentBytes})
+		}
+	}
+	return out
+}
+
+// Within keeps the blocks that are live at some event from one to another, and says so in From and To. What goes with
+// the blocks stays whole.
+func (d *Device) Within(from, to int64) Device {
+	out := *d
+	out.From, out.To = max(from, 0), min(to, d.Events)
+	out.Kind, out.Begin, out.End, out.Address, out.Next = nil, nil, nil, nil, nil
+	for i := 0; i < len(d.Kind); {
+		k := i + 1
+		for k < len(d.Kind) && d.Next[k] != 0 {
+			k++
+		}
+		if end := int64(d.End[k-1]); int64(d.Begin[i]) <= out.To && (end == 0 || end > out.From) {
+			out.Kind = append(out.Kind, d.Kind[i:k]...)
+			out.Begin = append(out.Begin, d.Begin[i:k]...)
+			out.End = append(out.End, d.End[i:k]...)
+			out.Address = append(out.Address, d.Address[i:k]...)
+			out.Next = append(out.Next, d.Next[i:k]...)
+		}
+		i = k
+	}
+	return out
+}

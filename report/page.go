@@ -1,0 +1,31 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// WritePage writes the page of a report alone. It refuses to write over a file that is no page, unless it is forced to.
+func WritePage(path string, m Model) error {
+	old, err := firstBytes(path, 4096)
+	if !m.Force && (err == nil || !errors.Is(err, fs.ErrNotExist)) && !bytes.Contains(old, []byte(page.Generator)) {
+		return &ForeignError{path}
+	}
+	return unwritable(schemas.WriteFile(path, m.Page))
+}
+
+// firstBytes reads the beginning of a file.
+func firstBytes(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
+}

@@ -1,0 +1,206 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/dpsight/dpsight/analyze/blocks"
+	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/report/web"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// MostBytes is how large a page becomes at most: what a mail may carry.
+const MostBytes = 6_000_000
+
+// Generator is what tells a page from other files.
+const Generator = `<meta name="generator" content="dpsight">`
+
+// What a page has of the blocks of a device.
+const (
+	DetailNone   = "none"   // nothing
+	DetailPoints = "points" // stretches of events reduced to their highest
+	DetailWindow = "window" // that, and every event of the step of the peak
+	DetailAll    = "all"    // every event
+)
+
+// smallDevice is how much text of all of a device's events always finds room, or nothing of it does: of so small a one
+// there is no smaller choice.
+const smallDevice = 20_000
+
+// details are in the order of their sizes.
+var details = []string{DetailNone, DetailPoints, DetailWindow, DetailAll}
+
+// A Builder collects what a page shows.
+type Builder struct {
+	title     string
+	documents map[string]json.RawMessage
+	missing   map[string]string
+	devices   []*device
+}
+
+// A device is what a page has of the blocks of one device of a run.
+type device struct {
+	RunID  string `json:"run_id"`
+	Device string `json:"device"`
+	Rank   int32  `json:"rank"`
+	Events int64  `json:"events"`
+	Detail string `json:"detail"`
+	From   int64  `json:"from"` // the first and the last event that are here one by one
+	To     int64  `json:"to"`
+
+	from, to int64 // of the window
+	encoded  [4]string
+}
+
+// NewBuilder begins a page.
+func NewBuilder(title string) *Builder {
+	return &Builder{title: title, documents: map[string]json.RawMessage{}, missing: map[string]string{}}
+}
+
+// Document adds what a command prints with --format json. One that cannot be made is told of in the page.
+func (b *Builder) Document(name string, tables []table.Table, err error) {
+	var text bytes.Buffer
+	if err == nil && len(tables) > 0 {
+		err = table.Write(&text, "json", tables...)
+	}
+	switch {
+	case err != nil:
+		b.missing[name] = err.Error()
+	case text.Len() > 0:
+		b.documents[name] = text.Bytes()
+	}
+}
+
+// Device adds a device's blocks. Of one whose blocks would make the page too large, the points and the blocks that are
+// live in the window are shown.
+func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.DeviceTimeline, from, to int64) error {
+	out := &device{RunID: runID, Device: d.Device, Rank: d.Rank, Events: d.Events, from: from, to: to}
+	b.devices = append(b.devices, out)
+	write := []func(io.Writer) error{
+		nil,
+		func(w io.Writer) error { return writeDevice(w, nil, points) },
+		func(w io.Writer) error { within := d.Within(from, to); return writeDevice(w, &within, points) },
+		func(w io.Writer) error { return writeDevice(w, d, nil) },
+	}
+	for level := len(write) - 1; level > 0; level-- {
+		text, err := packed(write[level])
+		if err != nil {
+			return err
+		}
+		if len(text) <= MostBytes { // else it never fits
+			out.encoded[level] = text
+		}
+		if len(text) < smallDevice {
+			break
+		}
+	}
+	return nil
+}
+
+// packed is what write writes, compressed, as text.
+func packed(write func(io.Writer) error) (string, error) {
+	var text strings.Builder
+	encoder := base64.NewEncoder(base64.StdEncoding, &text)
+	z, err := gzip.NewWriterLevel(encoder, gzip.DefaultCompression)
+	if err == nil {
+		err = write(z)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = encoder.Close()
+	}
+	return text.String(), err
+}
+
+// choose gives each device the most detail that fits: all get points before one gets its blocks.
+func (b *Builder) choose(left int) {
+	at := make([]int, len(b.devices))
+	for level := range details {
+		for i, d := range b.devices {
+			more := len(d.encoded[level]) - len(d.encoded[at[i]])
+			if level > 0 && d.encoded[level] != "" && more <= left {
+				left -= more
+				at[i] = level
+			}
+		}
+	}
+	for i, d := range b.devices {
+		d.Detail = details[at[i]]
+		switch d.Detail {
+		case DetailAll:
+			d.From, d.To = 0, d.Events
+		case DetailWindow:
+			d.From, d.To = d.from, d.to
+		}
+	}
+}
+
+// A category is what the page knows of one.
+type category struct {
+	Name  string `json:"name"`
+	Color string `json:"color"`
+}
+
+func categories() (out []category) {
+	for _, row := range schemas.CategoryTable {
+		out = append(out, category{row.Category, fmt.Sprintf("#%06x", row.Color)})
+	}
+	return out
+}
+
+// Write writes the page.
+func (b *Builder) Write(w io.Writer) error {
+	documents, err := packed(func(w io.Writer) error { return json.NewEncoder(w).Encode(b.documents) })
+	if err != nil {
+		return err
+	}
+	b.choose(MostBytes - len(documents) - len(web.Script) - len(web.Style) - 4096 - 256*len(b.devices))
+	about, err := json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
+		"missing": b.missing})
+	if err != nil {
+		return err
+	}
+	// JSON has <, > and & escaped: no name ends the element that it stands in.
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+%s
+<meta http-equiv="Content-Security-Policy" content="%s">
+<title>%s</title><link rel="icon" href="data:,">
+<style>%s</style></head><body>
+<noscript>This page draws its charts with JavaScript. Nothing leaves this file.</noscript><div id="app"></div>
+<script type="text/plain" id="about">%s</script>
+<script type="text/plain" id="documents">%s</script>
+`, Generator, policy(), html.EscapeString(b.title), web.Style, about, documents)
+	for i, d := range b.devices {
+		level := 0
+		for k, name := range details {
+			if name == d.Detail {
+				level = k
+			}
+		}
+		fmt.Fprintf(out, "<script type=\"text/plain\" id=\"device-%d\">%s</script>\n", i, d.encoded[level])
+	}
+	fmt.Fprintf(out, "<script>%s</script>\n</body></html>\n", web.Script)
+	return out.Flush()
+}
+
+// policy lets the page run its own program and nothing else, and load nothing at all.
+func policy() string {
+	sum := sha256.Sum256(web.Script)
+	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+}

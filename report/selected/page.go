@@ -1,0 +1,131 @@
+package selected
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/blocks"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+const (
+	// mostExplained is how many runs a page explains against the baseline: each takes a reading of both.
+	mostExplained = 12
+	// pagePoints is how many stretches of events a page has of a device whose events do not fit.
+	pagePoints = 600
+)
+
+// page collects what a page shows of the runs of a report: the documents that the commands print, and the blocks.
+func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
+	quiet := &Source{Store: r.from.Store, Named: r.from.Named, Recording: r.from.Recording}
+	quiet.Say, quiet.Note, quiet.Warn = func(string) {}, func(string) {}, func(string) {}
+	r = &Runs{r.Selection, quiet, nil} // what is to be said of the runs, the report says
+	b := page.NewBuilder(title)
+	list, err := r.List()
+	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
+	if study.Overhead != nil {
+		b.Document("overhead", report.OverheadTables(study), nil)
+	}
+	breakdown, err := r.Breakdown(memory.At{})
+	b.Document("breakdown", report.BreakdownTables(breakdown), err)
+	found, err := r.Findings()
+	b.Document("findings", report.FindingsTables(found), err)
+	ladder, err := r.Ladder()
+	b.Document("ladder", report.LadderTables(ladder), err)
+	phases, err := r.Phases()
+	b.Document("phases", report.PhasesTables(phases), err)
+	cost, err := r.Cost()
+	b.Document("cost", []table.Table{report.CostTable(cost)}, err)
+	times, err := r.ModuleTimes(timing.ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true})
+	b.Document("time", report.ModuleTimeTables(times), err)
+	if err := r.explained(b, study); err != nil {
+		return nil, err
+	}
+	_, err = r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
+	return b, err
+}
+
+// explained adds why each run of a study takes more or less than its baseline.
+func (r *Runs) explained(b *page.Builder, study compare.Study) error {
+	if study.Baseline == nil {
+		return nil
+	}
+	var named []string
+	for i := range study.Cells {
+		if id := study.Cells[i].RunID; id != study.Baseline.RunID && len(named) < mostExplained {
+			named = append(named, id)
+		}
+	}
+	inputs := map[string]explain.Input{}
+	wanted := r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
+		return run.ID != study.Baseline.RunID && !slices.Contains(named, run.ID)
+	}))
+	_, err := (&Runs{wanted, r.from, nil}).Each(explain.Tables, true, func(in schemas.Tables) error {
+		inputs[in.Manifest.RunID] = explain.NewInput(in)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range named {
+		from, here := inputs[study.Baseline.RunID]
+		to, there := inputs[id]
+		if !here || !there {
+			continue
+		}
+		doc, err := explain.Explain(from, to)
+		if err != nil {
+			b.Document("explain "+id, nil, err)
+			continue
+		}
+		b.Document("explain "+id, report.ExplainTables(doc, 0), nil)
+	}
+	return nil
+}
+
+// addBlocks adds the blocks of a run. One without any is shown by its documents.
+func addBlocks(b *page.Builder, in *schemas.Tables) error {
+	devices, err := blocks.Of(in)
+	if err != nil {
+		return withoutEvents(err, true)
+	}
+	points, err := timeline.CategoryTimeline(*in, timeline.EventRange{}, pagePoints)
+	if err != nil {
+		return err
+	}
+	for i := range devices {
+		d := &devices[i]
+		k := slices.IndexFunc(points.Devices, func(t timeline.DeviceTimeline) bool {
+			return t.Device == d.Device && t.Rank == d.Rank
+		})
+		if k < 0 {
+			return fmt.Errorf("run %s has blocks and no timeline on %s", in.Manifest.RunID, d.Device)
+		}
+		from, to := peakWindow(d, points.Devices[k].RunPeakAt)
+		if err := b.Device(in.Manifest.RunID, d, &points.Devices[k], from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peakWindow is the step of the peak; where the peak lies in none, what lies around it.
+func peakWindow(d *blocks.Device, peak memory.Moment) (from, to int64) {
+	for i := range d.Steps {
+		if s := &d.Steps[i]; s.BeginSeq < peak.Event && peak.Event <= s.EndSeq {
+			return s.BeginSeq + 1, s.EndSeq
+		}
+	}
+	const around = 10_000
+	return max(0, peak.Event-around), min(d.Events, peak.Event+around)
+}

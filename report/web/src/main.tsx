@@ -1,0 +1,284 @@
+import { render } from 'preact'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
+import { documents } from './data'
+import { count, mib, percent, shown } from './format'
+import { t } from './i18n'
+import { about, baseline, current, currentDevice, devicesOf, docs, load, runs } from './model'
+import { onChange, set, state, toHash, views, type View } from './state'
+import { Pick } from './ui'
+import { axisKeys } from './views/timeline'
+import { Breakdown } from './views/breakdown'
+import { Runs } from './views/runs'
+import { Timeline } from './views/timeline'
+import './style.css'
+
+const shownViews: Partial<Record<View, [string, () => preact.JSX.Element]>> = {
+  runs: ['Runs', Runs],
+  breakdown: ['Breakdown', Breakdown],
+  timeline: ['Timeline', Timeline],
+}
+const order = views.filter((v) => shownViews[v])
+
+function countOf(v: View): number | null {
+  if (v === 'runs') return runs.length
+  if (v === 'findings') return docs.findings?.runs.find((r) => r.run_id === current()?.id)?.findings.length ?? 0
+  return null
+}
+
+function App() {
+  const [, again] = useReducer((n: number) => n + 1, 0),
+    [keys, setKeys] = useState(false)
+  const search = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    onChange(() => again(0))
+  }, [])
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      const at = e.target as HTMLElement
+      if (e.ctrlKey || e.metaKey || e.altKey) return
+      if (at.matches('input:not([type=checkbox]), select, textarea')) {
+        if (e.key === 'Escape') at.blur()
+        return
+      }
+      if (pressed(e)) e.preventDefault()
+    }
+    const pressed = (e: KeyboardEvent): boolean => {
+      const n = Number(e.key)
+      if (n >= 1 && n <= order.length) {
+        set({ view: order[n - 1] })
+        return true
+      }
+      switch (e.key) {
+        case '/':
+          search.current?.focus()
+          return true
+        case '?':
+          setKeys(true)
+          return true
+        case 't':
+          set({ theme: state.theme === 'dark' ? 'light' : 'dark' })
+          return true
+        case 'T':
+          set({ table: !state.table })
+          return true
+        case 'l':
+          set({ lang: state.lang === 'zh' ? 'en' : 'zh' })
+          return true
+        case 'b': {
+          const r = current()
+          if (r?.main) set({ base: r.label })
+          return true
+        }
+        case 'y':
+          copyLink()
+          return true
+      }
+      if (state.view !== 'timeline' && state.view !== 'blocks') return false
+      if (e.key.startsWith('Arrow') && (e.target as HTMLElement).matches('[role=tab]')) return false
+      return axisKeys(e)
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  }, [])
+  document.documentElement.dataset.theme = state.theme
+  document.documentElement.lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
+  const View = (shownViews[state.view] ?? shownViews.runs!)[1],
+    devices = devicesOf(current()),
+    at = currentDevice()
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(e) => {
+          e.preventDefault()
+          document.getElementById('main')?.focus()
+        }}
+      >
+        {t('Skip to the view')}
+      </a>
+      <header class="top">
+        <div class="mark">
+          <svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">
+            <rect x="1" y="14" width="20" height="7" fill="#204d8b" />
+            <rect x="1" y="9" width="20" height="5" fill="#e16114" />
+            <path d="M1 9V7l6-4 7 3 7-4v7z" fill="#58b793" />
+            <path d="M14 1v20" stroke="currentColor" stroke-width="1.4" />
+          </svg>
+          dpsight
+        </div>
+        <Pick
+          label={t('Run')}
+          value={current()?.label ?? ''}
+          options={runs.map((r) => [r.label, shown(r.label)])}
+          pick={(run) => set({ run, device: '', from: null, to: null, event: null, a: null, b: null })}
+        />
+        {devices.length > 1 ? (
+          <Pick
+            label=""
+            value={at ? `${at.meta.rank}/${at.meta.device}` : ''}
+            pick={(device) => set({ device, from: null, to: null, event: null })}
+            options={devices.map((d) => [`${d.meta.rank}/${d.meta.device}`, `rank ${d.meta.rank}, ${d.meta.device}`])}
+          />
+        ) : null}
+        <Pick
+          class="base"
+          label={t('Baseline')}
+          value={baseline()?.label ?? ''}
+          pick={(base) => set({ base })}
+          options={runs.filter((r) => r.main).map((r) => [r.label, shown(r.label)])}
+        />
+        <span class="sp2" />
+        <div class="search" role="search">
+          <input
+            ref={search}
+            aria-label={t('Search runs, modules, lines')}
+            value={state.query}
+            placeholder={t('Search runs, modules, lines')}
+            onInput={(e) => set({ query: e.currentTarget.value })}
+          />
+          <kbd class="deskonly">/</kbd>
+        </div>
+        <button class="ib deskonly" type="button" onClick={copyLink}>
+          {t('Link')}
+        </button>
+        <button class="ib" type="button" onClick={() => set({ lang: state.lang === 'zh' ? 'en' : 'zh' })}>
+          {state.lang === 'zh' ? 'English' : '中文'}
+        </button>
+        <button
+          class="ib"
+          type="button"
+          aria-label={t('light or dark')}
+          onClick={() => set({ theme: state.theme === 'dark' ? 'light' : 'dark' })}
+        >
+          ◐
+        </button>
+        <button class="ib" type="button" aria-label={t('Keys')} onClick={() => setKeys(true)}>
+          ?
+        </button>
+      </header>
+      <nav role="tablist" aria-label="Views">
+        {order.map((v, i) => (
+          <button
+            key={v}
+            type="button"
+            role="tab"
+            id={`tab-${v}`}
+            aria-controls="panel"
+            aria-selected={state.view === v}
+            tabIndex={state.view === v ? 0 : -1}
+            onClick={() => set({ view: v })}
+            onKeyDown={(e) => {
+              const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
+              if (!step) return
+              const next = order[(i + step + order.length) % order.length]
+              set({ view: next })
+              document.getElementById(`tab-${next}`)?.focus()
+            }}
+          >
+            <kbd>{i + 1}</kbd>
+            {t(shownViews[v]![0])}
+            {countOf(v) === null ? null : <span class="n">{countOf(v)}</span>}
+          </button>
+        ))}
+      </nav>
+      <main id="main" tabIndex={-1}>
+        <div role="tabpanel" id="panel" aria-labelledby={`tab-${state.view}`}>
+          <View />
+        </div>
+      </main>
+      <Strip />
+      {keys ? <Keys close={() => setKeys(false)} /> : null}
+    </>
+  )
+}
+
+function copyLink() {
+  void navigator.clipboard.writeText(location.href.replace(/#.*$/, '') + toHash(state)).catch(() => undefined)
+}
+
+/** The proof stands on every view; it says why where a run is not exact. */
+function Strip() {
+  const r = current(),
+    cost = docs.cost?.runs.find((c) => c.run_id === r?.id),
+    verdict = r?.main?.conservation.verdict ?? cost?.verdict
+  const same = cost?.torch_peak_bytes === cost?.peak_bytes
+  return (
+    <footer class={`foot ${verdict === 'exact' ? '' : 'amber'}`}>
+      <span>
+        {t('conservation')} <b>{verdict ?? '—'}</b>, residue{' '}
+        <b>{r?.main ? `${count(r.main.conservation.residue_bytes)} B` : '—'}</b>
+      </span>
+      <span>
+        <b>{cost?.events == null ? '—' : count(cost.events)}</b> {t('Events').toLowerCase()},{' '}
+        <b>{cost?.missing_events ?? '—'}</b> {t('missing')}
+      </span>
+      {cost?.torch_peak_bytes == null ? null : (
+        <span>
+          {same ? t('equals torch’s own peak') : t('differs from torch’s own peak')} <b>{mib(cost.torch_peak_bytes)}</b>
+        </span>
+      )}
+      {cost?.instrument_share == null ? null : (
+        <span>
+          {t('recording took')} <b>{percent(cost.instrument_share, 1)}</b> {t('of a step')}
+        </span>
+      )}
+      <span>{t('no request leaves this file')}</span>
+    </footer>
+  )
+}
+
+const keyList: [string, string][] = [
+  ['1–9', 'views'],
+  ['/', 'search'],
+  ['t', 'theme'],
+  ['l', 'language'],
+  ['b', 'make the run the baseline'],
+  ['y', 'copy the link'],
+  ['Shift T', 'chart or table'],
+  ['← →', 'one event (Shift: 100)'],
+  ['w s', 'zoom'],
+  ['a d', 'pan'],
+  ['f', 'all events'],
+  ['p', 'the peak'],
+  ['n', 'next new maximum'],
+  ['[ ]', 'set A, B'],
+  ['Esc', 'clear'],
+  ['Shift drag', 'pan'],
+]
+
+function Keys(p: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+  return (
+    <dialog ref={dialog} onClose={p.close} aria-label={t('Keys')}>
+      <h2>
+        {t('Keys')}{' '}
+        <button class="btn" type="button" onClick={() => dialog.current?.close()}>
+          {t('Close')}
+        </button>
+      </h2>
+      <ul class="keys">
+        {keyList.map(([k, what]) => (
+          <li key={k}>
+            <span>{what}</span>
+            <kbd>{k}</kbd>
+          </li>
+        ))}
+      </ul>
+    </dialog>
+  )
+}
+
+documents().then(
+  (d) => {
+    load(d)
+    document.title = about.title || 'dpsight'
+    render(<App />, document.getElementById('app')!)
+  },
+  (e: unknown) => {
+    document.getElementById('app')!.textContent = `This file cannot be read: ${String(e)}`
+  },
+)

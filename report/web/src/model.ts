@@ -1,0 +1,139 @@
+// The runs of the file, and what is decoded of them so far.
+
+import {
+  about as readAbout,
+  device as readDevice,
+  type About,
+  type BreakdownRun,
+  type Device,
+  type DeviceBreakdown,
+  type Documents,
+  type OverheadCell,
+  type RunRow,
+} from './data'
+import { seriesOf, pointsOf, type Dimension, type Series } from './series'
+import { set, state } from './state'
+
+export interface Run {
+  id: string
+  label: string
+  row: RunRow
+  breakdown: BreakdownRun | undefined
+  main: DeviceBreakdown | undefined // that of the device with the highest peak
+  cell: OverheadCell | undefined
+}
+
+export let about: About
+export let docs: Documents
+export let runs: Run[] = []
+const decoded = new Map<number, Device | Promise<void>>()
+const series = new Map<string, Series>()
+
+export function load(d: Documents) {
+  about = readAbout()
+  docs = d
+  const rows = d.runs?.runs ?? []
+  const named = new Map<string, number>()
+  for (const r of rows) named.set(r.name, (named.get(r.name) ?? 0) + 1)
+  runs = rows.map((row) => {
+    const breakdown = d.breakdown?.runs.find((b) => b.run_id === row.run_id)
+    const main = breakdown?.devices.reduce<DeviceBreakdown | undefined>(
+      (a, b) => (!a || b.allocated_bytes > a.allocated_bytes ? b : a),
+      undefined,
+    )
+    const cell = d.overhead?.cells.find((c) => c.run_ids.includes(row.run_id))
+    return { id: row.run_id, label: named.get(row.name) === 1 ? row.name : row.run_id, row, breakdown, main, cell }
+  })
+}
+
+const find = (name: string) => runs.find((r) => r.label === name || r.id === name)
+
+/** The run that all views are of. */
+export function current(): Run | undefined {
+  return (
+    find(state.run) ??
+    runs
+      .filter((r) => r.main && r.id !== baseline()?.id)
+      .sort((a, b) => (b.main?.allocated_bytes ?? 0) - (a.main?.allocated_bytes ?? 0))[0] ??
+    runs.find((r) => r.main) ??
+    runs[0]
+  )
+}
+
+export function baseline(): Run | undefined {
+  return find(state.base) ?? find(docs.overhead?.baseline ?? '') ?? runs.find((r) => r.main) ?? runs[0]
+}
+
+const most = 8 // selected without asking
+
+export function selected(): Run[] {
+  if (state.selected) return runs.filter((r) => state.selected!.includes(r.label))
+  const broken = runs.filter((r) => r.main)
+  const cells = broken.filter((r) => r.cell?.run_id === r.id)
+  return (cells.length ? cells : broken).slice(0, most)
+}
+
+export function toggle(r: Run) {
+  const now = selected().map((s) => s.label)
+  set({ selected: now.includes(r.label) ? now.filter((l) => l !== r.label) : [...now, r.label] })
+}
+
+/** The devices of a run that the file says something of. */
+export const devicesOf = (r: Run | undefined) =>
+  about.devices.map((meta, i) => ({ meta, i })).filter((d) => d.meta.run_id === r?.id)
+
+export function currentDevice() {
+  const r = current(),
+    all = devicesOf(r)
+  return (
+    all.find((d) => `${d.meta.rank}/${d.meta.device}` === state.device) ??
+    all.find((d) => d.meta.rank === r?.main?.rank && d.meta.device === r.main.device) ??
+    all[0]
+  )
+}
+
+export const breakdownOf = (r: Run | undefined, rank: number, device: string) =>
+  r?.breakdown?.devices.find((d) => d.rank === rank && d.device === device)
+
+/** The blocks of the current device; null while they are decoded. */
+export function blocks(): Device | null {
+  const at = currentDevice()
+  if (!at) return null
+  const got = decoded.get(at.i)
+  if (got instanceof Promise) return null
+  if (got) return got
+  decoded.set(
+    at.i,
+    readDevice(at.i, at.meta).then(
+      (d) => {
+        decoded.set(at.i, d)
+        set({})
+      },
+      (e: unknown) => {
+        failed = String(e)
+        set({})
+      },
+    ),
+  )
+  return null
+}
+export let failed = ''
+
+export function seriesFor(d: Device, by: Dimension, whole: boolean): Series | null {
+  const key = `${d.meta.run_id} ${d.meta.rank} ${d.meta.device} ${by} ${String(whole)}`
+  const got = series.get(key)
+  if (got) return got
+  if (series.size > 4) series.clear() // each takes some MB
+  const points = whole || d.meta.detail === 'points' ? pointsOf(d, about.categories) : null
+  const made = points ?? (d.kind.length ? seriesOf(d, by, about.categories, peakEvent(d)) : null)
+  if (made) series.set(key, made)
+  return made
+}
+
+/** The event of the peak that the run's breakdown is of. */
+export function peakEvent(d: Device): number {
+  const r = runs.find((run) => run.id === d.meta.run_id)
+  return breakdownOf(r, d.meta.rank, d.meta.device)?.at.event ?? d.meta.to
+}
+
+export const colorOf = (category: string) => about.categories.find((c) => c.name === category)?.color ?? '#cccccc'

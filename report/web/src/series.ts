@@ -1,0 +1,221 @@
+// What a device has allocated after each event, by a property of its blocks.
+
+import { forever, type Device } from './data'
+
+export type Dimension = 'category' | 'module' | 'phase' | 'line' | 'name'
+
+export interface Key {
+  name: string
+  color: string
+  others: number
+}
+
+/** A series has a state after each of its moments: every event of a range, or the highest of each stretch of events. */
+export interface Series {
+  keys: Key[]
+  length: number
+  exact: boolean // a moment is an event
+  total: Float64Array
+  event(i: number): number
+  /** index is that of the moment at an event, or of the last before it. */
+  index(event: number): number
+  /** state fills bytes by key. */
+  state(i: number, into: Float64Array): void
+}
+
+const everyState = 64 // a state is kept at every so many moments, and the changes are gone through from there
+
+/** Families of like layers: blocks.3.mlp is blocks.*.mlp. */
+export const folded = (path: string) => path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*')
+
+const greys = [
+  '#3d5a80',
+  '#98a8b8',
+  '#6b8f71',
+  '#c9b79c',
+  '#7d5a80',
+  '#d4a5a5',
+  '#4f7c8a',
+  '#b8b08d',
+  '#8d6e63',
+  '#a3b899',
+  '#5e6472',
+  '#d9c2a7',
+  '#86627a',
+  '#9fb8ad',
+  '#70798c',
+  '#cbbfae',
+]
+
+/** keysOf says for each kind which key it counts under; -1 stands for slack's own. */
+function keysOf(d: Device, by: Dimension, categories: { name: string; color: string }[], peak: number) {
+  const n = d.kinds.requested.length,
+    of = new Int32Array(n)
+  if (by === 'category') {
+    of.set(d.kinds.category)
+    return { of, keys: categories.map((c) => ({ name: c.name, color: c.color, others: 0 })) }
+  }
+  const names = new Map<string, { bytes: number; kinds: number[] }>()
+  const column = d.kinds[by]
+  const live = liveAt(d, peak)
+  for (let k = 0; k < n; k++) {
+    const text = d.texts[column[k]]
+    const name = by === 'module' ? folded(text) : text
+    const got = names.get(name) ?? { bytes: 0, kinds: [] }
+    got.bytes += live[k]
+    got.kinds.push(k)
+    names.set(name, got)
+  }
+  const most = greys.length - 1
+  const order = [...names].sort((a, b) => b[1].bytes - a[1].bytes || (a[0] < b[0] ? -1 : 1))
+  const keys: Key[] = []
+  order.forEach(([name, got], i) => {
+    const at = Math.min(i, most)
+    if (i <= most) keys.push({ name, color: greys[i], others: 0 })
+    else keys[most] = { name: '', color: greys[most], others: order.length - most }
+    for (const k of got.kinds) of[k] = at
+  })
+  return { of, keys }
+}
+
+/** What each kind's pieces have just after an event. */
+export function liveAt(d: Device, event: number): Float64Array {
+  const out = new Float64Array(d.kinds.requested.length)
+  for (let p = 0; p < d.kind.length; p++) {
+    if (d.begin[p] <= event && d.end[p] > event)
+      out[d.kind[p]] += d.kinds.requested[d.kind[p]] + d.kinds.slack[d.kind[p]]
+  }
+  return out
+}
+
+/** seriesOf has the largest keys at an event by themselves, where there are too many. */
+export function seriesOf(
+  d: Device,
+  by: Dimension,
+  categories: { name: string; color: string }[],
+  peak: number,
+): Series {
+  const { of, keys } = keysOf(d, by, categories, peak)
+  const from = d.meta.from,
+    n = d.meta.to - from + 1
+  const slack = by === 'category' ? categories.findIndex((c) => c.name === 'slack') : -1
+  const counts = new Uint32Array(n + 1)
+  const each = (add: (at: number, key: number, bytes: number) => void) => {
+    for (let p = 0; p < d.kind.length; p++) {
+      const k = d.kind[p],
+        begin = Math.max(d.begin[p], from) - from
+      const requested = d.kinds.requested[k],
+        more = d.kinds.slack[k]
+      const end = d.end[p] === forever || d.end[p] > d.meta.to ? -1 : d.end[p] - from
+      const own = slack < 0 ? requested + more : requested
+      if (end === 0) continue
+      add(begin, of[k], own)
+      if (end > 0) add(end, of[k], -own)
+      if (slack >= 0 && more) {
+        add(begin, slack, more)
+        if (end > 0) add(end, slack, -more)
+      }
+    }
+  }
+  each((at) => counts[at + 1]++)
+  for (let i = 0; i < n; i++) counts[i + 1] += counts[i]
+  const first = counts.slice(),
+    key = new Uint16Array(counts[n]),
+    bytes = new Float64Array(counts[n])
+  each((at, k, b) => {
+    const j = counts[at]++
+    key[j] = k
+    bytes[j] = b
+  })
+  const K = keys.length,
+    total = new Float64Array(n)
+  const kept = new Float64Array(Math.ceil(n / everyState) * K),
+    now = new Float64Array(K)
+  let sum = 0
+  for (let i = 0; i < n; i++) {
+    for (let j = first[i]; j < first[i + 1]; j++) {
+      now[key[j]] += bytes[j]
+      sum += bytes[j]
+    }
+    total[i] = sum
+    if (i % everyState === 0) kept.set(now, (i / everyState) * K)
+  }
+  return {
+    keys,
+    length: n,
+    exact: true,
+    total,
+    event: (i) => from + i,
+    index: (e) => Math.max(0, Math.min(n - 1, e - from)),
+    state(i, into) {
+      const c = Math.floor(i / everyState)
+      for (let k = 0; k < K; k++) into[k] = kept[c * K + k]
+      for (let j = first[c * everyState + 1]; j < first[i + 1]; j++) into[key[j]] += bytes[j]
+    },
+  }
+}
+
+/** The points of a device whose events are not all here: categories only. */
+export function pointsOf(d: Device, categories: { name: string; color: string }[]): Series | null {
+  const p = d.points
+  if (!p) return null
+  const keys = categories.map((c) => ({ name: c.name, color: c.color, others: 0 }))
+  const columns = keys.map((k) => p.bytes.get(k.name))
+  const total = new Float64Array(p.event.length)
+  for (const c of columns) if (c) for (let i = 0; i < total.length; i++) total[i] += c[i]
+  return {
+    keys,
+    length: total.length,
+    exact: false,
+    total,
+    event: (i) => p.event[i],
+    index(e) {
+      let low = 0,
+        high = total.length - 1
+      while (low < high) {
+        const m = (low + high) >> 1
+        if (p.to[m] < e) low = m + 1
+        else high = m
+      }
+      return low
+    },
+    state(i, into) {
+      columns.forEach((c, k) => {
+        into[k] = c ? c[i] : 0
+      })
+    },
+  }
+}
+
+/** The moment of the highest total, the first of that height. */
+export function peakOf(s: Series): number {
+  let best = 0
+  for (let i = 1; i < s.length; i++) if (s.total[i] > s.total[best]) best = i
+  return best
+}
+
+/** A step function's value after an event. */
+export function levelAt(events: ArrayLike<number>, values: ArrayLike<number>, event: number): number | null {
+  let low = 0,
+    high = events.length
+  while (low < high) {
+    const m = (low + high) >> 1
+    if (events[m] <= event) low = m + 1
+    else high = m
+  }
+  return low ? values[low - 1] : null
+}
+
+/** The place of the phase that an event belongs to, -1 for none. */
+export function phaseAt(d: Device, event: number): number {
+  const { begin, end } = d.phases
+  let low = 0,
+    high = begin.length
+  while (low < high) {
+    const m = (low + high) >> 1
+    if (begin[m] < event) low = m + 1
+    else high = m
+  }
+  for (let i = low - 1; i >= 0 && i > low - 4; i--) if (begin[i] < event && event <= end[i]) return i
+  return -1
+}

@@ -1,0 +1,128 @@
+// What the reader looks at. All of it is in the address, so that a link shows the same.
+
+import type { Dimension } from './series'
+
+export const views = [
+  'runs',
+  'breakdown',
+  'timeline',
+  'blocks',
+  'modules',
+  'compare',
+  'findings',
+  'phases',
+  'proof',
+] as const
+export type View = (typeof views)[number]
+
+export interface State {
+  view: View
+  run: string // ids
+  base: string
+  selected: string[] | null
+  device: string // 'rank/device'; empty = that of the highest peak
+  event: number | null
+  from: number | null
+  to: number | null
+  a: number | null
+  b: number | null
+  by: Dimension
+  axis: 'event' | 'time'
+  scope: 'exact' | 'whole'
+  reserved: boolean
+  sampled: boolean
+  category: string | null
+  mode: string // of a view that has several
+  query: string
+  sort: string
+  table: boolean
+  limit: string
+  lang: 'en' | 'zh'
+  theme: 'light' | 'dark'
+}
+
+const initial: State = {
+  view: 'runs',
+  run: '',
+  base: '',
+  selected: null,
+  device: '',
+  event: null,
+  from: null,
+  to: null,
+  a: null,
+  b: null,
+  by: 'category',
+  axis: 'event',
+  scope: 'exact',
+  reserved: true,
+  sampled: false,
+  category: null,
+  mode: '',
+  query: '',
+  sort: '-peak',
+  table: false,
+  limit: '80',
+  lang: navigator.language.startsWith('zh') ? 'zh' : 'en',
+  theme: matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
+}
+
+// As in the design: #view=timeline&run=ghost&ev=19654&from=19560&to=19760&a=19169&b=19654&lang=zh&theme=dark
+const names: Partial<Record<keyof State, string>> = { event: 'ev', category: 'cat', selected: 'sel', query: 'q' }
+const numeric = new Set<keyof State>(['event', 'from', 'to', 'a', 'b'])
+const flags = new Set<keyof State>(['reserved', 'sampled', 'table'])
+const kept = new Set<keyof State>(['view', 'run', 'lang', 'theme']) // always in the address
+
+export function fromHash(hash: string): State {
+  const given = new URLSearchParams(hash.replace(/^#/, '')),
+    out: Record<string, unknown> = { ...initial }
+  for (const key of Object.keys(initial) as (keyof State)[]) {
+    const text = given.get(names[key] ?? key)
+    if (text === null) continue
+    if (numeric.has(key)) out[key] = /^\d+$/.test(text) ? Number(text) : null
+    else if (flags.has(key)) out[key] = text === '1'
+    else if (key === 'selected') out[key] = text.split(',').filter(Boolean)
+    else out[key] = text
+  }
+  const s = out as unknown as State
+  if (!views.includes(s.view)) s.view = 'runs'
+  if (s.theme !== 'dark') s.theme = 'light'
+  if (s.lang !== 'zh') s.lang = 'en'
+  if (!['category', 'module', 'phase', 'line', 'name'].includes(s.by)) s.by = 'category'
+  return s
+}
+
+export function toHash(s: State): string {
+  const out = new URLSearchParams()
+  for (const key of Object.keys(initial) as (keyof State)[]) {
+    const v = s[key]
+    if (v === null || (!kept.has(key) && v === initial[key])) continue
+    out.set(names[key] ?? key, typeof v === 'boolean' ? (v ? '1' : '0') : Array.isArray(v) ? v.join(',') : String(v))
+  }
+  return '#' + out.toString()
+}
+
+type Listener = () => void
+const listeners = new Set<Listener>()
+export let state = fromHash(location.hash)
+let pending = false
+
+/** set changes the state, and all that shows it in the next frame. */
+export function set(patch: Partial<State>) {
+  state = { ...state, ...patch }
+  if (pending) return
+  pending = true
+  requestAnimationFrame(() => {
+    pending = false
+    history.replaceState(null, '', toHash(state))
+    for (const l of listeners) l()
+  })
+}
+export function onChange(l: Listener) {
+  listeners.add(l)
+}
+
+addEventListener('hashchange', () => {
+  const next = fromHash(location.hash)
+  if (toHash(next) !== toHash(state)) set(next)
+})

@@ -1,0 +1,368 @@
+import { useRef } from 'preact/hooks'
+import { count, GiB, mib, ms, shown, signedMib, times } from '../format'
+import { t } from '../i18n'
+import { baseline, current, runs, selected, toggle, type Run } from '../model'
+import type { Cell } from '../pen'
+import { set, state } from '../state'
+import { Lead, Rows, Save, textOf, useWidth } from '../ui'
+
+type Column = [string, string, (r: Run) => string | number | null]
+
+const peak = (r: Run) => r.row.peak_bytes
+const over = (r: Run) =>
+  peak(r) === null || baseline()?.row.peak_bytes == null ? null : peak(r)! - baseline()!.row.peak_bytes!
+const ratio = (r: Run) => (r.row.step_ms && baseline()?.row.step_ms ? r.row.step_ms / baseline()!.row.step_ms! : null)
+const shortGPU = (r: Run) => (r.row.gpu ?? r.row.profile ?? '').replace(/^NVIDIA /, '')
+
+const columns: Column[] = [
+  ['name', 'Run', (r) => r.label],
+  ['status', 'Status', (r) => r.row.status],
+  ['peak', 'Peak allocated', peak],
+  ['over', 'vs', over],
+  ['step', 'Step', (r) => r.row.step_ms],
+  ['ratio', '×', ratio],
+  ['gpu', 'GPU', shortGPU],
+  ['started', 'Started', (r) => r.row.started],
+]
+
+function matches(r: Run, query: string): boolean {
+  const text = [
+    r.label,
+    r.id,
+    r.row.status,
+    r.row.source,
+    r.row.suite ?? '',
+    shortGPU(r),
+    ...Object.entries(r.row.params).map(([k, v]) => `${k}=${String(v)}`),
+  ]
+    .join(' ')
+    .toLowerCase()
+  return query
+    .toLowerCase()
+    .split(/\s+/)
+    .every((w) => text.includes(w))
+}
+
+export function statusTag(r: Run) {
+  const tags = []
+  if (r.row.source === 'predicted') tags.push(<span class="tag dash">◇ {t('predicted')}</span>)
+  if (r.row.source === 'imported') tags.push(<span class="tag dash">◈ imported</span>)
+  if (r.row.status === 'ok') tags.push(<span class="tag ok">✓ ok</span>)
+  else if (r.row.status === 'running') tags.push(<span class="tag">● running</span>)
+  else tags.push(<span class="tag bad">✕ {r.row.status === 'oom' ? t('out of memory') : shown(r.row.status)}</span>)
+  return tags
+}
+
+export function Runs() {
+  const svg = useRef<SVGSVGElement>(null)
+  const [by, down] = [state.sort.replace('-', ''), state.sort.startsWith('-')]
+  const of = columns.find((c) => c[0] === by)?.[2] ?? peak
+  const list = runs
+    .filter((r) => matches(r, state.query))
+    .sort((a, b) => {
+      const x = of(a),
+        y = of(b)
+      if (x === y) return 0
+      if (x === null) return 1
+      if (y === null) return -1
+      return (x < y ? -1 : 1) * (down ? -1 : 1)
+    })
+  const base = baseline(),
+    chosen = new Set(selected().map((r) => r.id)),
+    most = Math.max(1, ...runs.map((r) => Math.max(r.row.peak_bytes ?? 0, r.row.peak_reserved_bytes ?? 0)))
+  const isPrivate = (r: Run) => !['vanilla', 'norm_only'].includes(typeof r.row.params.method === 'string' ? r.row.params.method : 'vanilla')
+  const good = runs.filter((r) => r.row.status === 'ok' && r.row.peak_bytes !== null)
+  const timed = good
+    .filter((r) => r.row.step_ms !== null && isPrivate(r) && r.row.params.bare !== true)
+    .sort((a, b) => a.row.step_ms! - b.row.step_ms!)[0]
+  const cheapest = good.slice().sort((a, b) => a.row.peak_bytes! - b.row.peak_bytes!)[0]
+  const answer = timed
+    ? t('The fastest private run is {run}: {ms} a step, peak {peak}', {
+        run: shown(timed.label),
+        ms: ms(timed.row.step_ms),
+        peak: mib(timed.row.peak_bytes),
+      })
+    : cheapest
+      ? t('The cheapest run is {run}: peak {peak}', { run: shown(cheapest.label), peak: mib(cheapest.row.peak_bytes) })
+      : t('nothing is known')
+  const gpus = [...new Set(runs.map(shortGPU).filter(Boolean))],
+    suites = [...new Set(runs.map((r) => r.row.suite).filter(Boolean))]
+  const rows = (): Cell[][] => [
+    ['run', 'run_id', 'status', 'source', 'peak_bytes', 'peak_delta_bytes', 'step_ms', 'step_ratio', 'gpu', 'started'],
+    ...list.map((r): Cell[] => [
+      r.label,
+      r.id,
+      r.row.status,
+      r.row.source,
+      peak(r),
+      over(r),
+      r.row.step_ms,
+      ratio(r),
+      shortGPU(r),
+      r.row.started,
+    ]),
+  ]
+  return (
+    <>
+      <Lead answer={answer}>
+        {count(runs.length)} runs{suites.length ? ` of ${suites.map((s) => shown(s!)).join(', ')}` : ''}
+        {gpus.length ? ` on ${gpus.map(shown).join(', ')}` : ''}.
+      </Lead>
+      <div class="bar">
+        {state.query ? (
+          <button type="button" class="ib" onClick={() => set({ query: '' })}>
+            {shown(state.query)} ×
+          </button>
+        ) : null}
+        <span class="cap">
+          {count(chosen.size)} {t('selected')}
+        </span>
+        <Save name="dpsight-runs" svg={() => textOf(svg.current, 'dpsight runs')} rows={rows} />
+      </div>
+      {state.table ? (
+        <Rows rows={rows()} />
+      ) : (
+        <div class="runsgrid">
+          <div class="panel heatwrap" tabIndex={0} role="region" aria-label={t('Runs')}>
+            <table class="rt">
+              <thead>
+                <tr>
+                  <th>
+                    <span class="skip">{t('selected')}</span>
+                  </th>
+                  {columns.map(([key, title]) => (
+                    <th
+                      key={key}
+                      class={['peak', 'over', 'step', 'ratio'].includes(key) ? 'num' : ''}
+                      aria-sort={key === by ? (down ? 'descending' : 'ascending') : 'none'}
+                    >
+                      <button
+                        type="button"
+                        class="th"
+                        onClick={() => set({ sort: key === by && !down ? '-' + key : key })}
+                      >
+                        {key === 'over' ? `vs ${shown(base?.label ?? '—')}` : t(title)}
+                        {key === by ? (down ? ' ↓' : ' ↑') : ''}
+                      </button>
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {list.map((r) => {
+                  const d = over(r)
+                  return (
+                    <tr key={r.id} data-run={r.id} class={r.id === current()?.id ? 'on' : ''}>
+                      <td>
+                        <input
+                          type="checkbox"
+                          aria-label={`select ${shown(r.label)}`}
+                          checked={chosen.has(r.id)}
+                          onChange={() => toggle(r)}
+                        />
+                      </td>
+                      <td class="runname">
+                        <button
+                          type="button"
+                          class="plain"
+                          onClick={() => set({ run: r.label, view: 'breakdown', device: '' })}
+                        >
+                          <b>{shown(r.label)}</b>
+                        </button>
+                        {r.id === base?.id ? (
+                          <span class="tag">{t('baseline')}</span>
+                        ) : r.main ? (
+                          <button type="button" class="tag hov" onClick={() => set({ base: r.label })}>
+                            {t('make baseline')}
+                          </button>
+                        ) : null}
+                        {r.row.params.bare === true ? <span class="tag">bare</span> : null}
+                      </td>
+                      <td>{statusTag(r)}</td>
+                      <td class="num wide">
+                        <span data-n="peak">{mib(r.row.peak_bytes)}</span>
+                        {r.row.peak_bytes ? (
+                          <div class="spark">
+                            <i
+                              class={r.row.source === 'predicted' ? 'hatch' : ''}
+                              style={{ width: `${(r.row.peak_bytes / most) * 100}%` }}
+                            />
+                            {r.row.peak_reserved_bytes ? (
+                              <b
+                                style={{ left: `${(r.row.peak_reserved_bytes / most) * 100}%` }}
+                                title={`peak reserved ${mib(r.row.peak_reserved_bytes)}`}
+                              />
+                            ) : null}
+                          </div>
+                        ) : null}
+                      </td>
+                      <td class="num opt">
+                        {r.id === base?.id || d === null ? (
+                          '—'
+                        ) : d === 0 ? (
+                          'equal'
+                        ) : (
+                          <span class={d > 0 ? 'more' : 'less'}>{signedMib(d)}</span>
+                        )}
+                      </td>
+                      <td class="num">
+                        <span data-n="step">{ms(r.row.step_ms)}</span>
+                      </td>
+                      <td class="num opt">
+                        {r.id === base?.id || ratio(r) === null ? (
+                          '—'
+                        ) : (
+                          <span class={ratio(r)! > 1 ? 'more' : 'less'}>{times(ratio(r)!)}</span>
+                        )}
+                      </td>
+                      <td class="opt">{shown(shortGPU(r)) || '—'}</td>
+                      <td class="opt">{r.row.started?.replace('T', ' ').slice(0, 16) ?? '—'}</td>
+                    </tr>
+                  )
+                })}
+              </tbody>
+            </table>
+          </div>
+          <aside class="panel pad">
+            <h2>
+              {t('Memory against time')} <small>{t('lower left is better')}</small>
+            </h2>
+            <Scatter list={list.filter((r) => r.row.params.bare !== true)} chosen={chosen} svg={svg} />
+          </aside>
+        </div>
+      )}
+    </>
+  )
+}
+
+/** Peaks against step times or, where there are none, against the parameter that differs most. */
+function Scatter(p: { list: Run[]; chosen: Set<string>; svg: { current: SVGSVGElement | null } }) {
+  const [ref, width] = useWidth()
+  const timed = p.list.filter((r) => r.row.step_ms !== null && r.row.peak_bytes !== null)
+  const varied = [...new Set(p.list.flatMap((r) => Object.keys(r.row.params)))]
+    .map((k) => ({ k, n: new Set(p.list.map((r) => r.row.params[k]).filter((v) => typeof v === 'number')).size }))
+    .sort((a, b) => b.n - a.n)[0]
+  const byTime = timed.length > 0 || !varied || varied.n < 2
+  const x = (r: Run) => (byTime ? r.row.step_ms : (r.row.params[varied.k] as number | undefined))
+  const list = p.list.filter((r) => typeof x(r) === 'number' && r.row.peak_bytes !== null)
+  if (!list.length) return <p class="muted">No run has both a peak and a step time.</p>
+  const W = Math.max(240, width),
+    H = 330,
+    l = 58,
+    b = 38,
+    top = 14
+  const xs = list.map((r) => x(r)!),
+    ys = list.map((r) => r.row.peak_bytes!)
+  const x1 = Math.max(...xs) * 1.12 || 1,
+    spread = Math.max(...ys) - Math.min(...ys) || Math.max(...ys) * 0.1
+  const y0 = Math.max(0, Math.min(...ys) - spread * 0.2),
+    y1 = Math.max(...ys) + spread * 0.15
+  const X = (v: number) => l + (v / x1) * (W - l - 12),
+    Y = (v: number) => top + (1 - (v - y0) / (y1 - y0)) * (H - b - top)
+  const ticks = nice(y0 / GiB, y1 / GiB, 6),
+    along = nice(0, x1, 4)
+  return (
+    <div ref={ref}>
+      <svg
+        ref={(e) => {
+          p.svg.current = e
+        }}
+        viewBox={`0 0 ${W} ${H}`}
+        width="100%"
+        role="img"
+        aria-label={`Peak memory against ${byTime ? 'step time' : varied.k} of ${list.length} runs`}
+      >
+        {ticks.map((g) => (
+          <g key={g}>
+            <line x1={l} x2={W} y1={Y(g * GiB)} y2={Y(g * GiB)} stroke="var(--line)" />
+            <text x={l - 7} y={Y(g * GiB) + 4} text-anchor="end" fill="var(--faint)">
+              {g} GiB
+            </text>
+          </g>
+        ))}
+        {along.map((v) => (
+          <text key={v} x={X(v)} y={H - b + 18} text-anchor="middle" fill="var(--faint)">
+            {byTime ? (x1 > 4000 ? `${v / 1000} s` : `${v} ms`) : v}
+          </text>
+        ))}
+        {byTime ? null : (
+          <text x={W - 4} y={H - 4} text-anchor="end" fill="var(--faint)">
+            {shown(varied.k)}
+          </text>
+        )}
+        {list.map((r) => (
+          <g key={r.id}>
+            <circle
+              cx={X(x(r)!)}
+              cy={Y(r.row.peak_bytes!)}
+              r={5.5}
+              stroke="var(--ink)"
+              stroke-width={1.5}
+              stroke-dasharray={r.row.source === 'predicted' ? '2 2' : undefined}
+              fill={p.chosen.has(r.id) ? 'var(--ink)' : 'var(--surface)'}
+            >
+              <title>{shown(r.label)}</title>
+            </circle>
+          </g>
+        ))}
+        {placed(
+          list.map((r) => ({ r, x: X(x(r)!), y: Y(r.row.peak_bytes!), text: shown(r.label).slice(0, 24) })),
+          W,
+        ).map((q) => (
+          <text
+            key={q.r.id}
+            x={q.x}
+            y={q.y}
+            text-anchor={q.end ? 'end' : 'start'}
+            font-weight={q.r.id === current()?.id ? 680 : 450}
+          >
+            {q.text}
+          </text>
+        ))}
+      </svg>
+    </div>
+  )
+}
+
+/** Labels beside their points; those that would lie on another are left out, the list has them. */
+function placed<T extends { x: number; y: number; text: string }>(all: T[], width: number) {
+  const taken: [number, number, number, number][] = all.map((p) => [p.x - 7, p.y - 7, p.x + 7, p.y + 7])
+  const out: (T & { end: boolean })[] = []
+  for (const p of all) {
+    const w = p.text.length * 6.8
+    for (const [dx, dy, end] of [
+      [9, 4, false],
+      [-9, 4, true],
+      [6, -10, false],
+      [-6, -10, true],
+      [6, 19, false],
+      [-6, 19, true],
+    ] as const) {
+      const x = p.x + dx,
+        y = p.y + dy,
+        box: [number, number, number, number] = end ? [x - w, y - 10, x, y + 3] : [x, y - 10, x + w, y + 3]
+      if (box[0] < 58 || box[2] > width) continue
+      if (taken.some((o) => o[0] < box[2] && o[2] > box[0] && o[1] < box[3] && o[3] > box[1])) continue
+      taken.push(box)
+      out.push({ ...p, x, y, end })
+      break
+    }
+  }
+  return out
+}
+
+/** Bytes in GiB or MiB have marks at powers of two. */
+export function binary(to: number, most: number): number[] {
+  let step = 2 ** Math.ceil(Math.log2(to / most || 1))
+  if (!Number.isFinite(step)) step = 1
+  return Array.from({ length: Math.floor(to / step) + 1 }, (_, i) => i * step)
+}
+
+export function nice(from: number, to: number, most: number): number[] {
+  const rough = (to - from) / most || 1,
+    base = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 5, 10].map((k) => k * base).find((s) => s >= rough) ?? rough
+  const out: number[] = []
+  for (let v = Math.ceil(from / step) * step; v <= to + step * 1e-9; v += step) out.push(Number(v.toPrecision(12)))
+  return out
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vite'
+
+// One script and one style sheet, which report/page puts into the page.
+export default defineConfig({
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'none' },
+  build: {
+    target: 'es2022',
+    outDir: 'dist',
+    cssMinify: true,
+    minify: 'esbuild',
+    modulePreload: false,
+    lib: { entry: 'src/main.tsx', formats: ['iife'], name: 'dpsight', fileName: () => 'page.js', cssFileName: 'page' },
+  },
+  define: { 'process.env.NODE_ENV': '"production"' },
+})
