@@ -7,17 +7,30 @@ import { about, baseline, current, currentDevice, devicesOf, docs, load, runs } 
 import { onChange, set, state, toHash, views, type View } from './state'
 import { Pick } from './ui'
 import { axisKeys } from './views/timeline'
+import { Blocks } from './views/blocks'
 import { Breakdown } from './views/breakdown'
+import { Compare } from './views/compare'
+import { Findings } from './views/findings'
+import { Modules } from './views/modules'
+import { Phases } from './views/phases'
+import { Proof } from './views/proof'
+import { Hits } from './search'
 import { Runs } from './views/runs'
 import { Timeline } from './views/timeline'
 import './style.css'
 
-const shownViews: Partial<Record<View, [string, () => preact.JSX.Element]>> = {
+const shownViews: Record<View, [string, () => preact.JSX.Element]> = {
   runs: ['Runs', Runs],
   breakdown: ['Breakdown', Breakdown],
   timeline: ['Timeline', Timeline],
+  blocks: ['Blocks', Blocks],
+  modules: ['Modules', Modules],
+  compare: ['Compare', Compare],
+  findings: ['Findings', Findings],
+  phases: ['Phases', Phases],
+  proof: ['Proof', Proof],
 }
-const order = views.filter((v) => shownViews[v])
+const order = views
 
 function countOf(v: View): number | null {
   if (v === 'runs') return runs.length
@@ -45,7 +58,7 @@ function App() {
     const pressed = (e: KeyboardEvent): boolean => {
       const n = Number(e.key)
       if (n >= 1 && n <= order.length) {
-        set({ view: order[n - 1] })
+        set({ view: order[n - 1], mode: '' })
         return true
       }
       switch (e.key) {
@@ -82,7 +95,7 @@ function App() {
   }, [])
   document.documentElement.dataset.theme = state.theme
   document.documentElement.lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
-  const View = (shownViews[state.view] ?? shownViews.runs!)[1],
+  const View = shownViews[state.view][1],
     devices = devicesOf(current()),
     at = currentDevice()
   return (
@@ -137,7 +150,7 @@ function App() {
             placeholder={t('Search runs, modules, lines')}
             onInput={(e) => set({ query: e.currentTarget.value })}
           />
-          <kbd class="deskonly">/</kbd>
+          <kbd class="deskonly">/</kbd><Hits />
         </div>
         <button class="ib deskonly" type="button" onClick={copyLink}>
           {t('Link')}
@@ -167,17 +180,17 @@ function App() {
             aria-controls="panel"
             aria-selected={state.view === v}
             tabIndex={state.view === v ? 0 : -1}
-            onClick={() => set({ view: v })}
+            onClick={() => set({ view: v, mode: '' })}
             onKeyDown={(e) => {
               const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
               if (!step) return
               const next = order[(i + step + order.length) % order.length]
-              set({ view: next })
+              set({ view: next, mode: '' })
               document.getElementById(`tab-${next}`)?.focus()
             }}
           >
             <kbd>{i + 1}</kbd>
-            {t(shownViews[v]![0])}
+            {t(shownViews[v][0])}
             {countOf(v) === null ? null : <span class="n">{countOf(v)}</span>}
           </button>
         ))}
