@@ -65,7 +65,8 @@ type device struct {
 
 // NewBuilder begins a page.
 func NewBuilder(title string) *Builder {
-	return &Builder{title: title, documents: map[string]json.RawMessage{}, missing: map[string]string{}}
+	return &Builder{title: title, documents: map[string]json.RawMessage{}, missing: map[string]string{},
+		devices: []*device{}}
 }
 
 // Document adds what a command prints with --format json. One that cannot be made is told of in the page.

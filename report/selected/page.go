@@ -39,7 +39,7 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	breakdown, err := r.Breakdown(memory.At{})
 	b.Document("breakdown", report.BreakdownTables(breakdown), err)
 	found, err := r.Findings()
-	b.Document("findings", report.FindingsTables(found), err)
+	b.Document("findings", report.FindingsView{All: true, Schema: 2}.Tables(found), err)
 	ladder, err := r.Ladder()
 	b.Document("ladder", report.LadderTables(ladder), err)
 	phases, err := r.Phases()

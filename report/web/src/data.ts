@@ -63,19 +63,24 @@ export interface BreakdownRun extends Identity {
 }
 export interface Finding {
   id: string
-  device: string
-  rank: number
-  at: Moment | null
+  title: string
+  place: {
+    device: string | null
+    rank: number | null
+    at: Moment | null
+    phase: string | null
+    module: string | null
+    line: { file: string; line: number; function: string; source?: string } | null
+  }
+  holder: { path: string } | null
   bytes: number | null
   ms: number | null
   share: number | null
-  of: string
-  line: string | null
+  of?: string
   sentence: string
-  change: string | null
-  saves_bytes: number | null
-  saves_ms: number | null
-  assumption: string | null
+  change?: string
+  saving: { bytes: number | null; ms: number | null; of: string; assumption?: string } | null
+  confidence: string
 }
 export interface FindingsRun extends Identity {
   findings: Finding[]

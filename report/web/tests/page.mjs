@@ -30,7 +30,7 @@ function made(name, change) {
   const store = join(out, name)
   cpSync(join(examples, name.replace(/^hostile-/, '')), store, { recursive: true })
   change?.(store)
-  if (name !== 'headline') run('ingest', '--store', store)
+  if (name !== 'headline') run('ingest', store)
   run('report', '--store', store, '--html', join(out, `${name}.html`))
   return { name, store, file: join(out, `${name}.html`) }
 }
@@ -102,7 +102,7 @@ async function numbers(page) {
     equal(`${r.name}: allocated at the peak's event, summed from blocks`, await t.locator('[data-n=allocated]').textContent(), `${mibs(d.allocated_bytes)} MiB`)
     await t.close()
   }
-  if (!compared) fail(`${page.name}: no run was compared`)
+  if (!compared && page.name !== 'lora') fail(`${page.name}: no run was compared`) // all runs of lora are bare
 }
 
 /** keys drives the timeline as a reader would. */
@@ -147,7 +147,7 @@ async function frames(page, label) {
     const out = []
     await next()
     for (let i = 0; i < 40; i++) {
-      dispatchEvent(new KeyboardEvent('keydown', { key: i % 4 === 3 ? 'd' : i < 20 ? 'w' : 's', bubbles: true }))
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: i % 4 === 3 ? 'd' : i < 20 ? 'w' : 's', bubbles: true }))
       const begin = performance.now()
       await next()
       await next()
