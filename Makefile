@@ -11,7 +11,7 @@
 # make lint       gofmt, go vet, staticcheck, ruff, mypy, builds for Linux, macOS and Windows, and a report by a build
 #                 that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
-.PHONY: walk clean test-notebooks
+.PHONY: walk clean test-notebooks test-page
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -63,6 +63,14 @@ test-notebooks: setup
 	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
 	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore|TestTablesAreReadByOthers)$$' \
 	  ./collect/agent ./examples/tests
+
+# The page in Chromium: its bundle is what its sources make, its numbers are those of analyze, and nothing leaves it. It
+# needs Node and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures.
+test-page: build
+	@if ! command -v npm >/dev/null || ! command -v chromium >/dev/null; then \
+	  echo "Node or chromium is missing (apt-get install chromium): the page is not tested in a browser" >&2; exit 0; fi; \
+	scripts/page.sh check && pictures=$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/page-pictures && \
+	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
