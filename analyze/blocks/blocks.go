@@ -10,9 +10,9 @@ import (
 // Tables are those that [Of] looks at.
 const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples
 
-// A Device is one device's blocks and what goes with them. Its columns have a row for each piece: a stretch of a block's
-// life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a block
-// follow each other, and blocks are in the order in which they were allocated.
+// A Device is one device's blocks and what goes with them. Its columns have a row for each piece: a stretch of a
+// block's life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
+// block follow each other, and blocks are in the order in which they were allocated.
 type Device struct {
 	Device string
 	Rank   int32

@@ -168,7 +168,7 @@ func (b *Builder) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b.choose(MostBytes - len(documents) - len(web.Script) - len(web.Style) - 4096 - 256*len(b.devices))
+	b.choose(MostBytes - len(documents) - len(web.Script()) - len(web.Style()) - 4096 - 256*len(b.devices))
 	about, err := json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
 		"missing": b.missing})
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *Builder) Write(w io.Writer) error {
 <noscript>This page draws its charts with JavaScript. Nothing leaves this file.</noscript><div id="app"></div>
 <script type="text/plain" id="about">%s</script>
 <script type="text/plain" id="documents">%s</script>
-`, Generator, policy(), html.EscapeString(b.title), web.Style, about, documents)
+`, Generator, policy(), html.EscapeString(b.title), web.Style(), about, documents)
 	for i, d := range b.devices {
 		level := 0
 		for k, name := range details {
@@ -195,13 +195,13 @@ func (b *Builder) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "<script type=\"text/plain\" id=\"device-%d\">%s</script>\n", i, d.encoded[level])
 	}
-	fmt.Fprintf(out, "<script>%s</script>\n</body></html>\n", web.Script)
+	fmt.Fprintf(out, "<script>%s</script>\n</body></html>\n", web.Script())
 	return out.Flush()
 }
 
 // policy lets the page run its own program and nothing else, and load nothing at all.
 func policy() string {
-	sum := sha256.Sum256(web.Script)
+	sum := sha256.Sum256(web.Script())
 	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 }

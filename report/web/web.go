@@ -1,13 +1,38 @@
 // Package web is the built front end of the page: what scripts/page.sh makes of the sources beside this file. It is
-// committed, so that neither a build nor an install needs Node.
+// committed, packed, so that neither a build nor an install needs Node.
 package web
 
-import _ "embed" // the bundle
+import (
+	"bytes"
+	_ "embed" // the bundle
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+var (
+	//go:embed dist/page.js.gz
+	script []byte
+	//go:embed dist/page.css.gz
+	style []byte
+)
 
 // Script is the page's program, and Style its style sheet.
 var (
-	//go:embed dist/page.js
-	Script []byte
-	//go:embed dist/page.css
-	Style []byte
+	Script = sync.OnceValue(func() []byte { return unpacked(script) })
+	Style  = sync.OnceValue(func() []byte { return unpacked(style) })
 )
+
+// unpacked is what a file of the bundle holds. It is part of this program: what cannot be read was built wrong.
+func unpacked(packed []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		panic(err)
+	}
+	out, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
