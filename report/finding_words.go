@@ -29,6 +29,9 @@ func notLookedWords(n findings.NotLooked) string {
 // findingWords put the findings into words, each by its own function.
 var findingWords = map[string]func(*wording){
 	findings.Growth:             wordsOf(growthWords),
+	findings.EvaluationGraphs:   wordsOf(growthWords),
+	findings.KeptGraphs:         wordsOf(growthWords),
+	findings.GradientGraphs:     wordsOf(growthWords),
 	findings.OOM:                wordsOf(oomWords),
 	findings.Cached:             wordsOf(cachedWords),
 	findings.Fragmentation:      wordsOf(fragmentationWords),

@@ -102,7 +102,9 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		w.ahead += "; what the allocator caches can bring that forward."
 		w.say(" %s", w.ahead)
 	}
-	w.Change = growthChange(&x, unit)
+	w.Change = growthChange(w.ID, unit)
+	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
+		"each more adds to it", unit, steps)
 }
 
 // growthTitle says what keeps what: "20 evaluation passes keep their autograd graph: 84 MiB, 4.2 MiB a pass".
@@ -118,17 +120,20 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 }
 
 // growthChange is what to change. A graph is spoken of only where one is kept.
-func growthChange(x *findings.GrowthFacts, unit string) string {
-	needed := "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
-		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
-	switch {
-	case !x.KeepsGraphs():
-		return needed
-	case x.Unit == growth.Step:
-		return "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put into " +
-			"a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
+func growthChange(id, unit string) string {
+	switch id {
+	case findings.EvaluationGraphs:
+		return "put torch.no_grad() around what trains nothing; what is kept of each " + unit + " then has no graph"
+	case findings.KeptGraphs:
+		return "detach what is carried from one " + unit + " to the next (.detach()), and keep numbers in lists and sums " +
+			"(loss.item()): a tensor with a grad_fn keeps the whole graph that it came from"
+	case findings.GradientGraphs:
+		return "take gradients that have a graph by torch.autograd.grad(…, create_graph=True), or set .grad to None after " +
+			"backward(create_graph=True): a tensor, its .grad and the graph between them keep each other alive, and " +
+			"Python's garbage collector does not see it"
 	}
-	return "put torch.no_grad() around what trains nothing, and " + needed
+	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a copy " +
+		"of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
 }
 
 // growthFigures are what the sentence stands on.

@@ -167,7 +167,7 @@ func TestWordsOfTimes(t *testing.T) {
 
 func TestWordsOfGrowth(t *testing.T) {
 	grown := func() schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, 10)...) }
-	f := saidOf(grown())[findings.Growth]
+	f := saidOf(grown())[findings.KeptGraphs]
 	if f.Sentence != "Memory grows by 100 B a step: 900 B in 9 steps (36 % of the peak), of it 900 B activations; by "+
 		"module, 900 B of module mlp. The lowest allocated rises from step 0 to step 9: something keeps tensors or graphs "+
 		"of earlier steps alive." || !strings.Contains(f.Change, "loss.item()") {
@@ -182,13 +182,13 @@ func TestWordsOfGrowth(t *testing.T) {
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
 	}
-	f = saidOf(in)[findings.Growth]
+	f = saidOf(in)[findings.KeptGraphs]
 	if f.Figures[3].Value != 10 || !strings.Contains(f.Sentence, " to step 90, as the recorded steps show:") {
 		t.Errorf("%+v", f)
 	}
 	in = grown()
 	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 524_288}
-	f = saidOf(in)[findings.Growth]
+	f = saidOf(in)[findings.KeptGraphs]
 	if !strings.HasSuffix(f.Sentence, " If it goes on like this, the 512.00 KiB that the process can have are full at "+
 		"about step 5,200; what the allocator caches can bring that forward.") || *f.Growth.ExhaustedStep != 5227 ||
 		*f.Growth.LimitBytes != 524_288 {
@@ -200,7 +200,7 @@ func TestWordsOfGrowth(t *testing.T) {
 			BeginSeq: s.BeginSeq, EndSeq: s.EndSeq})
 	}
 	in.Steps = nil
-	f = saidOf(in)[findings.Growth]
+	f = saidOf(in)[findings.EvaluationGraphs]
 	if !strings.HasPrefix(f.Sentence, "Memory grows by 100 B an evaluation pass: 900 B in 9 passes (36 % of the peak)") ||
 		!strings.Contains(f.Change, "torch.no_grad()") || f.Growth.Unit != "evaluation_pass" {
 		t.Errorf("%+v", f)

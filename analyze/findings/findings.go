@@ -79,6 +79,9 @@ type Highest struct {
 // The findings.
 const (
 	Growth             = "growth"
+	EvaluationGraphs   = "evaluation-graphs"
+	KeptGraphs         = "kept-graphs"
+	GradientGraphs     = "gradient-graphs"
 	OOM                = "oom"
 	Cached             = "cached"
 	Fragmentation      = "fragmentation"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -13,6 +14,8 @@ import (
 const (
 	growthNamed       = 3 // categories and modules that are named
 	growthPartPercent = 5 // of the growth: what is less is not named
+	// of the growth, made in backward where gradients have a graph
+	growthBackwardPercent = 10
 )
 
 // GrowthFacts are those of [Growth], whose bytes are all that the steps added.
@@ -33,17 +36,28 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth tells of what every step, or pass, leaves behind.
+// growth tells of what every step, or pass, leaves behind. What keeps it makes it a finding of its own: a graph of an
+// evaluation, or of a step, or one that goes through gradients.
 func (x *evidence) growth() []Finding {
 	g := x.run.Growth
 	if g == nil {
 		return nil
 	}
-	f := x.finding(Growth)
+	categories, modules := x.grown(g.First.Event, g.Last.Event)
+	facts := GrowthFacts{Growth: g, Categories: largest(categories, g.Bytes()), Modules: largest(modules, g.Bytes())}
+	id := Growth
+	switch kept := facts.KeepsGraphs(); {
+	case kept && g.Unit == growth.EvaluationPass:
+		id = EvaluationGraphs
+	case kept && x.throughGradients(g):
+		id = GradientGraphs
+	case kept:
+		id = KeptGraphs
+	}
+	f := x.finding(id)
 	f.At = new(memory.MomentOf(x.in, x.p, g.Last.Event))
 	x.of(&f, g.Bytes())
-	categories, modules := x.grown(g.First.Event, g.Last.Event)
-	f.Facts = GrowthFacts{Growth: g, Categories: largest(categories, g.Bytes()), Modules: largest(modules, g.Bytes())}
+	f.Facts = facts
 	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
 		if a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
 			return 0
@@ -53,7 +67,53 @@ func (x *evidence) growth() []Finding {
 	if f.Line != nil { // which may have made again what the first step held too
 		f.Line.Bytes = min(f.Line.Bytes, g.Bytes())
 	}
+	x.savesKept(&f, g)
 	return []Finding{f}
+}
+
+// throughGradients reports whether backward itself makes a good part of what grows, and neither as a gradient of a
+// parameter nor as one that autograd frees as it goes on: then the gradients have a graph (create_graph).
+func (x *evidence) throughGradients(g *growth.Growth) bool {
+	var made int64
+	for i, a := range x.l.Allocs {
+		if a.Phase != schemas.PhaseBackward || a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
+			continue
+		}
+		if now, _ := x.l.Category(i, g.Last.Event); !slices.Contains(state, schemas.Categories[now]) {
+			made += a.BlockBytes
+		}
+	}
+	return memory.AtLeast(made, g.Bytes(), growthBackwardPercent)
+}
+
+// state are the categories of what a model and its training are meant to keep from step to step.
+var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState, schemas.Gradients,
+	schemas.SummedGradients, schemas.Workspace}
+
+// savesKept says how much lower the peak would be if nothing that a step, or pass, makes outlived the next one. The
+// step itself keeps its blocks, and so does the next, in which a name of the script may still stand for the old ones:
+// more may be freed. It is by all events, as no tag is needed to tell when a block was made.
+func (x *evidence) savesKept(f *Finding, g *growth.Growth) {
+	if !x.run.BrokenDown() {
+		return
+	}
+	var voids []memory.Void
+	for i, a := range x.l.Allocs {
+		k := sort.Search(len(g.Spans), func(k int) bool { return g.Spans[k].To >= a.AllocSeq })
+		if k+1 >= len(g.Spans) || a.AllocSeq <= g.Spans[k].From || !a.LiveAt(g.Spans[k+1].To+1) {
+			continue
+		}
+		from, to := g.Spans[k+1].To+1, a.FreeRequestedSeq
+		if now, _ := x.l.Category(i, from); slices.Contains(state, schemas.Categories[now]) {
+			continue
+		}
+		if to == 0 {
+			to = 1 << 62
+		}
+		voids = append(voids, memory.Void{From: from, To: to, Bytes: a.BlockBytes})
+	}
+	all, changes := []memory.Span{{From: -1, To: 1 << 62}}, x.l.Changes()
+	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)
 }
 
 // grown says by how many bytes each category counts more after one event than after another, and what of the blocks

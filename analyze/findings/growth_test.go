@@ -20,21 +20,22 @@ func TestGrowthIsFound(t *testing.T) {
 		kept   []int64
 		grown  int64 // 0: none
 		from   int64 // step
+		saves  int64 // what all steps but the last two keep
 	}{
-		{"every step", 0, each(10, 100), 900, 0},
-		{"after warm-up", 2, each(10, 100), 700, 2},
-		{"too few after warm-up", 3, each(10, 100), 0, 0},
-		{"little, for long", 0, each(40, 8), 312, 0},
-		{"little", 0, each(12, 8), 88, 0},
-		{"too little", 0, each(12, 1), 0, 0},
-		{"nothing", 0, each(12, 0), 0, 0},
-		{"in the first alone", 0, append([]int64{400}, each(12, 0)...), 0, 0},
-		{"given up once in between", 0, slices.Concat(each(6, 100), []int64{-1}, each(6, 100)), 1000, 0},
-		{"a cache that is full", 0, slices.Concat(each(10, 100), each(5, 0)), 0, 0},
+		{"every step", 0, each(10, 100), 900, 0, 800},
+		{"after warm-up", 2, each(10, 100), 700, 2, 600},
+		{"too few after warm-up", 3, each(10, 100), 0, 0, 0},
+		{"little, for long", 0, each(40, 8), 312, 0, 304},
+		{"little", 0, each(12, 8), 88, 0, 80},
+		{"too little", 0, each(12, 1), 0, 0, 0},
+		{"nothing", 0, each(12, 0), 0, 0, 0},
+		{"in the first alone", 0, append([]int64{400}, each(12, 0)...), 0, 0, 0},
+		{"given up once in between", 0, slices.Concat(each(6, 100), []int64{-1}, each(6, 100)), 1000, 0, 900},
+		{"a cache that is full", 0, slices.Concat(each(10, 100), each(5, 0)), 0, 0, 0},
 	} {
 		in := fixture.Growing(c.warmup, c.kept...)
 		list := inspected(in)
-		f := theFinding(t, list, Growth)
+		f := theFinding(t, list, KeptGraphs)
 		switch {
 		case c.grown == 0 && f == nil:
 		case c.grown == 0 || f == nil:
@@ -44,8 +45,8 @@ func TestGrowthIsFound(t *testing.T) {
 			parts := slices.Equal(x.Categories, []NamedBytes{{schemas.Activations, c.grown}}) &&
 				slices.Equal(x.Modules, []NamedBytes{{"mlp", c.grown}})
 			if *f.Bytes != c.grown || x.First.At != c.from || x.Last.Bytes-x.First.Bytes != c.grown || x.Gaps ||
-				!parts || f.SavesBytes != nil || list[0].ID != Growth {
-				t.Errorf("%s: %d bytes, %+v", c.what, *f.Bytes, x)
+				!parts || *f.SavesBytes != c.saves || f.Confidence != AtLeast || list[0].ID != KeptGraphs {
+				t.Errorf("%s: %d bytes, saves %d, %+v", c.what, *f.Bytes, *f.SavesBytes, x)
 			}
 		}
 	}
@@ -54,7 +55,7 @@ func TestGrowthIsFound(t *testing.T) {
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
 	}
-	x := factsOf[GrowthFacts](t, theFinding(t, inspected(in), Growth))
+	x := factsOf[GrowthFacts](t, theFinding(t, inspected(in), KeptGraphs))
 	if !x.Gaps || x.Last.At-x.First.At != 110 || x.Last.Bytes-x.First.Bytes != 1100 {
 		t.Errorf("%+v", x)
 	}
@@ -68,6 +69,42 @@ func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	run := analyze.Summary{PeakBytes: new(int64(100))}
 	slices.SortStableFunc(list, byWeight(&run))
 	if list[0].ID != Growth || list[1].ID != OOM {
+		t.Errorf("%+v", list)
+	}
+}
+
+// What keeps memory from step to step makes a finding of its own: nothing that is known, a graph, one that goes through
+// gradients, or one of an evaluation.
+func TestGrowthIsToldApart(t *testing.T) {
+	kept := func(c schemas.Category, phase string) schemas.Tables {
+		in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)
+		for i := range in.Allocations {
+			if in.Allocations[i].RequestedBytes == 100 {
+				in.Allocations[i].Phase, in.Owners[i].Category = phase, c
+			}
+		}
+		return in
+	}
+	evaluation := kept(schemas.Activations, schemas.PhaseEval)
+	for _, s := range evaluation.Steps {
+		evaluation.Phases = append(evaluation.Phases, schemas.Phase{Step: -1, Phase: schemas.PhaseEval, BeginK: 2 * s.Step,
+			EndK: 2*s.Step + 1, BeginSeq: s.BeginSeq, EndSeq: s.EndSeq})
+	}
+	evaluation.Steps = nil
+	for id, in := range map[string]schemas.Tables{
+		Growth:           kept(schemas.Script, schemas.PhaseForward),
+		KeptGraphs:       kept(schemas.Activations, schemas.PhaseForward),
+		GradientGraphs:   kept(schemas.Activations, schemas.PhaseBackward),
+		EvaluationGraphs: evaluation,
+	} {
+		if list := inspected(in); len(list) == 0 || list[0].ID != id || list[0].SavesBytes == nil ||
+			*list[0].SavesBytes < 900 || *list[0].SavesBytes > 1000 {
+			t.Errorf("%s: %+v", id, list)
+		}
+	}
+	// Gradients are made in backward too, and nobody else keeps them.
+	if list := inspected(kept(schemas.Gradients, schemas.PhaseBackward)); list[0].ID != Growth ||
+		*list[0].SavesBytes != 0 {
 		t.Errorf("%+v", list)
 	}
 }

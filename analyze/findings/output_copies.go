@@ -28,20 +28,20 @@ type OutputCopiesFacts struct {
 // its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
 // the loss, the head, the model itself or no module made in the step of the peak, or in the pass of it outside of all
 // steps. One that an earlier step left there is kept by something else, and computing the loss in parts frees none of
-// it. Where no module made any of them, they are not of a head.
+// it. An output that no module made is not of a head.
 func (x *evidence) outputs() []Finding {
 	var size int64
 	for i, a := range x.l.Allocs {
 		if slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
 			return o.Category == schemas.Outputs && o.Evidence == schemas.Tagged
-		}) {
+		}) && x.modules.ByID[a.Module] != nil {
 			size = max(size, a.RequestedBytes)
 		}
 	}
 	if size == 0 {
 		return nil
 	}
-	copies, held, byModule := 0, int64(0), false
+	copies, held := 0, int64(0)
 	copied := map[int]bool{} // at the peak, by block
 	var voids []memory.Void
 	now := x.stepOf(x.d.At.Event)
@@ -64,11 +64,10 @@ func (x *evidence) outputs() []Finding {
 			copies++
 			copied[i] = true
 			held += a.RequestedBytes
-			byModule = byModule || x.modules.ByID[a.Module] != nil
 		}
 	}
 	whole := x.d.AllocatedBytes
-	if copies < 2 || !byModule || !memory.AtLeast(held, whole, outputPercent) {
+	if copies < 2 || !memory.AtLeast(held, whole, outputPercent) {
 		return nil
 	}
 	f := x.finding(OutputCopies)

@@ -15,6 +15,8 @@ type Growth struct {
 	Trend
 	Unit Unit
 	Gaps bool // there are steps between them that were not recorded
+	// Spans are the events of all recorded steps, or passes, of the series that it is seen in.
+	Spans []memory.Span
 	// Step is the one that all passes lie in, nil where that is none or where the growth is by steps.
 	Step *int64
 	Line *schemas.Line // that each pass of a [LinePass] begins with
@@ -191,6 +193,9 @@ func (f *finder) best(all []series) (best *Growth) {
 			continue
 		}
 		g := &Growth{Trend: *t, Unit: s.unit, Step: s.step, Line: s.line}
+		for _, x := range s.spans {
+			g.Spans = append(g.Spans, memory.Span{From: x.begin, To: x.end})
+		}
 		g.Gaps = s.unit == Step && s.hasGaps(g.First.At, g.Last.At)
 		if s.unit != Step && !f.kept(g) {
 			continue

@@ -138,9 +138,9 @@ func TestDefectsAreFound(t *testing.T) {
 		}
 	}
 	// What a pass that nothing goes back through leaves: its input, and what the layers gave.
-	if f := findFinding(results["growth"].findings, "growth"); f == nil ||
+	if f := findFinding(results["growth"].findings, "kept-graphs"); f == nil ||
 		f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
-		results["growth"].findings[0].ID != "growth" {
+		results["growth"].findings[0].ID != "kept-graphs" {
 		t.Errorf("growth: %+v", results["growth"].findings)
 	}
 	if f := findFinding(results["logits"].findings, "output-copies"); f != nil &&

@@ -20,36 +20,43 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 	python(t)
 	for _, c := range []struct {
 		script, mended string
-		unit           string
+		id, unit       string
 		each           int64 // at least, in bytes
 		lines          string
 	}{
-		{"case08", "detach", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20"},
-		{"case09", "clone", "evaluation_pass", 128 * 197 * 768 * 4, "train.py:18"},
-		{"case11", "grad", "step", 4 << 22, "train.py:19 train.py:20 train.py:21"},
-		{"case16", "nograd", "evaluation_pass", 12 * 16 * 256 * 4, "train.py:19"},
+		{"case08", "detach", "kept-graphs", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20"},
+		{"case09", "clone", "growth", "evaluation_pass", 128 * 197 * 768 * 4, "train.py:18"},
+		{"case11", "grad", "gradient-graphs", "step", 4 << 22, "train.py:19 train.py:20 train.py:21"},
+		{"case16", "nograd", "evaluation-graphs", "evaluation_pass", 12 * 16 * 256 * 4, "train.py:19"},
 	} {
 		text, err := os.ReadFile(filepath.Join("../../collect/livetest/testdata/cases", c.script+".py"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := func(args ...string) []finding {
+		found := func(args ...string) ([]finding, int64) {
 			e := record(t, string(text), nil, args, "", nil)
 			e.expect(t, schemas.StatusOK, exitDone)
-			return findingsOf(t, e.store)["train"]
+			return findingsOf(t, e.store)["train"], e.allocated(t, "peak")
 		}
-		got := found()
-		f := findFinding(got, "growth")
+		got, peak := found()
+		f := findFinding(got, c.id)
 		switch {
 		case f == nil:
 			t.Errorf("%s: %v", c.script, ids(got))
-		case got[0].ID != "growth" || f.Growth.Unit != c.unit || int64(f.Growth.Slope) < c.each ||
+		case got[0].ID != c.id || f.Growth.Unit != c.unit || int64(f.Growth.Slope) < c.each ||
 			int64(f.Growth.Slope) > c.each*11/10 || f.Growth.Tau < 0.95 || f.Place.Line == nil ||
 			!strings.Contains(c.lines, fmt.Sprintf("%s:%d", f.Place.Line.File, f.Place.Line.Line)):
 			t.Errorf("%s: %+v, %+v, %+v", c.script, f.Growth, f.Place.Line, f)
 		}
-		if f := findFinding(found(c.mended), "growth"); f != nil {
-			t.Errorf("%s %s: %+v", c.script, c.mended, f)
+		mended, lower := found(c.mended)
+		for _, id := range []string{"growth", "evaluation-graphs", "kept-graphs", "gradient-graphs"} {
+			if f := findFinding(mended, id); f != nil {
+				t.Errorf("%s %s: %+v", c.script, c.mended, f)
+			}
+		}
+		// The peak falls by what is said or, as the change frees what the last passes make as well, by a little more.
+		if f != nil && (*f.saves() > peak-lower || *f.saves() < peak-lower-4*c.each || f.Confidence != "at_least") {
+			t.Errorf("%s saves %d, and %s takes %d less", c.script, *f.saves(), c.mended, peak-lower)
 		}
 	}
 }
