@@ -125,15 +125,19 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	return t
 }
 
-// RecordedTables print what was just recorded: the runs, and the first one's peak by category. Where a run that was to
-// have one has none and its collector does not say why, as with a script that trains on the CPU, warnings do.
-func RecordedTables(runs []analyze.Summary, m *schemas.Manifest) (tables []table.Table, warnings []string) {
-	tables = []table.Table{RunsTable(analyze.Runs(runs))}
-	if b := runs[0].Breakdown; len(b.Devices) > 0 {
-		return append(tables, BreakdownTables(memory.NewBreakdownDocument(b))...), nil
+// RecordedTables print what was just recorded: its ending, or the run and its peak by category as well. Where a run
+// that was to have a peak has none and its collector does not say why, as with a script that trains on the CPU, warnings
+// do.
+func RecordedTables(e Ending, m *schemas.Manifest, all bool) (tables []table.Table, warnings []string) {
+	if all {
+		tables = []table.Table{RunsTable(analyze.Runs([]analyze.Summary{*e.Run}))}
 	}
-	if len(m.Warnings) == 0 && !m.Bare {
-		warnings = RunWords(runs[0].Remarks)
+	if b := e.Run.Breakdown; len(b.Devices) > 0 {
+		if all {
+			tables = append(tables, BreakdownTables(memory.NewBreakdownDocument(b))...)
+		}
+	} else if len(m.Warnings) == 0 && !m.Bare {
+		warnings = RunWords(e.Run.Remarks)
 	}
-	return tables, warnings
+	return append(tables, EndingTable(e)), warnings
 }

@@ -155,11 +155,11 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	if err != nil {
 		return err
 	}
-	runs, err := one.Summaries()
+	ending, err := one.Ending()
 	if err != nil {
 		return err
 	}
-	tables, warnings := report.RecordedTables(runs, r.Manifest)
+	tables, warnings := report.RecordedTables(ending, r.Manifest, c.Verbose)
 	for _, w := range warnings {
 		s.warn(w)
 	}

@@ -179,7 +179,7 @@ while True:
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r = dpsight(t, t.TempDir(), "predict", "--gpu-memory", "100MiB", "--", python(t), script, "300")
-	if r.code != exitDone || !strings.Contains(r.stdout, "  yes  ") ||
+	if r.code != exitDone || !strings.Contains(r.stdout, "\n   fits   yes: ") ||
 		!strings.Contains(r.stdout, "a request for 300.00 MiB failed before the first step, and the script went on") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -194,7 +194,7 @@ for _ in range(2):
     except torch.OutOfMemoryError:
         pass
 `)
-	r = dpsight(t, t.TempDir(), "predict", "--", python(t), limited)
+	r = dpsight(t, t.TempDir(), "predict", "-v", "--", python(t), limited)
 	if r.code != exitDone || !strings.Contains(r.stdout, "  yes  ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

@@ -111,8 +111,11 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 		}
 		runs = append(runs, run)
 	}
-	doc := predict.NewPredictionDocument(runs...)
-	if err := table.Write(s.out, c.Format, report.PredictionTables(doc)...); err != nil {
+	tables, err := s.source(c.Store).PredictionTables(runs, made.Dirs, c.Format, c.Verbose)
+	if err != nil {
+		return err
+	}
+	if err := table.Write(s.out, c.Format, tables...); err != nil {
 		return err
 	}
 	if err := cmp.Or(made.Err(), report.PredictionFailure(runs, made.Dirs)); err != nil {

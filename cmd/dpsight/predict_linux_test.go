@@ -144,7 +144,7 @@ func TestPredict(t *testing.T) {
 	if !testkit.WithRest() {
 		return
 	}
-	text := must(t, t.TempDir(), "predict", "--store", store, "--device", "t4", "--", interpreter, script, "8")
+	text := must(t, t.TempDir(), "predict", "-v", "--store", store, "--device", "t4", "--", interpreter, script, "8")
 	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4",
 		script + ":10 read values that nobody had computed, 3 times", "workspace"} {
 		if !strings.Contains(text.stdout, want) {
@@ -158,7 +158,7 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	testkit.Rest(t)
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
 		"assert not torch.isnan(x).any()\n"), t.TempDir()
-	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
+	r := must(t, t.TempDir(), "predict", "-v", "--store", store, "--", python(t), script)
 	if want := script +
 		":4 asked whether values that nobody had computed are finite or valid, 3 times: they were taken to " +
 		"be"; !strings.Contains(r.stdout, want) {
@@ -195,7 +195,7 @@ while step() > 0.5:
     steps += 1
 print(f"{epochs} epochs, {steps} steps")
 `)
-	r := must(t, t.TempDir(), "predict", "--store", t.TempDir(), "--", python(t), script)
+	r := must(t, t.TempDir(), "predict", "-v", "--store", t.TempDir(), "--", python(t), script)
 	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") ||
 		!strings.Contains(r.stdout, script+":10 read values that nobody had computed, 64 times") {
 		t.Errorf("%s%s", r.stdout, r.stderr)

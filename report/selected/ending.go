@@ -1,0 +1,36 @@
+package selected
+
+import (
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Ending is what is said of the only run when it has ended. Other runs of its store are not looked at: a store of
+// thousands would make that last longer than the run.
+func (r *Runs) Ending() (e report.Ending, err error) {
+	_, err = r.Each(findings.Tables, false, func(in schemas.Tables) error {
+		checked := findings.CheckRun(in)
+		found := findings.Find([]findings.Checked{checked}, nil)
+		e.Run, e.Found, e.Dir = &checked.Summary, &found.Runs[0], r.Runs[0].Dir
+		return nil
+	})
+	return e, err
+}
+
+// PredictionTables are those of predicted runs in a format. Of one run people read its ending, unless they want all.
+func (s *Source) PredictionTables(runs []predict.PredictionRun, dirs []string, format string,
+	verbose bool) ([]table.Table, error) {
+	if len(runs) != 1 || verbose || format != table.Formats[0].Name {
+		return report.PredictionTables(predict.NewPredictionDocument(runs...)), nil
+	}
+	one, err := s.Folder(dirs[0])
+	if err != nil {
+		return nil, err
+	}
+	e, err := one.Ending()
+	e.Prediction = &runs[0]
+	return []table.Table{report.EndingTable(e)}, err
+}
