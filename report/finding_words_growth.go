@@ -132,8 +132,8 @@ func growthChange(id, unit string) string {
 			"backward(create_graph=True): a tensor, its .grad and the graph between them keep each other alive, and " +
 			"Python's garbage collector does not see it"
 	}
-	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a copy " +
-		"of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
+	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
+		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
 }
 
 // growthFigures are what the sentence stands on.

@@ -424,3 +424,31 @@ func TestWordsOfRepeats(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// What keeps memory alive has a title of its own, and says what gives it up.
+func TestWordsOfWhatIsKept(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		id            string
+		facts         any
+		title, change string
+	}{
+		{findings.EarlierGraph, findings.EarlierGraphFacts{Blocks: 2},
+			"The graph of an earlier step is alive at the peak: 84.00 MiB", "loss.item()"},
+		{findings.BucketCopies, findings.BucketCopiesFacts{BucketBytes: 90 * mib},
+			"DDP has the gradients twice, in .grad and in its buckets: 84.00 MiB", "gradient_as_bucket_view=True"},
+		{findings.AutocastCache, findings.AutocastCacheFacts{Casts: 24},
+			"Autocast keeps 24 copies of weights: 84.00 MiB", "cache_enabled=False"},
+		{findings.IdleModels, findings.IdleModelsFacts{Idle: []findings.NamedBytes{{Name: "Net#1", Bytes: 84 * mib}}},
+			"Models that do not run are on the device: 84.00 MiB", "process of its own"},
+	} {
+		f := findings.Finding{ID: c.id, Bytes: new(int64(84 * mib)), Facts: c.facts, SavesBytes: new(int64(80 * mib)),
+			Confidence: findings.Replayed, Highest: findings.Highest{AllocatedBytes: 840 * mib, IsPeak: true}}
+		told := report.NewFindingsDocument(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}}).
+			Runs[0].Findings[0]
+		if told.Title != c.title || !strings.Contains(told.Change, c.change) || told.Saving.Assumption == "" ||
+			len(told.Figures) < 2 || !strings.HasSuffix(told.Sentence, ".") {
+			t.Errorf("%+v", told)
+		}
+	}
+}

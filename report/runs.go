@@ -126,8 +126,8 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 }
 
 // RecordedTables print what was just recorded: its ending, or the run and its peak by category as well. Where a run
-// that was to have a peak has none and its collector does not say why, as with a script that trains on the CPU, warnings
-// do.
+// that was to have a peak has none and its collector does not say why, as with a script that trains on the CPU,
+// warnings do.
 func RecordedTables(e Ending, m *schemas.Manifest, all bool) (tables []table.Table, warnings []string) {
 	if all {
 		tables = []table.Table{RunsTable(analyze.Runs([]analyze.Summary{*e.Run}))}

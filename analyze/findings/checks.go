@@ -51,6 +51,10 @@ const (
 var checks = []check{
 	{tables, (*evidence).failures},
 	{blocks, (*evidence).growth},
+	{blocks, (*evidence).earlierGraph},
+	{blocks, (*evidence).idleModels},
+	{blocks, (*evidence).bucketCopies},
+	{blocks, (*evidence).autocastCache},
 	{blocks, (*evidence).cached},
 	{blocks, (*evidence).fragmented},
 	{blocks, (*evidence).gradients},

@@ -138,24 +138,31 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 // held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the
 // next.
 func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
-	place := memory.CategoryPlace(c)
 	var out []memory.Void
-	var turns []int64
 	for i, a := range x.l.Allocs {
-		if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
-			return memory.CategoryPlace(o.Category) == place
-		}) || want != nil && !want(a) {
-			continue
+		if want == nil || want(a) {
+			out = append(out, x.heldBy(i, c)...)
 		}
-		end := a.FreeRequestedSeq
-		if end == 0 {
-			end = 1 << 62
-		}
-		turns = append(x.l.Turns(i, end, turns), end)
-		for k := range len(turns) - 1 {
-			if now, _ := x.l.Category(i, turns[k]); now == place {
-				out = append(out, memory.Void{From: turns[k], To: turns[k+1], Bytes: a.RequestedBytes})
-			}
+	}
+	return out
+}
+
+// heldBy lists when block i is.
+func (x *evidence) heldBy(i int, c schemas.Category) (out []memory.Void) {
+	place, a := memory.CategoryPlace(c), x.l.Allocs[i]
+	if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
+		return memory.CategoryPlace(o.Category) == place
+	}) {
+		return nil
+	}
+	end := a.FreeRequestedSeq
+	if end == 0 {
+		end = 1 << 62
+	}
+	turns := append(x.l.Turns(i, end, nil), end)
+	for k := range len(turns) - 1 {
+		if now, _ := x.l.Category(i, turns[k]); now == place {
+			out = append(out, memory.Void{From: turns[k], To: turns[k+1], Bytes: a.RequestedBytes})
 		}
 	}
 	return out

@@ -1,0 +1,38 @@
+package findings
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const autocastPercent = 5 // of the peak, casts that autocast keeps and no graph needs
+
+// AutocastCacheFacts are those of [AutocastCache].
+type AutocastCacheFacts struct{ Casts int }
+
+// autocastCache looks at the copies of weights in low precision that autocast keeps until its outermost context ends.
+// Those that autograd holds too count as activations: without the cache they would be there all the same.
+func (x *evidence) autocastCache() []Finding {
+	c := x.d.Category(schemas.AutocastCache)
+	if !memory.AtLeast(c.Bytes, x.d.AllocatedBytes, autocastPercent) {
+		return nil
+	}
+	f := x.finding(AutocastCache)
+	x.of(&f, c.Bytes)
+	f.Facts = AutocastCacheFacts{Casts: int(c.Blocks)}
+	x.line(&f, x.counted(schemas.AutocastCache))
+	// Without the cache a cast lives until its layer has used it. The next layer's cast is made after that.
+	voids := x.held(schemas.AutocastCache, nil)
+	slices.SortFunc(voids, func(a, b memory.Void) int { return cmp.Compare(a.From, b.From) })
+	var after []memory.Void
+	for i, v := range voids[:len(voids)-1] {
+		if next := voids[i+1].From; next < v.To {
+			after = append(after, memory.Void{From: next, To: v.To, Bytes: v.Bytes})
+		}
+	}
+	x.savesWithout(&f, after, x.looked, Replayed)
+	return []Finding{f}
+}

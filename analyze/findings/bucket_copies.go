@@ -1,0 +1,51 @@
+package findings
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const bucketPercent = 5 // of the peak, gradients that stand in a bucket of DDP's as well
+
+// BucketCopiesFacts are those of [BucketCopies]: what the buckets hold beside the gradients.
+type BucketCopiesFacts struct{ BucketBytes int64 }
+
+// bucketCopies looks for gradients that DDP has twice: in .grad, and in the bucket that it averages between ranks.
+// Where .grad lies in the bucket, the bucket's block is tagged as gradients too.
+func (x *evidence) bucketCopies() []Finding {
+	var buckets int64
+	alone := map[*schemas.Allocation]bool{} // gradients that are no bucket
+	for i, a := range x.l.Allocs {
+		bucket, gradient := slices.ContainsFunc(x.l.Owners[i], isBucket),
+			slices.ContainsFunc(x.l.Owners[i], isTaggedGradient)
+		switch {
+		case gradient && !bucket:
+			alone[a] = true
+		case bucket && !gradient && a.LiveAt(x.d.At.Event):
+			buckets += a.RequestedBytes
+		}
+	}
+	copied := func(a *schemas.Allocation) bool { return alone[a] }
+	held := x.bytesAtPeak(schemas.Gradients, copied)
+	if buckets == 0 || !memory.AtLeast(min(held, buckets), x.d.AllocatedBytes, bucketPercent) {
+		return nil
+	}
+	f := x.finding(BucketCopies)
+	x.of(&f, held)
+	f.Facts = BucketCopiesFacts{BucketBytes: buckets}
+	x.line(&f, x.counted(schemas.Gradients).where(copied))
+	x.savesWithout(&f, x.held(schemas.Gradients, copied), x.looked, Replayed)
+	return []Finding{f}
+}
+
+// isBucket reports whether an owner is DDP's reducer, which a rule on the block's birth tells.
+func isBucket(o *schemas.Owner) bool { return o.Category == schemas.Gradients && o.Name == bucketName }
+
+// isTaggedGradient reports whether a tag says that the block is a parameter's .grad.
+func isTaggedGradient(o *schemas.Owner) bool {
+	return o.Category == schemas.Gradients && o.Evidence == schemas.Tagged
+}
+
+const bucketName = "DDP bucket" // that the agent gives to what a reducer makes

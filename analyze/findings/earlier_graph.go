@@ -1,0 +1,64 @@
+package findings
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const earlierPercent = 5 // of the peak, held by graphs of other steps than that of the peak
+
+// EarlierGraphFacts are those of [EarlierGraph].
+type EarlierGraphFacts struct{ Blocks int }
+
+// earlierGraph looks for activations that autograd holds at the peak for a step, or an evaluation pass, that is over.
+// No backward pass has freed them, or one that keeps the graph: a name of the script still stands for the result.
+// Where that adds up from step to step, it is a growth.
+func (x *evidence) earlierGraph() []Finding {
+	if g := x.run.Growth; g != nil {
+		return nil
+	}
+	now := x.stepOf(x.d.At.Event)
+	if now == nil {
+		return nil
+	}
+	earlier := func(a *schemas.Allocation) bool {
+		made := x.stepOf(a.AllocSeq)
+		return made != nil && made.To <= now.From
+	}
+	held := x.bytesAtPeak(schemas.Activations, earlier)
+	if !memory.AtLeast(held, x.d.AllocatedBytes, earlierPercent) {
+		return nil
+	}
+	f := x.finding(EarlierGraph)
+	x.of(&f, held)
+	part := x.counted(schemas.Activations).where(earlier)
+	blocks := 0
+	for i, a := range x.l.Allocs {
+		if part(i, a) > 0 {
+			blocks++
+		}
+	}
+	f.Facts = EarlierGraphFacts{Blocks: blocks}
+	x.line(&f, part)
+	x.savesWithout(&f, slices.DeleteFunc(x.outliving(schemas.Activations), func(v memory.Void) bool {
+		return v.From >= v.To
+	}), x.looked, AtLeast)
+	return []Finding{f}
+}
+
+// outliving lists when blocks are counted under a category after the step, or the pass, that made them.
+func (x *evidence) outliving(c schemas.Category) (out []memory.Void) {
+	for i, a := range x.l.Allocs {
+		made := x.stepOf(a.AllocSeq)
+		if made == nil || !a.LiveAt(made.To+1) {
+			continue
+		}
+		for _, v := range x.heldBy(i, c) {
+			v.From = max(v.From, made.To+1)
+			out = append(out, v)
+		}
+	}
+	return out
+}

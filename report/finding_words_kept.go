@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/report/prose"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+func earlierGraphWords(w *wording, x findings.EarlierGraphFacts) {
+	w.Title = "The graph of an earlier step is alive at " + w.peak + ": " + units.MiB(*w.Bytes)
+	w.bytes("activations of earlier steps", *w.Bytes, w.of(schemas.Activations)+", made in an earlier step or pass")
+	w.count("blocks of them", x.Blocks, "the same")
+	w.peakFigure()
+	w.say("Autograd holds %s (%s of %s) for a step, or an evaluation pass, that is over: no backward pass has freed "+
+		"them, or one that keeps the graph.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "give up the result of a step before the next forward pass (del loss, or loss.item() in what is kept), " +
+		"put torch.no_grad() around what trains nothing, and leave retain_graph=True out"
+	w.Assumption = "what autograd holds for a step is freed when the step ends; all other allocations stay as they are"
+}
+
+func bucketCopiesWords(w *wording, x findings.BucketCopiesFacts) {
+	w.Title = "DDP has the gradients twice, in .grad and in its buckets: " + units.MiB(*w.Bytes)
+	w.bytes("gradients in blocks of their own", *w.Bytes, w.of(schemas.Gradients)+", tagged")
+	w.bytes("buckets", x.BucketBytes, w.of(schemas.Gradients)+", name DDP bucket")
+	w.peakFigure()
+	w.say("Gradients take %s of %s beside the %s of DDP's buckets, which have a copy of each.", units.MiB(*w.Bytes),
+		w.peak, units.MiB(x.BucketBytes))
+	w.Change = "give DistributedDataParallel gradient_as_bucket_view=True: .grad is then a view of the bucket"
+	w.Assumption = "no gradient has a block of its own once autograd has accumulated it; all other allocations " +
+		"stay as they are"
+}
+
+func autocastCacheWords(w *wording, x findings.AutocastCacheFacts) {
+	w.Title = fmt.Sprintf("Autocast keeps %s of weights: %s", units.Plural(x.Casts, "copy", "copies"), units.MiB(*w.Bytes))
+	w.bytes("casts of weights", *w.Bytes, w.of(schemas.AutocastCache))
+	w.count("casts", x.Casts, "the same")
+	w.peakFigure()
+	w.say("Autocast keeps a copy in low precision of each weight that it has cast until its outermost context ends: %s "+
+		"(%s of %s) that no graph needs.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "where nothing is trained, give torch.autocast cache_enabled=False, or load the model in low precision " +
+		"(model.to(torch.bfloat16)); a weight that is used several times is then cast each time"
+	w.Assumption = "a cast is freed before the next one is made; all other allocations stay as they are"
+}
+
+func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
+	w.Title = "Models that do not run are on the device: " + units.MiB(*w.Bytes)
+	w.bytes("of models that do not run", *w.Bytes, fmt.Sprintf("owners.parquet: parameters, gradients and state after "+
+		"event %d", w.event()))
+	w.peakFigure()
+	var parts []string
+	for _, m := range x.Idle {
+		parts = append(parts, units.MiB(m.Bytes)+" of "+m.Name)
+		w.bytes("of them "+m.Name, m.Bytes, "the same")
+	}
+	w.say("At %s models that have not run yet, or never run again, hold %s (%s)", w.peak, units.MiB(*w.Bytes),
+		w.share(*w.Bytes))
+	if len(parts) > 0 {
+		w.say(": %s", prose.JoinWords(parts))
+	}
+	w.say(". Resetting torch's peak counters frees none of it.")
+	w.Change = "put a model on the device when its first step comes, and delete it with its optimizer after its last; " +
+		"to compare cases, run each in a process of its own"
+	w.Assumption = "a model, its gradients and its optimizer's state are there from its first call to its last; all " +
+		"other allocations stay as they are"
+}
