@@ -204,7 +204,7 @@ func findingPlace(f *findings.Finding) string {
 		if f.Module.Path == "" {
 			name = f.Module.Class
 		}
-		parts = append(parts, "module "+name)
+		parts = append(parts, "module "+strings.TrimPrefix(name, "module "))
 	}
 	switch {
 	case f.Phase != "":
