@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/report/prose"
@@ -52,8 +53,12 @@ func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
 	w.peakFigure()
 	var parts []string
 	for _, m := range x.Idle {
-		parts = append(parts, units.MiB(m.Bytes)+" of "+m.Name)
-		w.bytes("of them "+m.Name, m.Bytes, "the same")
+		name := m.Name
+		if root, others := strings.CutSuffix(name, "+"); others {
+			name = root + " and others of its class"
+		}
+		parts = append(parts, units.MiB(m.Bytes)+" of "+name)
+		w.bytes("of them "+name, m.Bytes, "the same")
 	}
 	w.say("At %s models that have not run yet, or never run again, hold %s (%s)", w.peak, units.MiB(*w.Bytes),
 		w.share(*w.Bytes))

@@ -12,7 +12,7 @@ import (
 const idlePercent = 5 // of the peak, that models take less if they are there only while they run
 
 // IdleModelsFacts are those of [IdleModels]: the models that hold bytes at the peak and run before or after it, by the
-// names of their roots.
+// names of their roots; with a plus sign behind it, a name stands for others of its class as well.
 type IdleModelsFacts struct{ Idle []NamedBytes }
 
 // idleModels looks for models that are made before they run, or stay when they have run for the last time, while
@@ -116,7 +116,7 @@ func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 				run = memory.Span{From: min(run.From, r.From), To: max(run.To, r.To)}
 			}
 		}
-		both := root + " and others of its class"
+		both := root + "+"
 		runs[both] = run
 		for i := range roots {
 			if roots[i] == root && slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
