@@ -166,7 +166,7 @@ const hostile = made('hostile-stacks', (store) => {
   for (const id of readdirSync(store)) {
     const file = join(store, id, 'run.json')
     try {
-      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), name: hostileName }))
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), name: hostileName + id }))
     } catch (e) {
       if (e.code !== 'ENOENT' && e.code !== 'ENOTDIR') throw e
     }
