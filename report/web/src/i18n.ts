@@ -75,6 +75,7 @@ const zh: Record<string, string> = {
   'no request leaves this file': '此文件不发出任何请求',
   conservation: '守恒',
   missing: '缺失',
+  'torch’s own peak': 'torch 自己的峰值',
   'equals torch’s own peak': '等于 torch 自己的峰值',
   'differs from torch’s own peak': '与 torch 自己的峰值不同',
   'recording took': '记录耗时',

@@ -215,7 +215,12 @@ function Strip() {
   const r = current(),
     cost = docs.cost?.runs.find((c) => c.run_id === r?.id),
     verdict = r?.main?.conservation.verdict ?? cost?.verdict
-  const same = cost?.torch_peak_bytes === cost?.peak_bytes
+  const beside =
+    cost?.peak_bytes == null || !cost.events
+      ? 'torch’s own peak'
+      : cost.torch_peak_bytes === cost.peak_bytes
+        ? 'equals torch’s own peak'
+        : 'differs from torch’s own peak'
   return (
     <footer class={`foot ${verdict === 'exact' ? '' : 'amber'}`}>
       <span>
@@ -228,7 +233,7 @@ function Strip() {
       </span>
       {cost?.torch_peak_bytes == null ? null : (
         <span>
-          {same ? t('equals torch’s own peak') : t('differs from torch’s own peak')} <b>{mib(cost.torch_peak_bytes)}</b>
+          {t(beside)} <b>{mib(cost.torch_peak_bytes)}</b>
         </span>
       )}
       {cost?.instrument_share == null ? null : (
