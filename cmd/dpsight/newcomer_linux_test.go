@@ -133,7 +133,7 @@ dpsight: hint: as in 24GiB`},
 			`dpsight: error: --timeout: expected duration but got "10": time: missing unit in
   duration "10"
 dpsight: hint: a duration has a unit, as in 90s or 10m`},
-		{"missing flag", "report vanilla", `dpsight: error: missing flags: --out=DIR
+		{"missing flag", "report vanilla", `dpsight: error: missing flags: --out=DIR or --html=FILE
 dpsight: hint: as in: dpsight report --out=DIR`},
 		{"nothing to run", "collect", `dpsight: error: nothing to run
 dpsight: hint: give a command, a --method, or a --suite; dpsight collect --help

@@ -127,7 +127,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("confidence %+v says not how far off such cases were", p.Confidence)
 	}
 	for _, args := range [][]string{{"analyze", "breakdown", p.RunID, "--store", store},
-		{"predict", "--store", t.TempDir(), "--", interpreter, script, "8"}} {
+		{"predict", "-v", "--store", t.TempDir(), "--", interpreter, script, "8"}} {
 		if shown := must(t, t.TempDir(), args...); !strings.Contains(shown.stdout, *p.Confidence.KnownError) {
 			t.Errorf("no %q in\n%s", *p.Confidence.KnownError, shown.stdout)
 		}

@@ -48,7 +48,8 @@ func Mistake(err error, args []string) error {
 	missing, lacks := strings.CutPrefix(err.Error(), "missing flags: ")
 	switch {
 	case lacks:
-		hint = "as in: " + command + " " + strings.ReplaceAll(missing, ",", "")
+		first, _, _ := strings.Cut(missing, " or ")
+		hint = "as in: " + command + " " + strings.ReplaceAll(first, ",", "")
 	case strings.Contains(err.Error(), "expected duration"):
 		hint = "a duration has a unit, as in 90s or 10m"
 	case takesCommand(at) && !slices.Contains(args, "--") && !strings.Contains(err.Error(), "did you mean"):
