@@ -153,7 +153,7 @@ function Layers(p: { list: Node[] }) {
   const [ref, W] = useWidth(), most = Math.max(...p.list.map((n) => n.bytes)), H = 190, w = Math.max(1, (W - 4) / p.list.length)
   const mean = p.list.reduce((a, n) => a + n.bytes, 0) / p.list.length, odd = p.list.filter((n) => Math.abs(n.bytes - mean) > mean * 0.02)
   return <div class="panel pad" ref={ref}><h2>{t('Layers side by side')} <small>{shown(p.list[0].path)} … {shown(p.list[p.list.length - 1].name)}</small></h2>
-    {W ? <svg viewBox={`0 0 ${W - 34} ${H + 20}`} width={W - 34} height={H + 20} role="img" aria-label={`Memory of ${p.list.length} layers`}>{p.list.map((n, i) => {
+    {W > 34 ? <svg viewBox={`0 0 ${W - 34} ${H + 20}`} width={W - 34} height={H + 20} role="img" aria-label={`Memory of ${p.list.length} layers`}>{p.list.map((n, i) => {
       let y = H
       const x = i * ((W - 34) / p.list.length)
       return <g key={n.path}>{about.categories.map((c, k) => {
