@@ -91,7 +91,7 @@ for step in range(int(sys.argv[1])):
 		t.Fatalf("%+v", f)
 	}
 	_, printed := predict("400")
-	last := strings.Count(printed, "step ")
+	last := strings.Count("\n"+printed, "\nstep ")
 	if math.Abs(float64(*f.Growth.Exhausted)-float64(last)) > 0.02*float64(last) {
 		t.Errorf("said to be full at step %d, and step %d is the one that fails", *f.Growth.Exhausted, last)
 	}
