@@ -201,6 +201,7 @@ func TestSecretsOfAllForms(t *testing.T) {
 }
 
 func TestBuiltinExperimentOnThePhantom(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	e := phantomExperiment(t)
 	var err error

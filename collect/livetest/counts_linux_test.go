@@ -21,7 +21,7 @@ func TestUpdatesThatMakeState(t *testing.T) {
 		{"named", 10, 2 * 2 * 64 * 64 * 4}, {"zeros", 10, 2 * 2 * 64 * 64 * 4},
 		{"both", 10, 2 * 2 * 64 * 64 * 4}, {"by_hand", 10, 2 * 2 * 64 * 64 * 4}, {"evolution", 10, 0}} {
 		t.Run(c.kind, func(t *testing.T) {
-			testkit.Part(t, c.kind != "plain" && c.kind != "fsdp")
+			testkit.Part(t, c.kind != "plain")
 			t.Parallel()
 			takeSlot(t)
 			last := collect.Progress{}

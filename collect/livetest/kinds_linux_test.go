@@ -51,7 +51,7 @@ var kinds = []kind{
 	{name: "evaluation", args: []string{"loops.py", "evaluate"}, rest: true},
 	{name: "grad scaler", args: []string{"loops.py", "scaler"}, rest: true},
 	{name: "checkpoint reentrant", args: []string{"checkpointing.py", "reentrant"}, rest: true},
-	{name: "checkpoint non-reentrant", args: []string{"checkpointing.py", "nonreentrant"}},
+	{name: "checkpoint non-reentrant", args: []string{"checkpointing.py", "nonreentrant"}, rest: true},
 	{name: "checkpoint nested", args: []string{"checkpointing.py", "nested"}, rest: true},
 	{name: "checkpoint sequential", args: []string{"checkpointing.py", "sequential"}, rest: true},
 	{name: "compiled module", args: []string{"compiled.py", "module", "aot_eager"}, rest: true},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/ingest/replay"
@@ -229,9 +230,9 @@ func TestCategoriesSumAtEveryEvent(t *testing.T) {
 			if wrong > 0 {
 				t.Errorf("%s, %s: %d of %d events are wrong", name, d.Device, wrong, len(want))
 			}
-			checks := 5
-			if testing.Short() {
-				checks = 1
+			checks := 1
+			if testkit.WithRest() {
+				checks = 5
 			}
 			for range checks {
 				sameAsBreakdown(t, name, e, d, random.Int64N(int64(len(want))))

@@ -156,7 +156,7 @@ var counterSuites = []string{"presets", "methods", "methods-rest"}
 // phantom GPU predicts them to the byte, what is reserved too, and calls each as sure as it did.
 func TestPhantomPredictsPresets(t *testing.T) {
 	for _, name := range counterSuites {
-		t.Run(name, func(t *testing.T) { predictsCounters(t, name, name == "presets" || testkit.WithRest()) })
+		t.Run(name, func(t *testing.T) { predictsCounters(t, name, testkit.WithRest()) })
 	}
 }
 

@@ -134,9 +134,10 @@ class Phantom(Parted):
 
 
 class TestMemory(Phantom):
+    @parted
     def test_tags_agree_with_a_walk(self) -> None:
-        odd = (("hooks", "keep"), ("vanilla", "moved"), ("vanilla", "unfriendly"))
-        for args in (("vanilla",), ("hooks",), ("ghost",), *odd):
+        further = (("vanilla",), ("hooks",), ("vanilla", "moved"))
+        for args in cases((("ghost",), ("hooks", "keep"), ("vanilla", "unfriendly")), further):
             with self.subTest(args), run("memory", *args, env=self.env) as r:
                 j = self.checked(r, spared=("walking a module",) if "unfriendly" in args else ())
                 self.every_tag_binds(j)

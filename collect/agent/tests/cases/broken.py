@@ -102,7 +102,8 @@ def iterate(i):
     of_samples()
     sharded(torch.ones(4, 64, device="cuda")).sum().backward()
     sharded.zero_grad()
-    fail()
+    if i == 0:  # who holds the memory is looked for each time
+        fail()
     set_up()
     if any(part in name for part in ENDS):
         end()
