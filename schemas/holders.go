@@ -2,7 +2,7 @@ package schemas
 
 // Holder is one row of holders.parquet: who keeps one block, as one look found it. A later row of the block takes the
 // place of an earlier one; what is the same is not written again. Blocks that are parameters, buffers, gradients or
-// optimizer state have no row.
+// optimizer state have no row, but for the parameters of models that an exception keeps.
 type Holder struct {
 	RunID   string       `parquet:"run_id,dict"`
 	Rank    int32        `parquet:"rank,dict"`      // the process's RANK, from 0
@@ -36,8 +36,9 @@ type HolderKind string
 
 // The kinds.
 const (
-	HeldByPython HolderKind = "python" // a path of references leads to a tensor of it
-	HeldByGraph  HolderKind = "graph"  // one leads to a tensor whose graph has saved it for backward
-	HeldByCycle  HolderKind = "cycle"  // objects that only keep each other, until Python's garbage collector runs
-	HeldByCpp    HolderKind = "native" // no reference of Python's does: C++ alone keeps it
+	HeldByPython    HolderKind = "python"    // a path of references leads to a tensor of it
+	HeldByGraph     HolderKind = "graph"     // one leads to a tensor whose graph has saved it for backward
+	HeldByException HolderKind = "exception" // such a path goes through the frames of an exception that was caught
+	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other, until the garbage collector runs
+	HeldByCpp       HolderKind = "native"    // no reference of Python's does: C++ alone keeps it
 )

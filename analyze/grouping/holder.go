@@ -39,15 +39,17 @@ func HolderName(h *memory.Holder) string {
 	if h.Kind == schemas.HeldByCpp {
 		return HeldByCpp
 	}
-	path := h.Path
-	if at := strings.LastIndex(path, arrow); h.Kind == schemas.HeldByGraph && at >= 0 {
-		path = path[:at] // which node has saved it
+	path, _, saved := strings.Cut(h.Path, arrow+graph)
+	if saved { // which node has saved it, nobody needs to know
+		path += arrow + graph
 	}
 	return FoldHolder(path)
 }
 
-// arrow stands between the parts of a path.
-const arrow = " → "
+const (
+	arrow = " → "     // stands between the parts of a path
+	graph = "grad_fn" // is the part at which a graph of autograd begins
+)
 
 var numberedEntry = regexp.MustCompile(`\[[0-9]+\]`)
 

@@ -53,7 +53,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 				continue
 			}
 			told[alloc] = true
-			if keeperIsKnown(owners.of(int(alloc)), seq) {
+			if b.Kind != schemas.HeldByException && keeperIsKnown(owners.of(int(alloc)), seq) {
 				continue
 			}
 			found = append(found, holder{alloc, int32(i), seq, b.Kind, b.Path, b.View})

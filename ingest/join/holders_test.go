@@ -10,7 +10,7 @@ import (
 )
 
 // A look names blocks by their addresses. What a complete one at a step's end does not name is kept by C++ alone,
-// unless its category says who keeps it.
+// unless its category says who keeps it. Of a model, only an exception that keeps it is told.
 func TestHolders(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 3*mib)
@@ -27,9 +27,11 @@ func TestHolders(t *testing.T) {
 		k := w.mark(main, spool.Holders, 0, 0)
 		return spool.HoldersInfo{K: k, Moment: moment, Complete: complete, Blocks: blocks}
 	}
+	failing := info("exception caught at train.py:31 → frame of fit() → local model.weight", 0, "weight")
+	failing.Kind = schemas.HeldByException
 	looks := []spool.HoldersInfo{
 		look(schemas.HeldAtStep, false, info("local x of f()", 0, "kept"), info("global weight", 0, "weight")),
-		look(schemas.HeldAtOOM, true),
+		look(schemas.HeldAtOOM, true, failing),
 		look(schemas.HeldAtStep, true, info("global kept[0]", mib, "kept")),
 		look(schemas.HeldAtExit, true, spool.HolderInfo{Address: 1 << 40, Bytes: 1, Path: "global none"}),
 	}
@@ -39,7 +41,8 @@ func TestHolders(t *testing.T) {
 	for _, h := range j.Holders() {
 		got = append(got, fmt.Sprintf("%d %s %s %q %d", h.AllocID, h.Moment, h.Kind, h.Path, h.ViewBytes))
 	}
-	want := []string{`2 step python "local x of f()" 0`, fmt.Sprintf(`2 step python "global kept[0]" %d`, mib),
+	want := []string{`1 oom exception "exception caught at train.py:31 → frame of fit() → local model.weight" 0`,
+		`2 step python "local x of f()" 0`, fmt.Sprintf(`2 step python "global kept[0]" %d`, mib),
 		`4 step native "" 0`}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -47,16 +47,16 @@ class TestHolders(Phantom):
         looks, found = self.looked()
         fail = (CASES / "holders.py").read_text().splitlines().index("        fail()") + 1
         self.assertEqual({n: found[n][1] for n in PLANTED}, {n: p.format(fail=fail) for n, p in PLANTED.items()})
-        kinds = {n: found[n][0] for n in (10, 18, 22, 25)}
-        self.assertEqual(kinds, {10: "python", 18: "cycle", 22: "graph", 25: "native"})
+        kinds = {n: found[n][0] for n in (10, 16, 18, 22, 25)}
+        self.assertEqual(kinds, {10: "python", 16: "exception", 18: "cycle", 22: "graph", 25: "native"})
         self.assertEqual([found[n][2] for n in (10, 23)], [0, 2048])
         self.assertTrue(all(look["complete"] for look in looks))
-        self.assertEqual([look["moment"] for look in looks if look["moment"] != "survey"], ["step", "step", "exit"])
+        self.assertEqual([look["moment"] for look in looks if look["moment"] != "survey"], ["step", "exit"])
 
     @rest
     def test_a_request_that_fails(self) -> None:
         looks, _ = self.looked("oom")
-        self.assertEqual([x["moment"] for x in looks if x["moment"] != "survey"], ["step", "step", "oom", "exit"])
+        self.assertEqual([x["moment"] for x in looks if x["moment"] != "survey"], ["step", "oom", "exit"])
         paths = {path for look in looks if look["moment"] == "oom" for _, _, _, _, path in look["blocks"]}
         self.assertIn("local failing[0] of main()", paths)
         self.assertNotIn("global kept[0]", paths, "an earlier look has said it")

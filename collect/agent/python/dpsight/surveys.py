@@ -16,6 +16,7 @@ from dpsight.holders.keepers import keepers
 from dpsight.holders.look import tag
 from dpsight.lines.script_lines import lines
 from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
+from dpsight.tensors import living
 from dpsight.torch_compat import private
 
 _LEAST = 1 << 20  # bytes on the device from which on a look is worth while
@@ -52,7 +53,7 @@ class Surveys:
             return
         if recorder.settings.every_step:
             if self._is_due():
-                self._look(living=alone())  # what other threads hold may go while we look
+                self._look(every=alone())  # what other threads hold may go while we look
             self._asked += 1
             lines.pass_over(self._asked // _OFTEN)
             return
@@ -63,7 +64,7 @@ class Surveys:
         due, asked = self._is_due(), time.monotonic_ns()
         self._ask_at_ns = asked + _ASKING * (asked - now)
         if due:
-            self._look(living=False)
+            self._look(every=False)
             self._spent_ns += time.monotonic_ns() - asked
 
     def _is_due(self) -> bool:
@@ -77,11 +78,13 @@ class Surveys:
         self._most, self._asked_for = max(self._most, held), asked_for
         return True
 
-    def _look(self, living: bool) -> None:
-        recorder.mark(kinds.SURVEY, a=tag(recorded=True, living=living))
+    def _look(self, every: bool) -> None:
+        """Looks. every: also at tensors that no name leads to."""
+        tensors = living() if every else None
+        recorder.mark(kinds.SURVEY, a=tag(True, tensors))
         if self._most >= _KEPT * self._keepers_saw:
             self._keepers_saw = self._most
-            keepers.look("survey")
+            keepers.look("survey", tensors)
 
 
 surveys = recorder.part(Surveys)

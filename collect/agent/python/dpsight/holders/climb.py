@@ -8,7 +8,7 @@ Ids stand for objects, which would be kept by a list of them for longer than a l
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import AsyncGeneratorType, CellType, CoroutineType, FrameType, FunctionType, GeneratorType
 from typing import Any, NamedTuple
 from weakref import ReferenceType
@@ -47,6 +47,7 @@ class Path(NamedTuple):
 
     rank: int
     text: str
+    exception: bool = False  # the frames of one are on it
 
 
 class Climb:
@@ -68,8 +69,9 @@ class Climb:
         """These refer to what is asked about only for the look."""
         self._hidden.update(map(id, containers))
 
-    def ways(self, objects: list[Any], most: int) -> dict[int, Path]:
-        """The best path to each of the first so many objects, by id(), of those that were asked for."""
+    def ways(self, objects: list[Any], most: int, content: Container[int] = ()) -> dict[int, Path]:
+        """The best path to each of the first so many objects, by id(), of those that were asked for. content: objects
+        whose own name is enough, by id()."""
         self.hide(objects)
         roots: list[Any] = []
         self.hide(roots)
@@ -80,15 +82,16 @@ class Climb:
                 roots.append(value)
         self.complete = self.complete and len(roots) <= most
         del roots[most:]
-        found = zip(map(id, roots), self._paths(roots), strict=True)
+        found = zip(map(id, roots), self._paths(roots, content), strict=True)
         return {key: path for key, path in found if path is not None}
 
-    def _paths(self, roots: list[Any]) -> list[Path | None]:
+    def _paths(self, roots: list[Any], content: Container[int]) -> list[Path | None]:
         for root in roots:
             self._objects[id(root)] = root
         keys = [id(root) for root in roots]
         self._roots.update(keys)
-        open_, since = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
+        open_ = {key: 0 for key in keys if key not in content or key not in self._names}
+        since = dict.fromkeys(open_, 0)
         for _ in range(_LEVELS):
             for key in list(open_):
                 rank = self._best(key)[0]
@@ -206,7 +209,10 @@ class Climb:
             return None
         if rank == NOBODY and self._parents[key]:
             rank = UNNAMED
-        return Path(rank, "" if rank == NOBODY else self._text(rank, way, taken))
+        if rank == NOBODY:
+            return Path(rank, "")
+        exception = any(isinstance_of(self._objects[at], (BaseException,)) for at in way)
+        return Path(rank, self._text(rank, way, taken), exception)
 
     # In words.
 

@@ -19,9 +19,10 @@ from dpsight.holders.names import gradients, names, title
 from dpsight.holders.roots import Block, Roots
 from dpsight.masking import mask
 from dpsight.recorder import MODULES, drains, events, freeze_threads, guarded, recorder
+from dpsight.registry import registry
 from dpsight.tags import tags
-from dpsight.tensors import quiet
-from dpsight.torch_compat import Weak, expired, weak
+from dpsight.tensors import living, quiet, storages
+from dpsight.torch_compat import Weak, expired, private, weak
 
 _SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
@@ -29,8 +30,8 @@ _LONGEST_NS = 500_000_000  # of one look on a GPU; a request that fails is looke
 _WORK = 384  # objects that one look asks about
 _MOST = 128  # tensors that one look starts from, of graphs and of others
 _MOST_BLOCKS = 2_000  # that one look tells of
-_EACH = 12  # steps of a prediction that are looked at one by one; then each that comes so much later
-_LATER = 1.25
+_EACH = 3  # steps of a prediction that are looked at one by one; then each that comes so much later
+_LATER = 1.5
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
 
 
@@ -44,8 +45,10 @@ class Keepers:
         self._needed_ns = 0  # by the look that was given up for want of time
         self._looks = 0
         self._next = 0  # step of a prediction
-        # Address → weak reference to the storage, what was said of it, and whether that will last.
-        self._said: dict[int, tuple[Weak | None, Path, bool]] = {}
+        self._held: list[int] = []  # bytes and blocks, at the end of the last step that was looked at
+        self._failures = 0  # requests that failed
+        self._anew = False  # functions may have ended by an exception since the last look
+        self._said: dict[int, tuple[Weak | None, Path]] = {}  # address → weak reference to the storage, what was said
 
     def install(self) -> None:
         """Waits for the ends of steps and of the process."""
@@ -65,12 +68,20 @@ class Keepers:
     def _is_due(self, number: int) -> bool:
         if not recorder.settings.every_step:
             return self._affords()
-        if number < self._next:
+        if number < self._next or not self._is_other():
             return False
         self._looks += 1
         if self._looks > _EACH:
             self._next = int(number * _LATER) + 1
         return True
+
+    def _is_other(self) -> bool:
+        """Whether there is other memory than at the last step's end: nothing is kept anew where bytes and blocks are
+        as many."""
+        stats = private.memory_stats(private.current_device())
+        held = [stats[what]["all"]["current"] for what in ("allocated_bytes", "allocation")]
+        was, self._held = self._held, held
+        return held != was
 
     def _affords(self) -> bool:
         """Whether there is time for a look on a GPU."""
@@ -81,22 +92,25 @@ class Keepers:
         return _FREE_NS + int(_SHARE * (time.monotonic_ns() - self._began_ns)) - self._spent_ns
 
     @guarded("looking for who keeps the memory")
-    def look(self, moment: str) -> None:
-        """Looks, and writes what is news."""
+    def look(self, moment: str, tensors: list[Any] | None = None) -> None:
+        """Looks, and writes what is news. tensors: those that live, if somebody has them already."""
         began = time.monotonic_ns()
         with freeze_threads():
-            found = self._find(began, recorder.settings.every_step or moment == "oom")
+            found = self._find(began, moment, tensors)
         if found is not None:
             blocks, complete = found
             k = recorder.mark(kinds.HOLDERS, 0, len(blocks))
             recorder.frame(kinds.FRAME_HOLDERS, {"k": k, "moment": moment, "complete": complete, "blocks": blocks})
+            self._anew = moment == "oom"
+        self._failures += moment == "oom"
         self._spent_ns += time.monotonic_ns() - began
 
     @quiet
-    def _find(self, began: int, unlimited: bool) -> tuple[list[list[Any]], bool] | None:
+    def _find(self, began: int, moment: str, tensors: list[Any] | None) -> tuple[list[list[Any]], bool] | None:
         """What is to be written of each block, and whether nothing was left out; None = there is no time for it."""
+        unlimited = recorder.settings.every_step or moment == "oom"
         safe = safe_devices()
-        roots = Roots(safe)
+        roots = Roots(safe, living() if tensors is None else tensors)
         self._needed_ns = 0
         if not unlimited:
             needed = _WHOLE * (time.monotonic_ns() - began)
@@ -114,29 +128,54 @@ class Keepers:
         goes_on = functools.partial(self._goes_on, began, unlimited)
         search = Climb(found, title, _WORK, goes_on)
         search.hide(*roots.hidden())
-        # Graphs first: what one saves that somebody keeps for long needs no other holder.
-        ways = search.ways([b.root for b in blocks if b.root is not None][:_MOST_BLOCKS], _MOST)
-        asked = [b for b in blocks if not self._saved(b, ways)]
-        ways |= search.ways([t for b in asked[:_MOST_BLOCKS] for t in b.tensors], _MOST)
+        # All at once: each level of the climb takes as long for one object as for all. What a variable has for the
+        # first time will mostly be gone at the next look, and is asked about then.
+        asked = [b.root for b in blocks[:_MOST_BLOCKS] if b.root is not None]
+        asked += [t for b in blocks[:_MOST_BLOCKS] for t in b.tensors]
+        told = {id(t) for b in blocks if b.address in self._said for t in (b.root, *b.tensors)}
+        new = () if moment in ("oom", "exit") else set(map(id, asked)) - told
+        ways = search.ways(asked, _MOST, new)
         out = [entry for entry in (self._entry(block, ways) for block in blocks) if entry is not None]
-        return out, roots.complete and search.complete
+        complete = roots.complete and search.complete
+        if self._failures:
+            search = Climb(found, _untitled, _WORK, goes_on)
+            search.hide(*roots.hidden(), asked, ways)
+            out += self._models(search)
+            complete = complete and search.complete
+        return out, complete
+
+    def _models(self, search: Climb) -> list[list[Any]]:
+        """What is to be written of the parameters of models that the frames of an exception keep. Of no other model
+        is it a question who keeps it."""
+        roots = list(registry.roots())
+        ways = search.ways(roots, _MOST)
+        out = []
+        for root in roots:
+            way = ways.get(id(root))
+            if way is None or not way.exception:
+                continue
+            for name, parameter in root.named_parameters():
+                path = Path(way.rank, f"{way.text}.{name}", exception=True)
+                for storage, _ in storages(parameter):
+                    said = self._said.get(storage.data_ptr())
+                    if said is None or said[1] != path:
+                        self._said[storage.data_ptr()] = (weak(storage), path)
+                        out.append([storage.data_ptr(), storage.nbytes(), 0, "exception", mask(path.text)])
+        return out
 
     def _goes_on(self, began: int, unlimited: bool) -> bool:
         return unlimited or time.monotonic_ns() - began < _LONGEST_NS
 
-    def _saved(self, block: Block, ways: dict[int, Path]) -> bool:
-        """Whether a graph saves a block that will not be gone in the next turn of a loop."""
-        way = ways.get(id(block.root)) if block.root is not None else None
-        return way is not None and way.rank < climb.VARIABLE
-
     def _forget(self) -> None:
-        for address, (ref, _, _) in list(self._said.items()):
+        for address, (ref, _) in list(self._said.items()):
             if expired(ref):
                 del self._said[address]
 
     def _lasts(self, block: Block) -> bool:
+        """Whether what was said of a block still holds. What a function has among its variables may have another
+        holder once it has ended."""
         said = self._said.get(block.address)
-        return said is not None and said[2]
+        return said is not None and said[1].rank < (climb.INSIDE if self._anew else climb.VARIABLE)
 
     def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
         """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
@@ -145,26 +184,34 @@ class Keepers:
         for tensor, viewed in zip(block.tensors, block.viewed, strict=False):
             way = ways.get(id(tensor))
             if way is not None:
-                found.append((way, _KINDS.get(way.rank, "python")))
+                found.append((way, _kind(way, "python")))
                 if way.rank < climb.NOBODY:
                     shown.append((way.rank >= climb.VARIABLE, viewed))
         if block.root is not None:
             way = ways.get(id(block.root))
             if way is not None and way.rank < climb.NOBODY:
                 text = f"{way.text} → grad_fn → saved tensor of {block.node}"
-                found.append((Path(way.rank, text), _KINDS.get(way.rank, "graph")))
+                found.append((Path(way.rank, text, way.exception), _kind(way, "graph")))
                 if not block.tensors:
                     shown.append((way.rank >= climb.VARIABLE, block.viewed[0]))
         if not found:
             return None
         path, kind = min(found, key=lambda f: f[0].rank)
         said = self._said.get(block.address)
-        self._said[block.address] = (weak(block.storage), path, path.rank < climb.VARIABLE)
+        self._said[block.address] = (weak(block.storage), path)
         if said is not None and said[1] == path:
             return None
         passing = path.rank >= climb.VARIABLE
         most = max((viewed for for_now, viewed in shown if for_now == passing), default=0)
         return [block.address, block.bytes, most if most < block.bytes else 0, kind, mask(path.text)]
+
+
+def _kind(way: Path, otherwise: str) -> str:
+    return "exception" if way.exception else _KINDS.get(way.rank, otherwise)
+
+
+def _untitled(_value: Any) -> None:
+    """No object is where a path begins because it is a module."""
 
 
 keepers = recorder.part(Keepers)

@@ -8,7 +8,6 @@ No memory of the device is needed for it, and nothing is kept: a frame forgets w
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
@@ -54,9 +53,9 @@ looks = Looks()
 
 
 @quiet
-def tag(recorded: bool, living: bool = False) -> int:
+def tag(recorded: bool, others: list[Any] | None = None) -> int:
     """Tags what the memory is of, and returns the number of the tags' mark. recorded: events were being recorded, which
-    tell when a block was made. living: what nobody can name is looked for as well, among all living tensors."""
+    tell when a block was made. others: tensors that are looked at as well, of which nobody may know a name."""
     safe, tried = safe_devices(), looks.tried
     records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
     records += tried(
@@ -74,16 +73,15 @@ def tag(recorded: bool, living: bool = False) -> int:
         variables_seen.known.update(r[1] for r in found)
         records += found
     records += script_tensors.records(variables_seen.known)
-    if living:
+    if others is not None:
         variables_seen.known.update(r[1] for r in records)
-        records += tried("living tensors", lambda: _living(variables_seen.known, safe), [])
+        records += tried("living tensors", lambda: _others(variables_seen.known, safe, others), [])
     return tags.emit(records)
 
 
-def _living(known: set[int], safe: Safe | None) -> list[Record]:
-    """Records of all living tensors at addresses that are not known, and of what their graphs hold. The garbage
-    collector knows who refers to their class; it takes 15 ms."""
-    found = [t for t in gc.get_referrers(*plain_types()) if type(t) in plain_types() and t.is_cuda]
+def _others(known: set[int], safe: Safe | None, tensors: list[Any]) -> list[Record]:
+    """Records of tensors at addresses that are not known, and of what their graphs hold."""
+    found = [t for t in tensors if t.is_cuda]
     out = [] if safe is nowhere else saved.below(grad_fns(found), safe, every=True)
     known.update(r[1] for r in out)
     for tensor in found:

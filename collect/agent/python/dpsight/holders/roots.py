@@ -3,13 +3,12 @@ with a grad_fn save."""
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from dpsight.graph_safety import Safe, nowhere
 from dpsight.recorder import recorder
 from dpsight.taggers.saved import node_device, saved
-from dpsight.tensors import plain_types, storages
+from dpsight.tensors import storages
 from dpsight.torch_compat import node_number
 
 _MOST_NODES = 50_000
@@ -32,12 +31,11 @@ class Block:
 class Roots:
     """One look at all of it."""
 
-    def __init__(self, safe: Safe | None) -> None:
+    def __init__(self, safe: Safe | None, tensors: list[Any]) -> None:
         self.complete = safe is not nowhere
         self.blocks: dict[int, Block] = {}
         self.parameters: list[Any] = []
-        plain = plain_types()
-        self.living = [t for t in gc.get_referrers(*plain) if type(t) in plain]
+        self.living = tensors
         for tensor in self.living:
             if not tensor.is_cuda:
                 continue
