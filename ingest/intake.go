@@ -226,6 +226,10 @@ type tap struct {
 // tapBuffers is how many pieces of the stream wait for who hashes and keeps them.
 const tapBuffers = 16
 
+// copyWindow is how far back the copy's encoder looks. With four times as much, which is usual, it is a seventh slower,
+// and the copy a tenth smaller: the window and its table no longer stay in the processor's cache.
+const copyWindow = 1 << 20
+
 func newTap(r io.Reader, kept string) *tap {
 	t := &tap{from: r, passed: make(chan []byte, tapBuffers), hashed: make(chan []byte, tapBuffers),
 		used: make(chan []byte, 2*tapBuffers), content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
@@ -242,7 +246,8 @@ func newTap(r io.Reader, kept string) *tap {
 			// Coding the entropy of literals takes a sixth of the time, and saves two to four percent. The copy has a
 			// digest, and needs no checksum.
 			z, err := zstd.NewWriter(io.MultiWriter(w, t.copy), zstd.WithEncoderLevel(zstd.SpeedFastest),
-				zstd.WithEncoderConcurrency(1), zstd.WithNoEntropyCompression(true), zstd.WithEncoderCRC(false))
+				zstd.WithEncoderConcurrency(1), zstd.WithNoEntropyCompression(true), zstd.WithEncoderCRC(false),
+				zstd.WithWindowSize(copyWindow))
 			if err != nil {
 				return err
 			}
