@@ -102,6 +102,11 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		w.ahead += "; what the allocator caches can bring that forward."
 		w.say(" %s", w.ahead)
 	}
+	if x.BaseBytes > 0 {
+		w.bytes("kept by views", x.BaseBytes, "holders.parquet: view_bytes less than the block's")
+		w.bytes("shown by them", x.ViewBytes, "the same")
+		w.say(" Of %s views show %s: a view keeps all of its base.", table.Size(x.BaseBytes), table.Size(x.ViewBytes))
+	}
 	w.Change = growthChange(w.ID, unit)
 	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
 		"each more adds to it", unit, steps)
@@ -112,6 +117,9 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 	n, kept := x.Steps(), "memory"
 	if x.KeepsGraphs() {
 		kept = "their autograd graphs"
+	}
+	if x.BaseBytes > 0 {
+		kept = "large tensors by small views"
 	}
 	if x.Unit == growth.EvaluationPass {
 		steps = "evaluation passes"
@@ -127,6 +135,8 @@ func growthChange(id, unit string) string {
 	case findings.KeptGraphs:
 		return "detach what is carried from one " + unit + " to the next (.detach()), and keep numbers in lists and sums " +
 			"(loss.item()): a tensor with a grad_fn keeps the whole graph that it came from"
+	case findings.ViewKeepsBase:
+		return viewChange
 	case findings.GradientGraphs:
 		return "take gradients that have a graph by torch.autograd.grad(…, create_graph=True), or set .grad to None after " +
 			"backward(create_graph=True): a tensor, its .grad and the graph between them keep each other alive, and " +

@@ -10,6 +10,58 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
+const viewChange = "keep a copy of the part, .clone(): a view keeps all of its base as long as it lives"
+
+// viewWords tell of views that keep more than they show: a growth, or what is there at the peak.
+func viewWords(w *wording) {
+	switch x := w.found.Facts.(type) {
+	case findings.GrowthFacts:
+		growthWords(w, x)
+	case findings.ViewFacts:
+		w.Title = fmt.Sprintf("Views that show %s keep %s", units.MiB(x.ViewBytes), units.MiB(x.BaseBytes))
+		from := fmt.Sprintf("holders.parquet and allocations.parquet: view_bytes less than the block's, after event %d",
+			w.event())
+		w.bytes("kept by views", x.BaseBytes, from)
+		w.bytes("shown by them", x.ViewBytes, from)
+		w.count("blocks", x.Blocks, from)
+		w.peakFigure()
+		w.say("At %s %s of %s are kept by views that show %s of them: the other %s (%s) nobody can reach.", w.peak,
+			units.MiB(x.BaseBytes), units.Plural(x.Blocks, "block", "blocks"), units.MiB(x.ViewBytes),
+			units.MiB(*w.Bytes), w.share(*w.Bytes))
+		w.Change = viewChange
+		w.Assumption = "a copy takes the place of each view, and its base is freed; all other allocations stay as they are"
+	default:
+		panic(fmt.Sprintf("no words for %T", x))
+	}
+}
+
+func keptExceptionWords(w *wording, x findings.KeptExceptionFacts) {
+	w.Title = "An exception that was caught keeps what its functions had: " + units.MiB(*w.Bytes)
+	w.bytes("kept by frames of an exception", *w.Bytes, fmt.Sprintf("holders.parquet: kind exception, live after event %d",
+		w.At.Event))
+	w.count("blocks of them", x.Blocks, "the same")
+	w.peakFigure()
+	w.say("An exception has a traceback, and that has the variables of each function that it ended: %s (%s of %s) are "+
+		"alive as long as the exception is.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "keep str(error) and not the exception, and try again after the except block: its end gives the " +
+		"exception up, and with it all that the failed try had"
+	w.Assumption = "what the failed functions had is freed when the request has failed; all other allocations stay as " +
+		"they are"
+}
+
+func retainedGraphWords(w *wording, x findings.RetainedGraphFacts) {
+	w.Title = "Backward makes a graph that nobody uses: " + units.MiB(*w.Bytes)
+	w.bytes("activations made by backward", *w.Bytes, w.of(schemas.Activations)+", born in phase backward, freed after it")
+	w.count("blocks of them", x.Blocks, "the same")
+	w.peakFigure()
+	w.say("Backward has saved %s (%s of %s) for a second derivative, and no backward pass comes before they are freed. "+
+		"Nor does such a pass free activations as it goes.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "take first derivatives without create_graph=True; torch.func.grad always makes the graph, " +
+		"torch.autograd.grad and .backward() only if told to"
+	w.Assumption = "backward saves nothing, and what it needs in place of that is not counted; all other allocations " +
+		"stay as they are"
+}
+
 func earlierGraphWords(w *wording, x findings.EarlierGraphFacts) {
 	w.Title = "The graph of an earlier step is alive at " + w.peak + ": " + units.MiB(*w.Bytes)
 	w.bytes("activations of earlier steps", *w.Bytes, w.of(schemas.Activations)+", made in an earlier step or pass")

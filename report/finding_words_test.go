@@ -435,6 +435,12 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 	}{
 		{findings.EarlierGraph, findings.EarlierGraphFacts{Blocks: 2},
 			"The graph of an earlier step is alive at the peak: 84.00 MiB", "loss.item()"},
+		{findings.ViewKeepsBase, findings.ViewFacts{Blocks: 2, BaseBytes: 90 * mib, ViewBytes: 6 * mib},
+			"Views that show 6.00 MiB keep 90.00 MiB", ".clone()"},
+		{findings.KeptException, findings.KeptExceptionFacts{Blocks: 2},
+			"An exception that was caught keeps what its functions had: 84.00 MiB", "str(error)"},
+		{findings.RetainedGraph, findings.RetainedGraphFacts{Blocks: 2},
+			"Backward makes a graph that nobody uses: 84.00 MiB", "create_graph=True"},
 		{findings.BucketCopies, findings.BucketCopiesFacts{BucketBytes: 90 * mib},
 			"DDP has the gradients twice, in .grad and in its buckets: 84.00 MiB", "gradient_as_bucket_view=True"},
 		{findings.AutocastCache, findings.AutocastCacheFacts{Casts: 24},
@@ -443,7 +449,8 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 			"Models that do not run are on the device: 84.00 MiB", "process of its own"},
 	} {
 		f := findings.Finding{ID: c.id, Bytes: new(int64(84 * mib)), Facts: c.facts, SavesBytes: new(int64(80 * mib)),
-			Confidence: findings.Replayed, Highest: findings.Highest{AllocatedBytes: 840 * mib, IsPeak: true}}
+			Confidence: findings.Replayed, At: &memory.Moment{},
+			Highest: findings.Highest{AllocatedBytes: 840 * mib, IsPeak: true}}
 		told := report.NewFindingsDocument(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}}).
 			Runs[0].Findings[0]
 		if told.Title != c.title || !strings.Contains(told.Change, c.change) || told.Saving.Assumption == "" ||

@@ -51,7 +51,10 @@ const (
 var checks = []check{
 	{tables, (*evidence).failures},
 	{blocks, (*evidence).growth},
+	{blocks, (*evidence).keptException},
+	{blocks, (*evidence).keptViews},
 	{blocks, (*evidence).earlierGraph},
+	{blocks, (*evidence).retainedGraph},
 	{blocks, (*evidence).idleModels},
 	{blocks, (*evidence).bucketCopies},
 	{blocks, (*evidence).autocastCache},

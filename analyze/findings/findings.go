@@ -82,6 +82,9 @@ const (
 	EvaluationGraphs   = "evaluation-graphs"
 	KeptGraphs         = "kept-graphs"
 	GradientGraphs     = "gradient-graphs"
+	ViewKeepsBase      = "view-keeps-base"
+	KeptException      = "kept-exception"
+	RetainedGraph      = "retained-graph"
 	EarlierGraph       = "earlier-graph"
 	BucketCopies       = "ddp-gradient-copies"
 	AutocastCache      = "autocast-cache"
@@ -182,9 +185,10 @@ func (f *Finding) idle() bool {
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight puts first what grows from step to step and is not given back, which no setting of the allocator helps
-// against. Then comes what ended the run, then what saves the larger share of the bytes or of a step, then the larger
-// share.
+// byWeight puts first what an exception keeps, and what grows from step to step and is not given back, which no setting
+// of the allocator helps against. Then comes what ended the run, then what saves the larger share of the bytes or of a
+// step, then the larger share. A saving that is known at most counts half, and so does one of what is reserved, which
+// torch can still use.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
@@ -193,7 +197,17 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 		if grows, is := f.Facts.(GrowthFacts); is && !grows.GivenBack {
 			fatal = 2
 		}
-		return fatal, max(savedBytes(s, f), savedTime(s, f)), timing.OrZero(f.Share)
+		if f.ID == KeptException {
+			fatal = 3
+		}
+		bytes := savedBytes(s, f)
+		if f.Confidence == AtMost {
+			bytes /= 2
+		}
+		if f.OfReserved() {
+			bytes /= 2
+		}
+		return fatal, max(bytes, savedTime(s, f)), timing.OrZero(f.Share)
 	}
 	return func(a, b Finding) int {
 		fa, sa, ha := weight(&a)

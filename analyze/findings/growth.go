@@ -23,6 +23,8 @@ type GrowthFacts struct {
 	*growth.Growth
 	// the largest parts of it: what the categories count more, and what was made in between for modules
 	Categories, Modules []NamedBytes
+	// of what is kept by views that show less of it; 0 where that is not most of the growth
+	BaseBytes, ViewBytes int64
 }
 
 // KeepsGraphs reports whether a good part of what grows are activations, which only a graph of autograd keeps.
@@ -43,6 +45,10 @@ func (x *evidence) growth() []Finding {
 	if g == nil {
 		return nil
 	}
+	grows := func(a *schemas.Allocation) bool { return a.AllocSeq > g.First.Event && a.LiveAt(g.Last.Event) }
+	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // it is a finding of its own
+		return nil
+	}
 	categories, modules := x.grown(g.First.Event, g.Last.Event)
 	facts := GrowthFacts{Growth: g, Categories: largest(categories, g.Bytes()), Modules: largest(modules, g.Bytes())}
 	id := Growth
@@ -53,13 +59,17 @@ func (x *evidence) growth() []Finding {
 		id = GradientGraphs
 	case kept:
 		id = KeptGraphs
+	default:
+		if base, view := x.views(grows); memory.AtLeast(base-view, g.Bytes(), 50) {
+			id, facts.BaseBytes, facts.ViewBytes = ViewKeepsBase, base, view
+		}
 	}
 	f := x.finding(id)
 	f.At = new(memory.MomentOf(x.in, x.p, g.Last.Event))
 	x.of(&f, g.Bytes())
 	f.Facts = facts
 	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
-		if a.AllocSeq <= g.First.Event || !a.LiveAt(g.Last.Event) {
+		if !grows(a) {
 			return 0
 		}
 		return a.BlockBytes
@@ -67,7 +77,7 @@ func (x *evidence) growth() []Finding {
 	if f.Line != nil { // which may have made again what the first step held too
 		f.Line.Bytes = min(f.Line.Bytes, g.Bytes())
 	}
-	x.savesKept(&f, g)
+	x.savesKept(&f, g, id == ViewKeepsBase)
 	return []Finding{f}
 }
 
@@ -92,8 +102,9 @@ var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Opti
 
 // savesKept says how much lower the peak would be if nothing that a step, or pass, makes outlived the next one. The
 // step itself keeps its blocks, and so does the next, in which a name of the script may still stand for the old ones:
-// more may be freed. It is by all events, as no tag is needed to tell when a block was made.
-func (x *evidence) savesKept(f *Finding, g *growth.Growth) {
+// more may be freed. It is by all events, as no tag is needed to tell when a block was made. copied: what views show of
+// it is kept, as a copy.
+func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	if !x.run.BrokenDown() {
 		return
 	}
@@ -110,7 +121,11 @@ func (x *evidence) savesKept(f *Finding, g *growth.Growth) {
 		if to == 0 {
 			to = 1 << 62
 		}
-		voids = append(voids, memory.Void{From: from, To: to, Bytes: a.BlockBytes})
+		v := memory.Void{From: from, To: to, Bytes: a.BlockBytes}
+		if copied {
+			v.Bytes -= x.viewed(a)
+		}
+		voids = append(voids, v)
 	}
 	all, changes := []memory.Span{{From: -1, To: 1 << 62}}, x.l.Changes()
 	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)

@@ -27,7 +27,7 @@ func (x *evidence) idleModels() []Finding {
 	var voids []memory.Void
 	for i, a := range x.l.Allocs {
 		run, known := runs[roots[i]]
-		if !known {
+		if !known || x.exceptionOf(a) != nil {
 			continue
 		}
 		end := a.FreeRequestedSeq

@@ -91,6 +91,88 @@ func TestEarlierGraphIsFound(t *testing.T) {
 	absent(t, EarlierGraph, "below 5 %", weights, small, activation.at(220, 280))
 }
 
+// heldBy says who keeps blocks, by the numbers that livesOf has given them.
+func heldBy(in schemas.Tables, holders ...schemas.Holder) schemas.Tables {
+	in.Holders = holders
+	return in
+}
+
+// What a view does not show of a block is kept for nothing once a look has found nobody else.
+func TestViewsAreFound(t *testing.T) {
+	base := life{bytes: 8192, from: 20, category: schemas.Script, evidence: schemas.Tagged}
+	work := life{bytes: 4096, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
+	view := schemas.Holder{AllocID: 2, Seq: 150, Kind: schemas.HeldByPython, Path: "global part", ViewBytes: 700}
+	run := func(h schemas.Holder) schemas.Tables { return heldBy(livesOf(weights, base, work), h) }
+	f := theFinding(t, inspected(run(view)), ViewKeepsBase)
+	if f == nil || *f.Bytes != 8192-1024 || f.Holder != "global part" || f.Confidence != AtLeast {
+		t.Fatalf("%+v", f)
+	}
+	// Until the look, the highest is what it was.
+	if *f.SavesBytes != 4096 || factsOf[ViewFacts](t, f) != (ViewFacts{1, 8192, 1024}) {
+		t.Errorf("%d, %+v", *f.SavesBytes, f.Facts)
+	}
+	later, whole := view, view
+	later.Seq, whole.ViewBytes = 250, 0
+	for why, h := range map[string]schemas.Holder{"found after the peak": later, "shows all": whole} {
+		if f := theFinding(t, inspected(run(h)), ViewKeepsBase); f != nil {
+			t.Errorf("%s: %+v", why, f)
+		}
+	}
+}
+
+// What a failed try had is kept from the request that failed on.
+func TestKeptExceptionsAreFound(t *testing.T) {
+	try := life{bytes: 400, from: 20, category: schemas.Parameters, evidence: schemas.Tagged}
+	retry := life{bytes: 600, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
+	held := schemas.Holder{AllocID: 2, Seq: 200, Kind: schemas.HeldByException,
+		Path: "global errors[0] → exception caught at train.py:31 → frame of fit() → local model.weight"}
+	run := func(failed int64, more ...life) schemas.Tables {
+		in := heldBy(livesOf(append([]life{weights, try, retry}, more...)...), held)
+		in.Report.OOMs = []schemas.OOM{{Seq: failed, RequestedBytes: 1, LimitBytes: 1800}}
+		return in
+	}
+	f := theFinding(t, inspected(run(120)), KeptException)
+	if f == nil || *f.Bytes != 400 || f.At.Event != 200 || f.SavesBytes == nil || *f.SavesBytes != 400 ||
+		f.Holder != "global errors[*] → exception caught at train.py:31 → frame of fit() → local model.weight" {
+		t.Fatalf("%+v", f)
+	}
+	// The request that failed made the peak: there is nothing to say of what giving it up would save.
+	f = theFinding(t, inspected(run(150, activation.at(130, 190), activation.at(131, 190), activation.at(132, 190),
+		activation.at(133, 190))), KeptException)
+	if f == nil || f.SavesBytes != nil || f.Idle {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Backward's own graph is kept for nothing where no second backward pass comes before it goes.
+func TestRetainedGraphsAreFound(t *testing.T) {
+	forward, backward := activation.at(120, 190), activation.at(150, 185)
+	run := func(second bool, lives ...life) schemas.Tables {
+		in := livesOf(append([]life{weights}, lives...)...)
+		in.Phases = []schemas.Phase{{Step: 0, Phase: schemas.PhaseBackward, BeginSeq: 140, EndSeq: 170}}
+		if second {
+			in.Phases = append(in.Phases, schemas.Phase{Step: 0, Phase: schemas.PhaseBackward, BeginSeq: 175, EndSeq: 180})
+		}
+		return in
+	}
+	f := theFinding(t, inspected(run(false, forward, backward)), RetainedGraph)
+	if f == nil || *f.Bytes != 200 || f.SavesBytes == nil || *f.SavesBytes != 200 || f.Confidence != AtMost {
+		t.Fatalf("%+v", f)
+	}
+	for why, in := range map[string]schemas.Tables{
+		"a second pass uses it":       run(true, forward, backward),
+		"freed before backward ends":  run(false, forward, activation.at(150, 165)),
+		"backward made none of it":    run(false, forward, activation.at(125, 185)),
+		"never freed, as in a growth": run(false, forward, activation.at(150, 0)),
+		"it is less than the threshold": run(false, forward, life{bytes: 50, from: 150, to: 185,
+			category: schemas.Activations, evidence: schemas.Tagged}),
+	} {
+		if f := theFinding(t, inspected(in), RetainedGraph); f != nil {
+			t.Errorf("%s: %+v", why, f)
+		}
+	}
+}
+
 func TestAutocastCacheIsFound(t *testing.T) {
 	cast := life{bytes: 100, category: schemas.AutocastCache, evidence: schemas.Lifetime}
 	f := found(t, AutocastCache, 300, 200, Replayed, weights, cast.at(110, 190), cast.at(120, 191), cast.at(130, 192))

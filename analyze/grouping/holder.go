@@ -46,6 +46,15 @@ func HolderName(h *memory.Holder) string {
 	return FoldHolder(path)
 }
 
+// FrameOf is a path as far as the frame that keeps what it leads to: without the variable, and what that has inside.
+func FrameOf(path string) string {
+	path, _, _ = strings.Cut(path, arrow+graph)
+	if at := strings.LastIndex(path, arrow); at >= 0 {
+		path = path[:at]
+	}
+	return FoldHolder(path)
+}
+
 const (
 	arrow = " → "     // stands between the parts of a path
 	graph = "grad_fn" // is the part at which a graph of autograd begins

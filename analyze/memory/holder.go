@@ -12,6 +12,8 @@ type Holder struct {
 	// ViewBytes are those that the tensors which are kept show of StorageBytes; the same where they show all.
 	ViewBytes    int64 `json:"view_bytes"`
 	StorageBytes int64 `json:"storage_bytes"`
+	// Since is the event after which the look was that found it.
+	Since int64 `json:"-"`
 }
 
 // rounded is what the allocator makes of a request: a copy of a view that is rounded to as much would save nothing.
@@ -41,7 +43,8 @@ func (h *Holders) Of(a *schemas.Allocation) *Holder {
 		return nil
 	}
 	last := rows[len(rows)-1]
-	held := &Holder{Kind: last.Kind, Path: last.Path, ViewBytes: a.RequestedBytes, StorageBytes: a.RequestedBytes}
+	held := &Holder{Kind: last.Kind, Path: last.Path, ViewBytes: a.RequestedBytes, StorageBytes: a.RequestedBytes,
+		Since: last.Seq}
 	if last.ViewBytes > 0 && rounded(last.ViewBytes) < rounded(a.RequestedBytes) {
 		held.ViewBytes = last.ViewBytes
 	}

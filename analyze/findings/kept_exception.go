@@ -1,0 +1,98 @@
+package findings
+
+import (
+	"cmp"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const exceptionPercent = 5 // of the peak, kept by the frames of an exception
+
+// KeptExceptionFacts are those of [KeptException].
+type KeptExceptionFacts struct{ Blocks int }
+
+// keptException looks for blocks that the frames of an exception keep, at the look that found most of them. As a
+// function has ended by the exception, all that it had is kept for nothing.
+func (x *evidence) keptException() []Finding {
+	live := func(a *schemas.Allocation, event int64) int64 {
+		if h := x.exceptionOf(a); h == nil || h.Since > event || !a.LiveAt(event) {
+			return 0
+		}
+		return a.RequestedBytes
+	}
+	held, event := int64(0), int64(0)
+	tried := map[int64]bool{}
+	for _, found := range x.l.Allocs {
+		h := x.exceptionOf(found)
+		if h == nil || tried[h.Since] {
+			continue
+		}
+		tried[h.Since] = true
+		var bytes int64
+		for _, a := range x.l.Allocs {
+			bytes += live(a, h.Since)
+		}
+		if bytes > held {
+			held, event = bytes, h.Since
+		}
+	}
+	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, exceptionPercent) {
+		return nil
+	}
+	f := x.finding(KeptException)
+	f.At = new(memory.MomentOf(x.in, x.p, event))
+	x.of(&f, held)
+	blocks, frames := 0, map[string]int64{}
+	var voids []memory.Void
+	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
+		bytes := live(a, event)
+		if bytes > 0 {
+			blocks++
+			frames[grouping.FrameOf(x.exceptionOf(a).Path)] += bytes
+			voids = append(voids, memory.Void{From: x.failedBefore(a, event), To: cmp.Or(a.FreeRequestedSeq, 1<<62),
+				Bytes: a.BlockBytes})
+		}
+		return bytes
+	})
+	f.Holder = cmp.Or(f.Holder, mostOf(frames, held))
+	f.Facts = KeptExceptionFacts{Blocks: blocks}
+	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
+	// Where the failed try itself made the peak, giving its frames up hardly lowers it.
+	if f.SavesBytes != nil && !memory.AtLeast(*f.SavesBytes, x.d.AllocatedBytes, exceptionPercent) {
+		f.SavesBytes, f.Confidence = nil, NotKnown
+	}
+	return []Finding{f}
+}
+
+// failedBefore is the last request that failed while a block lived, before a look: its function ended by that.
+func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
+	last := event
+	for i := range x.in.Report.OOMs {
+		o := &x.in.Report.OOMs[i]
+		if o.Rank == x.p.Rank && o.Device == x.p.Device && a.AllocSeq <= o.Seq && o.Seq < event {
+			last = o.Seq
+		}
+	}
+	return last
+}
+
+// exceptionOf is the look that found a block to be kept by the frames of an exception; nil where none did, and where a
+// later one found another holder.
+func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
+	if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByException {
+		return h
+	}
+	return nil
+}
+
+// byException adds up the blocks that the frames of an exception were found to keep, of those that are wanted.
+func (x *evidence) byException(want func(a *schemas.Allocation) bool) (bytes int64) {
+	for _, a := range x.l.Allocs {
+		if want(a) && x.exceptionOf(a) != nil {
+			bytes += a.BlockBytes
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,77 @@
+package findings
+
+import (
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const viewPercent = 5 // of the peak, that views keep and do not show
+
+// ViewFacts are those of [ViewKeepsBase] where it is no growth: the bytes of the blocks that only views keep at the
+// peak, and those that the views show.
+type ViewFacts struct {
+	Blocks               int
+	BaseBytes, ViewBytes int64
+}
+
+// keptViews looks for blocks that only views keep, each of which shows a part: a copy of the part would free the rest.
+// Where that adds up from step to step, it is a growth.
+func (x *evidence) keptViews() []Finding {
+	if x.run.Growth != nil {
+		return nil
+	}
+	at := func(a *schemas.Allocation) bool {
+		if !a.LiveAt(x.d.At.Event) {
+			return false
+		}
+		h := x.holders.Of(a)
+		return h != nil && h.Since <= x.d.At.Event && h.ViewBytes < h.StorageBytes
+	}
+	facts := ViewFacts{}
+	facts.BaseBytes, facts.ViewBytes = x.views(at)
+	hidden := facts.BaseBytes - facts.ViewBytes
+	if !memory.AtLeast(hidden, x.d.AllocatedBytes, viewPercent) {
+		return nil
+	}
+	f := x.finding(ViewKeepsBase)
+	x.of(&f, hidden)
+	var voids []memory.Void
+	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
+		if !at(a) {
+			return 0
+		}
+		facts.Blocks++
+		end := a.FreeRequestedSeq
+		if end == 0 {
+			end = 1 << 62
+		}
+		// Before the look somebody else may have kept all of it.
+		voids = append(voids, memory.Void{From: x.holders.Of(a).Since, To: end, Bytes: a.BlockBytes - x.viewed(a)})
+		return a.BlockBytes
+	})
+	f.Facts = facts
+	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
+	return []Finding{f}
+}
+
+// views adds up the blocks that views keep which show less than all, of those that are wanted, and what they show.
+func (x *evidence) views(want func(a *schemas.Allocation) bool) (base, view int64) {
+	for _, a := range x.l.Allocs {
+		if want(a) && x.viewed(a) > 0 {
+			base += a.BlockBytes
+			view += x.viewed(a)
+		}
+	}
+	return base, view
+}
+
+// viewed are the bytes of the block that a copy of what views show of this one would take; 0 where they show all.
+func (x *evidence) viewed(a *schemas.Allocation) int64 {
+	h := x.holders.Of(a)
+	if h == nil || h.ViewBytes >= h.StorageBytes {
+		return 0
+	}
+	return (h.ViewBytes + blockBytes - 1) / blockBytes * blockBytes
+}
+
+const blockBytes = 512 // the allocator rounds up to

@@ -1,0 +1,60 @@
+package findings
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
+
+// RetainedGraphFacts are those of [RetainedGraph].
+type RetainedGraphFacts struct{ Blocks int }
+
+// retainedGraph looks for a backward pass that made a graph of its own, for a second derivative that nobody takes: what
+// backward made is saved for another backward pass, and there is none before it is freed. Such a pass also frees no
+// activation as it goes. What a checkpoint computes again is freed before the pass ends.
+func (x *evidence) retainedGraph() []Finding {
+	passes := x.backwardPasses()
+	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }
+	held := x.bytesAtPeak(schemas.Activations, unused)
+	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, retainedPercent) {
+		return nil
+	}
+	f := x.finding(RetainedGraph)
+	x.of(&f, held)
+	part := x.counted(schemas.Activations).where(unused)
+	blocks := 0
+	for i, a := range x.l.Allocs {
+		if part(i, a) > 0 {
+			blocks++
+		}
+	}
+	f.Facts = RetainedGraphFacts{Blocks: blocks}
+	x.line(&f, part)
+	x.savesWithout(&f, x.held(schemas.Activations, unused), x.looked, AtMost)
+	return []Finding{f}
+}
+
+// backwardPasses are the events of all backward passes, in their order.
+func (x *evidence) backwardPasses() (passes []memory.Span) {
+	for i := range x.in.Phases {
+		p := &x.in.Phases[i]
+		if p.Phase == schemas.PhaseBackward && p.Rank == x.p.Rank && p.Device == x.p.Device && p.EndSeq > p.BeginSeq {
+			passes = append(passes, memory.Span{From: p.BeginSeq, To: p.EndSeq})
+		}
+	}
+	slices.SortFunc(passes, func(a, b memory.Span) int { return cmp.Compare(a.From, b.From) })
+	return passes
+}
+
+// madeForNobody reports whether a backward pass has made a block that lives on, and is freed before the next pass
+// begins.
+func madeForNobody(a *schemas.Allocation, passes []memory.Span) bool {
+	i := sort.Search(len(passes), func(i int) bool { return passes[i].To >= a.AllocSeq })
+	return i < len(passes) && passes[i].From < a.AllocSeq && a.FreeRequestedSeq > passes[i].To &&
+		(i+1 == len(passes) || a.FreeRequestedSeq <= passes[i+1].From)
+}
