@@ -3,13 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/collect/testkit"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 // Loops without updates grow too: by evaluation passes, by backward passes, or by the line of a loop that has neither.
@@ -25,20 +22,12 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 		lines          string
 	}{
 		{"case08", "detach", "kept-graphs", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20"},
-		{"case09", "clone", "growth", "evaluation_pass", 128 * 197 * 768 * 4, "train.py:18"},
+		{"case09", "clone", "view-keeps-base", "evaluation_pass", 128 * 197 * 768 * 4, "train.py:18"},
 		{"case11", "grad", "gradient-graphs", "step", 4 << 22, "train.py:19 train.py:20 train.py:21"},
 		{"case16", "nograd", "evaluation-graphs", "evaluation_pass", 12 * 16 * 256 * 4, "train.py:19"},
 	} {
-		text, err := os.ReadFile(filepath.Join("../../collect/livetest/testdata/cases", c.script+".py"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := func(args ...string) ([]finding, int64) {
-			e := record(t, string(text), nil, args, "", nil)
-			e.expect(t, schemas.StatusOK, exitDone)
-			return findingsOf(t, e.store)["train"], e.allocated(t, "peak")
-		}
-		got, peak := found()
+		text := scriptOf(t, c.script)
+		got, peak := findingsAndPeak(t, text)
 		f := findFinding(got, c.id)
 		switch {
 		case f == nil:
@@ -48,8 +37,8 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 			!strings.Contains(c.lines, fmt.Sprintf("%s:%d", f.Place.Line.File, f.Place.Line.Line)):
 			t.Errorf("%s: %+v, %+v, %+v", c.script, f.Growth, f.Place.Line, f)
 		}
-		mended, lower := found(c.mended)
-		for _, id := range []string{"growth", "evaluation-graphs", "kept-graphs", "gradient-graphs"} {
+		mended, lower := findingsAndPeak(t, text, c.mended)
+		for _, id := range []string{"growth", "evaluation-graphs", "kept-graphs", "gradient-graphs", "view-keeps-base"} {
 			if f := findFinding(mended, id); f != nil {
 				t.Errorf("%s %s: %+v", c.script, c.mended, f)
 			}
