@@ -20,6 +20,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Document is one *_result.json.
@@ -249,30 +250,16 @@ func FileNames(profiles []analyze.ComponentProfile) []string {
 		if names[i] == p.Method() {
 			names[i] = experiment(p)
 		}
-		names[i] = safe(names[i])
+		names[i] = units.FileName(names[i])
 		count[strings.ToLower(names[i])]++ // some file systems do not tell case apart
 	}
 	for i := range profiles {
 		if count[strings.ToLower(names[i])] > 1 {
-			names[i] = safe(profiles[i].RunID)
+			names[i] = units.FileName(profiles[i].RunID)
 		}
 		names[i] += "_result.json"
 	}
 	return names
-}
-
-// safe replaces what cannot stand in a file's name everywhere.
-func safe(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
-			return '_'
-		}
-		return r
-	}, name)
-	if !filepath.IsLocal(name) {
-		return "run"
-	}
-	return name
 }
 
 // Write writes the document as the profiler does, indented by two.

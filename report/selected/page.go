@@ -27,9 +27,7 @@ const (
 
 // page collects what a page shows of the runs of a report: the documents that the commands print, and the blocks.
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
-	quiet := &Source{Store: r.from.Store, Named: r.from.Named, Recording: r.from.Recording}
-	quiet.Say, quiet.Note, quiet.Warn = func(string) {}, func(string) {}, func(string) {}
-	r = &Runs{r.Selection, quiet, nil} // what is to be said of the runs, the report says
+	r = r.quiet(r.Selection) // what is to be said of the runs, the report says
 	b := page.NewBuilder(title)
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
@@ -53,6 +51,13 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	}
 	_, err = r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
 	return b, err
+}
+
+// quiet are some of the runs, of which nothing is said.
+func (r *Runs) quiet(some *store.Selection) *Runs {
+	from := &Source{Store: r.from.Store, Named: r.from.Named, Recording: r.from.Recording}
+	from.Say, from.Note, from.Warn = func(string) {}, func(string) {}, func(string) {}
+	return &Runs{some, from, nil}
 }
 
 // explained adds why each run of a study takes more or less than its baseline.

@@ -102,7 +102,7 @@ def iterate(i):
     of_samples()
     sharded(torch.ones(4, 64, device="cuda")).sum().backward()
     sharded.zero_grad()
-    if i == 0:  # who holds the memory is looked for each time
+    if i == 0 and (not name or any(part in name for part in FAILS)):  # who holds the memory takes long to find
         fail()
     set_up()
     if any(part in name for part in ENDS):
@@ -205,6 +205,7 @@ IN_PLACE = {
     ("dpsight.lines.script_lines", "_at_node.<locals>.at"),
     ("dpsight.lines.script_lines", "_mark_with_line"),
 }
+FAILS = ("failed_requests", "holders", "request_failed", "models")
 ENDS = ("ending", "exception", "accountant", "process_ends", "exit_begins", "uncaught", "prediction", "garbage")
 reached, left, taken, name = set(), {}, {}, ""
 places = {"hooks": guards, "listeners": listeners, "functions": functions}

@@ -1,0 +1,78 @@
+"""Opens what dpsight export writes as others do: Feather files in pandas and polars, events in TensorBoard, a trace as
+JSON. Prints the numbers that they find, as one JSON document. Its interpreter has what is in requirements/notebooks.txt.
+
+    read_exports.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+
+def feather(folder: Path) -> dict[str, Any]:
+    """The highest of each column of events.arrow, and the steps' peaks; the same by both libraries."""
+    events = pandas.read_feather(folder / "events.arrow")
+    other = polars.read_ipc(folder / "events.arrow")
+    highest = {name: int(events[name].max()) for name in events.columns if name.endswith("_bytes")}
+    assert highest == {name: other[name].max() for name in highest}, "pandas and polars differ"
+    assert len(events) == len(other)
+    steps = pandas.read_feather(folder / "steps.arrow")
+    assert polars.read_ipc(folder / "steps.arrow")["step"].to_list() == list(steps["step"])
+    phases = pandas.read_feather(folder / "phases.arrow")
+    assert set(steps["step"]) <= set(phases["step"])
+    peaks = {str(step): int(peak) for step, peak in zip(steps["step"], steps["peak_bytes"], strict=True) if peak > 0}
+    return {"rows": len(events), "highest": highest, "steps": peaks}
+
+
+def tensorboard(folder: Path) -> dict[str, Any]:
+    """Each scalar's values by step, and the pictures' sizes."""
+    read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0})
+    read.Reload()
+    tags = read.Tags()
+    scalars = {tag: {str(e.step): e.value for e in read.Scalars(tag)} for tag in tags["scalars"]}
+    pictures = {tag: [(p.width, p.height) for p in read.Images(tag)] for tag in tags["images"]}
+    return {"scalars": scalars, "pictures": pictures}
+
+
+def trace(file: Path) -> dict[str, Any]:
+    """The highest of each counter, and how many slices of each thread there are; slices of a thread do not overlap."""
+    events = json.loads(file.read_text())["traceEvents"]
+    highest: dict[str, int] = defaultdict(int)
+    threads: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    for e in events:
+        if e["ph"] == "C":
+            highest[e["name"]] = max(highest[e["name"]], e["args"]["bytes"])
+        elif e["ph"] == "X":
+            threads[names[e["pid"], e["tid"]]].append((e["ts"], e["ts"] + e["dur"]))
+    for name, slices in threads.items():
+        ordered = sorted(slices)
+        # Perfetto takes slices that lie in each other, and drops those that overlap in part.
+        for (_, end), (begin, later) in zip(ordered, ordered[1:], strict=False):
+            assert begin >= end - 0.001 or later <= end + 0.001, f"slices of {name} overlap in part"
+    return {"highest": highest, "slices": {name: len(slices) for name, slices in threads.items()}}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    (run,) = (p.name.removesuffix(".perfetto.json") for p in folder.glob("*.perfetto.json"))
+    json.dump(
+        {
+            "arrow": feather(folder / "arrow" / run),
+            "tensorboard": tensorboard(folder / "tensorboard" / run),
+            "perfetto": trace(folder / f"{run}.perfetto.json"),
+        },
+        sys.stdout,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// run has two devices: one with events and a name that is hard to quote, and one with steps alone.
+func run() *Run {
+	peak := int64(48)
+	points := []timeline.TimelinePoint{{HighEvent: 0, Bytes: []int64{0, 0}},
+		{HighEvent: 1, HighBytes: 16, Bytes: []int64{16, 0}}, {HighEvent: 2, HighBytes: 48, Bytes: []int64{16, 32}},
+		{HighEvent: 3, HighBytes: 32, Bytes: []int64{0, 32}}}
+	return &Run{Identity: identity.Identity{RunID: "r", Name: "a\"</script>\u00e9\x01"},
+		Samples: []schemas.Sample{{Device: 3, TimeNS: 2_000_000, UsedBytes: 99}},
+		Devices: []Device{{Device: "cuda:0", Timeline: &timeline.DeviceTimeline{Points: points,
+			Categories: []timeline.CategoryMaximum{{Category: schemas.Parameters}, {Category: schemas.Activations}}},
+			TimeNS: []int64{1_000_000, 1_000_000, 1_002_000}, Reserved: []memory.Level{{Seq: 1, Bytes: 64}},
+			Steps: []schemas.Step{{Step: 0, StartNS: 1_000_000, EndNS: 1_002_500, BeginSeq: 0, EndSeq: 3, Recorded: true,
+				PeakBytes: &peak}},
+			Phases: []schemas.Phase{{Phase: schemas.PhaseForward, StartNS: 1_000_500, EndNS: 1_001_500, BeginSeq: 0,
+				EndSeq: 2, PeakBytes: &peak}},
+			Failed: []schemas.OOM{{Seq: 3, RequestedBytes: 7}}},
+			{Device: "cuda:1", Rank: 1, Steps: []schemas.Step{{Step: 0, StartNS: 1_000_000, EndNS: 1_001_000}}}}}
+}
+
+// Whatever a run is called, its trace is JSON, and each counter's values are those of its events, in their order.
+func TestTrace(t *testing.T) {
+	var b bytes.Buffer
+	if err := run().WritePerfetto(&b); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		TraceEvents []struct {
+			PID, TID int
+			Ph, Name string
+			TS, Dur  float64
+			Args     map[string]any
+		}
+		OtherData map[string]string
+	}
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	if doc.OtherData["name"] != run().Name {
+		t.Errorf("named %q", doc.OtherData["name"])
+	}
+	var said []string
+	for _, e := range doc.TraceEvents {
+		switch e.Ph {
+		case "C":
+			said = append(said, strings.Join([]string{e.Name, number(int64(e.TS * 1000)),
+				number(int64(e.Args["bytes"].(float64)))}, " "))
+		case "X", "i":
+			said = append(said, e.Name+" "+number(int64(e.TS*1000))+" "+number(int64(e.Dur*1000)))
+		}
+	}
+	want := `allocated 0 0
+parameters 0 0
+activations 0 0
+allocated 0 16
+parameters 0 16
+allocated 0 48
+activations 0 32
+allocated 2000 32
+parameters 2000 0
+reserved 0 64
+step 0 0 2500
+forward 500 1000
+out of memory 2000 0
+step 0 0 1000
+GPU 3 in use 1000000 99`
+	if got := strings.Join(said, "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// Every file of an export is known as one, and is written over; another is not.
+func TestFiles(t *testing.T) {
+	for format, count := range map[string]int{Perfetto: 1, TensorBoard: 2, Arrow: 4} {
+		dir := t.TempDir()
+		files := run().Files(format, "name", nil)
+		for range 2 {
+			paths, err := WriteAll(dir, files, false)
+			if err != nil || len(paths) != count {
+				t.Fatalf("%s: %q, %v", format, paths, err)
+			}
+			for _, path := range paths {
+				if !IsExport(path) {
+					t.Errorf("%s is not known as an export", path)
+				}
+			}
+		}
+		path := filepath.Join(dir, filepath.FromSlash(files[0].Path))
+		if err := os.WriteFile(path, []byte("a file of somebody else's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := WriteAll(dir, files, false); err == nil || IsExport(path) {
+			t.Errorf("%s: another file is written over", format)
+		}
+		if _, err := WriteAll(dir, files, true); err != nil {
+			t.Errorf("%s, forced: %v", format, err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package export
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Picture is a PNG that stands beside a run's scalars.
+type Picture struct {
+	Tag           string
+	Width, Height int // pixels
+	PNG           []byte
+}
+
+// The numbers of the fields that are written, of tensorflow's Event, Summary, Summary.Value and Summary.Image
+// (tensorflow/core/util/event.proto and framework/summary.proto).
+const (
+	eventWallTime    protowire.Number = 1
+	eventStep        protowire.Number = 2
+	eventFileVersion protowire.Number = 3
+	eventSummary     protowire.Number = 5
+	summaryValue     protowire.Number = 1
+	valueTag         protowire.Number = 1
+	valueSimple      protowire.Number = 2
+	valueImage       protowire.Number = 4
+	imageHeight      protowire.Number = 1
+	imageWidth       protowire.Number = 2
+	imageColorspace  protowire.Number = 3
+	imageEncoded     protowire.Number = 4
+)
+
+// WriteTensorBoard writes the scalars of one device's steps and phases, and pictures, as an event file, which
+// TensorBoard reads in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in ms,
+// as the tags say; a scalar is a 32-bit float. A scalar that is not known of a step is not there.
+func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
+	e := &events{w: w}
+	e.write(0, 0, protowire.AppendString(protowire.AppendTag(nil, eventFileVersion, protowire.BytesType), fileVersion))
+	for i := range d.Steps {
+		s := &d.Steps[i]
+		if values := d.scalars(s); len(values) > 0 {
+			e.write(s.EndNS, s.Step, appendMessage(nil, eventSummary, values))
+		}
+	}
+	for _, p := range pictures {
+		e.write(0, 0, appendMessage(nil, eventSummary, p.value()))
+	}
+	return e.err
+}
+
+const (
+	// EventFile begins the names of files in which TensorBoard looks for events.
+	EventFile = "events.out.tfevents."
+	// fileVersion is what the first event of a file says.
+	fileVersion = "brain.Event:2"
+)
+
+// scalars are the values of a summary of one step.
+func (d *Device) scalars(s *schemas.Step) (values []byte) {
+	bytes := func(tag string, v *int64) {
+		if v != nil {
+			values = appendScalar(values, tag+"_MiB", float64(*v)/(1<<20))
+		}
+	}
+	bytes("memory/peak", s.PeakBytes)
+	bytes("memory/allocated_at_end", s.AllocatedEnd)
+	bytes("memory/reserved_at_end", s.ReservedEnd)
+	if s.GPUNS > 0 && !s.Instrumented { // published times are of steps without hooks
+		values = appendScalar(values, "time/step_ms", float64(s.GPUNS)/1e6)
+	}
+	ns, peaks := map[string]int64{}, map[string]int64{}
+	var phases []string
+	for i := range d.Phases {
+		f := &d.Phases[i]
+		if f.Step != s.Step {
+			continue
+		}
+		if !slices.Contains(phases, f.Phase) {
+			phases = append(phases, f.Phase)
+		}
+		if f.GPUNS != nil && !s.Instrumented {
+			ns[f.Phase] += *f.GPUNS
+		}
+		if f.PeakBytes != nil {
+			peaks[f.Phase] = max(peaks[f.Phase], *f.PeakBytes)
+		}
+	}
+	for _, phase := range phases {
+		if v, ok := peaks[phase]; ok {
+			bytes("phase_peak/"+phase, &v)
+		}
+		if v, ok := ns[phase]; ok {
+			values = appendScalar(values, "phase_time/"+phase+"_ms", float64(v)/1e6)
+		}
+	}
+	if at := d.highest(s); at >= 0 {
+		for k, n := range d.Timeline.Points[at].Bytes {
+			bytes("category_at_peak/"+string(d.Timeline.Categories[k].Category), &n)
+		}
+	}
+	return values
+}
+
+// highest is the point of a step at which most was allocated; -1 = the step has none.
+func (d *Device) highest(s *schemas.Step) int {
+	if d.Timeline == nil || !s.Recorded {
+		return -1
+	}
+	at := -1
+	points := d.Timeline.Points
+	first, _ := slices.BinarySearchFunc(points, s.BeginSeq+1, func(p point, seq int64) int {
+		return int(p.HighEvent - seq)
+	})
+	for i := first; i < len(points) && points[i].HighEvent <= s.EndSeq; i++ {
+		if at < 0 || points[i].HighBytes > points[at].HighBytes {
+			at = i
+		}
+	}
+	return at
+}
+
+func appendScalar(values []byte, tag string, v float64) []byte {
+	value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), tag)
+	value = protowire.AppendTag(value, valueSimple, protowire.Fixed32Type)
+	value = protowire.AppendFixed32(value, math.Float32bits(float32(v)))
+	return appendMessage(values, summaryValue, value)
+}
+
+func (p *Picture) value() []byte {
+	const rgba = 4
+	image := appendNumber(nil, imageHeight, p.Height)
+	image = appendNumber(image, imageWidth, p.Width)
+	image = appendNumber(image, imageColorspace, rgba)
+	image = appendMessage(image, imageEncoded, p.PNG)
+	value := protowire.AppendString(protowire.AppendTag(nil, valueTag, protowire.BytesType), p.Tag)
+	return appendMessage(nil, summaryValue, appendMessage(value, valueImage, image))
+}
+
+func appendNumber[T int | int64](b []byte, field protowire.Number, n T) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), uint64(n))
+}
+
+func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), message)
+}
+
+// events writes records of a length, its checksum, an event and its checksum.
+type events struct {
+	w   io.Writer
+	err error
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// masked is the checksum of a record as tensorflow stores it (core/lib/hash/crc32c.h).
+func masked(b []byte) uint32 {
+	sum := crc32.Checksum(b, castagnoli)
+	return (sum>>15 | sum<<17) + 0xa282ead8
+}
+
+// write writes an event of a moment and a step.
+func (e *events) write(ns, step int64, content []byte) {
+	if e.err != nil {
+		return
+	}
+	event := protowire.AppendFixed64(protowire.AppendTag(nil, eventWallTime, protowire.Fixed64Type),
+		math.Float64bits(float64(ns)/1e9))
+	event = append(appendNumber(event, eventStep, step), content...)
+	record := binary.LittleEndian.AppendUint64(nil, uint64(len(event)))
+	record = binary.LittleEndian.AppendUint32(record, masked(record))
+	record = append(record, event...)
+	record = binary.LittleEndian.AppendUint32(record, masked(event))
+	_, e.err = e.w.Write(record)
+}
