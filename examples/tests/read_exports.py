@@ -1,5 +1,6 @@
 """Opens what dpsight export writes as others do: Feather files in pandas and polars, events in TensorBoard, a trace as
-JSON. Prints the numbers that they find, as one JSON document. Its interpreter has what is in requirements/notebooks.txt.
+JSON. Prints the numbers that they find, as one JSON document. Its interpreter has what is in
+requirements/notebooks.txt.
 
     read_exports.py FOLDER
 """

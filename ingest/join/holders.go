@@ -36,8 +36,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 			}
 		}
 	})
-	told := make([]bool, len(f.allocs))
-	w := newBindingWindow(f)
+	w, native := newBindingWindow(f), &nativeFinder{facts: f, told: make([]bool, len(f.allocs))}
 	for i := range looks {
 		look := &looks[i]
 		if int(look.K) >= len(f.context.thread) || !f.context.recordingAt(look.K) {
@@ -49,33 +48,48 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 			b := &look.Blocks[k]
 			tag := spool.Tag{K: look.K, Address: b.Address, Bytes: b.Bytes}
 			alloc, ok := named(f, index.of(b.Address), &tag, lo, seq)
-			if !ok {
+			if !ok { // that somebody keeps one of them was said, and not which
+				for _, candidate := range index.of(b.Address) {
+					native.told[candidate] = native.told[candidate] || f.allocs[candidate].AllocSeq <= seq
+				}
 				continue
 			}
-			told[alloc] = true
+			native.told[alloc] = true
 			if b.Kind != schemas.HeldByException && keeperIsKnown(owners.of(int(alloc)), seq) {
 				continue
 			}
 			found = append(found, holder{alloc, int32(i), seq, b.Kind, b.Path, b.View})
 		}
 		if look.Complete && (look.Moment == schemas.HeldAtStep || look.Moment == schemas.HeldAtExit) {
-			found = f.appendNative(found, int32(i), seq, told, owners)
+			found = native.appendAt(found, int32(i), seq, owners)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b holder) int { return int(a.alloc) - int(b.alloc) })
 	return found
 }
 
-// appendNative adds the allocations that live after event seq and that no look has told of.
-func (f *facts) appendNative(found []holder, look int32, seq int64, told []bool, owners lists[owner]) []holder {
-	for alloc := range f.allocs {
-		a := &f.allocs[alloc]
-		if told[alloc] || a.AllocSeq > seq || f.end(alloc) <= seq || keeperIsKnown(owners.of(alloc), seq) {
-			continue
-		}
-		told[alloc] = true
-		found = append(found, holder{int32(alloc), look, seq, schemas.HeldByCpp, "", 0})
+// A nativeFinder finds the allocations that live after an event and that no look has told of. Events only rise.
+type nativeFinder struct {
+	facts *facts
+	told  []bool  // by allocation
+	next  int     // the first that no look came after yet
+	open  []int32 // those before it that may yet be found
+}
+
+func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners lists[owner]) []holder {
+	for ; n.next < len(n.facts.allocs) && n.facts.allocs[n.next].AllocSeq <= seq; n.next++ {
+		n.open = append(n.open, int32(n.next))
 	}
+	n.open = slices.DeleteFunc(n.open, func(alloc int32) bool {
+		if n.told[alloc] || n.facts.end(int(alloc)) <= seq {
+			return true
+		}
+		if keeperIsKnown(owners.of(int(alloc)), seq) { // until it is somebody else's
+			return false
+		}
+		found = append(found, holder{alloc, look, seq, schemas.HeldByCpp, "", 0})
+		return true
+	})
 	return found
 }
 

@@ -76,8 +76,8 @@ func Of(in schemas.Tables) (Run, error) {
 	return run, nil
 }
 
-// timeOf is when an event happened, Unix time in ns; event 0 is the state before the first. Without a clock events are a
-// microsecond apart.
+// timeOf is when an event happened, Unix time in ns; event 0 is the state before the first. Without a clock events are
+// a microsecond apart.
 func (d *Device) timeOf(event int64) int64 {
 	if len(d.TimeNS) == 0 {
 		return event * 1000

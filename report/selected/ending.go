@@ -31,6 +31,9 @@ func (s *Source) PredictionTables(runs []predict.PredictionRun, dirs []string, f
 		return nil, err
 	}
 	e, err := one.Ending()
+	if err != nil {
+		return nil, err
+	}
 	e.Prediction = &runs[0]
-	return []table.Table{report.EndingTable(e)}, err
+	return []table.Table{report.EndingTable(e)}, nil
 }

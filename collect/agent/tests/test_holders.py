@@ -31,11 +31,11 @@ PLANTED = {
 
 
 class TestHolders(Phantom):
-    def looked(self, *arguments: str) -> tuple[list[Any], dict[int, tuple[str, str, int]]]:
+    def looked(self, *arguments: str, script: str = "holders") -> tuple[list[Any], dict[int, tuple[str, str, int]]]:
         """The looks of a run, and the last word on each block, by its thousands of entries: how it is kept, by whom,
         and what a view shows of it. The run ends as it does without us, and has as little memory."""
         every = {**self.env, "DPSIGHT_LIKE_A_GPU": ""}
-        with run("holders", *arguments, env=every) as r, run("holders", *arguments, env=every, agent=False) as without:
+        with run(script, *arguments, env=every) as r, run(script, *arguments, env=every, agent=False) as without:
             self.assertEqual((r.code, r.out, r.err), (0, without.out, without.err))
             looks = r.journal.json(K.FRAME_HOLDERS)
             self.assertEqual([look["k"] for look in looks], [m.k for m in r.journal.marks if m.kind == K.HOLDERS])
@@ -52,6 +52,16 @@ class TestHolders(Phantom):
         self.assertEqual([found[n][2] for n in (10, 23)], [0, 2048])
         self.assertTrue(all(look["complete"] for look in looks))
         self.assertEqual([look["moment"] for look in looks if look["moment"] != "survey"], ["step", "exit"])
+
+    @rest
+    def test_holders_change(self) -> None:
+        """The last word on a block is of who keeps it then, also where another did at the look before."""
+        looks, found = self.looked(script="holders_change")
+        self.assertIn("local out[0] of main()", [path for look in looks for _, _, _, _, path in look["blocks"]])
+        self.assertEqual(found[30][:2], ("python", "global kept[1]"))
+        self.assertEqual(found[31][:2], ("native", ""))
+        self.assertEqual(found[32][:2], ("python", "global kept[0]"))
+        self.assertEqual(found[33][:2], ("python", "global cache['of the script']"))
 
     @rest
     def test_a_request_that_fails(self) -> None:

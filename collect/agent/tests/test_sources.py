@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage", "watchdog"},
     "script_code": {"kinds", "recorder"},
     "lines": {"kinds", "torch_compat", "recorder", "script_code", "nodes", "lines"},
-    "surveys": {"kinds", "torch_compat", "recorder", "lines", "holders"},
+    "surveys": {"kinds", "torch_compat", "recorder", "lines", "holders", "tensors", "interruptions"},
     "api": {"kinds", "recorder", "tags", "client"},
     "client": {"client"},
 }

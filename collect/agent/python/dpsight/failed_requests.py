@@ -89,7 +89,8 @@ class Requests:
         recorded, listed = drains.recording, drains.lists_failure()
         module = looks.tried("module", _module, 0) if recorder.tagging else 0
         late = looks.tried("passes", _begin_late, 0)
-        k = recorder.mark(kinds.OOM, kinds.NOTED if self._noted and _may_be_absorbed() else 0, requested, free)
+        absorbed = self._noted and _may_be_absorbed()
+        k = recorder.mark(kinds.OOM, kinds.NOTED if absorbed else 0, requested, free)
         _unraised.marks[0 if thread.on_engine() else threading.get_ident()] = k
         info = {
             "k": k,
@@ -108,7 +109,8 @@ class Requests:
             steps.mark_mode()  # tags are bound in what is recorded only
         if drains.recording and recorder.tagging:
             looks.tried("tags", lambda: tag(recorded), None)
-            keepers.look("oom")
+            if not absorbed:
+                keepers.failed()
         if listed:
             drains.end_moment()
             steps.mark_mode()

@@ -14,6 +14,7 @@ from dpsight import kinds
 from dpsight.holders.frames import alone
 from dpsight.holders.keepers import keepers
 from dpsight.holders.look import tag
+from dpsight.interruptions import uninterrupted
 from dpsight.lines.script_lines import lines
 from dpsight.recorder import drains, events, guarded, in_backward, recorder, thread
 from dpsight.tensors import living
@@ -79,12 +80,14 @@ class Surveys:
         return True
 
     def _look(self, every: bool) -> None:
-        """Looks. every: also at tensors that no name leads to."""
-        tensors = living() if every else None
-        recorder.mark(kinds.SURVEY, a=tag(True, tensors))
-        if self._most >= _KEPT * self._keepers_saw:
-            self._keepers_saw = self._most
-            keepers.look("survey", tensors)
+        """Looks. every: also at tensors that no name leads to. An interrupt in the middle would have all of them in its
+        traceback."""
+        with uninterrupted:
+            tensors = living() if every else None
+            recorder.mark(kinds.SURVEY, a=tag(True, tensors))
+            if self._most >= _KEPT * self._keepers_saw:
+                self._keepers_saw = self._most
+                keepers.look("survey", tensors)
 
 
 surveys = recorder.part(Surveys)

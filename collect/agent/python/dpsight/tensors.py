@@ -104,6 +104,16 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
         return []  # a subclass without a storage of its own
 
 
+def held(tensor: Any) -> list[tuple[Any, int, int]]:
+    """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none."""
+    try:
+        return [(s, s.data_ptr(), s.nbytes()) for s, _ in storages(tensor)]
+    except RuntimeError as error:
+        if by_script(error):
+            raise
+        return []  # a subclass without a storage of its own
+
+
 @functools.cache
 def plain_types() -> tuple[type, ...]:
     """The types of tensors that have one storage, but for what torch.func wraps."""
@@ -115,6 +125,29 @@ def living() -> list[Any]:
     in 20 ms. Who keeps the list keeps them."""
     plain = plain_types()
     return [t for t in gc.get_referrers(*plain) if type(t) in plain]
+
+
+def subclassed() -> list[Any]:
+    """All tensors that Python knows of the script's and of libraries' own subclasses. torch's wrap plain tensors."""
+    kinds, todo = set(), [recorder.torch.Tensor]
+    while todo:
+        for kind in type.__subclasses__(todo.pop()):
+            todo.append(kind)
+            module = class_dict(kind).get("__module__")
+            if type(module) is str and not f"{module}.".startswith("torch."):
+                kinds.add(kind)
+    return [t for t in gc.get_referrers(*kinds) if type(t) in kinds] if kinds else []
+
+
+def grad_fn(tensor: Any) -> Any:
+    """The node that made a tensor. One of several views of what was changed in place since has none: nobody can use it
+    any more. Call it with __torch_function__ off."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError as error:
+        if by_script(error):
+            raise
+        return None
 
 
 def batched(tensor: Any) -> bool:
@@ -159,12 +192,7 @@ def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
             if kind in _EMPTY:
                 continue
             if kind in plain or issubclass(kind, recorder.torch.Tensor):
-                try:
-                    node = value.grad_fn
-                except RuntimeError as error:
-                    if by_script(error):
-                        raise
-                    continue  # one of several views of what was changed in place since: nobody can use it any more
+                node = grad_fn(value)
                 if node is not None:
                     found.append(node)
             elif len(inner) < MOST_ENTRIES:

@@ -174,7 +174,8 @@ class Climb:
         """How lasting the first object of a path is."""
         key = way[0]
         value = self._objects[key]
-        if not taken and key in self._names or len(taken) == 1 and type(value) is dict and self._ends(key):
+        of_module = type(value) is dict and references.module_name(value) is not None
+        if not taken and key in self._names or len(taken) == 1 and of_module:
             return VARIABLE
         if key in self._names:
             return INSIDE if self._names[key].variable else NAMED

@@ -9,30 +9,41 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpsight import kinds
 from dpsight.graph_safety import safe_devices
 from dpsight.holders import climb
 from dpsight.holders.climb import Climb, Path
-from dpsight.holders.names import gradients, names, title
+from dpsight.holders.names import Names, gradients, title
 from dpsight.holders.roots import Block, Roots
 from dpsight.masking import mask
 from dpsight.recorder import MODULES, drains, events, freeze_threads, guarded, recorder
 from dpsight.registry import registry
 from dpsight.tags import tags
-from dpsight.tensors import living, quiet, storages
+from dpsight.tensors import held, living, quiet
 from dpsight.torch_compat import Weak, expired, private, weak
 
 _SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
-_LONGEST_NS = 500_000_000  # of one look on a GPU; a request that fails is looked at as long as need be
+_LONGEST_NS = 500_000_000  # of one look on a GPU
+_LONGEST_OOM_NS = 2_000_000_000  # of one look on a GPU at a request that failed, whatever looks have taken
+_FAILURES = 4  # requests that fail and are looked at one by one; then the 8th, the 16th and so on
 _WORK = 384  # objects that one look asks about
 _MOST = 128  # tensors that one look starts from, of graphs and of others
 _MOST_BLOCKS = 2_000  # that one look tells of
 _EACH = 3  # steps of a prediction that are looked at one by one; then each that comes so much later
 _LATER = 1.5
+_AGAIN = 4  # looks, from one at which blocks whose holder is known are asked about to the next
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
+
+
+class Said(NamedTuple):
+    """What was written of a block."""
+
+    storage: Weak | None
+    bytes: int
+    path: Path
 
 
 class Keepers:
@@ -48,7 +59,8 @@ class Keepers:
         self._held: list[int] = []  # bytes and blocks, at the end of the last step that was looked at
         self._failures = 0  # requests that failed
         self._anew = False  # functions may have ended by an exception since the last look
-        self._said: dict[int, tuple[Weak | None, Path]] = {}  # address → weak reference to the storage, what was said
+        self._made = 0  # looks, of whatever moment
+        self._said: dict[int, Said] = {}  # by address; those that were asked about last come last
 
     def install(self) -> None:
         """Waits for the ends of steps and of the process."""
@@ -85,11 +97,18 @@ class Keepers:
 
     def _affords(self) -> bool:
         """Whether there is time for a look on a GPU."""
-        self._began_ns = self._began_ns or time.monotonic_ns()
         return self._left_ns() > self._needed_ns
 
     def _left_ns(self) -> int:
-        return _FREE_NS + int(_SHARE * (time.monotonic_ns() - self._began_ns)) - self._spent_ns
+        now = time.monotonic_ns()
+        self._began_ns = self._began_ns or now
+        return _FREE_NS + int(_SHARE * (now - self._began_ns)) - self._spent_ns
+
+    def failed(self) -> None:
+        """A request has failed. A script may fail, and go on, any number of times."""
+        self._failures += 1
+        if self._failures <= _FAILURES or self._failures & (self._failures - 1) == 0:
+            self.look("oom")
 
     @guarded("looking for who keeps the memory")
     def look(self, moment: str, tensors: list[Any] | None = None) -> None:
@@ -102,30 +121,29 @@ class Keepers:
             k = recorder.mark(kinds.HOLDERS, 0, len(blocks))
             recorder.frame(kinds.FRAME_HOLDERS, {"k": k, "moment": moment, "complete": complete, "blocks": blocks})
             self._anew = moment == "oom"
-        self._failures += moment == "oom"
         self._spent_ns += time.monotonic_ns() - began
 
     @quiet
     def _find(self, began: int, moment: str, tensors: list[Any] | None) -> tuple[list[list[Any]], bool] | None:
         """What is to be written of each block, and whether nothing was left out; None = there is no time for it."""
-        unlimited = recorder.settings.every_step or moment == "oom"
         safe = safe_devices()
         roots = Roots(safe, living() if tensors is None else tensors)
         self._needed_ns = 0
-        if not unlimited:
+        if not recorder.settings.every_step and moment != "oom":
             needed = _WHOLE * (time.monotonic_ns() - began)
             if needed > self._left_ns():
                 self._needed_ns = needed
                 return None
         known = tags.known_places()
-        found = names()
+        names = Names()
+        found = names.found
         known |= gradients(found, roots.parameters, safe)
         for p in roots.parameters:
-            known.add(p.untyped_storage().data_ptr())
+            known.update(address for _, address, _ in held(p))
         self._forget()
-        blocks = [b for b in roots.blocks.values() if b.address not in known and not self._lasts(b)]
-        blocks.sort(key=lambda b: (b.address in self._said, -b.bytes))
-        goes_on = functools.partial(self._goes_on, began, unlimited)
+        blocks = self._asked(roots, known, moment)
+        until = began + (_LONGEST_OOM_NS if moment == "oom" else _LONGEST_NS)
+        goes_on = functools.partial(self._goes_on, until)
         search = Climb(found, title, _WORK, goes_on)
         search.hide(*roots.hidden())
         # All at once: each level of the climb takes as long for one object as for all. What a variable has for the
@@ -137,17 +155,19 @@ class Keepers:
         ways = search.ways(asked, _MOST, new)
         out = [entry for entry in (self._entry(block, ways) for block in blocks) if entry is not None]
         complete = roots.complete and search.complete
+        if roots.complete:
+            out += self._left_behind(roots)
         if self._failures:
             search = Climb(found, _untitled, _WORK, goes_on)
             search.hide(*roots.hidden(), asked, ways)
-            out += self._models(search)
+            out += self._models(search, names.modules)
             complete = complete and search.complete
         return out, complete
 
-    def _models(self, search: Climb) -> list[list[Any]]:
-        """What is to be written of the parameters of models that the frames of an exception keep. Of no other model
-        is it a question who keeps it."""
-        roots = list(registry.roots())
+    def _models(self, search: Climb, named: set[int]) -> list[list[Any]]:
+        """What is to be written of the parameters of models that the frames of an exception keep, and no name leads
+        to. Of no other model is it a question who keeps it."""
+        roots = [root for root in registry.roots() if id(root) not in named]
         ways = search.ways(roots, _MOST)
         out = []
         for root in roots:
@@ -156,26 +176,54 @@ class Keepers:
                 continue
             for name, parameter in root.named_parameters():
                 path = Path(way.rank, f"{way.text}.{name}", exception=True)
-                for storage, _ in storages(parameter):
-                    said = self._said.get(storage.data_ptr())
-                    if said is None or said[1] != path:
-                        self._said[storage.data_ptr()] = (weak(storage), path)
-                        out.append([storage.data_ptr(), storage.nbytes(), 0, "exception", mask(path.text)])
+                for storage, address, size in held(parameter):
+                    said = self._said.get(address)
+                    if said is None or said.path != path:
+                        self._said[address] = Said(weak(storage), size, path)
+                        out.append([address, size, 0, "exception", mask(path.text)])
         return out
 
-    def _goes_on(self, began: int, unlimited: bool) -> bool:
-        return unlimited or time.monotonic_ns() - began < _LONGEST_NS
+    def _asked(self, roots: Roots, known: set[int], moment: str) -> list[Block]:
+        """The blocks of which it is to be asked who keeps them: those that are new, the largest first, then those that
+        only a variable had. At every few looks, as far as there is room, others are asked about anew, those first of
+        which that was longest ago: what they are in may have gone elsewhere."""
+        blocks = [b for b in roots.blocks.values() if b.address not in known]
+        first = [b for b in blocks if not self._lasts(b)]
+        first.sort(key=lambda b: (b.address in self._said, -b.bytes))
+        self._made += 1
+        if self._made % _AGAIN and moment not in ("oom", "exit"):
+            return first
+        asked = sum(len(b.tensors) + (b.root is not None) for b in first)
+        order = {address: i for i, address in enumerate(self._said)}
+        for b in sorted((b for b in blocks if self._lasts(b)), key=lambda b: order[b.address]):
+            asked += len(b.tensors) + (b.root is not None)
+            if asked > _MOST:
+                break
+            first.append(b)
+        return first
+
+    def _left_behind(self, roots: Roots) -> list[list[Any]]:
+        """What is to be written of blocks that Python had, and that no object of Python's leads to any more."""
+        out = []
+        for address, said in self._said.items():
+            if address not in roots.blocks and said.path.rank != climb.NOBODY and said.storage is not None:
+                self._said[address] = Said(said.storage, said.bytes, Path(climb.NOBODY, ""))
+                out.append([address, said.bytes, 0, _KINDS[climb.NOBODY], ""])
+        return out
+
+    def _goes_on(self, until: int) -> bool:
+        return recorder.settings.every_step or time.monotonic_ns() < until
 
     def _forget(self) -> None:
-        for address, (ref, _) in list(self._said.items()):
-            if expired(ref):
+        for address, said in list(self._said.items()):
+            if expired(said.storage):
                 del self._said[address]
 
     def _lasts(self, block: Block) -> bool:
         """Whether what was said of a block still holds. What a function has among its variables may have another
         holder once it has ended."""
         said = self._said.get(block.address)
-        return said is not None and said[1].rank < (climb.INSIDE if self._anew else climb.VARIABLE)
+        return said is not None and said.path.rank < (climb.INSIDE if self._anew else climb.VARIABLE)
 
     def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
         """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
@@ -197,9 +245,9 @@ class Keepers:
         if not found:
             return None
         path, kind = min(found, key=lambda f: f[0].rank)
-        said = self._said.get(block.address)
-        self._said[block.address] = (weak(block.storage), path)
-        if said is not None and said[1] == path:
+        said = self._said.pop(block.address, None)  # it is the last that was asked about
+        self._said[block.address] = Said(weak(block.storage), block.bytes, path)
+        if said is not None and said.path == path:
             return None
         passing = path.rank >= climb.VARIABLE
         most = max((viewed for for_now, viewed in shown if for_now == passing), default=0)

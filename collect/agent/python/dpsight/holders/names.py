@@ -15,6 +15,7 @@ from dpsight.holders.references import frame_name
 from dpsight.recorder import recorder
 from dpsight.registry import registry
 from dpsight.taggers.script_tensors import script_tensors
+from dpsight.tensors import held
 from dpsight.torch_compat import variables
 
 _MOST = 100_000  # names
@@ -22,37 +23,38 @@ _MOST = 100_000  # names
 _COMMON = (str, bytes, int, float, complex, bool, type(None), ModuleType, type(len))
 
 
-def names() -> dict[int, Name]:
+class Names:
     """By id(), the objects that have a name. A global counts before a variable, and of these that of the outermost
-    function."""
-    found: dict[int, Name] = {}
-    for module, script_module in script_tensors.scripts():
-        prefix = "" if module == "__main__" else f"{module}."
-        for key, value in list(script_module.__dict__.items()):
-            if type(key) is str and not key.startswith("__") and _tells(value):
-                found.setdefault(id(value), Name(f"global {prefix}{key}"))
-    _add_variables(script(), "", found)
-    own = threading.get_ident()
-    others = sys._current_frames()
-    others.pop(own, None)  # else this frame is its own variable, and stays
-    for top in others.values():
-        outermost = list(frames(top))[-1]
-        if not ours(outermost):
-            _add_variables(top, _thread(outermost), found)
-    return found
+    function. Modules are no beginnings of paths, and are apart."""
 
+    def __init__(self) -> None:
+        self.found: dict[int, Name] = {}
+        self.modules: set[int] = set()
+        for module, script_module in script_tensors.scripts():
+            prefix = "" if module == "__main__" else f"{module}."
+            for key, value in list(script_module.__dict__.items()):
+                if type(key) is str and not key.startswith("__"):
+                    self._add(value, Name(f"global {prefix}{key}"))
+        self._add_variables(script(), "")
+        others = sys._current_frames()
+        others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
+        for top in others.values():
+            outermost = list(frames(top))[-1]
+            if not ours(outermost):
+                self._add_variables(top, _thread(outermost))
 
-def _tells(value: Any) -> bool:
-    return type(value) not in _COMMON and not issubclass(type(value), (type, recorder.torch.nn.Module))
+    def _add(self, value: Any, name: Name) -> None:
+        if issubclass(type(value), recorder.torch.nn.Module):
+            self.modules.add(id(value))
+        elif type(value) not in _COMMON and not issubclass(type(value), type):
+            self.found.setdefault(id(value), name)
 
-
-def _add_variables(top: FrameType | None, thread: str, found: dict[int, Name]) -> None:
-    for frame in reversed(list(frames(top))):
-        if ours(frame) or len(found) > _MOST:
-            continue
-        for key, value in variables(frame).items():
-            if _tells(value):
-                found.setdefault(id(value), Name(f"local {key}", f" of {frame_name(frame)}{thread}", variable=True))
+    def _add_variables(self, top: FrameType | None, thread: str) -> None:
+        for frame in reversed(list(frames(top))):
+            if ours(frame) or len(self.found) > _MOST:
+                continue
+            for key, value in variables(frame).items():
+                self._add(value, Name(f"local {key}", f" of {frame_name(frame)}{thread}", variable=True))
 
 
 def _thread(outermost: FrameType) -> str:
@@ -78,6 +80,5 @@ def gradients(found: dict[int, Name], parameters: list[Any], safe: Safe | None) 
         gradient = p.grad
         if gradient is not None:
             found[id(gradient)] = Name(f"{recorder.text(registry.parameter(p)) or 'parameter'}.grad")
-            if gradient.layout is recorder.torch.strided:
-                places.add(gradient.untyped_storage().data_ptr())
+            places.update(address for _, address, _ in held(gradient))
     return places

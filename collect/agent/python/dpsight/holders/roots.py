@@ -3,12 +3,13 @@ with a grad_fn save."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from dpsight.graph_safety import Safe, nowhere
 from dpsight.recorder import recorder
 from dpsight.taggers.saved import node_device, saved
-from dpsight.tensors import storages
+from dpsight.tensors import grad_fn, held, subclassed
 from dpsight.torch_compat import node_number
 
 _MOST_NODES = 50_000
@@ -32,10 +33,12 @@ class Roots:
     """One look at all of it."""
 
     def __init__(self, safe: Safe | None, tensors: list[Any]) -> None:
-        self.complete = safe is not nowhere
+        # What the script has frozen the garbage collector tells of no more.
+        self.complete = safe is not nowhere and gc.get_freeze_count() == 0
         self.blocks: dict[int, Block] = {}
         self.parameters: list[Any] = []
-        self.living = tensors
+        self._plain = tensors
+        self.living = [*tensors, *subclassed()]
         for tensor in self.living:
             if not tensor.is_cuda:
                 continue
@@ -45,18 +48,17 @@ class Roots:
             if block is not None and len(block.tensors) < _MOST_TENSORS:
                 block.tensors.append(tensor)
                 block.viewed.append(_viewed(tensor))
-        if self.complete:
+        if safe is not nowhere:
             self._walk(safe)
 
     def hidden(self) -> list[Any]:
         """What refers to tensors for as long as the look takes."""
         blocks = list(self.blocks.values())
-        return [self.living, self.parameters, *blocks, *(block.tensors for block in blocks)]
+        return [self._plain, self.living, self.parameters, *blocks, *(block.tensors for block in blocks)]
 
     def _block(self, tensor: Any) -> Block | None:
         found = None
-        for storage, _ in storages(tensor):
-            address, size = storage.data_ptr(), storage.nbytes()
+        for storage, address, size in held(tensor):
             if size:
                 found = self.blocks.get(address)
                 if found is None:
@@ -66,11 +68,12 @@ class Roots:
     def _walk(self, safe: Safe | None) -> None:
         """Looks at what graphs save. The node that was made last is above the others: what its tensor keeps, that
         tensor keeps all of."""
-        tops = [t for t in self.living if t.requires_grad and not t.is_leaf and t.grad_fn is not None]
-        tops.sort(key=lambda t: node_number(t.grad_fn), reverse=True)
+        above = [(t, grad_fn(t)) for t in self.living if t.requires_grad]
+        tops = [(t, node) for t, node in above if node is not None]
+        tops.sort(key=lambda top: node_number(top[1]), reverse=True)
         seen: set[Any] = set()
-        for top in tops:
-            todo = [top.grad_fn]
+        for top, first in tops:
+            todo = [first]
             while todo:
                 node = todo.pop()
                 if node in seen:

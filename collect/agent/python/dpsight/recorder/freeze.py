@@ -27,9 +27,9 @@ class Freeze:
         if not self._inside and usual[0] < _LONG:  # several may be in here: the last one out gives back what was before
             self._usual = usual
         self._inside.append(None)
-        sys.setswitchinterval(_LONG)
-        gc.disable()
         try:
+            sys.setswitchinterval(_LONG)
+            gc.disable()
             yield
         finally:
             self._inside.pop()
