@@ -9,7 +9,7 @@ import (
 type exportCmd struct {
 	storeFlag
 	Names  []string `arg:"" optional:"" name:"run" help:"${run}"`
-	Format string   `help:"What to write: ${enum}." enum:"result-json,perfetto,tensorboard,arrow" default:"result-json" placeholder:"FORMAT"`
+	Format string   `help:"What to write: ${enum}." enum:"${exports}" default:"result-json" placeholder:"FORMAT"`
 	Out    string   `short:"o" help:"${export_out}" placeholder:"FILE|DIR"`
 	Force  bool     `help:"Write over files that no export wrote."`
 }

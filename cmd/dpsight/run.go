@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/dpsight/dpsight/cmd/grammar"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/screen"
 )
@@ -119,7 +120,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, er
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
 		kong.ValueFormatter(grammar.HelpWithDefault),
-		kong.Vars{"formats": strings.Join(table.Names(), ",")},
+		kong.Vars{"formats": strings.Join(table.Names(), ","), "exports": strings.Join(selected.Exports, ",")},
 		grammar.OptionTexts(help("options")),
 		kong.Exit(exit),
 	)

@@ -16,6 +16,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
+// Exports are the formats.
+var Exports = []string{ResultJSON, export.Perfetto, export.TensorBoard, export.Arrow}
+
 // ResultJSON is the format of the profiler that dpsight replaces, see [resultjson].
 const ResultJSON = "result-json"
 
