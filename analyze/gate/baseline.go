@@ -78,7 +78,7 @@ func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	older := map[string]int{}
 	for i := range runs {
 		r, n := &runs[i], newest[gated(&runs[i])]
-		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID && len(r.Origin.Differs(&n.Origin)) == 0 {
+		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID && r.Origin.Alike(&n.Origin) {
 			kept = append(kept, *r)
 		} else {
 			older[r.Title()]++

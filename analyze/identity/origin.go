@@ -53,11 +53,7 @@ func OriginOf(in *schemas.Tables) Origin {
 			o.memory = m.GPUs[0].TotalBytes
 		}
 	}
-	for _, f := range FactsOf(m) {
-		if !f.Param && (f.What != "driver" || m.Source == schemas.Measured) {
-			o.facts = append(o.facts, f)
-		}
-	}
+	o.facts = conditions(FactsOf(m), m.Source)
 	return o
 }
 
@@ -293,6 +289,7 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 // differingParts are the parts in which any two of some runs differ, without values: revisions first, which people
 // know, then what else differs in its order, files last.
 func differingParts(ids []Identity, group []int) (keys []Apart) {
+	group = telling(ids, group)
 	for k, i := range group {
 		for _, j := range group[:k] {
 			for _, a := range ids[i].Origin.Differs(&ids[j].Origin) {

@@ -37,7 +37,7 @@ func Content(s *analyze.Summary) string {
 // Same reports whether two runs are repeats of one experiment: its content is the same, and nothing that both know
 // of their origins differs.
 func Same(a, b *analyze.Summary) bool {
-	return Content(a) == Content(b) && len(a.Origin.Differs(&b.Origin)) == 0
+	return Content(a) == Content(b) && a.Origin.Alike(&b.Origin)
 }
 
 // Experiments groups runs into experiments with their repeats, in the order in which each first came.
@@ -47,12 +47,15 @@ func Experiments(runs []*analyze.Summary) [][]*analyze.Summary { return By(runs,
 // a repeat of two experiments is one of neither.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
-	of := map[string][]int{} // places in groups
+	of := map[string][]int{}                  // places in groups
+	var origins []map[string]*identity.Origin // of each group, those that are not the same
 	fits := func(r *analyze.Summary, in []int) (fitting []int) {
 		for _, g := range in {
-			if !slices.ContainsFunc(groups[g], func(o *analyze.Summary) bool {
-				return len(r.Origin.Differs(&o.Origin)) > 0
-			}) {
+			alike := true
+			for _, o := range origins[g] {
+				alike = alike && r.Origin.Alike(o)
+			}
+			if alike {
 				fitting = append(fitting, g)
 			}
 		}
@@ -75,10 +78,12 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 				if known {
 					of[k] = append(of[k], len(groups))
 				}
-				groups = append(groups, nil)
+				groups, origins = append(groups, nil), append(origins, map[string]*identity.Origin{})
 				fitting = []int{len(groups) - 1}
 			}
-			groups[fitting[0]] = append(groups[fitting[0]], r)
+			g := fitting[0]
+			groups[g] = append(groups[g], r)
+			origins[g][r.Origin.Key()] = &r.Origin
 		}
 	}
 	add(true)

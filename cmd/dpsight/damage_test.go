@@ -108,6 +108,8 @@ func TestDamageIsNeverQuiet(t *testing.T) {
 	for _, path := range all {
 		switch of := slices.IndexFunc(kinds, func(k []string) bool { return slices.Contains(k, path) }); {
 		case of >= 0:
+		case filepath.Base(path) == schemas.SummaryFile: // without it the tables are read
+			kinds = append(kinds, []string{path})
 		case filepath.Ext(path) != ".parquet":
 			t.Errorf("%s is damaged by nothing here", path)
 		default: // by ingest, which makes it again

@@ -52,12 +52,14 @@ func (c *ingestCmd) Run(s *streams) error {
 	return report.IngestFailure(doc)
 }
 
-// judge adds to the reports of predicted runs, by their folders, how sure their peaks are.
+// judge adds to the reports of predicted runs, by their folders, how sure their peaks are, and writes the summaries of
+// all.
 func judge(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := store.SetConfidence(dir, report.Confidence); err != nil {
 			return withHint(err, "its tables are there; dpsight ingest "+dir+" judges it once the folder can be written")
 		}
 	}
+	selected.WriteSummaries(dirs...)
 	return nil
 }

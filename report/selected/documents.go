@@ -24,13 +24,11 @@ import (
 // List is the table of runs. Those without tables are in it.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	read, err := r.Each(analyze.ListTables, true, func(in schemas.Tables) error {
-		doc.Runs = append(doc.Runs, analyze.ListRun(in))
-		return nil
-	})
+	read, rows, err := r.listed()
 	if err != nil {
 		return doc, err
 	}
+	doc.Runs = append(doc.Runs, rows...)
 	doc.Supersede(read.Manifests())
 	return doc, nil
 }
@@ -150,7 +148,7 @@ func (s *Source) Overhead(names []string, baseline string) (study compare.Study,
 // Compare is a pivot over runs. baseline is a run, or a row or column as NAME=VALUE, to compare with.
 func (s *Source) Compare(names []string, o compare.Options,
 	baseline string) (doc compare.Document, err error) {
-	r, runs, err := s.Summaries(names, leaveTrials)
+	r, runs, err := s.Kept(names, leaveTrials)
 	if err != nil {
 		return doc, err
 	}

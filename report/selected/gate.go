@@ -28,7 +28,7 @@ func (s *Source) readBaseline(what, name, version string, leave leaver) (b *sche
 		return nil, false, schemas.WithHint(fmt.Errorf("%s %s does not exist", what, name),
 			"dpsight check --write-baseline FILE RUN… writes one from runs")
 	}
-	_, runs, err := s.Summaries([]string{name}, leave)
+	_, runs, err := s.Kept([]string{name}, leave)
 	if err != nil {
 		return nil, false, err
 	}
@@ -61,7 +61,7 @@ func (s *Source) Check(names []string, version string, o gate.Options) ([]analyz
 			return nil, nil, err
 		}
 	}
-	_, runs, err := s.Summaries(names, leaveTrialsBut(baseline))
+	_, runs, err := s.Kept(names, leaveTrialsBut(baseline))
 	if err != nil {
 		return nil, nil, err
 	}

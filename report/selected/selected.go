@@ -35,12 +35,12 @@ func (s *Source) Select(names []string) (*Runs, error) {
 	if s.Named && len(names) == 0 {
 		return s.SelectEach(nil)
 	}
-	return s.announce(store.Open(s.Store).Resolve(names))
+	return s.announce(store.OpenIndexed(s.Store).Resolve(names))
 }
 
 // SelectEach is Select where a name stands for all runs that have it, and no name for the whole store.
 func (s *Source) SelectEach(names []string) (*Runs, error) {
-	return s.announce(store.Open(s.Store).ResolveEach(names))
+	return s.announce(store.OpenIndexed(s.Store).ResolveEach(names))
 }
 
 // Folder selects one run by its folder, and says nothing of it.
@@ -205,15 +205,30 @@ func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 
 // Summaries selects runs without what leave takes out, and reduces them. It is an error where none has tables.
 func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
-	r, err := s.Select(names)
+	r, err := s.reduced(names, leave)
 	if err != nil {
 		return nil, nil, err
 	}
-	r = leaveSuperseded(leave(r))
-	if err := r.Ingested(); err != nil {
+	return r.summarize()
+}
+
+// Kept is [Source.Summaries] for comparisons and checks of many runs, which look at what [analyze.ReadKept] gives.
+func (s *Source) Kept(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
+	r, err := s.reduced(names, leave)
+	if err != nil {
 		return nil, nil, err
 	}
-	return r.summarize()
+	return r.kept()
+}
+
+// reduced selects runs that are to be reduced.
+func (s *Source) reduced(names []string, leave leaver) (*Runs, error) {
+	r, err := s.Select(names)
+	if err != nil {
+		return nil, err
+	}
+	r = leaveSuperseded(leave(r))
+	return r, r.Ingested()
 }
 
 // Summaries reduces the runs.

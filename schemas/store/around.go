@@ -56,7 +56,11 @@ func storesOf(runs []Run) []string {
 func (sel *Selection) Manifests() []*schemas.Manifest {
 	var out []*schemas.Manifest
 	for _, dir := range storesOf(sel.Runs) {
-		if runs, _, err := Open(dir).Runs(); err == nil {
+		runs, err := sel.all[dir], error(nil)
+		if runs == nil {
+			runs, _, err = OpenIndexed(dir).Runs()
+		}
+		if err == nil {
 			for _, r := range runs {
 				out = append(out, r.Manifest)
 			}
@@ -75,7 +79,7 @@ func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) [
 	}
 	var out []Run
 	for _, dir := range storesOf(shown) {
-		all, err := Open(dir).All()
+		all, err := OpenIndexed(dir).All()
 		if err != nil {
 			continue
 		}

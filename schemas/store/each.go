@@ -15,7 +15,7 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	var pending *NotIngestedError
 	var running *RunningError
 	if errors.As(err, &pending) || errors.As(err, &running) {
-		return &schemas.Tables{Manifest: r.Manifest}, nil
+		return t, nil
 	}
 	return t, err
 }
@@ -25,12 +25,22 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 // argument stood for many runs, it hides no others: read is the selection without such runs, which damaged lists.
 func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) (read *Selection,
 	damaged []Damaged, err error) {
+	return sel.EachBut(func(int) bool { return false }, want, tolerant, use)
+}
+
+// EachBut is [Selection.Each] for those of the selected runs that had, by their places, has not dealt with.
+func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant bool,
+	use func(*schemas.Tables) error) (read *Selection, damaged []Damaged, err error) {
 	load := Load
 	if tolerant {
 		load = LoadOrManifest
 	}
 	var whole []Run
-	for _, r := range sel.Runs {
+	for i, r := range sel.Runs {
+		if had(i) {
+			whole = append(whole, r)
+			continue
+		}
 		t, err := load(r, want)
 		if err != nil {
 			err = &TablesError{r.Dir, err}

@@ -23,6 +23,10 @@ func (e *NotIngestedError) Error() string {
 // Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
 // where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
 func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
+	r, err := r.full()
+	if err != nil {
+		return nil, err
+	}
 	t := &schemas.Tables{Manifest: r.Manifest}
 	report, err := schemas.ReadIngestReport(r.Dir)
 	switch {

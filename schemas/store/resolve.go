@@ -31,7 +31,8 @@ type Selection struct {
 	// Newest lists, for each name that several runs of the store have, which one was taken.
 	Newest []Newest
 
-	args int // how many arguments it was resolved from
+	args int              // how many arguments it was resolved from
+	all  map[string][]Run // of stores that were listed, by their folders
 }
 
 // Only is the selection with some of its runs, as if the others had not been selected.
@@ -199,7 +200,7 @@ func (s *Store) All() (*Selection, error) {
 	if len(runs) == 0 && len(damaged) == 0 {
 		return nil, noRuns(s.dir)
 	}
-	sel := &Selection{Runs: runs, Damaged: damaged}
+	sel := &Selection{Runs: runs, Damaged: damaged, all: map[string][]Run{s.dir: slices.Clone(runs)}}
 	suites, damagedSuites, _ := s.Suites()
 	sel.Damaged = append(sel.Damaged, damagedSuites...)
 	if len(suites) == 1 && len(damagedSuites) == 0 {

@@ -107,7 +107,7 @@ func gpuOf(r Run) string {
 
 // takeStore takes all runs of another store.
 func (r *resolver) takeStore(dir string) error {
-	all, err := Open(dir).All()
+	all, err := (&Store{dir: dir, indexed: r.store.indexed}).All()
 	if err != nil {
 		return err
 	}

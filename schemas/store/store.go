@@ -1,17 +1,16 @@
 // Package store finds runs on disk and reads them.
 //
 // A store is a folder of run folders, beside them suites/<id>.json. A run folder can be moved, mailed or deleted by
-// itself, so nothing here depends on an index: the folders are the truth, and a damaged one hides no other.
+// itself, so the folders are the truth, and a damaged one hides no other. The index that a store of many runs has
+// only saves the reading of them.
 package store
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -23,10 +22,19 @@ type Run struct {
 	Dir      string
 	Manifest *schemas.Manifest
 	Progress *Progress // of a run that is still being recorded
+
+	brief bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
+	// Of a run that an index was asked about: the stamp of its folder, empty where nothing may rest on it, and whether
+	// it had tables.
+	listed, ingested bool
+	stamp            string
 }
 
 // Ingested says whether the run has its tables.
 func (r Run) Ingested() bool {
+	if r.listed {
+		return r.ingested
+	}
 	_, err := os.Stat(filepath.Join(r.Dir, schemas.IngestReportFile))
 	return err == nil
 }
@@ -48,10 +56,17 @@ func (d Damaged) Error() string {
 func (d Damaged) Unwrap() error { return d.Err }
 
 // A Store is a folder of runs. It holds no files open.
-type Store struct{ dir string }
+type Store struct {
+	dir     string
+	indexed bool
+}
 
 // Open names the store in dir. The folder need not exist yet: then it has no runs.
-func Open(dir string) *Store { return &Store{dir} }
+func Open(dir string) *Store { return &Store{dir: dir} }
+
+// OpenIndexed is [Open] for commands over many runs: those of a large store are listed from its index, and their
+// manifests may have only what selecting runs asks for. Whoever reads a run's tables gets the whole manifest.
+func OpenIndexed(dir string) *Store { return &Store{dir: dir, indexed: true} }
 
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.dir }
@@ -59,18 +74,19 @@ func (s *Store) Dir() string { return s.dir }
 // Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of
 // the store itself.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
-	entries, err := os.ReadDir(s.dir)
+	dirs, err := s.folders()
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, nil
-		}
-		return nil, nil, &ReadError{fmt.Errorf("reading store: %w", err)}
+		return nil, nil, err
+	}
+	if s.indexed && len(dirs) >= LeastIndexed {
+		runs, damaged := s.indexedRuns(dirs)
+		byAge(runs)
+		return runs, damaged, nil
 	}
 	var runs []Run
 	var damaged []Damaged
-	for _, e := range entries {
-		dir := filepath.Join(s.dir, e.Name())
-		if strings.HasSuffix(e.Name(), schemas.PartialSuffix) || !schemas.IsRun(dir) {
+	for _, dir := range dirs {
+		if !schemas.IsRun(dir) {
 			continue
 		}
 		r, err := OpenRun(dir)
@@ -80,10 +96,26 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 		}
 		runs = append(runs, r)
 	}
-	slices.SortFunc(runs, func(a, b Run) int {
-		return cmp.Or(a.Manifest.Start.Compare(b.Manifest.Start), cmp.Compare(a.ID, b.ID))
-	})
+	byAge(runs)
 	return runs, damaged, nil
+}
+
+// folders are those of a store that may be runs.
+func (s *Store) folders() (dirs []string, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, &ReadError{fmt.Errorf("reading store: %w", err)}
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() || strings.HasSuffix(e.Name(), schemas.PartialSuffix) {
+			continue
+		}
+		dirs = append(dirs, filepath.Join(s.dir, e.Name()))
+	}
+	return dirs, nil
 }
 
 // OpenRun reads the manifest of a run folder.
@@ -96,4 +128,20 @@ func OpenRun(dir string) (Run, error) {
 		return Run{}, fmt.Errorf("%s: it names no run_id", schemas.ManifestFile)
 	}
 	return Run{ID: m.RunID, Dir: dir, Manifest: m}, nil
+}
+
+// full is the run with its whole manifest. One that is being recorded keeps the status that it was given.
+func (r Run) full() (Run, error) {
+	if !r.brief {
+		return r, nil
+	}
+	whole, err := OpenRun(r.Dir)
+	if err != nil {
+		return Run{}, err
+	}
+	whole.Progress = r.Progress
+	if r.Progress != nil {
+		whole.Manifest.Status, whole.Manifest.Reason = r.Manifest.Status, r.Manifest.Reason
+	}
+	return whole, nil
 }

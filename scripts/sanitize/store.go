@@ -34,6 +34,11 @@ func sanitize(store string, raw bool) (int, error) {
 		if err := c.run(filepath.Dir(m)); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
 		}
+		// It is of the documents that were just rewritten; the next command makes it anew.
+		if err := os.Remove(filepath.Join(filepath.Dir(m), schemas.SummaryFile)); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
 		if !raw {
 			continue
 		}

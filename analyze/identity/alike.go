@@ -1,0 +1,74 @@
+package identity
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Alike reports whether nothing that both know of two origins differs. It is [Origin.Differs] without the parts, in
+// little time: a store of thousands of runs asks it of many pairs.
+func (o *Origin) Alike(p *Origin) bool {
+	a, b := revision(o.Git), revision(p.Git)
+	if a != b && a != "" && b != "" && (o.Code == nil || p.Code == nil) {
+		return false
+	}
+	return len(o.Differs(p)) == 0
+}
+
+// Key is the same for origins that are the same in all that is known of them.
+func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside() }
+
+// beside is [Origin.Key] without the revision.
+func (o *Origin) beside() string {
+	var b strings.Builder
+	add := func(words ...string) {
+		for _, w := range words {
+			b.WriteString(w)
+			b.WriteByte(0)
+		}
+	}
+	add(o.source, o.version, o.agent, o.phantom, o.rules, o.host, strconv.FormatBool(o.Complete),
+		strconv.FormatInt(o.memory, 10))
+	add(o.cards...)
+	b.WriteByte(1)
+	for i := range o.facts {
+		add(o.facts[i].What, o.facts[i].Value, o.facts[i].Whole)
+	}
+	b.WriteByte(1)
+	if o.Code != nil {
+		for i := range o.Code.Files {
+			f := &o.Code.Files[i]
+			add(f.Module, f.File)
+			if f.SHA256 != nil {
+				add(*f.SHA256)
+			}
+		}
+	}
+	return b.String()
+}
+
+// telling are those of a group whose origins show every part in which any two of the group differ. Of origins that are
+// the same but for their revisions two will do: a third differs from one of them.
+func telling(ids []Identity, group []int) (some []int) {
+	type class struct {
+		first  string
+		second bool
+	}
+	seen := map[string]*class{}
+	for _, i := range group {
+		o := &ids[i].Origin
+		key, rev := o.beside(), revision(o.Git)
+		switch c := seen[key]; {
+		case c == nil:
+			seen[key] = &class{first: rev}
+		case c.second || rev == c.first || rev == "":
+			continue
+		case c.first == "":
+			c.first = rev
+		default:
+			c.second = true
+		}
+		some = append(some, i)
+	}
+	return some
+}

@@ -1,0 +1,254 @@
+package analyze
+
+import (
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// KeptVersion is of what a kept summary holds and how it is computed: a new one makes all summaries anew. It changes
+// with every change of a figure or a remark in [ListRun] or [Summarize].
+const KeptVersion = 1
+
+// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs asks for: no timeline, no costs,
+// no failed requests, of the breakdown only what each category holds at the peak, and of phases their peaks and medians.
+type kept struct {
+	ID             identity.Identity     `json:"run"`
+	Rest           identity.Kept         `json:"rest"`
+	Started        time.Time             `json:"started"`
+	Suite          string                `json:"suite,omitempty"`
+	SuiteID        string                `json:"suite_id,omitempty"`
+	Trial          bool                  `json:"trial,omitempty"`
+	Key            string                `json:"key,omitempty"`
+	GPU            string                `json:"gpu,omitempty"`
+	Devices        []keptDevice          `json:"devices,omitempty"`
+	Phases         []keptPhase           `json:"phases,omitempty"`
+	FailedRequests *int                  `json:"failed_requests,omitempty"`
+	Peak           *int64                `json:"peak_bytes,omitempty"`
+	Reserved       *int64                `json:"peak_reserved_bytes,omitempty"`
+	Device         *int64                `json:"peak_device_bytes,omitempty"`
+	Allocations    *int64                `json:"allocations,omitempty"`
+	KeptGradients  *int64                `json:"kept_gradient_bytes,omitempty"`
+	Kept           *memory.KeptGradients `json:"kept,omitempty"`
+	StepMS         *timing.Interval      `json:"step_ms,omitempty"`
+	SamplesPerS    *float64              `json:"samples_per_s,omitempty"`
+	TokensPerS     *float64              `json:"tokens_per_s,omitempty"`
+	JoulesStep     *float64              `json:"joules_per_step,omitempty"`
+	JoulesSample   *float64              `json:"joules_per_sample,omitempty"`
+	NoEnergy       timing.NoEnergy       `json:"no_energy,omitempty"`
+	Remarks        []keptRemark          `json:"remarks,omitempty"`
+	Doubts         []string              `json:"doubts,omitempty"`
+	Poisson        bool                  `json:"poisson,omitempty"`
+	Script         string                `json:"script,omitempty"`
+	Throttled      timing.Throttle       `json:"throttled"`
+	DevicesUsed    int                   `json:"devices_used,omitempty"`
+	ReservedAlone  *int64                `json:"reserved_alone_bytes,omitempty"`
+	ReservedAtPeak *int64                `json:"reserved_at_peak_bytes,omitempty"`
+}
+
+// keptDevice is what is kept of a device's breakdown.
+type keptDevice struct {
+	Device     string         `json:"device"`
+	Rank       int32          `json:"rank"`
+	Allocated  int64          `json:"allocated_bytes"`
+	Categories []keptCategory `json:"categories"`
+}
+
+// keptPhase is what is kept of a phase: its times are medians.
+type keptPhase struct {
+	Device string   `json:"device"`
+	Rank   int32    `json:"rank,omitempty"`
+	Phase  string   `json:"phase"`
+	Peak   *int64   `json:"peak_bytes,omitempty"`
+	GPUMS  *float64 `json:"gpu_ms,omitempty"`
+	WallMS *float64 `json:"wall_ms,omitempty"`
+}
+
+type keptCategory struct {
+	Category schemas.Category `json:"category"`
+	Bytes    int64            `json:"bytes"`
+	Held     int64            `json:"held_bytes,omitempty"`
+}
+
+// keptRemark is a remark whose error is a text.
+type keptRemark struct {
+	Remark
+	Err  *string `json:",omitempty"`
+	Text string  `json:"error,omitempty"`
+}
+
+func keepRemarks(of []Remark) (out []keptRemark) {
+	for _, r := range of {
+		k := keptRemark{Remark: r}
+		if r.Err != nil {
+			k.Remark.Err, k.Text = nil, r.Err.Error()
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+func readRemarks(of []keptRemark) (out []Remark) {
+	for i := range of {
+		r := of[i].Remark
+		if text := of[i].Text; text != "" {
+			r.Err = errors.New(text)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Kept is what is kept of a run, encoded: its row in the list of runs, what comparisons look at, and the origin and the
+// facts that both rest on, which many runs share.
+type Kept struct{ Origin, Row, Compared []byte }
+
+// Keep encodes what a [KeptReader] gives back of a run.
+func Keep(row *RunsRow, s *Summary) (out Kept, err error) {
+	rest, origin := identity.Keep(&s.Identity, s.RunFacts)
+	if out.Origin, err = json.Marshal(origin); err != nil {
+		return out, err
+	}
+	if out.Row, err = json.Marshal(keptRow{*row, rest, keepRemarks(row.Remarks)}); err != nil {
+		return out, err
+	}
+	out.Compared, err = json.Marshal(keep(s, rest))
+	return out, err
+}
+
+func keep(s *Summary, rest identity.Kept) kept {
+	k := kept{ID: s.Identity, Rest: rest, Started: s.Started, Suite: s.Suite, SuiteID: s.SuiteID,
+		Trial: s.Trial, Key: s.Key, GPU: s.GPU, FailedRequests: s.FailedRequests,
+		Peak: s.PeakBytes, Reserved: s.PeakReservedBytes, Device: s.PeakDeviceBytes, Allocations: s.Allocations,
+		KeptGradients: s.KeptGradientBytes, Kept: s.Kept, StepMS: s.StepMS, SamplesPerS: s.SamplesPerS,
+		TokensPerS: s.TokensPerS, JoulesStep: s.JoulesPerStep, JoulesSample: s.JoulesPerSample, NoEnergy: s.NoEnergy,
+		Remarks: keepRemarks(s.Remarks), Doubts: s.Doubts, Poisson: s.Poisson, Script: s.Script, Throttled: s.Throttled,
+		DevicesUsed: s.devicesUsed, ReservedAlone: s.ReservedAlone, ReservedAtPeak: s.reservedAtPeak}
+	median := func(t *timing.Interval) *float64 {
+		if t == nil {
+			return nil
+		}
+		return &t.Median
+	}
+	for i := range s.Phases.Phases {
+		p := &s.Phases.Phases[i]
+		k.Phases = append(k.Phases, keptPhase{p.Device, p.Rank, p.Phase, p.PeakBytes, median(p.GPUMS), median(p.WallMS)})
+	}
+	for i := range s.Breakdown.Devices {
+		d := &s.Breakdown.Devices[i]
+		device := keptDevice{Device: d.Device, Rank: d.Rank, Allocated: d.AllocatedBytes}
+		for _, c := range d.Categories {
+			if c.Bytes != 0 || c.HeldBytes != 0 {
+				device.Categories = append(device.Categories, keptCategory{c.Category, c.Bytes, c.HeldBytes})
+			}
+		}
+		k.Devices = append(k.Devices, device)
+	}
+	return k
+}
+
+// A KeptReader decodes what [Keep] has encoded. Origins that many runs share it decodes once. It may be used by several
+// at once.
+type KeptReader struct {
+	mu      sync.Mutex
+	origins map[string]*readOrigin
+}
+
+// readOrigin is an origin of runs of one source, with their facts.
+type readOrigin struct {
+	origin identity.Origin
+	facts  []identity.Fact
+}
+
+// originOf decodes an origin.
+func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
+	key := source + "\n" + string(b)
+	r.mu.Lock()
+	o := r.origins[key]
+	r.mu.Unlock()
+	if o != nil {
+		return o, nil
+	}
+	var k identity.KeptOrigin
+	if err := json.Unmarshal(b, &k); err != nil {
+		return nil, err
+	}
+	o = new(readOrigin)
+	o.origin, o.facts = k.Read(source)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.origins == nil {
+		r.origins = map[string]*readOrigin{}
+	}
+	r.origins[key] = o
+	return o, nil
+}
+
+// Summary is a run's summary with all that comparisons and checks of many runs look at, and none of the rest: a report
+// of a run reads its tables.
+func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
+	var k kept
+	if err := json.Unmarshal(compared, &k); err != nil {
+		return Summary{}, err
+	}
+	o, err := r.originOf(origin, k.ID.Source)
+	if err != nil {
+		return Summary{}, err
+	}
+	s := Summary{Started: k.Started, Suite: k.Suite, SuiteID: k.SuiteID, Trial: k.Trial, Key: k.Key, GPU: k.GPU,
+		FailedRequests: k.FailedRequests, PeakBytes: k.Peak, PeakReservedBytes: k.Reserved, PeakDeviceBytes: k.Device,
+		Allocations: k.Allocations, KeptGradientBytes: k.KeptGradients, Kept: k.Kept, StepMS: k.StepMS,
+		SamplesPerS: k.SamplesPerS, TokensPerS: k.TokensPerS, JoulesPerStep: k.JoulesStep,
+		JoulesPerSample: k.JoulesSample, NoEnergy: k.NoEnergy, Remarks: readRemarks(k.Remarks),
+		Doubts: k.Doubts, Poisson: k.Poisson, Script: k.Script, Throttled: k.Throttled,
+		devicesUsed: k.DevicesUsed, ReservedAlone: k.ReservedAlone, reservedAtPeak: k.ReservedAtPeak}
+	s.Identity, s.RunFacts = k.ID, o.facts
+	k.Rest.Into(&s.Identity, o.origin)
+	for _, d := range k.Devices {
+		device := memory.DeviceBreakdown{Device: d.Device, Rank: d.Rank, AllocatedBytes: d.Allocated}
+		for _, c := range d.Categories {
+			device.Categories = append(device.Categories, memory.CategoryBytes{Category: c.Category, Bytes: c.Bytes,
+				HeldBytes: c.Held})
+		}
+		s.Breakdown.Devices = append(s.Breakdown.Devices, device)
+	}
+	interval := func(median *float64) *timing.Interval {
+		if median == nil {
+			return nil
+		}
+		return &timing.Interval{Median: *median}
+	}
+	for _, p := range k.Phases {
+		s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: p.Device, Rank: p.Rank, Phase: p.Phase,
+			PeakBytes: p.Peak, GPUMS: interval(p.GPUMS), WallMS: interval(p.WallMS)})
+	}
+	return s, nil
+}
+
+// keptRow is a [RunsRow] as it is kept.
+type keptRow struct {
+	RunsRow
+	Rest    identity.Kept `json:"rest"`
+	Remarks []keptRemark  `json:"remarks,omitempty"`
+}
+
+// Row is a run's row in the list of runs.
+func (r *KeptReader) Row(origin, row []byte) (RunsRow, error) {
+	var k keptRow
+	if err := json.Unmarshal(row, &k); err != nil {
+		return RunsRow{}, err
+	}
+	o, err := r.originOf(origin, k.Source)
+	if err != nil {
+		return RunsRow{}, err
+	}
+	k.Rest.Into(&k.Identity, o.origin)
+	k.RunsRow.Remarks = readRemarks(k.Remarks)
+	return k.RunsRow, nil
+}

@@ -1,0 +1,66 @@
+package selected
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// keeper makes what is kept of a run. Of a prediction whose confidence no report keeps it makes nothing: that depends on
+// what is known of predictions today.
+func keeper() store.Keeper {
+	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,
+		Make: func(t *schemas.Tables, s *schemas.Summary) bool {
+			if p := t.Report.Prediction; p != nil && p.Confidence == nil {
+				return false
+			}
+			in := withConfidence(t)
+			row, sum := analyze.ListRun(in), analyze.Summarize(in)
+			kept, err := analyze.Keep(&row, &sum)
+			s.Origin, s.Row, s.Compared = kept.Origin, kept.Row, kept.Compared
+			return err == nil
+		}}
+}
+
+// WriteSummaries writes the summaries of runs that have just been ingested, by their folders.
+func WriteSummaries(dirs ...string) {
+	for _, dir := range dirs {
+		store.WriteSummary(dir, keeper())
+	}
+}
+
+// kept reduces the runs for comparisons and checks, and gives those that could be read.
+func (r *Runs) kept() (read *Runs, sums []analyze.Summary, err error) {
+	var reader analyze.KeptReader
+	return fromKept(r, store.KeptCompared, reader.Summary, analyze.SummaryTables, analyze.Summarize)
+}
+
+// listed are the rows of the list of runs.
+func (r *Runs) listed() (read *Runs, rows []analyze.RunsRow, err error) {
+	var reader analyze.KeptReader
+	return fromKept(r, store.KeptRow, reader.Row, analyze.ListTables, analyze.ListRun)
+}
+
+// fromKept gives what is kept of each run or, where nothing is, what make makes of its tables.
+func fromKept[T any](r *Runs, kind store.KeptKind, decode func(origin, data []byte) (T, error), want schemas.Want,
+	from func(schemas.Tables) T) (read *Runs, out []T, err error) {
+	had := make([]T, len(r.Runs))
+	decoded := r.Selection.Kept(keeper(), kind, func(i int, origin, data []byte) bool {
+		var err error
+		had[i], err = decode(origin, data)
+		return err == nil
+	})
+	sel, damaged, err := r.EachBut(func(i int) bool {
+		if decoded[i] {
+			out = append(out, had[i])
+		}
+		return decoded[i]
+	}, want, true, func(t *schemas.Tables) error {
+		out = append(out, from(withConfidence(t)))
+		return nil
+	})
+	for _, d := range damaged {
+		r.from.Warn(d.Error())
+	}
+	return &Runs{sel, r.from, r.leftOut}, out, err
+}

@@ -1,0 +1,460 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver of the index
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
+// thousand runs opens one file and not thirty thousand. It is never the truth. Each of its rows holds only while the
+// run's folder and its documents have the sizes and times that they had when the row was made, and while the row has
+// its checksum. What does not hold is read from the run folder, and the index is mended. An index that cannot be read
+// is made anew; where none can be written, every run folder is read.
+
+const (
+	// IndexFile is the index's name in its store.
+	IndexFile = ".index.sqlite"
+	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
+	LeastIndexed = 100
+
+	indexVersion = 1               // of its tables
+	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
+	busy         = 2 * time.Second // how long another dpsight's writing is waited for
+)
+
+// index is one that is open. A nil index has nothing and keeps nothing.
+type index struct {
+	db     *sql.DB
+	path   string
+	broken bool // its file cannot be read: it is removed
+}
+
+// openIndex opens the index of a store, or makes it: in the store or, where that cannot be written or lies on another
+// machine, in the cache folder. It is nil where neither is possible.
+func openIndex(store string) *index {
+	store = absolute(store)
+	var paths []string
+	if !remote(store) {
+		paths = append(paths, filepath.Join(store, IndexFile))
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		sum := sha256.Sum256([]byte(store))
+		paths = append(paths, filepath.Join(cache, "dpsight", "index", hex.EncodeToString(sum[:8])+".sqlite"))
+	}
+	for i, path := range paths {
+		if i > 0 || remote(store) {
+			if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+				continue
+			}
+		}
+		for range 2 {
+			x, err := openIndexAt(path)
+			if err == nil {
+				return x
+			}
+			if isBusy(err) || !corrupt(path) {
+				break
+			}
+			os.Remove(path)
+		}
+	}
+	return nil
+}
+
+// openIndexAt opens the file, and makes its tables where it has none of this version.
+func openIndexAt(path string) (*index, error) {
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { // SQLite would read what it cannot mend
+		return nil, err
+	} else {
+		f.Close()
+	}
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(),
+		RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=synchronous(off)&_txlock=immediate", busy.Milliseconds())}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	x := &index{db: db, path: path}
+	var version int
+	if err := db.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if version == indexVersion {
+		return x, nil
+	}
+	err = x.write(func(tx *sql.Tx) error {
+		for _, table := range []string{tableManifests, tableRows, tableCompared} {
+			if _, err := tx.Exec("DROP TABLE IF EXISTS " + table); err != nil {
+				return err
+			}
+			if _, err := tx.Exec("CREATE TABLE " + table + " (folder TEXT PRIMARY KEY, stamp BLOB NOT NULL, " +
+				"sum INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID"); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", indexVersion))
+		return err
+	})
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// The tables of an index: each has one document a run folder.
+const (
+	tableManifests = "manifests" // of each run, without what only its own analyses need
+	tableRows      = "listed"    // [schemas.Summary.Row]
+	tableCompared  = "compared"  // [schemas.Summary.Compared]
+)
+
+// corrupt reports whether a file is there that is no index: it is dpsight's own to remove, by its name.
+func corrupt(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode().IsRegular() && st.Size() > 0
+}
+
+func isBusy(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "SQLITE_BUSY") || strings.Contains(text, "locked")
+}
+
+// Close gives up the index, and removes one that was found broken.
+func (x *index) Close() {
+	if x == nil {
+		return
+	}
+	x.db.Close()
+	if x.broken {
+		os.Remove(x.path)
+	}
+}
+
+// failed notes an error that says that the file is no index, or no whole one.
+func (x *index) failed(err error) error {
+	if err != nil && (strings.Contains(err.Error(), "malformed") || strings.Contains(err.Error(), "not a database")) {
+		x.broken = true
+	}
+	return err
+}
+
+// write makes changes, all or none.
+func (x *index) write(change func(*sql.Tx) error) error {
+	tx, err := x.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if err := change(tx); err != nil {
+		tx.Rollback()
+		return err
+	}
+	return tx.Commit()
+}
+
+// entry is a document of a run folder as the index has it.
+type entry struct {
+	stamp string
+	data  []byte
+}
+
+// read gives what a table has, by folder. A row whose checksum is wrong counts as none. An error leaves what was read:
+// the rest is read from the run folders.
+func (x *index) read(table string, many int) map[string]entry {
+	out := make(map[string]entry, many)
+	if x == nil {
+		return out
+	}
+	rows, err := x.db.Query("SELECT folder, stamp, sum, data FROM " + table)
+	if x.failed(err) != nil {
+		return out
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var folder string
+		var stamp, data []byte
+		var sum int64
+		if x.failed(rows.Scan(&folder, &stamp, &sum, &data)) != nil {
+			return out
+		}
+		if checksum(folder, string(stamp), data) == sum {
+			out[folder] = entry{string(stamp), data}
+		}
+	}
+	x.failed(rows.Err())
+	return out
+}
+
+// keep puts documents into a table, and removes those of folders that are gone. It does what it can: an index that could
+// not be written is mended at the next use.
+func (x *index) keep(table string, fresh map[string]entry, gone []string) {
+	if x == nil || len(fresh) == 0 && len(gone) == 0 {
+		return
+	}
+	x.failed(x.write(func(tx *sql.Tx) error {
+		put, err := tx.Prepare("INSERT OR REPLACE INTO " + table + " VALUES (?, ?, ?, ?)")
+		if err != nil {
+			return err
+		}
+		for folder, e := range fresh {
+			if _, err := put.Exec(folder, []byte(e.stamp), checksum(folder, e.stamp, e.data), e.data); err != nil {
+				return err
+			}
+		}
+		for _, folder := range gone {
+			for _, t := range []string{tableManifests, tableRows, tableCompared} {
+				if _, err := tx.Exec("DELETE FROM "+t+" WHERE folder = ?", folder); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(folder, stamp string, data []byte) int64 {
+	sum := crc32.Update(0, castagnoli, []byte(folder))
+	sum = crc32.Update(sum, castagnoli, []byte{0})
+	sum = crc32.Update(sum, castagnoli, []byte(stamp))
+	return int64(crc32.Update(sum, castagnoli, data))
+}
+
+// documents says which of a run folder's documents are there.
+type documents struct{ manifest, report bool }
+
+// stampOf are the sizes, times and numbers of a run folder and of its documents: any file that comes, goes or is
+// replaced changes the folder's. It is empty where nothing may rest on it, since something was written just now.
+func stampOf(dir string, now time.Time) (stamp string, has documents) {
+	b := make([]byte, 0, 4*24)
+	fresh := false
+	for _, name := range []string{"", schemas.ManifestFile, schemas.IngestReportFile, schemas.SummaryFile} {
+		st, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			b = append(b, 0)
+			continue
+		}
+		switch name {
+		case schemas.ManifestFile:
+			has.manifest = !st.IsDir()
+		case schemas.IngestReportFile:
+			has.report = true
+		}
+		at := st.ModTime()
+		fresh = fresh || now.Sub(at) < settled
+		b = binary.BigEndian.AppendUint64(b, uint64(at.UnixNano()))
+		if name != "" {
+			b = binary.BigEndian.AppendUint64(b, uint64(st.Size()))
+		}
+		b = binary.BigEndian.AppendUint64(b, inode(st))
+	}
+	if fresh {
+		return "", has
+	}
+	return string(b), has
+}
+
+// brief is a manifest with what selecting runs asks for.
+func brief(m *schemas.Manifest) *schemas.Manifest {
+	b := &schemas.Manifest{RunID: m.RunID, Name: m.Name, Source: m.Source, Profile: m.Profile, Status: m.Status,
+		Reason: m.Reason, Command: m.Command, Params: m.Params, Bare: m.Bare, Suite: m.Suite, Start: m.Start, End: m.End,
+		GPUs: m.GPUs}
+	if m.Phantom != nil {
+		b.Phantom = &schemas.Phantom{Collections: m.Phantom.Collections}
+	}
+	return b
+}
+
+// indexedRuns are the runs in the folders of a store that has many. Their manifests may be brief: [Load] reads the
+// whole ones.
+func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
+	x := openIndex(s.dir)
+	defer x.Close()
+	had := x.read(tableManifests, len(dirs))
+	now := time.Now()
+	found := make([]Run, len(dirs))
+	failed := make([]error, len(dirs))
+	stamps := make([]string, len(dirs))
+	inParallel(len(dirs), func(i int) {
+		dir := dirs[i]
+		var has documents
+		stamps[i], has = stampOf(dir, now)
+		if !has.manifest {
+			return
+		}
+		e, ok := had[filepath.Base(dir)]
+		m := new(schemas.Manifest)
+		if ok && stamps[i] != "" && e.stamp == stamps[i] && json.Unmarshal(e.data, m) == nil {
+			found[i] = Run{ID: m.RunID, Dir: dir, Manifest: m, brief: true}
+		} else {
+			found[i], failed[i] = OpenRun(dir)
+		}
+		found[i].listed, found[i].ingested, found[i].stamp = true, has.report, stamps[i]
+	})
+	fresh := map[string]entry{}
+	for i, dir := range dirs {
+		switch {
+		case failed[i] != nil:
+			damaged = append(damaged, Damaged{Dir: dir, Err: failed[i]})
+			continue
+		case found[i].Manifest == nil: // no run
+			continue
+		}
+		runs = append(runs, found[i])
+		if found[i].brief || stamps[i] == "" {
+			continue
+		}
+		if data, err := json.Marshal(brief(found[i].Manifest)); err == nil {
+			fresh[filepath.Base(dir)] = entry{stamps[i], data}
+		}
+	}
+	x.keep(tableManifests, fresh, goneFrom(had, dirs))
+	return runs, damaged
+}
+
+// goneFrom are the folders that the index has and the store has not.
+func goneFrom(had map[string]entry, dirs []string) (gone []string) {
+	if len(had) == 0 {
+		return nil
+	}
+	there := make(map[string]bool, len(dirs))
+	for _, dir := range dirs {
+		there[filepath.Base(dir)] = true
+	}
+	for folder := range had {
+		if !there[folder] {
+			gone = append(gone, folder)
+		}
+	}
+	return gone
+}
+
+// inParallel does the same for each of n things, on all processors.
+func inParallel(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	workers := min(n, runtime.GOMAXPROCS(0))
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < n; i += workers {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A KeptKind is one of the two documents of a summary.
+type KeptKind string
+
+// The kinds.
+const (
+	KeptRow      KeptKind = tableRows
+	KeptCompared KeptKind = tableCompared
+)
+
+// of is the document with the origin before it: neither has a line end.
+func (k KeptKind) of(s *schemas.Summary) []byte {
+	own := s.Compared
+	if k == KeptRow {
+		own = s.Row
+	}
+	return bytes.Join([][]byte{s.Origin, own}, []byte("\n"))
+}
+
+// Kept hands what is kept of the selected runs to decode, by their places in the selection and several at once. A run of
+// which decode is not called, or says false, has to be read from its tables: it has none, or something about them is to
+// be told. What a store of many runs has not kept is made and kept.
+func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
+	decoded = make([]bool, len(sel.Runs))
+	read := func(i int, both []byte) {
+		if origin, data, ok := bytes.Cut(both, []byte("\n")); ok {
+			decoded[i] = decode(i, origin, data)
+		}
+	}
+	stores := map[string][]int{}
+	for i, r := range sel.Runs {
+		if !r.listed || r.ingested {
+			dir := filepath.Dir(r.Dir)
+			stores[dir] = append(stores[dir], i)
+		}
+	}
+	for dir, places := range stores {
+		var x *index
+		var had map[string]entry
+		if slices.ContainsFunc(places, func(i int) bool { return sel.Runs[i].listed }) {
+			x = openIndex(dir)
+			had = x.read(string(kind), len(places))
+		}
+		made := make([]*schemas.Summary, len(places))
+		inParallel(len(places), func(p int) {
+			i := places[p]
+			r := sel.Runs[i]
+			e, ok := had[filepath.Base(r.Dir)]
+			switch {
+			case ok && r.stamp != "" && e.stamp == stampedKept(r.stamp, k.Version):
+				read(i, e.data)
+			case r.listed:
+				if made[p] = k.summary(r); made[p] != nil {
+					read(i, kind.of(made[p]))
+				}
+			default: // of few runs none is made: reading the tables themselves takes no longer
+				if s := k.read(r); s != nil {
+					read(i, kind.of(s))
+				}
+			}
+		})
+		rows, compared := map[string]entry{}, map[string]entry{}
+		now := time.Now()
+		for p, s := range made {
+			r := sel.Runs[places[p]]
+			if s == nil || x == nil {
+				continue
+			}
+			// A summary that was just written has changed the folder: it is kept at the next use.
+			if stamp, _ := stampOf(r.Dir, now); stamp != "" && stamp == r.stamp {
+				folder, stamp := filepath.Base(r.Dir), stampedKept(stamp, k.Version)
+				rows[folder] = entry{stamp, KeptRow.of(s)}
+				compared[folder] = entry{stamp, KeptCompared.of(s)}
+			}
+		}
+		x.keep(tableRows, rows, nil)
+		x.keep(tableCompared, compared, nil)
+		x.Close()
+	}
+	return decoded
+}
+
+// stampedKept is the stamp of what is kept of a run: another version makes another.
+func stampedKept(stamp string, version int) string {
+	return stamp + string(binary.BigEndian.AppendUint32(nil, uint32(version)))
+}
+
+// byAge orders runs, oldest first.
+func byAge(runs []Run) {
+	slices.SortFunc(runs, func(a, b Run) int {
+		return cmp.Or(a.Manifest.Start.Compare(b.Manifest.Start), cmp.Compare(a.ID, b.ID))
+	})
+}

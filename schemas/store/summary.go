@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Keeper makes what commands over many runs read of one run, and says of which version that is.
+type Keeper struct {
+	Version int          // see [schemas.Summary.Kept]
+	Want    schemas.Want // what Make looks at
+	// Make fills in what is kept of a run, and says whether anything is to be.
+	Make func(*schemas.Tables, *schemas.Summary) bool
+}
+
+// WriteSummary writes the summary of a run that has just been ingested. It fails on nothing: a summary that could not be
+// written is made at first use.
+func WriteSummary(dir string, k Keeper) {
+	if r, err := OpenRun(dir); err == nil {
+		k.summarize(r)
+	}
+}
+
+// read is what is kept of a run in its folder, nil where nothing is.
+func (k *Keeper) read(r Run) *schemas.Summary {
+	s, err := schemas.ReadSummary(r.Dir, k.Version)
+	if err != nil || s.RunID != r.ID || !whole(r.Dir) {
+		return nil
+	}
+	for _, part := range []*json.RawMessage{&s.Origin, &s.Row, &s.Compared} {
+		*part = compact(*part) // the document is indented
+	}
+	return s
+}
+
+// compact is JSON without indentation, which took a third of an index.
+func compact(b []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, b) != nil {
+		return b
+	}
+	return out.Bytes()
+}
+
+// summary is what is kept of a run, or made anew of its tables. It is nil where the run's tables have to be read: it
+// has none, or something about them is to be told.
+func (k *Keeper) summary(r Run) *schemas.Summary {
+	if s := k.read(r); s != nil {
+		return s
+	}
+	return k.summarize(r)
+}
+
+// summarize makes the summary of a run of its tables, and writes it where the folder can be written; nil where there is
+// none to make.
+func (k *Keeper) summarize(r Run) *schemas.Summary {
+	manifest, report, err := schemas.SummaryDigests(r.Dir) // first: of files that change meanwhile it does not hold
+	if err != nil || !whole(r.Dir) {
+		return nil
+	}
+	full, err := OpenRun(r.Dir)
+	if err != nil {
+		return nil
+	}
+	t, err := Load(full, k.Want)
+	if err != nil {
+		return nil
+	}
+	s := &schemas.Summary{RunID: r.ID, Kept: k.Version, Manifest: manifest, Report: report}
+	if !k.Make(t, s) {
+		return nil
+	}
+	schemas.WriteSummary(r.Dir, s) // where that fails the index has it, or nothing: it can be made again
+	return s
+}
+
+// whole reports whether all tables are there that ingest has written: a summary does not say which are gone.
+func whole(dir string) bool {
+	report, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		return false
+	}
+	names := []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()}
+	for name := range report.Tables {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package schemas
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+)
+
+// SummaryFile is the name of a run's summary in its folder.
+const SummaryFile = "summary.json"
+
+// SummarySchema is the version that this package writes.
+const SummarySchema = "dpsight.summary/1"
+
+// Summary (summary.json) is what commands over many runs read of a run in place of its tables: its peak, categories,
+// phases, times and identity. It is written when the run is ingested, and holds only for the manifest and the report
+// that it was made of. It can be made again from them and from the tables at any time.
+type Summary struct {
+	Schema string `json:"schema"`
+	RunID  string `json:"run_id"`
+	// Kept is the version of what Row and Compared hold (see analyze.KeptVersion). A summary of another version counts
+	// as none.
+	Kept     int    `json:"kept"`     // a version
+	Manifest string `json:"manifest"` // digest of run.json: "sha256:" and 64 hexadecimal digits
+	Report   string `json:"report"`   // digest of ingest.json
+	// Row is the run's row in the list of runs, Compared what a comparison of many runs looks at, and Origin what both
+	// rest on and many runs share: all as analyze encodes them.
+	Origin   json.RawMessage `json:"origin"`
+	Row      json.RawMessage `json:"row"`
+	Compared json.RawMessage `json:"compared"`
+}
+
+// WriteSummary writes summary.json into a run folder.
+func WriteSummary(dir string, s *Summary) error {
+	s.Schema = SummarySchema
+	return WriteDocument(filepath.Join(dir, SummaryFile), s)
+}
+
+// ReadSummary reads summary.json of a run folder, and refuses one that is not of the manifest and the report beside it,
+// or of another version than kept.
+func ReadSummary(dir string, kept int) (*Summary, error) {
+	s := new(Summary)
+	if err := ReadDocument(filepath.Join(dir, SummaryFile), SummarySchema, s); err != nil {
+		return nil, err
+	}
+	manifest, report, err := SummaryDigests(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Kept != kept || s.Manifest != manifest || s.Report != report:
+		return nil, fmt.Errorf("%s is of other files than those beside it", SummaryFile)
+	}
+	return s, nil
+}
+
+// SummaryDigests are those of the two documents of a run folder that a summary is of.
+func SummaryDigests(dir string) (manifest, report string, err error) {
+	of := func(name string) (string, error) {
+		b, err := ReadRegular(filepath.Join(dir, name))
+		if err != nil {
+			return "", err
+		}
+		sum := sha256.Sum256(b)
+		return "sha256:" + hex.EncodeToString(sum[:]), nil
+	}
+	if manifest, err = of(ManifestFile); err != nil {
+		return "", "", err
+	}
+	report, err = of(IngestReportFile)
+	return manifest, report, err
+}
