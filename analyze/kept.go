@@ -17,7 +17,7 @@ import (
 const KeptVersion = 1
 
 // kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs asks for: no timeline, no costs,
-// no failed requests, of the breakdown only what each category holds at the peak, and of phases their peaks and medians.
+// no failed requests, of the breakdown only what each category holds at the peak, of phases their peaks and medians.
 type kept struct {
 	ID             identity.Identity     `json:"run"`
 	Rest           identity.Kept         `json:"rest"`

@@ -72,3 +72,22 @@ func telling(ids []Identity, group []int) (some []int) {
 	}
 	return some
 }
+
+// Fact is what an origin has of a part by its name: revision, host, dpsight, or a fact of what the run ran on, such as
+// torch, whatever its case; empty where it has nothing.
+func (o *Origin) Fact(name string) string {
+	switch Part(name) {
+	case PartRevision:
+		return revision(o.Git)
+	case PartHost:
+		return o.host
+	case PartDpsight:
+		return o.version
+	}
+	for i := range o.facts {
+		if strings.EqualFold(o.facts[i].What, name) {
+			return o.facts[i].Value
+		}
+	}
+	return ""
+}

@@ -9,8 +9,7 @@ type Kept struct {
 	Git     *schemas.Git `json:"git,omitempty"`
 }
 
-// KeptOrigin is what is kept of a run's origin, with the facts of the run, which the origin rests on: many runs have the
-// same.
+// KeptOrigin is what is kept of a run's origin, with the facts of the run, which it rests on. Many runs have the same.
 type KeptOrigin struct {
 	Code     *schemas.Code `json:"code,omitempty"`
 	Complete bool          `json:"complete,omitempty"`

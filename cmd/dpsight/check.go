@@ -15,6 +15,7 @@ import (
 type checkCmd struct {
 	storeFlag
 	formatFlag
+	Where         string   `help:"${where}" placeholder:"CONDITION"`
 	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"${check_run}"`
 	Baseline      string   `predictor:"run" help:"${check_baseline}" placeholder:"FILE|RUN"`
 	Threshold     []string `help:"${threshold}" placeholder:"NAME=RATIO"`
@@ -47,8 +48,8 @@ func (c *checkCmd) Run(s *streams) error {
 		return err
 	}
 	defer done()
-	runs, result, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline, BaselineAt: base,
-		Thresholds: thresholds, Floor: floor, Partial: c.Partial})
+	runs, result, err := s.source(c.Store).Only(c.Where).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
+		BaselineAt: base, Thresholds: thresholds, Floor: floor, Partial: c.Partial})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 type compareCmd struct {
 	storeFlag
 	formatFlag
+	Where    string   `help:"${where}" placeholder:"CONDITION"`
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${compare_run}"`
 	Rows     []string `help:"Parameters that make a row, or facts: name, source, GPU, torch, …" placeholder:"NAME"`
 	Cols     []string `help:"Parameters that make a column." placeholder:"NAME"`
@@ -24,7 +25,7 @@ func (c *compareCmd) Run(s *streams) error {
 		return withHint(err, "as in --value peak, --value time or --value category:gradients")
 	}
 	o := compare.Options{Value: value, Rows: c.Rows, Cols: c.Cols}
-	doc, err := s.source(c.Store).Compare(c.Names, o, c.Baseline)
+	doc, err := s.source(c.Store).Only(c.Where).Compare(c.Names, o, c.Baseline)
 	if err != nil {
 		return err
 	}

@@ -13,13 +13,16 @@ type formatFlag struct {
 type runsCmd struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"${runs_run}"`
+	Columns []string `help:"${runs_columns}" placeholder:"NAME"`
+	Sort    string   `help:"${runs_sort}" placeholder:"NAME"`
+	Where   string   `help:"${where}" placeholder:"CONDITION"`
+	Names   []string `arg:"" optional:"" name:"run" predictor:"run" help:"${runs_run}"`
 }
 
 func (runsCmd) Help() string { return help("runs") }
 
 func (c *runsCmd) Run(s *streams) error {
-	runs, err := s.source(c.Store).SelectEach(c.Names)
+	runs, err := s.source(c.Store).Only(c.Where).SelectEach(c.Names)
 	if err != nil {
 		return err
 	}
@@ -30,5 +33,9 @@ func (c *runsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, report.RunsTable(doc))
+	t, err := report.RunsTableOf(doc, c.Columns, c.Sort)
+	if err != nil {
+		return err
+	}
+	return table.Write(s.out, c.Format, t)
 }

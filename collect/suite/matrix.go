@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect/mask"
 	"github.com/dpsight/dpsight/schemas/units"
+	"github.com/dpsight/dpsight/schemas/where"
 )
 
 // largest bounds a suite: a matrix grows fast, and nobody waits for ten thousand runs.
@@ -27,7 +28,7 @@ type cell struct {
 type expansion struct {
 	doc   *document
 	scope *scope
-	where []constraint
+	where []where.Condition
 }
 
 func newExpansion(d *document) (*expansion, error) {
@@ -51,7 +52,7 @@ func newExpansion(d *document) (*expansion, error) {
 		}
 	}
 	for _, text := range d.Where {
-		c, err := parseWhere(text, e.scope)
+		c, err := where.Parse(text, words{e.scope})
 		if err != nil {
 			return nil, fmt.Errorf("where %q: %w", text, err)
 		}
@@ -153,7 +154,7 @@ func (e *expansion) leftOut(params map[string]any) bool {
 		}
 	}
 	for _, c := range e.where {
-		if c(params) == fails {
+		if c(params) == where.Fails {
 			return true
 		}
 	}

@@ -88,3 +88,17 @@ func with(params map[string]any, bare bool) map[string]any {
 	out[bareName] = bare
 	return out
 }
+
+// words is a scope as [where.Parse] asks it.
+type words struct{ *scope }
+
+func (w words) Canonical(name string) string { return w.canonical(name) }
+func (w words) Has(name string) bool         { return w.has(name) }
+func (w words) Unknown(name string) error    { return w.unknown(name) }
+func (w words) Same(a, b any) bool           { return w.same("", a, b) }
+
+func (w words) Is(params map[string]any, name string, value any) bool {
+	return w.is(params, name, value)
+}
+
+func (w words) Number(value any) (float64, bool) { return number(value) }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/schemas/where"
 )
 
 func TestWhere(t *testing.T) {
@@ -12,33 +14,34 @@ func TestWhere(t *testing.T) {
 		"checkpointing", "preset"}}
 	params := map[string]any{"bare": false, "method": "dpsgd", "batch_size": int64(32), "physical_batch_size": int64(8),
 		"learning_rate": 1e-3, "checkpointing": false}
-	for text, want := range map[string]verdict{
-		"physical_batch_size <= batch_size":                              holds,
-		"physical-batch-size<=batch-size":                                holds,
-		"batch_size < physical_batch_size":                               fails,
-		"32 == batch_size":                                               holds,
-		"batch_size >= 32 and batch_size <= 32":                          holds,
-		"method == dpsgd":                                                holds,
-		"method == DPSGDTrainer":                                         holds,
-		`method != "ghost"`:                                              holds,
-		"method == ghost or batch_size == 32":                            holds,
-		"not method == dpsgd":                                            fails,
-		"not (method == ghost or batch_size == 32)":                      fails,
-		"method == ghost or method == dpsgd and batch_size > 99":         fails,
-		"learning_rate == 0.001":                                         holds,
-		"learning_rate < 1e-2, batch_size != 8":                          holds,
-		"method == dpsgd, batch_size == 8 or batch_size == 16":           fails,
-		"checkpointing == no":                                            holds,
-		"bare == false":                                                  holds,
-		"preset == tiny":                                                 unknown,
-		"not preset == tiny":                                             unknown,
-		"preset == tiny or method == dpsgd":                              holds,
-		"preset == tiny and method == ghost":                             fails,
-		"preset == tiny, method == dpsgd":                                unknown,
-		"method < 3":                                                     unknown,
-		strings.Repeat("(", 99) + "bare == no" + strings.Repeat(")", 99): holds,
+	for text, want := range map[string]where.Verdict{
+		"physical_batch_size <= batch_size":                              where.Holds,
+		"physical-batch-size<=batch-size":                                where.Holds,
+		"batch_size < physical_batch_size":                               where.Fails,
+		"batch_size = 32 and method=dpsgd":                               where.Holds,
+		"32 == batch_size":                                               where.Holds,
+		"batch_size >= 32 and batch_size <= 32":                          where.Holds,
+		"method == dpsgd":                                                where.Holds,
+		"method == DPSGDTrainer":                                         where.Holds,
+		`method != "ghost"`:                                              where.Holds,
+		"method == ghost or batch_size == 32":                            where.Holds,
+		"not method == dpsgd":                                            where.Fails,
+		"not (method == ghost or batch_size == 32)":                      where.Fails,
+		"method == ghost or method == dpsgd and batch_size > 99":         where.Fails,
+		"learning_rate == 0.001":                                         where.Holds,
+		"learning_rate < 1e-2, batch_size != 8":                          where.Holds,
+		"method == dpsgd, batch_size == 8 or batch_size == 16":           where.Fails,
+		"checkpointing == no":                                            where.Holds,
+		"bare == false":                                                  where.Holds,
+		"preset == tiny":                                                 where.Unknown,
+		"not preset == tiny":                                             where.Unknown,
+		"preset == tiny or method == dpsgd":                              where.Holds,
+		"preset == tiny and method == ghost":                             where.Fails,
+		"preset == tiny, method == dpsgd":                                where.Unknown,
+		"method < 3":                                                     where.Unknown,
+		strings.Repeat("(", 99) + "bare == no" + strings.Repeat(")", 99): where.Holds,
 	} {
-		c, err := parseWhere(text, s)
+		c, err := where.Parse(text, words{s})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := c(params); got != want {
@@ -49,7 +52,7 @@ func TestWhere(t *testing.T) {
 		"":                         "it ends where a parameter or a value should be",
 		"batch_size":               "batch_size is followed by no comparison",
 		"batch_size <=":            "it ends where",
-		"batch_size = 3":           `"= 3" cannot be read`,
+		"batch_size === 3":         "= stands where",
 		"batch_size == 3 4":        "4 is not expected",
 		"batch_sise == 3":          "did you mean batch_size",
 		"4 < 5":                    `unknown option "4"`,
@@ -63,7 +66,7 @@ func TestWhere(t *testing.T) {
 		`method == "dpsgd`:         `"\"dpsgd" cannot be read`,
 		strings.Repeat("not ", 200) + "bare == no": "nested too deeply",
 	} {
-		if _, err := parseWhere(text, s); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := where.Parse(text, words{s}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
@@ -187,7 +190,7 @@ func FuzzWhere(f *testing.F) {
 	}
 	s := &scope{names: []string{"bare", "a", "b", "c", "batch_size", "physical_batch_size"}}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := parseWhere(text, s)
+		c, err := where.Parse(text, words{s})
 		if err != nil {
 			if c != nil || err.Error() == "" {
 				t.Errorf("%q: both a constraint and %v", text, err)
@@ -197,7 +200,7 @@ func FuzzWhere(f *testing.F) {
 		for _, params := range []map[string]any{{}, {"a": int64(1), "b": "x", "c": 2.5, "bare": true,
 			"batch_size": int64(4)}} {
 			v := c(params)
-			negated, err := parseWhere("not ("+text+")", s)
+			negated, err := where.Parse("not ("+text+")", words{s})
 			if err == nil && !strings.Contains(text, ",") && negated(params) != -v {
 				t.Errorf("%q: %d, and not of it %d", text, v, negated(params))
 			}

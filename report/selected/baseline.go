@@ -53,7 +53,9 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 	if name == "" {
 		return b, nil
 	}
-	one, err := r.from.announce(store.OpenIndexed(r.from.Store).ResolveOne(name, r.Selection))
+	from := *r.from
+	from.Where = ""
+	one, err := from.announce(store.OpenIndexed(r.from.Store).ResolveOne(name, r.Selection))
 	if err != nil {
 		return b, err
 	}

@@ -28,7 +28,9 @@ func (s *Source) readBaseline(what, name, version string, leave leaver) (b *sche
 		return nil, false, schemas.WithHint(fmt.Errorf("%s %s does not exist", what, name),
 			"dpsight check --write-baseline FILE RUN… writes one from runs")
 	}
-	_, runs, err := s.Kept([]string{name}, leave)
+	all := *s
+	all.Where = "" // of the runs that are checked
+	_, runs, err := all.Kept([]string{name}, leave)
 	if err != nil {
 		return nil, false, err
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// keeper makes what is kept of a run. Of a prediction whose confidence no report keeps it makes nothing: that depends on
+// keeper makes what is kept of a run. Of a prediction whose confidence no report keeps it makes nothing: that rests on
 // what is known of predictions today.
 func keeper() store.Keeper {
 	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,

@@ -17,6 +17,8 @@ type Source struct {
 	// Named is set where the command names the store: where it names no runs it means all of them, else the newest suite
 	// or run.
 	Named bool
+	// Where is a condition on the runs: those of which it is not true are left out. Empty takes all.
+	Where string
 	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
 	Recording func(dir string) *store.Progress
 	// Say is told what was taken, Note what was left out, Warn what could not be read or has no tables.
@@ -30,9 +32,16 @@ type Runs struct {
 	leftOut []string // what was taken out of what was selected
 }
 
+// Only is the source with a condition on its runs.
+func (s *Source) Only(where string) *Source {
+	only := *s
+	only.Where = where
+	return &only
+}
+
 // Select resolves RUN arguments.
 func (s *Source) Select(names []string) (*Runs, error) {
-	if s.Named && len(names) == 0 {
+	if (s.Named || s.Where != "") && len(names) == 0 {
 		return s.SelectEach(nil)
 	}
 	return s.announce(store.OpenIndexed(s.Store).Resolve(names))
@@ -64,6 +73,11 @@ func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 		return nil, err
 	}
 	sel.SetRunning(s.Recording)
+	if s.Where != "" {
+		if err := sel.Where(s.Where); err != nil {
+			return nil, err
+		}
+	}
 	r := &Runs{Selection: sel, from: s}
 	notes, warnings := sel.Notes()
 	for _, n := range notes {

@@ -207,8 +207,8 @@ func (x *index) read(table string, many int) map[string]entry {
 	return out
 }
 
-// keep puts documents into a table, and removes those of folders that are gone. It does what it can: an index that could
-// not be written is mended at the next use.
+// keep puts documents into a table, and removes those of folders that are gone. It does what it can: an index that
+// could not be written is mended at the next use.
 func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	if x == nil || len(fresh) == 0 && len(gone) == 0 {
 		return
@@ -277,11 +277,15 @@ func stampOf(dir string, now time.Time) (stamp string, has documents) {
 	return string(b), has
 }
 
-// brief is a manifest with what selecting runs asks for.
+// brief is a manifest with what selecting runs asks for, --where too.
 func brief(m *schemas.Manifest) *schemas.Manifest {
 	b := &schemas.Manifest{RunID: m.RunID, Name: m.Name, Source: m.Source, Profile: m.Profile, Status: m.Status,
 		Reason: m.Reason, Command: m.Command, Params: m.Params, Bare: m.Bare, Suite: m.Suite, Start: m.Start, End: m.End,
-		GPUs: m.GPUs}
+		GPUs: m.GPUs, Host: schemas.Host{Name: m.Host.Name}, Driver: m.Driver, Git: m.Git,
+		Collector: schemas.Collector{Version: m.Collector.Version}}
+	if e := m.Environment; e != nil {
+		b.Environment = &schemas.Environment{Torch: e.Torch, CUDA: e.CUDA, Opacus: e.Opacus}
+	}
 	if m.Phantom != nil {
 		b.Phantom = &schemas.Phantom{Collections: m.Phantom.Collections}
 	}
@@ -384,9 +388,9 @@ func (k KeptKind) of(s *schemas.Summary) []byte {
 	return bytes.Join([][]byte{s.Origin, own}, []byte("\n"))
 }
 
-// Kept hands what is kept of the selected runs to decode, by their places in the selection and several at once. A run of
-// which decode is not called, or says false, has to be read from its tables: it has none, or something about them is to
-// be told. What a store of many runs has not kept is made and kept.
+// Kept hands what is kept of the selected runs to decode, by their places in the selection and several at once. A run
+// of which decode is not called, or says false, has to be read from its tables: it has none, or something about them
+// is to be told. What a store of many runs has not kept is made and kept.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
 	read := func(i int, both []byte) {
@@ -420,8 +424,8 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				if made[p] = k.summary(r); made[p] != nil {
 					read(i, kind.of(made[p]))
 				}
-			default: // of few runs none is made: reading the tables themselves takes no longer
-				if s := k.read(r); s != nil {
+			default: // of few runs none is made, and damage to tables is looked for: that takes little time
+				if s := k.read(r); s != nil && intact(r) {
 					read(i, kind.of(s))
 				}
 			}

@@ -2,8 +2,7 @@ package store
 
 import "golang.org/x/sys/unix"
 
-// remote reports whether a folder lies on a file system of another machine, or behind FUSE, where locks of files may not
-// hold.
+// remote reports whether a folder lies on a file system of another machine, or behind FUSE, where locks may not hold.
 func remote(dir string) bool {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {

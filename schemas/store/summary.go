@@ -3,8 +3,10 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -17,8 +19,8 @@ type Keeper struct {
 	Make func(*schemas.Tables, *schemas.Summary) bool
 }
 
-// WriteSummary writes the summary of a run that has just been ingested. It fails on nothing: a summary that could not be
-// written is made at first use.
+// WriteSummary writes the summary of a run that has just been ingested. It fails on nothing: a summary that could not
+// be written is made at first use.
 func WriteSummary(dir string, k Keeper) {
 	if r, err := OpenRun(dir); err == nil {
 		k.summarize(r)
@@ -76,6 +78,20 @@ func (k *Keeper) summarize(r Run) *schemas.Summary {
 	}
 	schemas.WriteSummary(r.Dir, s) // where that fails the index has it, or nothing: it can be made again
 	return s
+}
+
+// intact reports whether the tables of a run are as they were written, of those that have digests.
+func intact(r Run) bool {
+	report, err := schemas.ReadIngestReport(r.Dir)
+	if err != nil {
+		return false
+	}
+	digests := maps.Clone(r.Manifest.Tables)
+	if digests == nil {
+		digests = map[string]string{}
+	}
+	maps.Copy(digests, report.Tables)
+	return schemas.CheckTables(r.Dir, digests, slices.Collect(maps.Keys(digests))...) == nil
 }
 
 // whole reports whether all tables are there that ingest has written: a summary does not say which are gone.

@@ -1,4 +1,6 @@
-package suite
+// Package where is the language of conditions: a suite says with it which experiments it leaves out, and --where which
+// runs a command takes.
+package where
 
 import (
 	"errors"
@@ -9,47 +11,60 @@ import (
 	"strings"
 )
 
-// A constraint is a parsed "where": comparisons of parameters, numbers and words, joined by and, or, not, parentheses
+// A Condition is a parsed text: comparisons of parameters, numbers and words, joined by and, or, not, parentheses
 // and commas (ands that bind last). The parser is written by hand: a library for expressions brings a language with
-// calls and indexing along, and its errors would not be in a suite's words.
+// calls and indexing along, and its errors would not be in dpsight's words.
 //
 // As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown, and only an experiment
-// of which the constraint is false is left out: physical_batch_size <= batch_size says nothing of one without either.
-type constraint func(params map[string]any) verdict
+// of which the condition is false is left out of a suite: physical_batch_size <= batch_size says nothing of one without
+// either. A command takes the runs of which its condition is true.
+type Condition func(params map[string]any) Verdict
 
-// verdict is a truth value of Kleene's logic: and is the least, or the greatest, not the negative.
-type verdict int
+// A Scope knows the parameters that a condition may name.
+type Scope interface {
+	Canonical(name string) string // how a parameter's name stands in params
+	Has(name string) bool
+	Unknown(name string) error // of a comparison without any parameter
+	// Is reports whether a parameter has a value, Same whether two values are one.
+	Is(params map[string]any, name string, value any) bool
+	Same(a, b any) bool
+	Number(value any) (float64, bool) // what < and > compare
+}
+
+// Verdict is a truth value of Kleene's logic: and is the least, or the greatest, not the negative.
+type Verdict int
 
 const (
-	fails   verdict = -1
-	unknown verdict = 0
-	holds   verdict = 1
+	Fails   Verdict = -1
+	Unknown Verdict = 0
+	Holds   Verdict = 1
 )
 
 // deepest bounds the nesting, and with it the parser's stack.
 const deepest = 100
 
 var (
-	whereToken  = regexp.MustCompile(`^\s*("[^"]*"|'[^']*'|[<>=!]=|[<>(),]|[\p{L}\p{N}_.+/-]+)\s*`)
+	token       = regexp.MustCompile(`^\s*("[^"]*"|'[^']*'|[<>=!]=|[<>(),=]|[\p{L}\p{N}_.+/-]+)\s*`)
 	comparisons = map[string]func(order int) bool{
-		"==": func(o int) bool { return o == 0 }, "!=": func(o int) bool { return o != 0 },
-		"<": func(o int) bool { return o < 0 }, "<=": func(o int) bool { return o <= 0 },
+		"=": func(o int) bool { return o == 0 }, "==": func(o int) bool { return o == 0 },
+		"!=": func(o int) bool { return o != 0 },
+		"<":  func(o int) bool { return o < 0 }, "<=": func(o int) bool { return o <= 0 },
 		">": func(o int) bool { return o > 0 }, ">=": func(o int) bool { return o >= 0 },
 	}
 	notOperands = []string{"", "and", "or", "not", "(", ")", ","}
 )
 
-type whereParser struct {
+type parser struct {
 	tokens []string
-	scope  *scope
+	scope  Scope
 	depth  int
 }
 
-// parseWhere parses a constraint on the parameters of a scope.
-func parseWhere(text string, s *scope) (constraint, error) {
-	p := &whereParser{scope: s}
+// Parse parses a condition on the parameters of a scope.
+func Parse(text string, s Scope) (Condition, error) {
+	p := &parser{scope: s}
 	for rest := text; strings.TrimSpace(rest) != ""; {
-		m := whereToken.FindStringSubmatch(rest)
+		m := token.FindStringSubmatch(rest)
 		if m == nil {
 			return nil, fmt.Errorf("%q cannot be read; it has comparisons (==, !=, <, <=, >, >=), and, or, not, "+
 				"parentheses and commas", strings.TrimSpace(rest))
@@ -57,7 +72,7 @@ func parseWhere(text string, s *scope) (constraint, error) {
 		p.tokens = append(p.tokens, m[1])
 		rest = rest[len(m[0]):]
 	}
-	all, err := p.joined(",", func() (constraint, error) { return p.joined("or", p.and) })
+	all, err := p.joined(",", func() (Condition, error) { return p.joined("or", p.and) })
 	if err == nil && len(p.tokens) > 0 {
 		err = fmt.Errorf("%s is not expected", p.tokens[0])
 	}
@@ -67,14 +82,14 @@ func parseWhere(text string, s *scope) (constraint, error) {
 	return all, nil
 }
 
-func (p *whereParser) next() string {
+func (p *parser) next() string {
 	if len(p.tokens) == 0 {
 		return ""
 	}
 	return p.tokens[0]
 }
 
-func (p *whereParser) accept(token string) bool {
+func (p *parser) accept(token string) bool {
 	found := len(p.tokens) > 0 && p.tokens[0] == token
 	if found {
 		p.tokens = p.tokens[1:]
@@ -83,8 +98,8 @@ func (p *whereParser) accept(token string) bool {
 }
 
 // joined parses terms between separators. An or takes the greatest verdict of its terms, the others take the least.
-func (p *whereParser) joined(separator string, term func() (constraint, error)) (constraint, error) {
-	var terms []constraint
+func (p *parser) joined(separator string, term func() (Condition, error)) (Condition, error) {
+	var terms []Condition
 	for again := true; again; again = p.accept(separator) {
 		t, err := term()
 		if err != nil {
@@ -92,7 +107,7 @@ func (p *whereParser) joined(separator string, term func() (constraint, error)) 
 		}
 		terms = append(terms, t)
 	}
-	return func(params map[string]any) verdict {
+	return func(params map[string]any) Verdict {
 		v := terms[0](params)
 		for _, t := range terms[1:] {
 			if separator == "or" {
@@ -105,9 +120,9 @@ func (p *whereParser) joined(separator string, term func() (constraint, error)) 
 	}, nil
 }
 
-func (p *whereParser) and() (constraint, error) { return p.joined("and", p.not) }
+func (p *parser) and() (Condition, error) { return p.joined("and", p.not) }
 
-func (p *whereParser) not() (constraint, error) {
+func (p *parser) not() (Condition, error) {
 	if p.depth++; p.depth > deepest {
 		return nil, errors.New("it is nested too deeply")
 	}
@@ -115,7 +130,7 @@ func (p *whereParser) not() (constraint, error) {
 	switch {
 	case p.accept("not"):
 		inner, err := p.not()
-		return func(params map[string]any) verdict { return -inner(params) }, err
+		return func(params map[string]any) Verdict { return -inner(params) }, err
 	case p.accept("("):
 		inner, err := p.joined("or", p.and)
 		if err == nil && !p.accept(")") {
@@ -126,7 +141,7 @@ func (p *whereParser) not() (constraint, error) {
 	return p.comparison()
 }
 
-func (p *whereParser) comparison() (constraint, error) {
+func (p *parser) comparison() (Condition, error) {
 	left, err := p.operand()
 	if err != nil {
 		return nil, err
@@ -141,40 +156,40 @@ func (p *whereParser) comparison() (constraint, error) {
 		return nil, err
 	}
 	if left.param == "" && right.param == "" {
-		return nil, p.scope.unknown(left.String())
+		return nil, p.scope.Unknown(left.String())
 	}
 	ordered := operator == "<" || operator == "<=" || operator == ">" || operator == ">="
 	for _, o := range []operand{left, right} {
-		if _, ok := number(o.value); ordered && o.param == "" && !ok {
+		if _, ok := p.scope.Number(o.value); ordered && o.param == "" && !ok {
 			return nil, fmt.Errorf("%s is no number: only == and != compare words", o)
 		}
 	}
 	equal := func(params map[string]any, a, b any) bool {
 		switch {
 		case right.param == "" && left.param != "":
-			return p.scope.is(params, left.param, b)
+			return p.scope.Is(params, left.param, b)
 		case left.param == "" && right.param != "":
-			return p.scope.is(params, right.param, a)
+			return p.scope.Is(params, right.param, a)
 		}
-		return p.scope.same("", a, b)
+		return p.scope.Same(a, b)
 	}
-	return func(params map[string]any) verdict {
+	return func(params map[string]any) Verdict {
 		a, b := left.of(params), right.of(params)
-		x, ok1 := number(a)
-		y, ok2 := number(b)
+		x, ok1 := p.scope.Number(a)
+		y, ok2 := p.scope.Number(b)
 		order := 1
 		switch {
 		case a == nil || b == nil || ordered && !(ok1 && ok2):
-			return unknown
+			return Unknown
 		case equal(params, a, b):
 			order = 0
 		case x < y:
 			order = -1
 		}
 		if decide(order) {
-			return holds
+			return Holds
 		}
-		return fails
+		return Fails
 	}, nil
 }
 
@@ -199,7 +214,7 @@ func (o operand) String() string {
 	return fmt.Sprint(o.value)
 }
 
-func (p *whereParser) operand() (operand, error) {
+func (p *parser) operand() (operand, error) {
 	t := p.next()
 	if slices.Contains(notOperands, t) || comparisons[t] != nil {
 		if t == "" {
@@ -211,7 +226,7 @@ func (p *whereParser) operand() (operand, error) {
 	if t[0] == '"' || t[0] == '\'' {
 		return operand{value: t[1 : len(t)-1]}, nil
 	}
-	if name := p.scope.canonical(t); p.scope.has(name) {
+	if name := p.scope.Canonical(t); p.scope.Has(name) {
 		return operand{param: name}, nil
 	}
 	if f, err := strconv.ParseFloat(t, 64); err == nil && strings.ContainsAny(t, "0123456789") {

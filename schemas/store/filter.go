@@ -1,0 +1,226 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	guess "github.com/dpsight/dpsight/schemas/near"
+	"github.com/dpsight/dpsight/schemas/where"
+)
+
+// The facts of a run that a condition may name beside its parameters.
+const (
+	factRun      = "run"
+	factName     = "name"
+	factSuite    = "suite" // a suite's name or id
+	factSource   = "source"
+	factStatus   = "status"
+	factBare     = "bare"
+	factDate     = "date"
+	factRevision = "revision"
+	factDirty    = "dirty"
+	factGPU      = "gpu"
+	factHost     = "host"
+	factTorch    = "torch"
+	factCUDA     = "cuda"
+	factOpacus   = "opacus"
+	factDriver   = "driver"
+	factDpsight  = "dpsight"
+)
+
+// Facts are the names of what a condition may name beside parameters.
+func Facts() []string {
+	return []string{factRun, factName, factSuite, factSource, factStatus, factBare, factDate, factRevision, factDirty,
+		factGPU, factHost, factTorch, factCUDA, factOpacus, factDriver, factDpsight}
+}
+
+// Where leaves those of the selected runs of which a condition is true.
+func (sel *Selection) Where(text string) error {
+	scope := filterScope{}
+	all := make([]map[string]any, len(sel.Runs))
+	for i, r := range sel.Runs {
+		all[i] = factsOf(r)
+		for name := range all[i] {
+			scope[name] = true
+		}
+	}
+	for _, name := range Facts() {
+		scope[name] = true
+	}
+	condition, err := where.Parse(text, scope)
+	if err != nil {
+		return &WhereError{text, err}
+	}
+	var kept []Run
+	for i, r := range sel.Runs {
+		if condition(all[i]) == where.Holds {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) == 0 {
+		return &NoneHoldsError{text, len(sel.Runs)}
+	}
+	sel.Runs = kept
+	if sel.Chosen == "" && len(kept) > 1 { // what is left is no whole suite
+		sel.Missing = nil
+	}
+	return nil
+}
+
+// factsOf is what a condition may ask of a run.
+func factsOf(r Run) map[string]any {
+	m := r.Manifest
+	facts := maps.Clone(m.Params)
+	if facts == nil {
+		facts = map[string]any{}
+	}
+	add := func(name, value string) {
+		if value != "" {
+			facts[name] = value
+		}
+	}
+	pointed := func(name string, value *string) {
+		if value != nil {
+			add(name, *value)
+		}
+	}
+	if facts["method"] == nil {
+		add("method", m.Name)
+	}
+	add(factRun, m.RunID)
+	add(factName, m.Name)
+	add(factSource, m.Source)
+	add(factStatus, m.Status)
+	facts[factBare] = m.Bare
+	if !m.Start.IsZero() {
+		facts[factDate] = m.Start.UTC()
+	}
+	if m.Suite != nil {
+		facts[factSuite] = words{m.Suite.Name, m.Suite.ID}
+	}
+	if m.Git != nil {
+		add(factRevision, m.Git.Revision)
+		facts[factDirty] = m.Git.Dirty
+	}
+	if len(m.GPUs) > 0 {
+		add(factGPU, m.GPUs[0].Name)
+	}
+	add(factHost, m.Host.Name)
+	if e := m.Environment; e != nil {
+		add(factTorch, e.Torch)
+		pointed(factCUDA, e.CUDA)
+		pointed(factOpacus, e.Opacus)
+	}
+	pointed(factDriver, m.Driver)
+	add(factDpsight, m.Collector.Version)
+	return facts
+}
+
+// words are values of which any one will do.
+type words []string
+
+// filterScope has the names of what any of the runs has.
+type filterScope map[string]bool
+
+// Canonical takes an option for its parameter.
+func (s filterScope) Canonical(name string) string {
+	if s[name] {
+		return name
+	}
+	return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+}
+
+func (s filterScope) Has(name string) bool { return s[name] }
+
+func (s filterScope) Unknown(name string) error {
+	return fmt.Errorf("no run has a parameter %s%s", name, guess.Guess(name, slices.Sorted(maps.Keys(s))))
+}
+
+func (s filterScope) Is(params map[string]any, name string, value any) bool {
+	own, ok := params[name]
+	return ok && s.Same(own, value)
+}
+
+// Same compares numbers by their value, truths by their meaning, revisions by their beginning, and a moment with the
+// day, or the second, that is asked for.
+func (s filterScope) Same(a, b any) bool {
+	switch a := a.(type) {
+	case words:
+		return slices.Contains(a, fmt.Sprint(b))
+	case time.Time:
+		text := fmt.Sprint(b)
+		return text != "" && strings.HasPrefix(a.Format(time.RFC3339), text)
+	case bool:
+		switch strings.ToLower(fmt.Sprint(b)) {
+		case "true", "yes", "on":
+			return a
+		case "false", "no", "off":
+			return !a
+		}
+		return false
+	}
+	if x, ok := s.Number(a); ok {
+		y, ok := s.Number(b)
+		return ok && x == y
+	}
+	text, asked := fmt.Sprint(a), fmt.Sprint(b)
+	const leastRevision, revision = 7, 40
+	return strings.EqualFold(text, asked) ||
+		len(text) == revision && len(asked) >= leastRevision && strings.HasPrefix(text, asked)
+}
+
+// Number of a day is that of its beginning, in seconds.
+func (s filterScope) Number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case time.Time:
+		return float64(v.UnixMilli()) / 1000, true
+	case string:
+		if f, err := strconv.ParseFloat(v, 64); err == nil && f == f {
+			return f, true
+		}
+		for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+			if t, err := time.Parse(layout, v); err == nil {
+				return float64(t.UnixMilli()) / 1000, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// A WhereError is a condition that cannot be read.
+type WhereError struct {
+	Text string
+	Err  error
+}
+
+func (e *WhereError) Error() string { return fmt.Sprintf("--where %q: %v", e.Text, e.Err) }
+
+func (e *WhereError) Unwrap() error { return e.Err }
+
+// Hint shows a condition.
+func (*WhereError) Hint() string {
+	return "as in --where 'method=ghost and seq_len>=8192 and date>2026-10-01'"
+}
+
+// A NoneHoldsError says that a condition is true of no run.
+type NoneHoldsError struct {
+	Text string
+	Runs int
+}
+
+func (e *NoneHoldsError) Error() string {
+	return fmt.Sprintf("--where %q: it is true of none of %d runs", e.Text, e.Runs)
+}
+
+// Hint says where the values are.
+func (*NoneHoldsError) Hint() string { return "dpsight runs lists the runs with what tells them apart" }
