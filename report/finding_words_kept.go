@@ -35,7 +35,7 @@ func viewWords(w *wording) {
 	}
 }
 
-func keptExceptionWords(w *wording, x findings.KeptExceptionFacts) {
+func keptExceptionWords(w *wording, x findings.HeldFacts) {
 	w.Title = "An exception that was caught keeps what its functions had: " + units.MiB(*w.Bytes)
 	w.bytes("kept by frames of an exception", *w.Bytes, fmt.Sprintf("holders.parquet: kind exception, live after event %d",
 		w.At.Event))
@@ -49,7 +49,7 @@ func keptExceptionWords(w *wording, x findings.KeptExceptionFacts) {
 		"they are"
 }
 
-func retainedGraphWords(w *wording, x findings.RetainedGraphFacts) {
+func retainedGraphWords(w *wording, x findings.HeldFacts) {
 	w.Title = "Backward makes a graph that nobody uses: " + units.MiB(*w.Bytes)
 	w.bytes("activations made by backward", *w.Bytes, w.of(schemas.Activations)+", born in phase backward, freed after it")
 	w.count("blocks of them", x.Blocks, "the same")
@@ -62,7 +62,7 @@ func retainedGraphWords(w *wording, x findings.RetainedGraphFacts) {
 		"stay as they are"
 }
 
-func earlierGraphWords(w *wording, x findings.EarlierGraphFacts) {
+func earlierGraphWords(w *wording, x findings.HeldFacts) {
 	w.Title = "The graph of an earlier step is alive at " + w.peak + ": " + units.MiB(*w.Bytes)
 	w.bytes("activations of earlier steps", *w.Bytes, w.of(schemas.Activations)+", made in an earlier step or pass")
 	w.count("blocks of them", x.Blocks, "the same")

@@ -433,14 +433,18 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 		facts         any
 		title, change string
 	}{
-		{findings.EarlierGraph, findings.EarlierGraphFacts{Blocks: 2},
+		{findings.EarlierGraph, findings.HeldFacts{Blocks: 2},
 			"The graph of an earlier step is alive at the peak: 84.00 MiB", "loss.item()"},
 		{findings.ViewKeepsBase, findings.ViewFacts{Blocks: 2, BaseBytes: 90 * mib, ViewBytes: 6 * mib},
 			"Views that show 6.00 MiB keep 90.00 MiB", ".clone()"},
-		{findings.KeptException, findings.KeptExceptionFacts{Blocks: 2},
+		{findings.KeptException, findings.HeldFacts{Blocks: 2},
 			"An exception that was caught keeps what its functions had: 84.00 MiB", "str(error)"},
-		{findings.RetainedGraph, findings.RetainedGraphFacts{Blocks: 2},
+		{findings.RetainedGraph, findings.HeldFacts{Blocks: 2},
 			"Backward makes a graph that nobody uses: 84.00 MiB", "create_graph=True"},
+		{findings.FrozenActivations, findings.HeldFacts{Blocks: 2},
+			"Autograd holds activations of frozen layers: 84.00 MiB", "torch.no_grad()"},
+		{findings.AdapterDropout, findings.HeldFacts{Blocks: 2},
+			"The dropout of LoRA adapters makes copies: 84.00 MiB", "lora_dropout=0"},
 		{findings.BucketCopies, findings.BucketCopiesFacts{BucketBytes: 90 * mib},
 			"DDP has the gradients twice, in .grad and in its buckets: 84.00 MiB", "gradient_as_bucket_view=True"},
 		{findings.AutocastCache, findings.AutocastCacheFacts{Casts: 24},

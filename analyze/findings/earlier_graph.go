@@ -9,9 +9,6 @@ import (
 
 const earlierPercent = 5 // of the peak, held by graphs of other steps than that of the peak
 
-// EarlierGraphFacts are those of [EarlierGraph].
-type EarlierGraphFacts struct{ Blocks int }
-
 // earlierGraph looks for activations that autograd holds at the peak for a step, or an evaluation pass, that is over.
 // No backward pass has freed them, or one that keeps the graph: a name of the script still stands for the result.
 // Where that adds up from step to step, it is a growth.
@@ -40,7 +37,7 @@ func (x *evidence) earlierGraph() []Finding {
 			blocks++
 		}
 	}
-	f.Facts = EarlierGraphFacts{Blocks: blocks}
+	f.Facts = HeldFacts{Blocks: blocks}
 	x.line(&f, part)
 	x.savesWithout(&f, slices.DeleteFunc(x.outliving(schemas.Activations), func(v memory.Void) bool {
 		return v.From >= v.To

@@ -75,6 +75,9 @@ func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 	return out
 }
 
+// HeldFacts are those of several findings of blocks that need not be held.
+type HeldFacts struct{ Blocks int }
+
 // of says how large a finding is, beside what is allocated at its moment.
 func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
 

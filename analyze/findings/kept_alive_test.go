@@ -82,7 +82,7 @@ func (x life) named(name string, module int64) life { x.name, x.module = name, m
 
 func TestEarlierGraphIsFound(t *testing.T) {
 	f := found(t, EarlierGraph, 200, 200, AtLeast, weights, activation.at(120, 290), activation.at(220, 280))
-	if factsOf[EarlierGraphFacts](t, f).Blocks != 1 {
+	if factsOf[HeldFacts](t, f).Blocks != 1 {
 		t.Errorf("%+v", f.Facts)
 	}
 	absent(t, EarlierGraph, "each step frees its own", weights, activation, activation.at(220, 280))
@@ -170,6 +170,82 @@ func TestRetainedGraphsAreFound(t *testing.T) {
 		if f := theFinding(t, inspected(in), RetainedGraph); f != nil {
 			t.Errorf("%s: %+v", why, f)
 		}
+	}
+}
+
+// One recomputation that makes eight blocks at once is found, two are not.
+func TestWholeCheckpointIsFound(t *testing.T) {
+	var lives []life
+	for i := range int64(8) {
+		lives = append(lives, activation.at(150+i, 180))
+	}
+	run := func(ends ...int64) schemas.Tables {
+		in := livesOf(append([]life{weights}, lives...)...)
+		begin := int64(145)
+		for _, end := range ends {
+			in.Phases = append(in.Phases, schemas.Phase{Phase: schemas.PhaseRecompute, BeginSeq: begin, EndSeq: end})
+			begin = end
+		}
+		return in
+	}
+	f := theFinding(t, inspected(run(170)), WholeCheckpoint)
+	if f == nil || *f.Bytes != 1600 || f.SavesBytes != nil || factsOf[HeldFacts](t, f).Blocks != 8 {
+		t.Fatalf("%+v", f)
+	}
+	for why, in := range map[string]schemas.Tables{"two parts": run(153, 170), "seven blocks": run(156)} {
+		if f := theFinding(t, inspected(in), WholeCheckpoint); f != nil {
+			t.Errorf("%s: %+v", why, f)
+		}
+	}
+}
+
+// layered has forward passes of a layer "body" and of a layer "head", each with an activation, and backward after them.
+// As the gradients say, those layers are trained.
+func layered(trained ...string) schemas.Tables {
+	of := func(module int64, from, to int64) life {
+		x := activation.at(from, to)
+		x.module = module
+		return x
+	}
+	lives := []life{weights, of(1, 120, 180), of(2, 130, 170), of(1, 220, 280), of(2, 230, 270)}
+	for _, name := range trained {
+		lives = append(lives, life{bytes: 8, from: 160, to: 190, category: schemas.Gradients, evidence: schemas.Tagged,
+			name: name + ".weight"})
+	}
+	in := livesOf(lives...)
+	in.Modules = []schemas.Module{{ID: 1, Path: "body"}, {ID: 2, Path: "head"}}
+	for i := range in.Allocations {
+		if in.Allocations[i].Module > 0 {
+			in.Allocations[i].Phase = schemas.PhaseForward
+		}
+	}
+	in.Phases = []schemas.Phase{{Step: 0, Phase: schemas.PhaseBackward, BeginSeq: 140, EndSeq: 195},
+		{Step: 1, Phase: schemas.PhaseBackward, BeginSeq: 240, EndSeq: 295}}
+	return in
+}
+
+func TestFrozenActivationsAreFound(t *testing.T) {
+	f := theFinding(t, inspected(layered("head")), FrozenActivations)
+	if f == nil || *f.Bytes != 200 || factsOf[HeldFacts](t, f).Blocks != 1 || f.Confidence != AtLeast {
+		t.Fatalf("%+v", f)
+	}
+	for why, in := range map[string]schemas.Tables{"the first layer is trained": layered("body", "head"),
+		"a frozen layer comes after it": layered("body"), "none is trained": layered()} {
+		if f := theFinding(t, inspected(in), FrozenActivations); f != nil {
+			t.Errorf("%s: %+v", why, f)
+		}
+	}
+}
+
+func TestAdapterDropoutIsFound(t *testing.T) {
+	in := layered("body", "head")
+	in.Modules[1].Path = "body.lora_dropout.default"
+	f := theFinding(t, inspected(in), AdapterDropout)
+	if f == nil || *f.Bytes != 200 || f.SavesBytes == nil || *f.SavesBytes != 200 || f.Confidence != AtMost {
+		t.Fatalf("%+v", f)
+	}
+	if f := theFinding(t, inspected(layered("head")), AdapterDropout); f != nil {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 
 const exceptionPercent = 5 // of the peak, kept by the frames of an exception
 
-// KeptExceptionFacts are those of [KeptException].
-type KeptExceptionFacts struct{ Blocks int }
-
 // keptException looks for blocks that the frames of an exception keep, at the look that found most of them. As a
 // function has ended by the exception, all that it had is kept for nothing.
 func (x *evidence) keptException() []Finding {
@@ -57,7 +54,7 @@ func (x *evidence) keptException() []Finding {
 		return bytes
 	})
 	f.Holder = cmp.Or(f.Holder, mostOf(frames, held))
-	f.Facts = KeptExceptionFacts{Blocks: blocks}
+	f.Facts = HeldFacts{Blocks: blocks}
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
 	// Where the failed try itself made the peak, giving its frames up hardly lowers it.
 	if f.SavesBytes != nil && !memory.AtLeast(*f.SavesBytes, x.d.AllocatedBytes, exceptionPercent) {

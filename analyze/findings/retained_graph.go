@@ -11,9 +11,6 @@ import (
 
 const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
 
-// RetainedGraphFacts are those of [RetainedGraph].
-type RetainedGraphFacts struct{ Blocks int }
-
 // retainedGraph looks for a backward pass that made a graph of its own, for a second derivative that nobody takes: what
 // backward made is saved for another backward pass, and there is none before it is freed. Such a pass also frees no
 // activation as it goes. What a checkpoint computes again is freed before the pass ends.
@@ -33,7 +30,7 @@ func (x *evidence) retainedGraph() []Finding {
 			blocks++
 		}
 	}
-	f.Facts = RetainedGraphFacts{Blocks: blocks}
+	f.Facts = HeldFacts{Blocks: blocks}
 	x.line(&f, part)
 	x.savesWithout(&f, x.held(schemas.Activations, unused), x.looked, AtMost)
 	return []Finding{f}

@@ -40,6 +40,12 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 			holder: "grad_fn", known: "at_least"},
 		{script: "view", found: []string{"kept"}, advised: "dropped", id: "view-keeps-base", line: "torch.randn(32",
 			holder: "global part", known: "at_least"},
+		{script: "checkpoint", found: []string{"kept"}, advised: "dropped", id: "whole-checkpoint",
+			line: "checkpoint(model, x"},
+		{script: "frozen", found: []string{"kept"}, advised: "dropped", id: "frozen-activations", line: "model(x)",
+			known: "at_least"},
+		{script: "dropout", found: []string{"kept"}, advised: "dropped", id: "lora-dropout", line: "self.lora_dropout(x)",
+			known: "at_most", allFrom: 90},
 	} {
 		text := scriptOf(t, c.script)
 		found, peak := findingsAndPeak(t, text, c.found...)
@@ -122,6 +128,57 @@ for step in range(4):
     optimizer.step()
     last = loss if sys.argv[1] == "kept" else loss.detach()
     del loss, change
+`,
+	// One checkpoint around all layers, or four.
+	"checkpoint": trains + `
+from torch.utils.checkpoint import checkpoint
+model.extend(model[:] + torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Tanh(), torch.nn.Tanh(), torch.nn.Tanh()))
+x = torch.randn(16384, 1024, device="cuda")
+for step in range(3):
+    if sys.argv[1] == "kept":
+        y = checkpoint(model, x, use_reentrant=False)
+    else:
+        y = x
+        for i in range(0, len(model), 5):
+            y = checkpoint(model[i:i + 5], y, use_reentrant=False)
+    optimizer.zero_grad()
+    y.square().mean().backward()
+    del y
+    optimizer.step()
+`,
+	// The input of frozen layers needs a gradient.
+	"frozen": trains + `
+model.requires_grad_(False).append(torch.nn.Linear(1024, 16, device="cuda"))
+optimizer = torch.optim.Adam(model[-1].parameters())
+for step in range(4):
+    x.requires_grad_(sys.argv[1] == "kept")
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    del loss
+`,
+	// Three adapted layers share an input.
+	"dropout": `
+import sys, torch
+class Adapted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = torch.nn.Linear(1024, 1024).requires_grad_(False)
+        self.lora_dropout = torch.nn.Dropout(0.1) if sys.argv[1] == "kept" else torch.nn.Identity()
+        self.lora_A = torch.nn.Linear(1024, 8, bias=False)
+        self.lora_B = torch.nn.Linear(8, 1024, bias=False)
+    def forward(self, x):
+        return self.base(x) + self.lora_B(self.lora_A(self.lora_dropout(x)))
+layers = torch.nn.ModuleList(Adapted() for _ in range(3)).cuda()
+optimizer = torch.optim.SGD([p for p in layers.parameters() if p.requires_grad], lr=0.1)
+x = torch.randn(16384, 1024, device="cuda")
+for step in range(4):
+    loss = sum(layer(x).mean() for layer in layers)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    del loss
 `,
 	// A part of what was read once.
 	"view": trains + `
