@@ -63,7 +63,7 @@ func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
 	w.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
 		"their gradients"
 	w.Assumption = fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each such block is held at a "+
-		"time; all other allocations stay as they are", x.Parts)
+		"time, and what adds up the head's gradient is not counted; all other allocations stay as they are", x.Parts)
 }
 
 func optimizerWords(w *wording) {

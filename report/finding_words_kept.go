@@ -86,10 +86,11 @@ func bucketCopiesWords(w *wording, x findings.BucketCopiesFacts) {
 		"stay as they are"
 }
 
-func autocastCacheWords(w *wording, x findings.AutocastCacheFacts) {
-	w.Title = fmt.Sprintf("Autocast keeps %s of weights: %s", units.Plural(x.Casts, "copy", "copies"), units.MiB(*w.Bytes))
+func autocastCacheWords(w *wording, x findings.HeldFacts) {
+	w.Title = fmt.Sprintf("Autocast keeps %s of weights: %s", units.Plural(x.Blocks, "copy", "copies"),
+		units.MiB(*w.Bytes))
 	w.bytes("casts of weights", *w.Bytes, w.of(schemas.AutocastCache))
-	w.count("casts", x.Casts, "the same")
+	w.count("casts", x.Blocks, "the same")
 	w.peakFigure()
 	w.say("Autocast keeps a copy in low precision of each weight that it has cast until its outermost context ends: %s "+
 		"(%s of %s) that no graph needs.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)

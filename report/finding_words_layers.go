@@ -1,12 +1,14 @@
 package report
 
 import (
+	"fmt"
+
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-func wholeCheckpointWords(w *wording, x findings.HeldFacts) {
+func wholeCheckpointWords(w *wording, x findings.WholeCheckpointFacts) {
 	w.Title = "One checkpoint computes everything again at once: " + units.MiB(*w.Bytes)
 	w.bytes("activations computed again", *w.Bytes, w.of(schemas.Activations)+", born in phase "+schemas.PhaseRecompute)
 	w.count("blocks of them", x.Blocks, "the same")
@@ -16,6 +18,8 @@ func wholeCheckpointWords(w *wording, x findings.HeldFacts) {
 		w.share(*w.Bytes), w.peak)
 	w.Change = "checkpoint parts, such as each layer of a transformer, and not the whole model: only one part is then " +
 		"computed again at a time, and what lies between parts is kept"
+	w.Assumption = fmt.Sprintf("there are %d parts, one of which is held at a time, and what is kept between them is not "+
+		"counted; all other allocations stay as they are", x.Parts)
 }
 
 func frozenActivationsWords(w *wording, x findings.HeldFacts) {

@@ -107,7 +107,7 @@ func TestFindingsAreWrapped(t *testing.T) {
 		Findings: []findings.Finding{{ID: findings.OutputCopies, Bytes: new(int64(84 << 20)), OfBlocks: true,
 			Line: &findings.LinePart{Line: &line, Bytes: 84 << 20}, Phase: schemas.PhaseEval, Holder: "losses[17]",
 			Module:  &schemas.Module{Path: "net.0", Class: "Linear"},
-			Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true}, Confidence: findings.Replayed,
+			Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true}, Confidence: findings.AtMost,
 			Facts:      findings.OutputCopiesFacts{SizeBytes: 42 << 20, Copies: 2, Parts: 8},
 			SavesBytes: new(int64(73 << 20))}}}}}
 	var b strings.Builder
@@ -122,9 +122,9 @@ func TestFindingsAreWrapped(t *testing.T) {
    change  compute head and loss in parts of the tokens, or by a fused kernel
            that never holds all logits and their gradients
    saves   73.00 MiB of the peak allocated, 9 %
-   sure    replayed to the byte, if the loss is computed in 8 parts, so that 1/8
-           of each such block is held at a time; all other allocations stay as
-           they are
+   sure    at most, if the loss is computed in 8 parts, so that 1/8 of each such
+           block is held at a time, and what adds up the head's gradient is not
+           counted; all other allocations stay as they are
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

@@ -10,9 +10,6 @@ import (
 
 const autocastPercent = 5 // of the peak, casts that autocast keeps and no graph needs
 
-// AutocastCacheFacts are those of [AutocastCache].
-type AutocastCacheFacts struct{ Casts int }
-
 // autocastCache looks at the copies of weights in low precision that autocast keeps until its outermost context ends.
 // Those that autograd holds too count as activations: without the cache they would be there all the same.
 func (x *evidence) autocastCache() []Finding {
@@ -22,7 +19,7 @@ func (x *evidence) autocastCache() []Finding {
 	}
 	f := x.finding(AutocastCache)
 	x.of(&f, c.Bytes)
-	f.Facts = AutocastCacheFacts{Casts: int(c.Blocks)}
+	f.Facts = HeldFacts{Blocks: int(c.Blocks)}
 	x.line(&f, x.counted(schemas.AutocastCache))
 	// Without the cache a cast lives until its layer has used it. The next layer's cast is made after that.
 	voids := x.held(schemas.AutocastCache, nil)

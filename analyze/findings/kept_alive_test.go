@@ -189,7 +189,8 @@ func TestWholeCheckpointIsFound(t *testing.T) {
 		return in
 	}
 	f := theFinding(t, inspected(run(170)), WholeCheckpoint)
-	if f == nil || *f.Bytes != 1600 || f.SavesBytes != nil || factsOf[HeldFacts](t, f).Blocks != 8 {
+	if f == nil || *f.Bytes != 1600 || f.SavesBytes == nil || *f.SavesBytes != 1000 ||
+		factsOf[WholeCheckpointFacts](t, f) != (WholeCheckpointFacts{Blocks: 8, Parts: 3}) {
 		t.Fatalf("%+v", f)
 	}
 	for why, in := range map[string]schemas.Tables{"two parts": run(153, 170), "seven blocks": run(156)} {
@@ -252,7 +253,7 @@ func TestAdapterDropoutIsFound(t *testing.T) {
 func TestAutocastCacheIsFound(t *testing.T) {
 	cast := life{bytes: 100, category: schemas.AutocastCache, evidence: schemas.Lifetime}
 	f := found(t, AutocastCache, 300, 200, Replayed, weights, cast.at(110, 190), cast.at(120, 191), cast.at(130, 192))
-	if factsOf[AutocastCacheFacts](t, f).Casts != 3 {
+	if factsOf[HeldFacts](t, f).Blocks != 3 {
 		t.Errorf("%+v", f.Facts)
 	}
 	absent(t, AutocastCache, "below 5 %", weights, life{bytes: 40, from: 110, to: 190, category: schemas.AutocastCache,

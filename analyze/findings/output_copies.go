@@ -79,7 +79,7 @@ func (x *evidence) outputs() []Finding {
 		}
 		return a.RequestedBytes
 	})
-	x.savesWithout(&f, voids, x.looked, Replayed)
+	x.savesWithout(&f, voids, x.looked, AtMost)
 	return []Finding{f}
 }
 
@@ -119,7 +119,7 @@ func (x *evidence) ofLoss(i int) bool {
 		}
 	}
 	m := x.modules.ByID[a.Module]
-	return a.AllocSeq > 0 && (m == nil || m.Path == "" || m.Role == roleHead || strings.Contains(m.Class, "Loss"))
+	return a.AllocSeq > 0 && (m == nil || m.Path == "" || rootOf(m.Path) == m.Path || m.Role == roleHead || strings.Contains(m.Class, "Loss"))
 }
 
 const roleHead = "head"

@@ -1,6 +1,9 @@
 package findings
 
 import (
+	"math"
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -10,8 +13,11 @@ const (
 	wholeBlocks  = 8  // of them; of fewer, what several checkpoints keep between them may be as much
 )
 
+// WholeCheckpointFacts are those of [WholeCheckpoint]. What it saves is by so many checkpoints.
+type WholeCheckpointFacts struct{ Blocks, Parts int }
+
 // wholeCheckpoint looks for one checkpoint around everything: backward first computes all activations again, and holds
-// them all at once, as without it. How much several would save depends on what lies between them, and is not said.
+// them all at once, as without it. Of n blocks, about as many parts as the root of n hold least.
 func (x *evidence) wholeCheckpoint() []Finding {
 	step := x.stepOf(x.d.At.Event)
 	if step == nil {
@@ -20,8 +26,7 @@ func (x *evidence) wholeCheckpoint() []Finding {
 	var runs []memory.Span
 	for i := range x.in.Phases {
 		p := &x.in.Phases[i]
-		if p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device && step.From <= p.BeginSeq &&
-			p.EndSeq <= step.To {
+		if x.recomputes(p) && step.From <= p.BeginSeq && p.EndSeq <= step.To {
 			runs = append(runs, memory.Span{From: p.BeginSeq, To: p.EndSeq})
 		}
 	}
@@ -45,7 +50,35 @@ func (x *evidence) wholeCheckpoint() []Finding {
 	if blocks < wholeBlocks {
 		return nil
 	}
-	f.Facts = HeldFacts{Blocks: blocks}
+	parts := int(math.Ceil(math.Sqrt(float64(blocks))))
+	f.Facts = WholeCheckpointFacts{Blocks: blocks, Parts: parts}
 	x.line(&f, part)
+	var voids []memory.Void
+	for i := range x.in.Phases {
+		if p := &x.in.Phases[i]; x.recomputes(p) {
+			voids = append(voids, x.beforeLastPart(p, parts)...)
+		}
+	}
+	x.savesWithout(&f, voids, x.looked, AtMost)
 	return []Finding{f}
+}
+
+// recomputes reports whether a phase computes again what checkpoints left out.
+func (x *evidence) recomputes(p *schemas.Phase) bool {
+	return p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device
+}
+
+// beforeLastPart lists the activations that a recomputation makes, but for the last of so many parts: backward needs
+// that one first.
+func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
+	var made [][]memory.Void // by block
+	for i, a := range x.l.Allocs {
+		if a.AllocSeq <= p.BeginSeq || a.AllocSeq > p.EndSeq {
+			continue
+		}
+		if held := x.heldBy(i, schemas.Activations); len(held) > 0 {
+			made = append(made, held)
+		}
+	}
+	return slices.Concat(made[:len(made)-(len(made)+parts-1)/parts]...)
 }
