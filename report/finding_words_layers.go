@@ -18,8 +18,8 @@ func wholeCheckpointWords(w *wording, x findings.WholeCheckpointFacts) {
 		w.share(*w.Bytes), w.peak)
 	w.Change = "checkpoint parts, such as each layer of a transformer, and not the whole model: only one part is then " +
 		"computed again at a time, and what lies between parts is kept"
-	w.Assumption = fmt.Sprintf("there are %d parts, one of which is held at a time, and what is kept between them is not "+
-		"counted; all other allocations stay as they are", x.Parts)
+	w.Assumption = fmt.Sprintf("there are %d parts, one of which is held at a time, and between two the last block of "+
+		"the first; all other allocations stay as they are", x.Parts)
 }
 
 func frozenActivationsWords(w *wording, x findings.HeldFacts) {

@@ -189,7 +189,7 @@ func TestWholeCheckpointIsFound(t *testing.T) {
 		return in
 	}
 	f := theFinding(t, inspected(run(170)), WholeCheckpoint)
-	if f == nil || *f.Bytes != 1600 || f.SavesBytes == nil || *f.SavesBytes != 1000 ||
+	if f == nil || *f.Bytes != 1600 || f.SavesBytes == nil || *f.SavesBytes != 600 ||
 		factsOf[WholeCheckpointFacts](t, f) != (WholeCheckpointFacts{Blocks: 8, Parts: 3}) {
 		t.Fatalf("%+v", f)
 	}

@@ -119,7 +119,8 @@ func (x *evidence) ofLoss(i int) bool {
 		}
 	}
 	m := x.modules.ByID[a.Module]
-	return a.AllocSeq > 0 && (m == nil || m.Path == "" || rootOf(m.Path) == m.Path || m.Role == roleHead || strings.Contains(m.Class, "Loss"))
+	return a.AllocSeq > 0 && (m == nil || m.Path == "" || rootOf(m.Path) == m.Path || m.Role == roleHead ||
+		strings.Contains(m.Class, "Loss"))
 }
 
 const roleHead = "head"

@@ -68,8 +68,8 @@ func (x *evidence) recomputes(p *schemas.Phase) bool {
 	return p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device
 }
 
-// beforeLastPart lists the activations that a recomputation makes, but for the last of so many parts: backward needs
-// that one first.
+// beforeLastPart lists the activations that a recomputation makes, but for the last of so many parts, which backward
+// needs first, and for the last block of each other part, which lies between two.
 func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
 	var made [][]memory.Void // by block
 	for i, a := range x.l.Allocs {
@@ -80,5 +80,13 @@ func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
 			made = append(made, held)
 		}
 	}
-	return slices.Concat(made[:len(made)-(len(made)+parts-1)/parts]...)
+	size := (len(made) + parts - 1) / parts
+	slices.Reverse(made)
+	var out []memory.Void
+	for k := size; k < len(made); k++ {
+		if k%size != 0 {
+			out = append(out, made[k]...)
+		}
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,25 +51,60 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 			known: "at_most", allFrom: 90},
 		{script: "foreach", found: []string{"kept"}, advised: "dropped", id: "optimizer-temporaries",
 			line: "optimizer.step()", known: "at_most", allFrom: 70},
+		{script: "slack", found: []string{"kept"}, advised: "dropped", id: "slack", line: "torch.empty(",
+			known: "at_most", allFrom: 90},
 	} {
-		text := scriptOf(t, c.script)
-		found, peak := findingsAndPeak(t, text, c.found...)
-		advised, lower := findingsAndPeak(t, text, c.advised)
-		if len(found) == 0 || found[0].ID != c.id || (found[0].saves() == nil) != (c.known == "") {
-			t.Errorf("%s: %v, want %s", c.script, ids(found), c.id)
+		t.Run(c.script, c.lowers)
+	}
+}
+
+// lowers runs both scripts.
+func (c change) lowers(t *testing.T) {
+	text := scriptOf(t, c.script)
+	found, peak := findingsAndPeak(t, text, c.found...)
+	advised, lower := findingsAndPeak(t, text, c.advised)
+	if len(found) == 0 || found[0].ID != c.id || (found[0].saves() == nil) != (c.known == "") {
+		t.Errorf("%s: %v, want %s", c.script, ids(found), c.id)
+		return
+	}
+	f, falls := &found[0], peak-lower
+	if c.known != "" {
+		c.holds(t, f, falls)
+	}
+	if !lineHas(t, text, f, c.line) || !strings.Contains(holderOf(f), c.holder) {
+		t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
+	}
+	// Of what a change makes smaller there can be enough left for a finding.
+	if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
+		t.Errorf("%s %s: %+v", c.script, c.advised, f)
+	}
+}
+
+// What pieces of the cache take is said at most: the peak reserved falls by less.
+func TestAdvisedScriptsReserveLess(t *testing.T) {
+	testkit.Rest(t)
+	t.Parallel()
+	python(t)
+	run := func(mode string) ([]finding, int64) {
+		e := record(t, inPairs["fragments"], nil, []string{mode}, "", nil)
+		e.expect(t, schemas.StatusOK, exitDone)
+		var reserved int64
+		_, text, _ := strings.Cut(e.stderr, "reserved ")
+		if _, err := fmt.Sscan(text, &reserved); err != nil {
+			t.Fatalf("%v\n%s", err, e.stderr)
+		}
+		return findingsOf(t, e.store)["train"], reserved
+	}
+	found, reserved := run("kept")
+	_, lower := run("dropped")
+	c := change{script: "fragments", advised: "dropped", known: "at_most", allFrom: 25}
+	for _, id := range []string{"fragmentation", "cached"} {
+		f := findFinding(found, id)
+		if c.id = id; f == nil || f.saves() == nil {
+			t.Errorf("%v, want %s", ids(found), id)
 			continue
 		}
-		f, falls := &found[0], peak-lower
-		if c.known != "" {
-			c.holds(t, f, falls)
-		}
-		if !lineHas(t, text, f, c.line) || !strings.Contains(holderOf(f), c.holder) {
-			t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
-		}
-		// Of what a change makes smaller there can be enough left for a finding.
-		if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
-			t.Errorf("%s %s: %+v", c.script, c.advised, f)
-		}
+		c.holds(t, f, reserved-lower)
 	}
 }
 
@@ -217,6 +253,20 @@ for step in range(4):
     model(x).square().mean().backward()
     optimizer.step()
 `,
+	// A remainder of up to 1 MiB stays with a block, unless segments can be expanded.
+	"slack": expandable + `
+kept = [torch.empty((25 << 20) + 4096, dtype=torch.uint8, device="cuda") for _ in range(20)]
+`,
+	// Every other piece stays: what lies between them fits no larger request.
+	"fragments": expandable + `
+held = []
+for i in range(5):
+    pieces = [torch.empty(12 << 20, dtype=torch.uint8, device="cuda") for _ in range(40)]
+    held.append(pieces[::2])
+    del held[:-1], pieces
+    large = torch.empty((200 + 40 * i) << 20, dtype=torch.uint8, device="cuda")
+print("reserved", torch.cuda.max_memory_reserved(), flush=True)
+`,
 	// A part of what was read once.
 	"view": trains + `
 whole = torch.randn(32 << 20, device="cuda")
@@ -228,6 +278,14 @@ for step in range(4):
     optimizer.step()
 `,
 }
+
+// expandable begins one that has expandable segments as advised.
+const expandable = `
+import os, sys
+if sys.argv[1] == "dropped":
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+import torch
+`
 
 // trains begins a script that trains.
 const trains = `
