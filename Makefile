@@ -65,10 +65,11 @@ test-notebooks: setup
 	  ./collect/agent ./examples/tests
 
 # The page in Chromium: its bundle is what its sources make, its numbers are those of analyze, and nothing leaves it. It
-# needs Node and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures.
+# needs Node 20.19 or later and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures.
 test-page: build
-	@if ! command -v npm >/dev/null || ! command -v chromium >/dev/null; then \
-	  echo "Node or chromium is missing (apt-get install chromium): the page is not tested in a browser" >&2; exit 0; fi; \
+	@if ! command -v chromium >/dev/null || ! command -v npm >/dev/null || ! scripts/page.sh able; then \
+	  echo "Node 20.19 or chromium is missing (apt-get install chromium): the page is not tested in a browser" >&2; \
+	  exit 0; fi; \
 	scripts/page.sh check && pictures=$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/page-pictures && \
 	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
 

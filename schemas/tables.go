@@ -19,6 +19,7 @@ const (
 	WantReserved    // what was reserved
 	// the blocks with their owners in columns, for sums of bytes alone; where requests failed, with memory as well
 	WantLives
+	WantHost // the host's memory, and the marks that the script set
 )
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
@@ -33,6 +34,8 @@ type Tables struct {
 	Phases      []Phase
 	Processes   []Process
 	Samples     []Sample
+	Host        []HostSample
+	UserMarks   []UserMark
 	Events      []Event // segment events only
 	Gradients   []GradientWrite
 	Modules     []Module     // detail

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# page.sh [check]: builds the page's front end, report/web, into report/web/dist, which is committed. With check it
-# builds elsewhere, and fails where what is committed differs. The packages lie in the user's cache, keyed by the lock
-# file: some of them have Go files, which must not be in the checkout.
+# page.sh [check|able]: builds the page's front end, report/web, into report/web/dist, which is committed. With check it
+# builds elsewhere, fails where what is committed differs, and holds the sources to eslint and prettier. The packages
+# lie in the user's cache, keyed by the lock file: some of them have Go files, which must not be in the checkout. able
+# tells whether Node is recent enough.
 set -euo pipefail
+if [ "${1-}" = able ]; then
+  exec node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'
+fi
 cd "$(dirname "$0")/../report/web"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight
 key=$( (cat package-lock.json; node --version) | sha256sum | cut -c1-12)
@@ -22,6 +26,10 @@ ln -sfn "$packages/node_modules" node_modules
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
 npx tsc --noEmit
+if [ "${1-}" = check ]; then
+  npx eslint --max-warnings 0 src tests
+  npx prettier --check --log-level warn src tests ./*.mjs ./*.ts
+fi
 npx vite build --logLevel warn --outDir "$built" --emptyOutDir
 for f in page.js page.css; do
   if [ "${1-}" != check ]; then

@@ -8,7 +8,8 @@ import (
 )
 
 // Tables are those that [Of] looks at.
-const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples
+const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples |
+	schemas.WantHost
 
 // A Device is one device's blocks and what goes with them. Its columns have a row for each piece: a stretch of a
 // block's life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
@@ -36,7 +37,9 @@ type Device struct {
 	Segments []SegmentChange
 	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty where that is not known.
 	TimeNS  []int64
-	Samples []schemas.Sample // of the GPU, where it can be told which it is
+	Samples []schemas.Sample     // of the GPU, where it can be told which it is
+	Host    []schemas.HostSample // of the run's processes
+	Marks   []schemas.UserMark
 	Failed  []Failure
 }
 
@@ -104,7 +107,12 @@ func deviceOf(in *schemas.Tables, p identity.Place, l *memory.Ledger) Device {
 		}
 	}
 	d.Segments = segmentChanges(in, p)
-	d.Samples = samplesOf(in)
+	d.Samples, d.Host = samplesOf(in), in.Host
+	for i := range in.UserMarks {
+		if m := &in.UserMarks[i]; m.Rank == p.Rank && m.Device == p.Device {
+			d.Marks = append(d.Marks, *m)
+		}
+	}
 	if in.Report != nil {
 		for i := range in.Report.OOMs {
 			if o := &in.Report.OOMs[i]; o.Rank == p.Rank && o.Device == p.Device {

@@ -206,6 +206,13 @@ func (t *writer) rest(d *blocks.Device) {
 	t.table("samples",
 		each("us", d.Samples, func(s *schemas.Sample) float64 { return float64(s.TimeNS/1000 - start) }),
 		each("used", d.Samples, func(s *schemas.Sample) float64 { return float64(s.UsedBytes) }))
+	t.table("host",
+		each("us", d.Host, func(s *schemas.HostSample) float64 { return float64(s.TimeNS/1000 - start) }),
+		each("resident", d.Host, func(s *schemas.HostSample) float64 { return float64(s.RSSBytes) }),
+		each("pinned", d.Host, func(s *schemas.HostSample) float64 { return float64(orNone(s.PinnedBytes)) }))
+	t.table("marks",
+		each("event", d.Marks, func(m *schemas.UserMark) uint32 { return uint32(m.Seq) }),
+		eachText("label", d.Marks, func(m *schemas.UserMark) string { return m.Label }))
 }
 
 // orNone is -1 for what is not known.

@@ -47,6 +47,7 @@ type Builder struct {
 	documents map[string]json.RawMessage
 	missing   map[string]string
 	devices   []*device
+	revisions map[string]string
 }
 
 // A device is what a page has of the blocks of one device of a run.
@@ -66,7 +67,18 @@ type device struct {
 // NewBuilder begins a page.
 func NewBuilder(title string) *Builder {
 	return &Builder{title: title, documents: map[string]json.RawMessage{}, missing: map[string]string{},
-		devices: []*device{}}
+		devices: []*device{}, revisions: map[string]string{}}
+}
+
+// Revision says of which revision of its repository a run's script is.
+func (b *Builder) Revision(runID string, git *schemas.Git) {
+	if git == nil {
+		return
+	}
+	b.revisions[runID] = git.Revision
+	if git.Dirty {
+		b.revisions[runID] += "+"
+	}
 }
 
 // Document adds what a command prints with --format json. One that cannot be made is told of in the page.
@@ -170,7 +182,7 @@ func (b *Builder) Write(w io.Writer) error {
 	}
 	b.choose(MostBytes - len(documents) - len(web.Script()) - len(web.Style()) - 4096 - 256*len(b.devices))
 	about, err := json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
-		"missing": b.missing})
+		"missing": b.missing, "revisions": b.revisions})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/blocks"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // noise is a device of so many blocks that nothing makes smaller.
@@ -58,6 +59,7 @@ func TestHostileNames(t *testing.T) {
 	const name = "</script><script>alert(1)</script>\"'&\x00\u2028"
 	b := NewBuilder(name)
 	b.Document("runs", []table.Table{{Document: map[string]string{"name": name}}}, nil)
+	b.Revision(name, &schemas.Git{Revision: "a1b2c3", Dirty: true})
 	d := noise(3)
 	d.Texts = []string{"", name}
 	if err := b.Device(name, d, nil, 0, 1); err != nil {
@@ -71,8 +73,11 @@ func TestHostileNames(t *testing.T) {
 		t.Error("a name ends a script")
 	}
 	m := regexp.MustCompile(`(?s)id="about">(.*?)</script>`).FindSubmatch(out.Bytes())
-	var about struct{ Title string }
-	if err := json.Unmarshal(m[1], &about); err != nil || about.Title != name {
-		t.Errorf("%q, %v", about.Title, err)
+	var about struct {
+		Title     string
+		Revisions map[string]string
+	}
+	if err := json.Unmarshal(m[1], &about); err != nil || about.Title != name || about.Revisions[name] != "a1b2c3+" {
+		t.Errorf("%+v, %v", about, err)
 	}
 }

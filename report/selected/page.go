@@ -31,6 +31,9 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	b := page.NewBuilder(title)
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
+	for i := range r.Runs {
+		b.Revision(r.Runs[i].ID, r.Runs[i].Manifest.Git)
+	}
 	if study.Overhead != nil {
 		b.Document("overhead", report.OverheadTables(study), nil)
 	}

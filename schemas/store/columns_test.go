@@ -161,3 +161,25 @@ func TestGradientWrites(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// A mark of the script stands after the last event whose mark is lower than its own, on each device of its process.
+func TestUserMarks(t *testing.T) {
+	dir := t.TempDir()
+	var events []schemas.Event
+	for i, mark := range []int64{1, 4, 4, 9} {
+		events = append(events, schemas.Event{Seq: int64(i + 1), Action: int32(schemas.ActionAlloc), Mark: mark})
+	}
+	marks := []schemas.Mark{{K: 2, Kind: "user_mark", Label: "epoch 1"}, {K: 3, Kind: "phase_begin", Label: "forward"},
+		{K: 6, Kind: "user_mark", Label: "epoch 2"}, {K: 12, Kind: "user_mark", Label: "after the last event"}}
+	if err := errors.Join(schemas.Events.Write(dir, events), schemas.Marks.Write(dir, marks)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := userMarks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schemas.UserMark{{Seq: 1, Label: "epoch 1"}, {Seq: 3, Label: "epoch 2"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -142,6 +142,11 @@ func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
 		{processes,
 			func() error { return read(&t.Processes, schemas.Processes, r.Dir) },
 			[]string{schemas.Processes.File()}},
+		{schemas.WantHost,
+			func() error { return read(&t.Host, schemas.HostSamples, r.Dir) },
+			[]string{schemas.HostSamples.File()}},
+		{schemas.WantHost, func() (err error) { t.UserMarks, err = userMarks(r.Dir); return err },
+			[]string{schemas.Events.File(), schemas.Marks.File()}},
 		{schemas.WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err },
 			[]string{schemas.Samples.File()}},
 	}

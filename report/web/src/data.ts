@@ -208,7 +208,7 @@ export interface Documents {
   phases?: { runs: PhasesRun[] }
   cost?: { runs: CostRun[] }
   time?: { runs: TimeRun[] }
-  [explanation: `explain ${string}`]: Explanation
+  [explanation: `explain ${string}`]: Explanation | undefined
 }
 export interface DeviceMeta {
   run_id: string
@@ -223,7 +223,8 @@ export interface About {
   title: string
   categories: { name: string; color: string }[]
   devices: DeviceMeta[]
-  missing: Record<string, string>
+  missing: Record<string, string | undefined>
+  revisions: Record<string, string | undefined>
 }
 
 function textOf(id: string): string {
@@ -285,6 +286,8 @@ export interface Device {
   failed: { event: Uint32Array; bytes: Float64Array }
   time: Float64Array | null // µs after the first event, by event
   samples: { us: Float64Array; used: Float64Array }
+  host: { us: Float64Array; resident: Float64Array; pinned: Float64Array } // pinned: -1 = unknown
+  marks: { event: Uint32Array; label: string[] }
   points: { event: Uint32Array; from: Uint32Array; to: Uint32Array; bytes: Map<string, Float64Array> } | null
 }
 export const forever = 0xffffffff
@@ -318,7 +321,9 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
     segments = tables.get('segments')
   const failed = tables.get('failed'),
     samples = tables.get('samples'),
-    points = tables.get('points')
+    points = tables.get('points'),
+    host = tables.get('host'),
+    marks = tables.get('marks')
   const begin = Uint32Array.from(column(pieces, 'begin', new Int32Array()))
   for (let k = 1; k < begin.length; k++) begin[k] = (begin[k] + begin[k - 1]) >>> 0
   const life = column(pieces, 'life', u32()),
@@ -378,6 +383,12 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
     },
     failed: { event: column(failed, 'event', u32()), bytes: column(failed, 'bytes', f64()) },
     samples: { us: column(samples, 'us', f64()), used: column(samples, 'used', f64()) },
+    host: {
+      us: column(host, 'us', f64()),
+      resident: column(host, 'resident', f64()),
+      pinned: column(host, 'pinned', f64()),
+    },
+    marks: { event: column(marks, 'event', u32()), label: words(marks, 'label') },
     points: points
       ? {
           event: column(points, 'event', u32()),

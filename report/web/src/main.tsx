@@ -43,7 +43,11 @@ function App() {
     [keys, setKeys] = useState(false)
   const search = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    onChange(() => again(0))
+    const draw = () => {
+      again(0)
+    }
+    onChange(draw)
+    addEventListener('resize', draw)
   }, [])
   useEffect(() => {
     const press = (e: KeyboardEvent) => {
@@ -91,10 +95,15 @@ function App() {
       return axisKeys(e)
     }
     addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
+    return () => {
+      removeEventListener('keydown', press)
+    }
   }, [])
-  document.documentElement.dataset.theme = state.theme
-  document.documentElement.lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
+  // To write the same again would have the whole document's style computed anew.
+  const root = document.documentElement,
+    lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
+  if (root.dataset.theme !== state.theme) root.dataset.theme = state.theme
+  if (root.lang !== lang) root.lang = lang
   const View = shownViews[state.view][1],
     devices = devicesOf(current()),
     at = currentDevice()
@@ -124,13 +133,17 @@ function App() {
           label={t('Run')}
           value={current()?.label ?? ''}
           options={runs.map((r) => [r.label, shown(r.label)])}
-          pick={(run) => set({ run, device: '', from: null, to: null, event: null, a: null, b: null })}
+          pick={(run) => {
+            set({ run, device: '', from: null, to: null, event: null, a: null, b: null })
+          }}
         />
         {devices.length > 1 ? (
           <Pick
             label=""
             value={at ? `${at.meta.rank}/${at.meta.device}` : ''}
-            pick={(device) => set({ device, from: null, to: null, event: null })}
+            pick={(device) => {
+              set({ device, from: null, to: null, event: null })
+            }}
             options={devices.map((d) => [`${d.meta.rank}/${d.meta.device}`, `rank ${d.meta.rank}, ${d.meta.device}`])}
           />
         ) : null}
@@ -138,7 +151,9 @@ function App() {
           class="base"
           label={t('Baseline')}
           value={baseline()?.label ?? ''}
-          pick={(base) => set({ base })}
+          pick={(base) => {
+            set({ base })
+          }}
           options={runs.filter((r) => r.main).map((r) => [r.label, shown(r.label)])}
         />
         <span class="sp2" />
@@ -148,25 +163,43 @@ function App() {
             aria-label={t('Search runs, modules, lines')}
             value={state.query}
             placeholder={t('Search runs, modules, lines')}
-            onInput={(e) => set({ query: e.currentTarget.value })}
+            onInput={(e) => {
+              set({ query: e.currentTarget.value })
+            }}
           />
-          <kbd class="deskonly">/</kbd><Hits />
+          <kbd class="deskonly">/</kbd>
+          <Hits />
         </div>
         <button class="ib deskonly" type="button" onClick={copyLink}>
           {t('Link')}
         </button>
-        <button class="ib" type="button" onClick={() => set({ lang: state.lang === 'zh' ? 'en' : 'zh' })}>
+        <button
+          class="ib"
+          type="button"
+          onClick={() => {
+            set({ lang: state.lang === 'zh' ? 'en' : 'zh' })
+          }}
+        >
           {state.lang === 'zh' ? 'English' : '中文'}
         </button>
         <button
           class="ib"
           type="button"
           aria-label={t('light or dark')}
-          onClick={() => set({ theme: state.theme === 'dark' ? 'light' : 'dark' })}
+          onClick={() => {
+            set({ theme: state.theme === 'dark' ? 'light' : 'dark' })
+          }}
         >
           ◐
         </button>
-        <button class="ib" type="button" aria-label={t('Keys')} onClick={() => setKeys(true)}>
+        <button
+          class="ib"
+          type="button"
+          aria-label={t('Keys')}
+          onClick={() => {
+            setKeys(true)
+          }}
+        >
           ?
         </button>
       </header>
@@ -180,7 +213,9 @@ function App() {
             aria-controls="panel"
             aria-selected={state.view === v}
             tabIndex={state.view === v ? 0 : -1}
-            onClick={() => set({ view: v, mode: '' })}
+            onClick={() => {
+              set({ view: v, mode: '' })
+            }}
             onKeyDown={(e) => {
               const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0
               if (!step) return
@@ -201,7 +236,13 @@ function App() {
         </div>
       </main>
       <Strip />
-      {keys ? <Keys close={() => setKeys(false)} /> : null}
+      {keys ? (
+        <Keys
+          close={() => {
+            setKeys(false)
+          }}
+        />
+      ) : null}
     </>
   )
 }

@@ -54,14 +54,15 @@ export function current(): Run | undefined {
     find(state.run) ??
     runs
       .filter((r) => r.main && r.id !== baseline()?.id)
-      .sort((a, b) => (b.main?.allocated_bytes ?? 0) - (a.main?.allocated_bytes ?? 0))[0] ??
+      .sort((a, b) => (b.main?.allocated_bytes ?? 0) - (a.main?.allocated_bytes ?? 0))
+      .at(0) ??
     runs.find((r) => r.main) ??
-    runs[0]
+    runs.at(0)
   )
 }
 
 export function baseline(): Run | undefined {
-  return find(state.base) ?? find(docs.overhead?.baseline ?? '') ?? runs.find((r) => r.main) ?? runs[0]
+  return find(state.base) ?? find(docs.overhead?.baseline ?? '') ?? runs.find((r) => r.main) ?? runs.at(0)
 }
 
 const most = 8 // selected without asking
@@ -88,7 +89,7 @@ export function currentDevice() {
   return (
     all.find((d) => `${d.meta.rank}/${d.meta.device}` === state.device) ??
     all.find((d) => d.meta.rank === r?.main?.rank && d.meta.device === r.main.device) ??
-    all[0]
+    all.at(0)
   )
 }
 

@@ -88,6 +88,9 @@ const escaped = (s: string) =>
   s.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
 const r = (n: number) => String(Math.round(n * 100) / 100)
 
+/** widthOf is about how wide a text of 12 pixels is: Chinese characters are squares. */
+export const widthOf = (text: string) => Array.from(text).reduce((w, c) => w + (c > '\u2e80' ? 12.5 : 7), 0)
+
 export function svgPen(width: number, height: number, paper: string): Pen & { done(title: string): string } {
   const out: string[] = []
   let clips = 0
@@ -130,7 +133,7 @@ export function svgPen(width: number, height: number, paper: string): Pen & { do
           `>${escaped(text)}</text>`,
       )
     },
-    measure: (text) => text.length * fontSize() * 0.56,
+    measure: (text) => widthOf(text) * (fontSize() / 12),
     clip(x, y, w, h, inside) {
       const id = `c${++clips}`
       out.push(
@@ -147,8 +150,7 @@ export function svgPen(width: number, height: number, paper: string): Pen & { do
   }
 }
 
-/** Colours of the theme that the page has now. */
-export function theme() {
+function readTheme() {
   const s = getComputedStyle(document.documentElement)
   const get = (name: string) => s.getPropertyValue('--' + name).trim()
   return {
@@ -166,6 +168,16 @@ export function theme() {
   }
 }
 
+const themes = new Map<string, ReturnType<typeof readTheme>>()
+
+/** Colours of the theme that the page has now. To read them takes some of a frame's time, so it is done once. */
+export function theme() {
+  const name = document.documentElement.dataset.theme ?? ''
+  let got = themes.get(name)
+  if (!got) themes.set(name, (got = readTheme()))
+  return got
+}
+
 /** Ink or white, whichever has more contrast on a fill. */
 export function inkOn(fill: string): string {
   const c = [1, 3, 5]
@@ -179,10 +191,14 @@ function save(name: string, blob: Blob) {
   a.href = URL.createObjectURL(blob)
   a.download = name
   a.click()
-  setTimeout(() => URL.revokeObjectURL(a.href), 10_000)
+  setTimeout(() => {
+    URL.revokeObjectURL(a.href)
+  }, 10_000)
 }
 
-export const saveSVG = (name: string, svg: string) => save(`${name}.svg`, new Blob([svg], { type: 'image/svg+xml' }))
+export const saveSVG = (name: string, svg: string) => {
+  save(`${name}.svg`, new Blob([svg], { type: 'image/svg+xml' }))
+}
 
 export function savePNG(name: string, svg: string) {
   const image = new Image(),

@@ -16,6 +16,8 @@ export interface Series {
   length: number
   exact: boolean // a moment is an event
   total: Float64Array
+  /** highest is the first moment of the highest total from one moment to another. */
+  highest(from: number, to: number): number
   event(i: number): number
   /** index is that of the moment at an event, or of the last before it. */
   index(event: number): number
@@ -24,6 +26,32 @@ export interface Series {
 }
 
 const everyState = 64 // a state is kept at every so many moments, and the changes are gone through from there
+
+/** highestOf finds the highest of a stretch without looking at each moment in it: of a page's width of stretches, of
+ * hundreds of thousands of moments, that would take a frame's time. */
+function highestOf(total: Float64Array): (from: number, to: number) => number {
+  const tops = new Int32Array(Math.ceil(total.length / everyState))
+  for (let c = 0; c < tops.length; c++) {
+    let best = c * everyState
+    const end = Math.min(total.length, best + everyState)
+    for (let i = best + 1; i < end; i++) if (total[i] > total[best]) best = i
+    tops[c] = best
+  }
+  return (from, to) => {
+    let best = from
+    for (let i = from; i <= to;) {
+      if (i % everyState === 0 && i + everyState - 1 <= to) {
+        const top = tops[i / everyState]
+        if (total[top] > total[best]) best = top
+        i += everyState
+      } else {
+        if (total[i] > total[best]) best = i
+        i++
+      }
+    }
+    return best
+  }
+}
 
 /** Families of like layers: blocks.3.mlp is blocks.*.mlp. */
 export const folded = (path: string) => path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*')
@@ -145,6 +173,7 @@ export function seriesOf(
     length: n,
     exact: true,
     total,
+    highest: highestOf(total),
     event: (i) => from + i,
     index: (e) => Math.max(0, Math.min(n - 1, e - from)),
     state(i, into) {
@@ -168,6 +197,7 @@ export function pointsOf(d: Device, categories: { name: string; color: string }[
     length: total.length,
     exact: false,
     total,
+    highest: highestOf(total),
     event: (i) => p.event[i],
     index(e) {
       let low = 0,
@@ -185,13 +215,6 @@ export function pointsOf(d: Device, categories: { name: string; color: string }[
       })
     },
   }
-}
-
-/** The moment of the highest total, the first of that height. */
-export function peakOf(s: Series): number {
-  let best = 0
-  for (let i = 1; i < s.length; i++) if (s.total[i] > s.total[best]) best = i
-  return best
 }
 
 /** A step function's value after an event. */

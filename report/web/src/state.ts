@@ -31,6 +31,7 @@ export interface State {
   scope: 'exact' | 'whole'
   reserved: boolean
   sampled: boolean
+  host: boolean
   category: string | null
   mode: string // of a view that has several
   query: string
@@ -57,6 +58,7 @@ const initial: State = {
   scope: 'exact',
   reserved: true,
   sampled: false,
+  host: false,
   category: null,
   mode: '',
   query: '',
@@ -70,7 +72,7 @@ const initial: State = {
 // As in the design: #view=timeline&run=ghost&ev=19654&from=19560&to=19760&a=19169&b=19654&lang=zh&theme=dark
 const names: Partial<Record<keyof State, string>> = { event: 'ev', category: 'cat', selected: 'sel', query: 'q' }
 const numeric = new Set<keyof State>(['event', 'from', 'to', 'a', 'b'])
-const flags = new Set<keyof State>(['reserved', 'sampled', 'table'])
+const flags = new Set<keyof State>(['reserved', 'sampled', 'host', 'table'])
 const kept = new Set<keyof State>(['view', 'run', 'lang', 'theme']) // always in the address
 
 export function fromHash(hash: string): State {

@@ -14,7 +14,9 @@ export function useWidth(): [(e: Element | null) => void, number] {
   const ref = useRef((e: Element | null) => {
     observer.current?.disconnect()
     if (!e) return
-    observer.current = new ResizeObserver(() => setWidth(e.clientWidth))
+    observer.current = new ResizeObserver(() => {
+      setWidth(e.clientWidth)
+    })
     observer.current.observe(e)
     setWidth(e.clientWidth)
   })
@@ -36,7 +38,9 @@ export function Seg<T extends string>(p: {
           aria-pressed={v === p.value}
           disabled={Boolean(none)}
           title={none ?? ''}
-          onClick={() => p.pick(v)}
+          onClick={() => {
+            p.pick(v)
+          }}
         >
           {text}
         </button>
@@ -55,7 +59,12 @@ export function Pick(p: {
   return (
     <label class={`pick ${p.class ?? ''}`}>
       <span>{p.label}</span>
-      <select value={p.value} onChange={(e) => p.pick(e.currentTarget.value)}>
+      <select
+        value={p.value}
+        onChange={(e) => {
+          p.pick(e.currentTarget.value)
+        }}
+      >
         {p.options.map(([v, text]) => (
           <option key={v} value={v}>
             {text}
@@ -77,6 +86,17 @@ export function Lead(p: { answer: string; children?: ComponentChildren }) {
   )
 }
 
+/** LeadWithout answers for a run that has counters and no allocator events. */
+export const LeadWithout = (p: { run: string; peak: number | null | undefined }) => (
+  <Lead
+    answer={
+      p.peak == null
+        ? t('nothing is known')
+        : t('{run} peaks at {peak}; it has counters only', { run: shown(p.run), peak: mib(p.peak) })
+    }
+  />
+)
+
 /** Save offers a chart as a picture and as the table that it is drawn from. */
 export function Save(p: { name: string; svg: (() => string) | null; rows: () => Cell[][] }) {
   return (
@@ -85,19 +105,41 @@ export function Save(p: { name: string; svg: (() => string) | null; rows: () => 
       <span class="seg" role="group" aria-label={t('Save')}>
         {p.svg ? (
           <>
-            <button type="button" onClick={() => saveSVG(p.name, p.svg!())}>
+            <button
+              type="button"
+              onClick={() => {
+                saveSVG(p.name, p.svg!())
+              }}
+            >
               SVG
             </button>
-            <button type="button" onClick={() => savePNG(p.name, p.svg!())}>
+            <button
+              type="button"
+              onClick={() => {
+                savePNG(p.name, p.svg!())
+              }}
+            >
               PNG
             </button>
           </>
         ) : null}
-        <button type="button" onClick={() => saveCSV(p.name, p.rows())}>
+        <button
+          type="button"
+          onClick={() => {
+            saveCSV(p.name, p.rows())
+          }}
+        >
           CSV
         </button>
       </span>
-      <button class="ib" type="button" aria-pressed={state.table} onClick={() => set({ table: !state.table })}>
+      <button
+        class="ib"
+        type="button"
+        aria-pressed={state.table}
+        onClick={() => {
+          set({ table: !state.table })
+        }}
+      >
         {state.table ? t('Chart') : t('Table')} <kbd>Shift T</kbd>
       </button>
     </>
@@ -164,7 +206,9 @@ export function Composition(p: {
               class="nm"
               aria-pressed={state.category === r.name}
               title={r.label}
-              onClick={() => p.pick!(r.name)}
+              onClick={() => {
+                p.pick!(r.name)
+              }}
             >
               {r.label}
             </button>
@@ -194,7 +238,9 @@ export const categoryRows = (of: { category: string; bytes: number }[]) =>
     .map((c) => ({ name: c.category, label: category(c.category), color: colorOf(c.category), bytes: c.bytes }))
 
 /** pickCategory dims the others everywhere; the same again ends that. */
-export const pickCategory = (name: string) => set({ category: state.category === name ? null : name })
+export const pickCategory = (name: string) => {
+  set({ category: state.category === name ? null : name })
+}
 export const dimmed = (name: string) => state.category !== null && state.category !== name
 
 /** The text of an SVG in the page, with the theme's colours in the place of variables. */
@@ -226,7 +272,9 @@ export function Announce(p: { text: string }) {
     timer = useRef(0)
   useEffect(() => {
     clearTimeout(timer.current)
-    timer.current = window.setTimeout(() => say(p.text), 250)
+    timer.current = window.setTimeout(() => {
+      say(p.text)
+    }, 250)
   }, [p.text])
   return (
     <div class="skip" role="status" aria-live="polite">

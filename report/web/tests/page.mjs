@@ -1,8 +1,20 @@
 // page.mjs DPSIGHT CHROMIUM EXAMPLES OUT: writes pages of recorded examples with dpsight, and drives them in Chromium.
-// Numbers on the page are compared with what "analyze … --format json" prints; screenshots lie in OUT.
+// Numbers on the page are compared with what "analyze … --format json" prints; pictures lie in OUT.
 
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
@@ -10,184 +22,489 @@ import { chromium } from 'playwright-core'
 const [dpsight, executablePath, examples, out] = process.argv.slice(2)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['runs', 'breakdown', 'timeline', 'blocks', 'modules', 'compare', 'findings', 'phases', 'proof']
+// Nothing is waited for by the clock: this only ends what would never end, on the busiest machine too.
+const patience = 180_000
+const desk = { width: 1440, height: 900 },
+  phone = { width: 360, height: 740 },
+  wall = { width: 2560, height: 1440 }
+const english = 'theme=light&lang=en'
+
 let failures = 0
-const fail = (text) => {
+function fail(text) {
   failures++
   console.log('FAIL ' + text)
 }
-const equal = (what, got, want) => {
+function equal(what, got, want) {
   if (got !== want) fail(`${what}: the page has ${JSON.stringify(got)}, want ${JSON.stringify(want)}`)
 }
-const run = (...args) => execFileSync(dpsight, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 28 })
+
+/** run gives what dpsight prints. Its error has all that it said. */
+function run(...args) {
+  try {
+    return execFileSync(dpsight, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 })
+  } catch (e) {
+    throw new Error(`dpsight ${args.join(' ')}: ${e.message}\n${e.stdout ?? ''}`, { cause: e })
+  }
+}
 const json = (store, ...args) => JSON.parse(run(...args, '--store', store, '--format', 'json'))
-const mibs = (bytes) => {
+
+function mibs(bytes) {
   if (bytes !== 0 && Math.abs(bytes) < 2 ** 20 / 100) return (bytes < 0 ? '−' : '') + '<0.01'
-  return (bytes / 2 ** 20).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 }).replace('-', '−')
+  const text = (bytes / 2 ** 20).toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+  return text.replace('-', '−')
+}
+const mib = (bytes) => (bytes === null || bytes === undefined ? '—' : `${mibs(bytes)} MiB`)
+const signedMib = (bytes) => (bytes > 0 ? '+' : '') + mib(bytes)
+const one = (v) => v.toLocaleString('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).replace('-', '−')
+const ms = (v) => (v === null || v === undefined ? '—' : `${one(v)} ms`)
+const count = (v) => v.toLocaleString('en-US')
+
+const runIDs = (store) => readdirSync(store).filter((id) => existsSync(join(store, id, 'run.json')))
+
+/** changed rewrites the manifest of a run. */
+function changed(folder, change) {
+  const file = join(folder, 'run.json')
+  writeFileSync(file, JSON.stringify(change(JSON.parse(readFileSync(file, 'utf8')))))
 }
 
-/** made is a copy of an example with its tables, and its page. */
-function made(name, change) {
-  const store = join(out, name)
-  cpSync(join(examples, name.replace(/^hostile-/, '')), store, { recursive: true })
-  change?.(store)
-  if (name !== 'headline') run('ingest', store)
-  run('report', '--store', store, '--html', join(out, `${name}.html`))
-  return { name, store, file: join(out, `${name}.html`) }
+/** page is a store with its page. Of a store whose tables are there nothing is ingested. */
+function page(name, store, { ingested = false, select = [] } = {}) {
+  if (!ingested) run('ingest', store)
+  const file = join(out, `${name}.html`)
+  run('report', ...select, '--store', store, '--html', file)
+  return { name, store, file, select }
 }
 
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+/** scratch has the stores. In memory, where there is room: ingest waits for the disk with each of its files. */
+const memory = '/dev/shm'
+const roomy = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > 1 << 28
+const scratch = mkdtempSync(join(roomy ? memory : tmpdir(), 'dpsight-page-'))
 
-/** open gives a page that watches: any request, error or message of the console is a failure. */
-async function open(page, hash, { width = 1440, height = 900 } = {}) {
-  const p = await browser.newPage({ viewport: { width, height } })
-  p.on('console', (m) => ['error', 'warning'].includes(m.type()) && fail(`${page.name} ${hash}: the console says ${m.text()}`))
-  p.on('pageerror', (e) => fail(`${page.name} ${hash}: ${e.stack}`))
-  p.on('request', (r) => /^(file|data|blob):/.test(r.url()) || fail(`${page.name} ${hash}: a request for ${r.url()}`))
-  await p.goto(`file://${page.file}#${hash}`)
-  await p.waitForSelector('#answer', { timeout: 20_000 })
+function copied(name, from = name) {
+  const store = join(scratch, name)
+  cpSync(join(examples, from), store, { recursive: true })
+  return store
+}
+
+const hostileName = '<script>globalThis.hacked=1</script>"\'&\u202e' + 'x'.repeat(200)
+
+function hostile() {
+  const store = copied('hostile', 'stacks')
+  for (const id of runIDs(store)) changed(join(store, id), (d) => ({ ...d, name: hostileName + id }))
+  return page('hostile', store)
+}
+
+/** many is a store of 200 runs: copies of recorded ones, each with a name and a parameter of its own. */
+function many() {
+  const store = join(scratch, 'many')
+  mkdirSync(store)
+  const sources = ['mlp', 'lora'].flatMap((s) =>
+    runIDs(join(examples, s)).map((id) => ({ id, from: join(examples, s, id) })),
+  )
+  for (let i = 0; i < 200; i++) {
+    const { id, from } = sources[i % sources.length]
+    const runID = id.replace(/[0-9a-f]{6}$/, String(100_000 + i))
+    cpSync(from, join(store, runID), { recursive: true })
+    changed(join(store, runID), (d) => ({
+      ...d,
+      run_id: runID,
+      name: `${d.name}-${i}`,
+      params: { ...d.params, copy: i },
+      ...(i % 10 ? {} : { source: 'predicted', profile: 'h200' }),
+    }))
+  }
+  return page('many', store)
+}
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+
+/** opened gives a tab that watches: any request, error or message of the console is a failure. */
+async function opened(of, hash, size = desk) {
+  const p = await browser.newPage({ viewport: size })
+  p.setDefaultTimeout(patience)
+  p.on('console', (m) => {
+    if (['error', 'warning'].includes(m.type())) fail(`${of.name} ${p.url()}: the console says ${m.text()}`)
+  })
+  p.on('pageerror', (e) => fail(`${of.name} ${p.url()}: ${e.stack ?? e}`))
+  p.on('crash', () => fail(`${of.name} ${p.url()}: the tab crashed`))
+  p.on('request', (r) => {
+    if (!/^(file|data|blob):/.test(r.url())) fail(`${of.name}: a request for ${r.url()}`)
+  })
+  await p.goto(`file://${of.file}#${hash}`)
+  await p.waitForSelector('#answer')
+  await quiet(p)
   return p
 }
 
-async function look(page, hash, size, { audit = false } = {}) {
-  const p = await open(page, hash, size)
-  const name = `${page.name}-${hash.match(/view=(\w+)/)[1]}-${hash.includes('dark') ? 'dark' : 'light'}-${size.width}`
-  await p.waitForTimeout(250)
-  const wide = await p.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-  if (wide > 0) fail(`${name} is ${wide} pixels wider than the window`)
-  if ((await p.locator('#answer').textContent()).length < 8) fail(`${name} has no answer`)
+/** quiet waits until nothing is being read, and nothing has changed in four frames. */
+async function quiet(p) {
+  await p.evaluate(
+    () =>
+      new Promise((done) => {
+        let calm = 0
+        const watch = new MutationObserver(() => {
+          calm = 0
+        })
+        watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
+        const frame = () => {
+          if (document.querySelector('.skel')) calm = 0
+          if (calm++ < 4) requestAnimationFrame(frame)
+          else {
+            watch.disconnect()
+            done()
+          }
+        }
+        requestAnimationFrame(frame)
+      }),
+  )
+}
+
+/** go shows something else in a tab, as a link would. */
+async function go(p, hash) {
+  const want = Object.fromEntries(new URLSearchParams(hash))
+  await p.evaluate((h) => {
+    location.hash = h
+  }, hash)
+  await p.waitForFunction(
+    ({ view, theme, lang }) =>
+      document.querySelector('[role=tab][aria-selected=true]')?.id === `tab-${view}` &&
+      document.documentElement.dataset.theme === theme &&
+      document.documentElement.lang.startsWith(lang),
+    want,
+  )
+  await quiet(p)
+}
+
+/** press does what a key does, and waits for what comes of it. */
+async function press(p, key) {
+  await p.keyboard.press(key)
+  await quiet(p)
+}
+
+async function look(of, p, view, theme, lang, size, { audit, more = '' }) {
+  await p.setViewportSize(size)
+  await go(p, `view=${view}&theme=${theme}&lang=${lang}${more}`)
+  const name = `${of.name}-${view}${more.replace(/\W+/g, '-')}-${theme}-${size.width}`
+  const wide = await p.evaluate(() => {
+    const over = document.documentElement.scrollWidth - innerWidth
+    const at = [...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+    return over > 0
+      ? `${over} pixels: ${at
+          .slice(0, 3)
+          .map((e) => e.outerHTML.slice(0, 120))
+          .join(' | ')}`
+      : ''
+  })
+  if (wide) fail(`${name} is wider than the window by ${wide}`)
+  if ((await p.locator('#answer').textContent()).length < 2) fail(`${name} has no answer`)
   if (audit) {
-    await p.evaluate(axe)
     const found = await p.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
-    for (const v of found.violations) {
-      if (['serious', 'critical'].includes(v.impact)) fail(`${name}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`)
+    for (const v of found.violations.filter((q) => ['serious', 'critical'].includes(q.impact))) {
+      const nodes = v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))
+      fail(`${name}: ${v.id}: ${nodes.join(' | ')}`)
     }
   }
   await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
+}
+
+/** looks goes through all views: light and dark, in both languages, narrow and wide. */
+async function looks(of, { audit = false } = {}) {
+  const p = await opened(of, `view=runs&${english}`)
+  if (audit) await p.evaluate(axe)
+  for (const view of views) {
+    await look(of, p, view, 'light', 'en', desk, { audit })
+    await look(of, p, view, 'dark', 'zh', phone, { audit })
+    await look(of, p, view, 'dark', 'en', wall, { audit: false })
+    if (audit) await look(of, p, view, 'light', 'zh', wall, { audit: false })
+  }
   await p.close()
 }
 
-/** numbers reads those of each run from the page. */
-async function numbers(page) {
-  const runs = json(page.store, 'runs').runs, breakdown = json(page.store, 'analyze', 'breakdown').runs
-  const names = runs.map((r) => r.name), labelOf = (r) => (names.filter((n) => n === r.name).length === 1 ? r.name : r.run_id)
-  const p = await open(page, 'view=runs&theme=light&lang=en')
+/** cells are the texts of a table's body, row by row. */
+const cells = (p, table) =>
+  p.locator(`${table} tbody tr`).evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent.trim())))
+
+const highest = (devices) => devices.reduce((a, b) => (!a || b.allocated_bytes > a.allocated_bytes ? b : a), undefined)
+
+/** numbers compares what the page shows of each run with what the commands print. */
+async function numbers(of, { compares = 3, bare = false } = {}) {
+  const known = (...args) => json(of.store, 'analyze', args[0], ...of.select, ...args.slice(1))
+  const runs = json(of.store, 'runs').runs.filter((r) => !of.select.length || of.select.includes(r.name))
+  const names = runs.map((r) => r.name)
+  const labelOf = (r) => (names.filter((n) => n === r.name).length === 1 ? r.name : r.run_id)
+  const p = await opened(of, `view=runs&${english}`)
   for (const r of runs) {
     const row = p.locator(`tr[data-run="${r.run_id}"]`)
-    equal(`${r.name}: peak in the table`, await row.locator('[data-n=peak]').textContent(), r.peak_bytes === null ? '—' : mibs(r.peak_bytes) + ' MiB')
+    equal(`${r.name}: its peak among the runs`, await row.locator('[data-n=peak]').textContent(), mib(r.peak_bytes))
+    equal(`${r.name}: its step among the runs`, await row.locator('[data-n=step]').textContent(), ms(r.step_ms))
   }
-  await p.close()
-  let compared = 0
-  for (const r of breakdown) {
-    const d = r.devices.reduce((a, b) => (!a || b.allocated_bytes > a.allocated_bytes ? b : a), undefined)
-    if (!d || compared >= 4) continue
-    compared++
-    const at = (view, more = '') => `view=${view}&run=${encodeURIComponent(labelOf(r))}&theme=light&lang=en${more}`
-    const b = await open(page, at('breakdown'))
-    if (!(await b.locator('#answer').textContent()).includes(`${mibs(d.allocated_bytes)} MiB`)) fail(`${r.name}: its peak is not in the answer`)
-    const shown = await b.locator('aside .list').first().evaluate((list) => {
-      const rows = {}
-      let name = ''
-      for (const e of list.children) {
-        if (e.classList.contains('nm')) name = e.textContent
-        if (e.classList.contains('num')) rows[name] = e.textContent
-      }
-      return rows
-    })
-    for (const c of d.categories) {
-      if (c.bytes) equal(`${r.name}: ${c.category}`, shown[c.category.replaceAll('_', ' ')], mibs(c.bytes))
+  await go(p, `view=proof&${english}`)
+  const proof = await cells(p, '.stack > :nth-child(1)'),
+    took = await cells(p, '.stack > :nth-child(2)')
+  known('cost').runs.forEach((c, i) => {
+    const n = (v) => (v === null ? '—' : count(v))
+    equal(
+      `${c.name}: its proof`,
+      proof[i]?.slice(2).join(' | '),
+      [n(c.events), n(c.missing_events), c.residue_bytes === null ? '—' : `${count(c.residue_bytes)} B`]
+        .concat([mib(c.peak_bytes), mib(c.torch_peak_bytes)])
+        .join(' | '),
+    )
+    equal(
+      `${c.name}: its cost`,
+      took[i]?.slice(1, 4).join(' | '),
+      [c.bare_step_ms, c.instrumented_step_ms, c.instrument_ms].map(ms).join(' | '),
+    )
+  })
+  const ladders = known('ladder').runs,
+    phases = known('phases').runs,
+    found = known('findings').runs
+  for (const r of runs.slice(0, compares * 3)) {
+    const at = (view, more = '') => `view=${view}&run=${encodeURIComponent(labelOf(r))}&${english}${more}`
+    await go(p, at('phases'))
+    const rows = await cells(p, 'main'),
+      of1 = phases.find((q) => q.run_id === r.run_id)?.phases ?? []
+    for (const f of of1.filter((q) => q.rank === of1[0].rank && q.device === of1[0].device)) {
+      const row = rows.find((q) => q[0] === f.phase)
+      equal(`${r.name}, ${f.phase}: its peak`, row?.[2], mib(f.peak_bytes))
+      const time = f.gpu_ms ?? f.wall_ms
+      equal(`${r.name}, ${f.phase}: its time`, row?.[4], ms(time?.median) + (f.gpu_ms || !time ? '' : ' (wall)'))
     }
-    await b.close()
-    const t = await open(page, at('timeline', `&ev=${d.at.event}`))
-    await t.waitForSelector('[data-n=allocated]', { timeout: 20_000 })
-    equal(`${r.name}: allocated at the peak's event, summed from blocks`, await t.locator('[data-n=allocated]').textContent(), `${mibs(d.allocated_bytes)} MiB`)
-    await t.close()
+    await go(p, at('findings'))
+    const list = found.find((q) => q.run_id === r.run_id)?.findings ?? [],
+      cards = await p.locator('article').allTextContents()
+    equal(`${r.name}: how many findings`, cards.length, list.length)
+    for (const f of list) {
+      const card = cards.find((c) => c.includes(f.sentence))
+      if (!card) fail(`${r.name}: the finding ${f.id} is not shown`)
+      else if (f.saving?.bytes && !card.includes(mib(f.saving.bytes)))
+        fail(`${r.name}: what ${f.id} saves is not shown`)
+    }
   }
-  if (!compared && page.name !== 'lora') fail(`${page.name}: no run was compared`) // all runs of lora are bare
+  const broken = (bare ? [] : known('breakdown').runs).filter((r) => highest(r.devices))
+  for (const r of broken.slice(0, compares)) {
+    const d = highest(r.devices),
+      at = (view, more = '') => `view=${view}&run=${encodeURIComponent(labelOf(r))}&${english}${more}`
+    await go(p, at('breakdown'))
+    const answer = await p.locator('#answer').textContent()
+    if (!answer.includes(mib(d.allocated_bytes))) fail(`${r.name}: its peak is not in the answer: ${answer}`)
+    const shown = await p
+      .locator('aside .list')
+      .first()
+      .evaluate((e) => {
+        const rows = {}
+        let name = ''
+        for (const c of e.children) {
+          if (c.classList.contains('nm')) name = c.textContent
+          if (c.classList.contains('num')) rows[name] = c.textContent
+        }
+        return rows
+      })
+    for (const c of d.categories.filter((q) => q.bytes)) {
+      equal(`${r.name}: ${c.category}`, shown[c.category.replaceAll('_', ' ')], mibs(c.bytes))
+    }
+    const rungs =
+        ladders
+          .find((q) => q.run_id === r.run_id)
+          ?.gpus.at(0)
+          ?.moments.at(-1)?.rungs ?? [],
+      text = await p.locator('main').textContent()
+    for (const q of rungs.filter((q) => ['driver', 'context+modules+non_torch'].includes(q.rung) && q.bytes !== null)) {
+      if (!text.includes(mib(q.bytes))) fail(`${r.name}: ${q.rung} of its ladder, ${mib(q.bytes)}, is not shown`)
+    }
+    await go(p, at('timeline', `&ev=${d.at.event}`))
+    const allocated = await p.locator('[data-n=allocated]').textContent()
+    equal(`${r.name}: allocated at the peak's event, summed from blocks`, allocated, mib(d.allocated_bytes))
+    if (d.reserved_bytes !== null) {
+      await go(p, at('blocks', '&mode=address'))
+      equal(
+        `${r.name}: reserved, summed from segments`,
+        await p.locator('[data-n=reserved]').textContent(),
+        mib(d.reserved_bytes),
+      )
+      equal(
+        `${r.name}: free, summed from pieces`,
+        await p.locator('[data-n=free]').textContent(),
+        mib(d.reserved_bytes - d.allocated_bytes),
+      )
+    }
+    await go(p, at('modules', '&mode=each&table=1'))
+    const held = new Map((await cells(p, 'main')).map((q) => [q[0], Number(q[2])]))
+    const modules = json(of.store, 'analyze', 'breakdown', r.run_id, '--by', 'module', '--top', '0').runs[0]
+    for (const q of highest(modules.devices).rows) {
+      const inside = [...held].filter(([path]) => path.startsWith(`${q.key}.`))
+      if (q.key && !q.others && !inside.length && !q.key.startsWith('(')) {
+        equal(`${r.name}: what ${q.key} holds`, held.get(q.key), q.bytes)
+      }
+    }
+  }
+  await explained(of, p, broken, labelOf)
+  await p.close()
+  return broken.length
+}
+
+/** explained compares the steps of Compare with what explain says. */
+async function explained(of, p, broken, labelOf) {
+  const [base, to] = [broken.find((r) => r.params.method === 'vanilla') ?? broken[0], broken.at(-1)]
+  if (!to || base === to) return
+  const doc = json(of.store, 'analyze', 'explain', base.run_id, to.run_id)
+  const at = `view=compare&base=${encodeURIComponent(labelOf(base))}&run=${encodeURIComponent(labelOf(to))}&${english}`
+  const steps = () =>
+    p.locator('#waterfall .wr:not(:has(.sub)):not(.tot)').evaluateAll((rows) =>
+      Object.fromEntries(
+        rows.map((r) => [
+          r
+            .querySelector('.lab')
+            .textContent.replace(/^[▾▸\s]+/, '')
+            .trim(),
+          r.querySelector('.num').textContent,
+        ]),
+      ),
+    )
+  await go(p, at)
+  const memory = await steps()
+  for (const c of doc.categories.filter((q) => q.delta_bytes)) {
+    equal(
+      `${labelOf(to)} over ${labelOf(base)}: ${c.category}`,
+      memory[c.category.replaceAll('_', ' ')],
+      signedMib(c.delta_bytes),
+    )
+  }
+  if (!doc.phases?.length || !(await p.getByRole('button', { name: 'Time', exact: true }).isEnabled())) return
+  await go(p, at + '&mode=time')
+  const time = await steps()
+  for (const f of doc.phases.filter((q) => q.delta_ms)) {
+    equal(
+      `${labelOf(to)} over ${labelOf(base)}: ${f.phase}`,
+      time[f.phase],
+      (f.delta_ms > 0 ? '+' : '') + ms(f.delta_ms),
+    )
+  }
 }
 
 /** keys drives the timeline as a reader would. */
-async function keys(page) {
-  const p = await open(page, 'view=runs&theme=light&lang=en')
-  await p.keyboard.press('3')
+async function keys(of) {
+  const p = await opened(of, `view=runs&${english}`)
+  await press(p, '3')
   await p.waitForSelector('#timeline')
-  await p.keyboard.press('p')
-  await p.waitForTimeout(120)
+  await press(p, 'p')
   const event = async () => Number(new URLSearchParams((await p.evaluate(() => location.hash)).slice(1)).get('ev'))
   const peak = await event()
-  await p.keyboard.press('ArrowRight')
-  await p.waitForTimeout(120)
+  await press(p, 'ArrowRight')
   equal('the cursor after an arrow', await event(), peak + 1)
-  await p.keyboard.press('[')
-  await p.keyboard.press('ArrowRight')
-  await p.keyboard.press(']')
-  await p.waitForSelector('#grew')
-  await p.keyboard.press('l')
-  await p.waitForTimeout(120)
+  await press(p, '[')
+  await press(p, 'ArrowRight')
+  await press(p, ']')
+  await p.waitForSelector('[data-n=grew]')
+  await p.getByLabel('A: end of step').selectOption({ index: 1 })
+  await p.getByLabel('B: end of step').selectOption({ index: 3 })
+  await quiet(p)
+  const brush = new URLSearchParams((await p.evaluate(() => location.hash)).slice(1))
+  if (Number(brush.get('a')) >= Number(brush.get('b'))) fail(`ends of steps are compared from ${brush}`)
+  await press(p, 'l')
   equal('the language', await p.evaluate(() => document.documentElement.lang), 'zh-Hans')
-  await p.keyboard.press('t')
-  await p.waitForTimeout(120)
+  await press(p, 't')
   equal('the theme', await p.evaluate(() => document.documentElement.dataset.theme), 'dark')
-  for (const kind of ['SVG', 'PNG', 'CSV']) {
-    const [download] = await Promise.all([p.waitForEvent('download', { timeout: 20_000 }), p.getByRole('button', { name: kind, exact: true }).click()])
-    const path = join(out, `saved.${kind.toLowerCase()}`)
-    await download.saveAs(path)
-    if (readFileSync(path).length < 500) fail(`${kind} is empty`)
+  for (const view of views) {
+    await go(p, `view=${view}&${english}`)
+    for (const kind of ['SVG', 'PNG', 'CSV']) {
+      const button = p.getByRole('button', { name: kind, exact: true })
+      const [download] = await Promise.all([p.waitForEvent('download'), button.click()])
+      const path = join(out, `saved-${view}.${kind.toLowerCase()}`)
+      await download.saveAs(path)
+      if (statSync(path).size < 200) fail(`${view}: ${kind} is empty`)
+    }
+    await press(p, 'Shift+T')
+    if (!(await p.locator('main table').count())) fail(`${view}: Shift T shows no table`)
   }
-  await p.keyboard.press('Shift+T')
-  await p.waitForSelector('table')
   await p.close()
 }
 
-/** frames times zooming and panning over a run's events. */
-async function frames(page, label) {
-  const p = await open(page, `view=timeline&run=${label}&theme=light&lang=en`)
-  await p.waitForSelector('#timeline')
-  const times = await p.evaluate(async () => {
-    const next = () => new Promise((done) => requestAnimationFrame((t) => done(t)))
-    const out = []
-    await next()
-    for (let i = 0; i < 40; i++) {
-      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: i % 4 === 3 ? 'd' : i < 20 ? 'w' : 's', bubbles: true }))
-      const begin = performance.now()
-      await next()
-      await next()
-      out.push(performance.now() - begin)
-    }
-    return out.sort((a, b) => a - b)
-  }).catch((e) => fail(`frames: ${e}`))
-  if (times) console.log(`${label}: a key and its frame take ${times[20].toFixed(1)} ms (median), ${times[39].toFixed(1)} ms at most, of 40`)
+/** table sorts and filters the runs of a large store. */
+async function table(of) {
+  const p = await opened(of, `view=runs&${english}`)
+  const peaks = async () => {
+    const all = await p.locator('[data-n=peak]').allTextContents()
+    return all.map((s) => Number(s.replace(/[^\d.]/g, '')))
+  }
+  equal('rows of 200 runs', (await peaks()).length, 200)
+  equal('predicted ones', await p.locator('tbody .tag', { hasText: 'predicted' }).count(), 20)
+  for (const [direction, sign] of [
+    ['ascending', 1],
+    ['descending', -1],
+  ]) {
+    // prettier-ignore
+    await p.getByRole('columnheader', { name: 'Peak allocated' }).getByRole('button').click()
+    await quiet(p)
+    equal(
+      'the order',
+      await p.getByRole('columnheader', { name: 'Peak allocated' }).getAttribute('aria-sort'),
+      direction,
+    )
+    const got = await peaks()
+    if (got.some((v, i) => i && sign * (v - got[i - 1]) < 0)) fail(`peaks are not ${direction}`)
+  }
+  await p.locator('.search input').fill('dpsgd-1')
+  await quiet(p)
+  const want = json(of.store, 'runs').runs.filter((r) => `${r.name} ${r.run_id}`.includes('dpsgd-1')).length
+  equal('rows that the search leaves', (await peaks()).length, want)
   await p.close()
 }
 
-mkdirSync(out, { recursive: true })
-const hostileName = '<script>globalThis.hacked=1</script>"\'&\u202e' + 'x'.repeat(200)
-const pages = ['headline', 'oom', 'lora', 'stacks'].map((name) => made(name))
-const hostile = made('hostile-stacks', (store) => {
-  for (const id of readdirSync(store)) {
-    const file = join(store, id, 'run.json')
-    try {
-      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), name: hostileName + id }))
-    } catch (e) {
-      if (e.code !== 'ENOENT' && e.code !== 'ENOTDIR') throw e
-    }
+/** shownAsText says that names are text, whatever is in them. */
+async function shownAsText(of) {
+  const p = await opened(of, `view=runs&${english}`, phone)
+  for (const view of ['runs', 'breakdown', 'timeline', 'compare', 'findings', 'phases', 'proof']) {
+    await go(p, `view=${view}&${english}`)
+    if (await p.evaluate(() => globalThis.hacked)) fail(`${view}: a name was run`)
+    const text = await p.locator('body').textContent()
+    if (!text.includes('<script>globalThis.hacked=1</script>"\'&\\u202e'))
+      fail(`${view}: the name is not shown as text`)
+    if (text.includes('\u202e')) fail(`${view}: a name turns text around`)
   }
-})
-for (const page of pages) await numbers(page)
-for (const view of views) {
-  await look(pages[0], `view=${view}&theme=light&lang=en`, { width: 1440, height: 900 }, { audit: true })
-  await look(pages[0], `view=${view}&theme=dark&lang=zh`, { width: 360, height: 740 }, { audit: true })
-  for (const page of pages.slice(1)) await look(page, `view=${view}&theme=light&lang=en`, { width: 1440, height: 900 })
-}
-await look(pages[0], 'view=timeline&theme=dark&lang=en', { width: 2560, height: 1440 })
-await look(pages[0], 'view=breakdown&run=ghost-bare&theme=light&lang=en', { width: 1440, height: 900 })
-for (const view of ['runs', 'breakdown', 'compare', 'proof']) {
-  const p = await open(hostile, `view=${view}&theme=light&lang=en`, { width: 360 })
-  if (await p.evaluate(() => globalThis.hacked)) fail(`${view}: a name was run`)
-  if (!(await p.locator('body').textContent()).includes('<script>globalThis.hacked=1</script>"\'&\\u202e')) fail(`${view}: the name is not shown as text`)
   await p.close()
 }
-await keys(pages[0])
-await frames(pages[0], 'bk')
-await browser.close()
-console.log(failures ? `${failures} failures` : `the page holds: ${readdirSync(out).filter((f) => f.endsWith('.png')).length} pictures in ${out}`)
-process.exit(failures ? 1 : 0)
+
+/** curve is the peak against what a store's runs vary. */
+async function curve(of) {
+  const p = await opened(of, `view=runs&${english}`)
+  equal('curves', await p.locator('#curve polyline').count(), 1)
+  equal('runs on the curve', await p.locator('#curve circle').count(), json(of.store, 'runs').runs.length)
+  await p.close()
+}
+
+async function main() {
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(out, { recursive: true })
+  const headline = page('headline', copied('headline'), { ingested: true })
+  const bare = page('bare', headline.store, { ingested: true, select: ['ghost-bare'] })
+  const [oom, lora, stacks] = ['oom', 'lora', 'stacks'].map((name) => page(name, copied(name)))
+  const large = many()
+  for (const of of [headline, oom, stacks]) if (!(await numbers(of))) fail(`${of.name}: no run was compared`)
+  if (await numbers(lora)) fail('lora: it has runs with events')
+  await numbers(bare, { bare: true })
+  await looks(headline, { audit: true })
+  for (const of of [oom, lora, stacks, bare, large]) await looks(of)
+  const p = await opened(headline, `view=timeline&sampled=1&host=1&axis=time&${english}`)
+  await p.screenshot({ path: join(out, 'headline-timeline-sampled.png'), fullPage: true })
+  if (!(await p.locator('#cursor').textContent()).includes('host memory')) fail('the host is not in the timeline')
+  await p.close()
+  await keys(headline)
+  await curve(lora)
+  await table(large)
+  await shownAsText(hostile())
+}
+
+let failed = null
+try {
+  await main()
+} catch (e) {
+  failed = e
+} finally {
+  await browser.close()
+  rmSync(scratch, { recursive: true, force: true })
+}
+if (failed) fail(`the test itself: ${failed.stack ?? failed}${failed.cause ? `\n${failed.cause.stack}` : ''}`)
+const pictures = readdirSync(out).filter((f) => f.endsWith('.png')).length
+console.log(failures ? `${failures} failures` : `the page holds: ${pictures} pictures in ${out}`)
+process.exitCode = failures ? 1 : 0

@@ -3,7 +3,7 @@ import type { LadderRun } from '../data'
 import { count, mib, mibs, percent, shown, signedMib, signedMibs } from '../format'
 import { category as words, t } from '../i18n'
 import { about, baseline, blocks, colorOf, current, docs, peakEvent, selected, type Run } from '../model'
-import { inkOn, type Cell } from '../pen'
+import { fontSize, inkOn, widthOf, type Cell } from '../pen'
 import { folded } from '../series'
 import { set, state } from '../state'
 import {
@@ -11,6 +11,7 @@ import {
   Composition,
   dimmed,
   Lead,
+  LeadWithout,
   Loading,
   Missing,
   pickCategory,
@@ -53,7 +54,7 @@ export function Breakdown() {
   if (!r?.main)
     return (
       <>
-        <Lead answer={t('nothing is known')} />
+        <LeadWithout run={r?.label ?? ''} peak={r?.row.peak_bytes} />
         <Missing
           what={
             docs.breakdown
@@ -105,13 +106,22 @@ export function Breakdown() {
         <Seg
           label="Mode"
           value={overhead ? 'overhead' : 'composition'}
-          pick={(m) => set({ mode: m })}
+          pick={(m) => {
+            set({ mode: m })
+          }}
           options={[
             ['composition', t('Composition')],
             ['overhead', `${t('Overhead')}: ${shown(base?.label ?? '—')}`],
           ]}
         />
-        <Pick label={t('Fits in')} value={state.limit} options={limits} pick={(limit) => set({ limit })} />
+        <Pick
+          label={t('Fits in')}
+          value={state.limit}
+          options={limits}
+          pick={(limit) => {
+            set({ limit })
+          }}
+        />
         <Save
           name={`dpsight-breakdown-${r.label}`}
           svg={() => textOf(svg.current, `Peak memory by category`)}
@@ -224,7 +234,7 @@ function Bars(p: {
                   >
                     <title>{`${label} ${p.overhead ? signedMib(q.b) : mib(q.b)}`}</title>
                   </rect>
-                  {w > label.length * 7 + 10 ? (
+                  {w > widthOf(label) * (fontSize() / 12) + 10 ? (
                     <text
                       x={X(from) + w / 2}
                       y={bar + 21}
@@ -245,7 +255,9 @@ function Bars(p: {
                   y={narrow ? y + 12 : y + 15}
                   font-weight={650}
                   class="hov"
-                  onClick={() => set({ run: r.label, device: '' })}
+                  onClick={() => {
+                    set({ run: r.label, device: '' })
+                  }}
                 >
                   {shown(r.label).slice(0, narrow ? 26 : 16)}
                 </text>
@@ -339,7 +351,13 @@ function Overhead(p: { list: Run[]; base: Run; cats: string[] }) {
           {rows.map((c) => (
             <tr key={c} class={dimmed(c) ? 'dim' : ''}>
               <td>
-                <button type="button" class="plain" onClick={() => pickCategory(c)}>
+                <button
+                  type="button"
+                  class="plain"
+                  onClick={() => {
+                    pickCategory(c)
+                  }}
+                >
                   <Swatch color={colorOf(c)} /> {words(c)}
                 </button>
               </td>
@@ -406,15 +424,25 @@ function Drill(p: { r: Run; category: string }) {
       </h2>
       <p>
         <b>{mib(row.bytes)}</b>, {percent(row.bytes, p.r.main!.allocated_bytes)}. Own maximum {mib(row.max_bytes)}.{' '}
-        {t('evidence')}: {row.tagged_bytes ? `${percent(row.tagged_bytes, row.bytes)} tagged ` : ''}
-        {row.lifetime_bytes ? `${percent(row.lifetime_bytes, row.bytes)} by lifetime ` : ''}
-        {row.phase_only_bytes ? `${percent(row.phase_only_bytes, row.bytes)} by phase` : ''}
+        {t('evidence')}:{' '}
+        {(
+          [
+            [row.tagged_bytes, 'tagged'],
+            [row.lifetime_bytes, 'by lifetime'],
+            [row.phase_only_bytes, 'by phase'],
+          ] as const
+        )
+          .filter((q) => q[0])
+          .map(([bytes, how]) => `${percent(bytes, row.bytes)} ${how}`)
+          .join(', ')}
         {row.shared_bytes ? `. ${mib(row.shared_bytes)} of ${mib(row.held_bytes)} held is shared with others.` : ''}
       </p>
       <Seg
         label={t('click a category')}
         value={by}
-        pick={(v) => set({ by: v })}
+        pick={(v) => {
+          set({ by: v })
+        }}
         options={[
           ['module', t('Modules')],
           ['name', t('Tensors')],
@@ -542,7 +570,9 @@ function Ranks(p: { r: Run }) {
             type="button"
             class="plain rank"
             key={`${d.rank}/${d.device}`}
-            onClick={() => set({ device: `${d.rank}/${d.device}` })}
+            onClick={() => {
+              set({ device: `${d.rank}/${d.device}` })
+            }}
           >
             <span>
               rank {d.rank}, {d.device}

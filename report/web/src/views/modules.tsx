@@ -6,20 +6,52 @@ import { about, blocks, colorOf, current, currentDevice, docs, failed, peakEvent
 import type { Cell } from '../pen'
 import { folded } from '../series'
 import { set, state } from '../state'
-import { categoryRows, Composition, dimmed, Lead, Loading, Missing, pickCategory, Rows, Save, Seg, textOf, useWidth } from '../ui'
+import {
+  categoryRows,
+  Composition,
+  dimmed,
+  Lead,
+  LeadWithout,
+  Loading,
+  Missing,
+  pickCategory,
+  Rows,
+  Save,
+  Seg,
+  textOf,
+  useWidth,
+} from '../ui'
 import { detailNote } from './timeline'
 
-interface Node { name: string; path: string; bytes: number; own: Float64Array; all: Float64Array; children: Map<string, Node>; paths: Set<string> }
+interface Node {
+  name: string
+  path: string
+  bytes: number
+  own: Float64Array
+  all: Float64Array
+  children: Map<string, Node>
+  paths: Set<string>
+}
 
-const node = (name: string, path: string): Node => ({ name, path, bytes: 0, children: new Map(), paths: new Set(),
-  own: new Float64Array(about.categories.length), all: new Float64Array(about.categories.length) })
+const node = (name: string, path: string): Node => ({
+  name,
+  path,
+  bytes: 0,
+  children: new Map(),
+  paths: new Set(),
+  own: new Float64Array(about.categories.length),
+  all: new Float64Array(about.categories.length),
+})
 
 /** tree has the bytes of a moment by module. */
 function tree(d: Device, event: number, fold: boolean): Node {
-  const root = node('', ''), slack = about.categories.findIndex((c) => c.name === 'slack')
+  const root = node('', ''),
+    slack = about.categories.findIndex((c) => c.name === 'slack')
   for (let p = 0; p < d.kind.length; p++) {
     if (d.begin[p] > event || d.end[p] <= event) continue
-    const k = d.kind[p], text = d.texts[d.kinds.module[k]], path = fold ? folded(text) : text
+    const k = d.kind[p],
+      text = d.texts[d.kinds.module[k]],
+      path = fold ? folded(text) : text
     let at = root
     const add = (n: Node) => {
       n.all[d.kinds.category[k]] += d.kinds.requested[k]
@@ -28,7 +60,13 @@ function tree(d: Device, event: number, fold: boolean): Node {
       n.paths.add(text)
     }
     add(root)
-    const parts = path === '' || path.startsWith('(') ? [path] : path.replace(/\.\*/g, '\u0000*').split('.').map((q) => q.replaceAll('\u0000', '.'))
+    const parts =
+      path === '' || path.startsWith('(')
+        ? [path]
+        : path
+            .replace(/\.\*/g, '\u0000*')
+            .split('.')
+            .map((q) => q.replaceAll('\u0000', '.'))
     let so = ''
     for (const name of parts) {
       so = so ? `${so}.${name}` : name
@@ -45,45 +83,133 @@ function tree(d: Device, event: number, fold: boolean): Node {
 const sorted = (n: Node) => [...n.children.values()].sort((a, b) => b.bytes - a.bytes)
 const called = (n: Node) => shown(n.name) || t('(no module)')
 
-function depth(n: Node): number { return 1 + Math.max(0, ...[...n.children.values()].map(depth)) }
+function depth(n: Node): number {
+  return 1 + Math.max(0, ...[...n.children.values()].map(depth))
+}
 
 export function Modules() {
-  const svg = useRef<SVGSVGElement>(null), [ref, W] = useWidth()
-  const r = current(), at = currentDevice(), d = at ? blocks() : null
-  if (!r || !at) return <><Lead answer={t('nothing is known')} /><Missing what={`${shown(r?.label ?? '')} has no allocator events.`} /></>
+  const svg = useRef<SVGSVGElement>(null),
+    [ref, W] = useWidth()
+  const r = current(),
+    at = currentDevice(),
+    d = at ? blocks() : null
+  if (!r || !at)
+    return (
+      <>
+        <LeadWithout run={r?.label ?? ''} peak={r?.row.peak_bytes} />
+        <Missing what={`${shown(r?.label ?? '')} has no allocator events.`} />
+      </>
+    )
   if (!d) return failed ? <Missing what={failed} /> : <Loading />
-  if (!d.kind.length) return <Missing what="The file has no room for the blocks of this run: dpsight report of fewer runs shows them." />
-  const event = state.event ?? peakEvent(d), root = tree(d, event, state.mode !== 'each')
+  if (!d.kind.length)
+    return <Missing what="The file has no room for the blocks of this run: dpsight report of fewer runs shows them." />
+  const event = state.event ?? peakEvent(d),
+    root = tree(d, event, state.mode !== 'each')
   const find = (n: Node): Node | undefined => (n.path === state.query && n.path ? n : sorted(n).map(find).find(Boolean))
-  const top = sorted(root)[0], chosen = find(root) ?? top
+  const top = sorted(root).at(0),
+    chosen = find(root) ?? top
   const rows = (): Cell[][] => {
     const out: Cell[][] = [['module', 'modules', 'bytes', ...about.categories.map((c) => c.name)]]
-    const walk = (n: Node) => { out.push([n.path, n.paths.size, n.bytes, ...n.all]); sorted(n).forEach(walk) }
+    const walk = (n: Node) => {
+      out.push([n.path, n.paths.size, n.bytes, ...n.all])
+      sorted(n).forEach(walk)
+    }
     sorted(root).forEach(walk)
     return out
   }
   if (!top || !chosen) return <Missing what={t('nothing is known')} />
-  const times = docs.time?.runs.find((q) => q.run_id === r.id)?.ranks[0]?.rows ?? []
-  const near = times.filter((q) => typeof q.key === 'string' && (q.key === folded(chosen.path) || q.key.startsWith(folded(chosen.path) + '.')))
-  const each = tree(d, event, false), family = numbered(each)
-  return <>
-    <Lead answer={t('{module} holds the most of the peak, {bytes} ({share})', { module: called(top), bytes: mib(top.bytes), share: percent(top.bytes, root.bytes) })}>
-      {shown(r.label)}, {t('event')} {count(event)}{event === peakEvent(d) ? ` (${t('Peak').toLowerCase()})` : ''}. Width is bytes; the strip in a cell is what they are for.{' '}
-      {d.meta.detail === 'all' ? '' : detailNote(d)}</Lead>
-    <div class="bar"><Seg label="Layers" value={state.mode === 'each' ? 'each' : 'fold'} pick={(mode) => set({ mode })}
-      options={[['fold', t('Fold like layers')], ['each', t('Each layer')]]} />
-    <button type="button" class="ib" onClick={() => set({ event: peakEvent(d) })}>{t('Peak')}</button>
-    <Save name={`dpsight-modules-${r.label}`} svg={() => textOf(svg.current, `${r.label}: memory by module`)} rows={rows} /></div>
-    {state.table ? <Rows rows={rows()} /> : <div class="split"><div class="stack" ref={ref}>
-      <div class="panel pad">{W < 560 ? <Indented root={root} /> : <Icicle root={root} width={W - 34} svg={svg} chosen={chosen} />}</div>
-      {family.length > 1 ? <Layers list={family} /> : null}</div>
-    <aside class="panel pad"><h2><span class="mono">{shown(chosen.path) || t('(no module)')}</span> <small>{percent(chosen.bytes, root.bytes)}</small></h2>
-      <p><b data-n="module">{mib(chosen.bytes)}</b>{chosen.paths.size > 1 ? `, ${count(chosen.paths.size)} ${t('modules')}` : ''}</p>
-      <Composition rows={categoryRows(about.categories.map((c, i) => ({ category: c.name, bytes: chosen.all[i] })))} total={chosen.bytes} pick={pickCategory} />
-      {near.length ? <><hr /><h2>{t('Time')}</h2><div class="list plainlist">{near.slice(0, 10).map((q) => <>
-        <span class="nm mono" title={shown(String(q.key))}>{shown(String(q.key))}</span><span class="num">{ms(Number(q.ms))}</span><span class="pc" /></>)}</div></> : null}
-    </aside></div>}
-  </>
+  const times = docs.time?.runs.find((q) => q.run_id === r.id)?.ranks.at(0)?.rows ?? []
+  const near = times.filter(
+    (q) => typeof q.key === 'string' && (q.key === folded(chosen.path) || q.key.startsWith(folded(chosen.path) + '.')),
+  )
+  const each = tree(d, event, false),
+    family = numbered(each)
+  return (
+    <>
+      <Lead
+        answer={t('{module} holds the most of the peak, {bytes} ({share})', {
+          module: called(top),
+          bytes: mib(top.bytes),
+          share: percent(top.bytes, root.bytes),
+        })}
+      >
+        {shown(r.label)}, {t('event')} {count(event)}
+        {event === peakEvent(d) ? ` (${t('Peak').toLowerCase()})` : ''}. Width is bytes; the strip in a cell is what
+        they are for. {d.meta.detail === 'all' ? '' : detailNote(d)}
+      </Lead>
+      <div class="bar">
+        <Seg
+          label="Layers"
+          value={state.mode === 'each' ? 'each' : 'fold'}
+          pick={(mode) => {
+            set({ mode })
+          }}
+          options={[
+            ['fold', t('Fold like layers')],
+            ['each', t('Each layer')],
+          ]}
+        />
+        <button
+          type="button"
+          class="ib"
+          onClick={() => {
+            set({ event: peakEvent(d) })
+          }}
+        >
+          {t('Peak')}
+        </button>
+        <Save
+          name={`dpsight-modules-${r.label}`}
+          svg={() => textOf(svg.current, `${r.label}: memory by module`)}
+          rows={rows}
+        />
+      </div>
+      {state.table ? (
+        <Rows rows={rows()} />
+      ) : (
+        <div class="split">
+          <div class="stack" ref={ref}>
+            <div class="panel pad">
+              {W < 560 ? <Indented root={root} /> : <Icicle root={root} width={W - 34} svg={svg} chosen={chosen} />}
+            </div>
+            {family.length > 1 ? <Layers list={family} /> : null}
+          </div>
+          <aside class="panel pad">
+            <h2>
+              <span class="mono">{shown(chosen.path) || t('(no module)')}</span>{' '}
+              <small>{percent(chosen.bytes, root.bytes)}</small>
+            </h2>
+            <p>
+              <b data-n="module">{mib(chosen.bytes)}</b>
+              {chosen.paths.size > 1 ? `, ${count(chosen.paths.size)} ${t('modules')}` : ''}
+            </p>
+            <Composition
+              rows={categoryRows(about.categories.map((c, i) => ({ category: c.name, bytes: chosen.all[i] })))}
+              total={chosen.bytes}
+              pick={pickCategory}
+            />
+            {near.length ? (
+              <>
+                <hr />
+                <h2>{t('Time')}</h2>
+                <div class="list plainlist">
+                  {near.slice(0, 10).map((q) => (
+                    <>
+                      <span class="nm mono" title={shown(String(q.key))}>
+                        {shown(String(q.key))}
+                      </span>
+                      <span class="num">{ms(Number(q.ms))}</span>
+                      <span class="pc" />
+                    </>
+                  ))}
+                </div>
+              </>
+            ) : null}
+          </aside>
+        </div>
+      )}
+    </>
+  )
 }
 
 /** The largest family of modules that differ by a number: the layers. */
@@ -99,29 +225,87 @@ function numbered(root: Node): Node[] {
 }
 
 function Icicle(p: { root: Node; width: number; svg: { current: SVGSVGElement | null }; chosen: Node }) {
-  const cell = 58, H = Math.min(9, depth(p.root)) * cell, out: preact.JSX.Element[] = []
+  const cell = 58,
+    H = Math.min(9, depth(p.root)) * cell,
+    out: preact.JSX.Element[] = []
   const walk = (n: Node, x: number, y: number, w: number) => {
-    const fits = Math.floor((w - 10) / 7.2), name = n === p.root ? shown(current()?.label ?? '') : called(n)
-    out.push(<g key={`${n.path}/${y}`} class="hov" onClick={() => set({ query: n.path })}>
-      <rect x={x + 0.5} y={y + 0.5} width={Math.max(0, w - 1)} height={cell - 4} fill={n === p.chosen ? 'var(--sunk)' : 'var(--surface)'}
-        stroke={n === p.chosen ? 'var(--ink)' : 'var(--edge)'} stroke-width={n === p.chosen ? 1.6 : 0.7}><title>{`${shown(n.path)} ${mib(n.bytes)}`}</title></rect>
-      {fits > 3 ? <text x={x + 6} y={y + 16} font-weight={600} pointer-events="none">{name.length > fits ? name.slice(0, fits - 1) + '…' : name}</text> : null}
-      {fits > 9 ? <text x={x + 6} y={y + 31} fill="var(--faint)" pointer-events="none">{mib(n.bytes)}</text> : null}
-      {strip(n, x + 4, y + 38, Math.max(0, w - 8))}</g>)
+    const fits = Math.floor((w - 10) / 7.2),
+      name = n === p.root ? shown(current()?.label ?? '') : called(n)
+    out.push(
+      <g
+        key={`${n.path}/${y}`}
+        class="hov"
+        onClick={() => {
+          set({ query: n.path })
+        }}
+      >
+        <rect
+          x={x + 0.5}
+          y={y + 0.5}
+          width={Math.max(0, w - 1)}
+          height={cell - 4}
+          fill={n === p.chosen ? 'var(--sunk)' : 'var(--surface)'}
+          stroke={n === p.chosen ? 'var(--ink)' : 'var(--edge)'}
+          stroke-width={n === p.chosen ? 1.6 : 0.7}
+        >
+          <title>{`${shown(n.path)} ${mib(n.bytes)}`}</title>
+        </rect>
+        {fits > 3 ? (
+          <text x={x + 6} y={y + 16} font-weight={600} pointer-events="none">
+            {name.length > fits ? name.slice(0, fits - 1) + '…' : name}
+          </text>
+        ) : null}
+        {fits > 9 ? (
+          <text x={x + 6} y={y + 31} fill="var(--faint)" pointer-events="none">
+            {mib(n.bytes)}
+          </text>
+        ) : null}
+        {strip(n, x + 4, y + 38, Math.max(0, w - 8))}
+      </g>,
+    )
     if (y + cell >= H) return
-    let at = x, others = 0, bytes = 0
+    let at = x,
+      others = 0,
+      bytes = 0
     for (const c of sorted(n)) {
       const cw = (c.bytes / n.bytes) * w
-      if (cw < 3) { others++; bytes += c.bytes; continue }
+      if (cw < 3) {
+        others++
+        bytes += c.bytes
+        continue
+      }
       walk(c, at, y + cell, cw)
       at += cw
     }
-    if (others && (bytes / n.bytes) * w > 0.5) out.push(<rect key={`${n.path}/others`} x={at} y={y + cell} width={(bytes / n.bytes) * w} height={cell - 4}
-      fill="var(--line)"><title>{`${others} ${t('others')}, ${mib(bytes)}`}</title></rect>)
+    if (others && (bytes / n.bytes) * w > 0.5)
+      out.push(
+        <rect
+          key={`${n.path}/others`}
+          x={at}
+          y={y + cell}
+          width={(bytes / n.bytes) * w}
+          height={cell - 4}
+          fill="var(--line)"
+        >
+          <title>{`${others} ${t('others')}, ${mib(bytes)}`}</title>
+        </rect>,
+      )
   }
   walk(p.root, 0, 0, p.width)
-  return <svg ref={(e) => { p.svg.current = e }} viewBox={`0 0 ${p.width} ${H}`} width={p.width} height={H} role="img"
-    aria-label="Memory by module; the table has the numbers">{out}</svg>
+  return (
+    <svg
+      ref={(e) => {
+        p.svg.current = e
+      }}
+      viewBox={`0 0 ${p.width} ${H}`}
+      width={p.width}
+      height={H}
+      role="img"
+      aria-label="Memory by module; the table has the numbers"
+    >
+      {out}
+    </svg>
+  )
 }
 
 function strip(n: Node, x: number, y: number, w: number) {
@@ -130,8 +314,20 @@ function strip(n: Node, x: number, y: number, w: number) {
     const cw = (n.all[i] / n.bytes) * w
     if (cw < 0.4) return null
     at += cw
-    return <rect key={c.name} x={at - cw} y={y} width={cw} height={11} fill={c.color} stroke="var(--edge)" stroke-width={0.4} opacity={dimmed(c.name) ? 0.25 : 1}
-      pointer-events="none" />
+    return (
+      <rect
+        key={c.name}
+        x={at - cw}
+        y={y}
+        width={cw}
+        height={11}
+        fill={c.color}
+        stroke="var(--edge)"
+        stroke-width={0.4}
+        opacity={dimmed(c.name) ? 0.25 : 1}
+        pointer-events="none"
+      />
+    )
   })
 }
 
@@ -139,30 +335,100 @@ function Indented(p: { root: Node }) {
   const out: preact.JSX.Element[] = []
   const walk = (n: Node, level: number) => {
     if (n.bytes < p.root.bytes / 2000) return
-    out.push(<li key={n.path} style={{ paddingLeft: level * 14 }}><button type="button" class="plain modrow" onClick={() => set({ query: n.path })}>
-      <span class="mono">{called(n)}</span><span class="num">{mib(n.bytes)}</span></button>
-    <span class="lad thin" style={{ width: `${(n.bytes / p.root.bytes) * 100}%` }}>{about.categories.map((c, i) => (n.all[i]
-      ? <i key={c.name} style={{ flex: n.all[i], background: c.color }} title={words(c.name)} /> : null))}</span></li>)
-    sorted(n).forEach((c) => walk(c, level + 1))
+    out.push(
+      <li key={n.path} style={{ paddingLeft: level * 14 }}>
+        <button
+          type="button"
+          class="plain modrow"
+          onClick={() => {
+            set({ query: n.path })
+          }}
+        >
+          <span class="mono">{called(n)}</span>
+          <span class="num">{mib(n.bytes)}</span>
+        </button>
+        <span class="lad thin" style={{ width: `${(n.bytes / p.root.bytes) * 100}%` }}>
+          {about.categories.map((c, i) =>
+            n.all[i] ? <i key={c.name} style={{ flex: n.all[i], background: c.color }} title={words(c.name)} /> : null,
+          )}
+        </span>
+      </li>,
+    )
+    sorted(n).forEach((c) => {
+      walk(c, level + 1)
+    })
   }
-  sorted(p.root).forEach((c) => walk(c, 0))
+  sorted(p.root).forEach((c) => {
+    walk(c, 0)
+  })
   return <ul class="tree">{out}</ul>
 }
 
 function Layers(p: { list: Node[] }) {
-  const [ref, W] = useWidth(), most = Math.max(...p.list.map((n) => n.bytes)), H = 190, w = Math.max(1, (W - 4) / p.list.length)
-  const mean = p.list.reduce((a, n) => a + n.bytes, 0) / p.list.length, odd = p.list.filter((n) => Math.abs(n.bytes - mean) > mean * 0.02)
-  return <div class="panel pad" ref={ref}><h2>{t('Layers side by side')} <small>{shown(p.list[0].path)} … {shown(p.list[p.list.length - 1].name)}</small></h2>
-    {W > 34 ? <svg viewBox={`0 0 ${W - 34} ${H + 20}`} width={W - 34} height={H + 20} role="img" aria-label={`Memory of ${p.list.length} layers`}>{p.list.map((n, i) => {
-      let y = H
-      const x = i * ((W - 34) / p.list.length)
-      return <g key={n.path}>{about.categories.map((c, k) => {
-        const h = (n.all[k] / most) * (H - 6)
-        y -= h
-        return h > 0.3 ? <rect key={c.name} x={x + 2} y={y} width={Math.max(1, w - 6)} height={h} fill={colorOf(c.name)} stroke="var(--edge)" stroke-width={0.4}
-          opacity={dimmed(c.name) ? 0.25 : 1}><title>{`${shown(n.path)} ${words(c.name)} ${mib(n.all[k])}`}</title></rect> : null
-      })}{w > 16 ? <text x={x + w / 2 - 1} y={H + 15} text-anchor="middle" fill="var(--faint)">{n.name}</text> : null}</g>
-    })}</svg> : null}
-    <p class="cap">{odd.length ? `Unlike the mean of ${mib(mean)} by more than 2 %: ${odd.slice(0, 8).map((n) => `${shown(n.name)} (${mib(n.bytes)})`).join(', ')}.`
-      : `Every layer holds ${mib(mean)}, within 2 %: folding hides nothing.`}</p></div>
+  const [ref, W] = useWidth(),
+    most = Math.max(...p.list.map((n) => n.bytes)),
+    H = 190,
+    w = Math.max(1, (W - 4) / p.list.length)
+  const mean = p.list.reduce((a, n) => a + n.bytes, 0) / p.list.length,
+    odd = p.list.filter((n) => Math.abs(n.bytes - mean) > mean * 0.02)
+  return (
+    <div class="panel pad" ref={ref}>
+      <h2>
+        {t('Layers side by side')}{' '}
+        <small>
+          {shown(p.list[0].path)} … {shown(p.list[p.list.length - 1].name)}
+        </small>
+      </h2>
+      {W > 34 ? (
+        <svg
+          viewBox={`0 0 ${W - 34} ${H + 20}`}
+          width={W - 34}
+          height={H + 20}
+          role="img"
+          aria-label={`Memory of ${p.list.length} layers`}
+        >
+          {p.list.map((n, i) => {
+            let y = H
+            const x = i * ((W - 34) / p.list.length)
+            return (
+              <g key={n.path}>
+                {about.categories.map((c, k) => {
+                  const h = (n.all[k] / most) * (H - 6)
+                  y -= h
+                  return h > 0.3 ? (
+                    <rect
+                      key={c.name}
+                      x={x + 2}
+                      y={y}
+                      width={Math.max(1, w - 6)}
+                      height={h}
+                      fill={colorOf(c.name)}
+                      stroke="var(--edge)"
+                      stroke-width={0.4}
+                      opacity={dimmed(c.name) ? 0.25 : 1}
+                    >
+                      <title>{`${shown(n.path)} ${words(c.name)} ${mib(n.all[k])}`}</title>
+                    </rect>
+                  ) : null
+                })}
+                {w > 16 ? (
+                  <text x={x + w / 2 - 1} y={H + 15} text-anchor="middle" fill="var(--faint)">
+                    {n.name}
+                  </text>
+                ) : null}
+              </g>
+            )
+          })}
+        </svg>
+      ) : null}
+      <p class="cap">
+        {odd.length
+          ? `Unlike the mean of ${mib(mean)} by more than 2 %: ${odd
+              .slice(0, 8)
+              .map((n) => `${shown(n.name)} (${mib(n.bytes)})`)
+              .join(', ')}.`
+          : `Every layer holds ${mib(mean)}, within 2 %: folding hides nothing.`}
+      </p>
+    </div>
+  )
 }

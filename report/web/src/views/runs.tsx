@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks'
 import { count, GiB, mib, ms, shown, signedMib, times } from '../format'
 import { t } from '../i18n'
-import { baseline, current, runs, selected, toggle, type Run } from '../model'
+import { about, baseline, current, runs, selected, toggle, type Run } from '../model'
 import type { Cell } from '../pen'
 import { set, state } from '../state'
 import { Lead, Rows, Save, textOf, useWidth } from '../ui'
@@ -14,6 +14,9 @@ const over = (r: Run) =>
 const ratio = (r: Run) => (r.row.step_ms && baseline()?.row.step_ms ? r.row.step_ms / baseline()!.row.step_ms! : null)
 const shortGPU = (r: Run) => (r.row.gpu ?? r.row.profile ?? '').replace(/^NVIDIA /, '')
 
+/** The revision of the script's repository, short; a plus sign stands for changes since. */
+const revision = (r: Run) => about.revisions[r.id]?.replace(/^([0-9a-f]{9})[0-9a-f]+/, '$1') ?? null
+
 const columns: Column[] = [
   ['name', 'Run', (r) => r.label],
   ['status', 'Status', (r) => r.row.status],
@@ -22,6 +25,7 @@ const columns: Column[] = [
   ['step', 'Step', (r) => r.row.step_ms],
   ['ratio', '×', ratio],
   ['gpu', 'GPU', shortGPU],
+  ['revision', 'Revision', revision],
   ['started', 'Started', (r) => r.row.started],
 ]
 
@@ -67,15 +71,22 @@ export function Runs() {
       if (y === null) return -1
       return (x < y ? -1 : 1) * (down ? -1 : 1)
     })
+  const revised = runs.some((r) => revision(r) !== null),
+    shownColumns = columns.filter((c) => c[0] !== 'revision' || revised)
   const base = baseline(),
     chosen = new Set(selected().map((r) => r.id)),
     most = Math.max(1, ...runs.map((r) => Math.max(r.row.peak_bytes ?? 0, r.row.peak_reserved_bytes ?? 0)))
-  const isPrivate = (r: Run) => !['vanilla', 'norm_only'].includes(typeof r.row.params.method === 'string' ? r.row.params.method : 'vanilla')
+  const isPrivate = (r: Run) =>
+    !['vanilla', 'norm_only'].includes(typeof r.row.params.method === 'string' ? r.row.params.method : 'vanilla')
   const good = runs.filter((r) => r.row.status === 'ok' && r.row.peak_bytes !== null)
   const timed = good
     .filter((r) => r.row.step_ms !== null && isPrivate(r) && r.row.params.bare !== true)
-    .sort((a, b) => a.row.step_ms! - b.row.step_ms!)[0]
-  const cheapest = good.slice().sort((a, b) => a.row.peak_bytes! - b.row.peak_bytes!)[0]
+    .sort((a, b) => a.row.step_ms! - b.row.step_ms!)
+    .at(0)
+  const cheapest = good
+    .slice()
+    .sort((a, b) => a.row.peak_bytes! - b.row.peak_bytes!)
+    .at(0)
   const answer = timed
     ? t('The fastest private run is {run}: {ms} a step, peak {peak}', {
         run: shown(timed.label),
@@ -85,10 +96,26 @@ export function Runs() {
     : cheapest
       ? t('The cheapest run is {run}: peak {peak}', { run: shown(cheapest.label), peak: mib(cheapest.row.peak_bytes) })
       : t('nothing is known')
+  const full = list.filter((r) => r.row.params.bare !== true),
+    drawn = full.length ? full : list,
+    curve = variedIn(drawn),
+    withTimes = drawn.some((r) => r.row.step_ms !== null)
   const gpus = [...new Set(runs.map(shortGPU).filter(Boolean))],
     suites = [...new Set(runs.map((r) => r.row.suite).filter(Boolean))]
   const rows = (): Cell[][] => [
-    ['run', 'run_id', 'status', 'source', 'peak_bytes', 'peak_delta_bytes', 'step_ms', 'step_ratio', 'gpu', 'started'],
+    [
+      'run',
+      'run_id',
+      'status',
+      'source',
+      'peak_bytes',
+      'peak_delta_bytes',
+      'step_ms',
+      'step_ratio',
+      'gpu',
+      'revision',
+      'started',
+    ],
     ...list.map((r): Cell[] => [
       r.label,
       r.id,
@@ -99,6 +126,7 @@ export function Runs() {
       r.row.step_ms,
       ratio(r),
       shortGPU(r),
+      revision(r),
       r.row.started,
     ]),
   ]
@@ -110,7 +138,13 @@ export function Runs() {
       </Lead>
       <div class="bar">
         {state.query ? (
-          <button type="button" class="ib" onClick={() => set({ query: '' })}>
+          <button
+            type="button"
+            class="ib"
+            onClick={() => {
+              set({ query: '' })
+            }}
+          >
             {shown(state.query)} ×
           </button>
         ) : null}
@@ -130,7 +164,7 @@ export function Runs() {
                   <th>
                     <span class="skip">{t('selected')}</span>
                   </th>
-                  {columns.map(([key, title]) => (
+                  {shownColumns.map(([key, title]) => (
                     <th
                       key={key}
                       class={['peak', 'over', 'step', 'ratio'].includes(key) ? 'num' : ''}
@@ -139,7 +173,9 @@ export function Runs() {
                       <button
                         type="button"
                         class="th"
-                        onClick={() => set({ sort: key === by && !down ? '-' + key : key })}
+                        onClick={() => {
+                          set({ sort: key === by && !down ? '-' + key : key })
+                        }}
                       >
                         {key === 'over' ? `vs ${shown(base?.label ?? '—')}` : t(title)}
                         {key === by ? (down ? ' ↓' : ' ↑') : ''}
@@ -158,21 +194,31 @@ export function Runs() {
                           type="checkbox"
                           aria-label={`select ${shown(r.label)}`}
                           checked={chosen.has(r.id)}
-                          onChange={() => toggle(r)}
+                          onChange={() => {
+                            toggle(r)
+                          }}
                         />
                       </td>
                       <td class="runname">
                         <button
                           type="button"
                           class="plain"
-                          onClick={() => set({ run: r.label, view: 'breakdown', device: '' })}
+                          onClick={() => {
+                            set({ run: r.label, view: 'breakdown', device: '' })
+                          }}
                         >
                           <b>{shown(r.label)}</b>
                         </button>
                         {r.id === base?.id ? (
                           <span class="tag">{t('baseline')}</span>
                         ) : r.main ? (
-                          <button type="button" class="tag hov" onClick={() => set({ base: r.label })}>
+                          <button
+                            type="button"
+                            class="tag hov"
+                            onClick={() => {
+                              set({ base: r.label })
+                            }}
+                          >
                             {t('make baseline')}
                           </button>
                         ) : null}
@@ -216,6 +262,7 @@ export function Runs() {
                         )}
                       </td>
                       <td class="opt">{shown(shortGPU(r)) || '—'}</td>
+                      {revised ? <td class="opt mono">{shown(revision(r) ?? '—')}</td> : null}
                       <td class="opt">{r.row.started?.replace('T', ' ').slice(0, 16) ?? '—'}</td>
                     </tr>
                   )
@@ -223,11 +270,25 @@ export function Runs() {
               </tbody>
             </table>
           </div>
-          <aside class="panel pad">
-            <h2>
-              {t('Memory against time')} <small>{t('lower left is better')}</small>
-            </h2>
-            <Scatter list={list.filter((r) => r.row.params.bare !== true)} chosen={chosen} svg={svg} />
+          <aside class="stack">
+            {withTimes || !curve ? (
+              <div class="panel pad">
+                <h2>
+                  {t('Memory against time')} <small>{t('lower left is better')}</small>
+                </h2>
+                <Scatter list={drawn} chosen={chosen} svg={svg} x={(r) => r.row.step_ms} />
+              </div>
+            ) : null}
+            {curve ? (
+              <div class="panel pad" id="curve">
+                <h2>
+                  <span>
+                    {t('Peak against')} <span class="mono">{shown(curve)}</span>
+                  </span>
+                </h2>
+                <Scatter list={drawn} chosen={chosen} svg={withTimes ? null : svg} x={valueOf(curve)} curve={curve} />
+              </div>
+            ) : null}
           </aside>
         </div>
       )}
@@ -235,28 +296,57 @@ export function Runs() {
   )
 }
 
-/** Peaks against step times or, where there are none, against the parameter that differs most. */
-function Scatter(p: { list: Run[]; chosen: Set<string>; svg: { current: SVGSVGElement | null } }) {
+/** methodOf names the curve that a run lies on. A prediction is never joined with what was measured. */
+const methodOf = (r: Run) =>
+  (typeof r.row.params.method === 'string' ? r.row.params.method : r.row.name.replace(/\d+/g, '*')) +
+  (r.row.source === 'predicted' ? ` (${t('predicted')})` : '')
+
+const valueOf = (key: string) => (r: Run) => {
+  const v = r.row.params[key]
+  return typeof v === 'number' ? v : null
+}
+
+const fewest = 2 // values that make a curve
+
+/** variedIn is the parameter that has the most values in the runs, if it has enough for a curve. */
+function variedIn(list: Run[]): string | null {
+  const keys = [...new Set(list.flatMap((r) => Object.keys(r.row.params)))].filter((k) => k !== 'seed')
+  const values = (k: string) => new Set(list.map(valueOf(k)).filter((v) => v !== null)).size
+  const best = keys.map((k) => ({ k, n: values(k) })).sort((a, b) => b.n - a.n)
+  return best.length && best[0].n >= fewest ? best[0].k : null
+}
+
+/** Peaks against step times or against a parameter. A curve joins the runs of a method, measured or predicted. */
+function Scatter(p: {
+  list: Run[]
+  chosen: Set<string>
+  svg: { current: SVGSVGElement | null } | null
+  x: (r: Run) => number | null
+  curve?: string
+}) {
   const [ref, width] = useWidth()
-  const timed = p.list.filter((r) => r.row.step_ms !== null && r.row.peak_bytes !== null)
-  const varied = [...new Set(p.list.flatMap((r) => Object.keys(r.row.params)))]
-    .map((k) => ({ k, n: new Set(p.list.map((r) => r.row.params[k]).filter((v) => typeof v === 'number')).size }))
-    .sort((a, b) => b.n - a.n)[0]
-  const byTime = timed.length > 0 || !varied || varied.n < 2
-  const x = (r: Run) => (byTime ? r.row.step_ms : (r.row.params[varied.k] as number | undefined))
-  const list = p.list.filter((r) => typeof x(r) === 'number' && r.row.peak_bytes !== null)
+  const byTime = p.curve === undefined
+  const list = p.list.filter((r) => p.x(r) !== null && r.row.peak_bytes !== null)
   if (!list.length) return <p class="muted">No run has both a peak and a step time.</p>
   const W = Math.max(240, width),
     H = 330,
     l = 58,
     b = 38,
     top = 14
-  const xs = list.map((r) => x(r)!),
+  const xs = list.map((r) => p.x(r)!),
     ys = list.map((r) => r.row.peak_bytes!)
   const x1 = Math.max(...xs) * 1.12 || 1,
     spread = Math.max(...ys) - Math.min(...ys) || Math.max(...ys) * 0.1
   const y0 = Math.max(0, Math.min(...ys) - spread * 0.2),
-    y1 = Math.max(...ys) + spread * 0.15
+    limit = p.curve ? Number(state.limit) * 1e9 : 0,
+    reached = limit > y0 && limit < Math.max(...ys) * 2,
+    y1 = Math.max(...ys, reached ? limit : 0) + spread * 0.15
+  const curves = new Map<string, Run[]>()
+  for (const r of p.curve ? list : []) {
+    const name = methodOf(r)
+    curves.set(name, [...(curves.get(name) ?? []), r])
+  }
+  for (const runs of curves.values()) runs.sort((a, b) => p.x(a)! - p.x(b)!)
   const X = (v: number) => l + (v / x1) * (W - l - 12),
     Y = (v: number) => top + (1 - (v - y0) / (y1 - y0)) * (H - b - top)
   const ticks = nice(y0 / GiB, y1 / GiB, 6),
@@ -265,12 +355,12 @@ function Scatter(p: { list: Run[]; chosen: Set<string>; svg: { current: SVGSVGEl
     <div ref={ref}>
       <svg
         ref={(e) => {
-          p.svg.current = e
+          if (p.svg) p.svg.current = e
         }}
         viewBox={`0 0 ${W} ${H}`}
         width="100%"
         role="img"
-        aria-label={`Peak memory against ${byTime ? 'step time' : varied.k} of ${list.length} runs`}
+        aria-label={`Peak memory against ${p.curve ?? 'step time'} of ${list.length} runs`}
       >
         {ticks.map((g) => (
           <g key={g}>
@@ -287,13 +377,23 @@ function Scatter(p: { list: Run[]; chosen: Set<string>; svg: { current: SVGSVGEl
         ))}
         {byTime ? null : (
           <text x={W - 4} y={H - 4} text-anchor="end" fill="var(--faint)">
-            {shown(varied.k)}
+            {shown(p.curve!)}
           </text>
         )}
+        {[...curves].map(([name, runs]) => (
+          <polyline
+            key={name}
+            points={runs.map((r) => `${X(p.x(r)!)},${Y(r.row.peak_bytes!)}`).join(' ')}
+            fill="none"
+            stroke="var(--edge)"
+            stroke-width={1.4}
+            stroke-dasharray={runs.some((r) => r.row.source === 'predicted') ? '4 3' : undefined}
+          />
+        ))}
         {list.map((r) => (
           <g key={r.id}>
             <circle
-              cx={X(x(r)!)}
+              cx={X(p.x(r)!)}
               cy={Y(r.row.peak_bytes!)}
               r={5.5}
               stroke="var(--ink)"
@@ -305,8 +405,21 @@ function Scatter(p: { list: Run[]; chosen: Set<string>; svg: { current: SVGSVGEl
             </circle>
           </g>
         ))}
+        {reached ? (
+          <g>
+            <line x1={l} x2={W} y1={Y(limit)} y2={Y(limit)} stroke="var(--bad)" />
+            <text x={W - 4} y={Y(limit) - 5} text-anchor="end" fill="var(--bad)">
+              {state.limit} GB
+            </text>
+          </g>
+        ) : null}
         {placed(
-          list.map((r) => ({ r, x: X(x(r)!), y: Y(r.row.peak_bytes!), text: shown(r.label).slice(0, 24) })),
+          p.curve
+            ? [...curves].map(([name, runs]) => {
+                const r = runs[runs.length - 1]
+                return { r, x: X(p.x(r)!), y: Y(r.row.peak_bytes!), text: shown(name).slice(0, 24) }
+              })
+            : list.map((r) => ({ r, x: X(p.x(r)!), y: Y(r.row.peak_bytes!), text: shown(r.label).slice(0, 24) })),
           W,
         ).map((q) => (
           <text

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Device } from '../data'
 import { count, GiB, mib, ms, percent, shown, signedBytes, signedMib } from '../format'
 import { category as words, t } from '../i18n'
@@ -6,7 +6,19 @@ import { blocks, current, currentDevice, failed, peakEvent, seriesFor } from '..
 import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Pen } from '../pen'
 import { levelAt, phaseAt, type Dimension, type Series } from '../series'
 import { set, state } from '../state'
-import { Announce, Composition, dimmed, Lead, Loading, Missing, pickCategory, Rows, Save, Seg } from '../ui'
+import {
+  Announce,
+  Composition,
+  dimmed,
+  Lead,
+  LeadWithout,
+  Loading,
+  Missing,
+  pickCategory,
+  Rows,
+  Save,
+  Seg,
+} from '../ui'
 import { binary, nice } from './runs'
 
 interface Frame {
@@ -36,16 +48,19 @@ function columns(s: Series, at: (i: number) => number, a: number, b: number, wid
     p0 = at(a),
     p1 = at(b) + (state.axis === 'event' ? 1 : 0),
     scale = (p1 - p0) / width || 1
-  let i = a,
-    last = a
+  let i = a
   for (let x = 0; x < width; x++) {
+    // The first moment that lies right of the column: times of neighbours may be out of order by microseconds.
     const limit = p0 + (x + 1) * scale
-    let best = -1
-    while (i <= b && at(i) < limit) {
-      if (best < 0 || s.total[i] > s.total[best]) best = i
-      last = i++
+    let low = i,
+      high = b + 1
+    while (low < high) {
+      const m = (low + high) >> 1
+      if (at(m) < limit) low = m + 1
+      else high = m
     }
-    out[x] = best < 0 ? last : best
+    out[x] = low > i ? s.highest(i, low - 1) : Math.max(a, i - 1)
+    i = low
   }
   return out
 }
@@ -157,6 +172,8 @@ function draw(g: Pen, d: Device, s: Series) {
     for (let i = 0; i < res.event.length; i++)
       if (res.event[i] >= events[0] && res.event[i] <= events[1]) most = Math.max(most, res.bytes[i])
   }
+  if (state.sampled) for (const v of d.samples.used) most = Math.max(most, v)
+  if (state.host) for (const v of d.host.resident) most = Math.max(most, v)
   most *= 1.04
   const Y = (bytes: number) => bottom - (bytes / most) * (bottom - f.top)
   const p0 = at(a),
@@ -198,21 +215,27 @@ function draw(g: Pen, d: Device, s: Series) {
       line.push(f.left + W, y)
       g.line(line, c.ink, 1.2, [5, 3])
     }
-    if (state.sampled && d.samples.us.length && d.time) {
-      const line: number[] = []
-      for (let i = 0; i < d.samples.us.length; i++) {
-        const us = d.samples.us[i]
-        let low = 0,
-          high = d.time.length - 1
-        while (low < high) {
-          const m = (low + high + 1) >> 1
-          if (d.time[m] <= us) low = m
-          else high = m - 1
-        }
-        if (low < events[0] || low > events[1]) continue
-        line.push(X(state.axis === 'time' ? us : at(s.index(low))), Y(d.samples.used[i]))
-      }
-      if (line.length > 2) g.line(line, c.warn, 1.2)
+    const sampled = (us: Float64Array, bytes: Float64Array, color: string, dash: number[]) => {
+      const line = sampledLine(d, us, bytes, events, (e, us1) => X(state.axis === 'time' ? us1 : at(s.index(e))), Y)
+      if (line.length <= 2) return
+      if (dash.length) g.line(line, c.paper, 3)
+      g.line(line, color, 1.2, dash)
+    }
+    if (state.sampled) sampled(d.samples.us, d.samples.used, c.warn, [])
+    if (state.host) {
+      sampled(d.host.us, d.host.resident, c.ink, [1, 3])
+      sampled(d.host.us, d.host.pinned, c.soft, [8, 3, 2, 3])
+    }
+    let free = -Infinity
+    for (let i = 0; i < d.marks.event.length; i++) {
+      const e = d.marks.event[i]
+      if (e < events[0] || e > events[1]) continue
+      const x = X(at(s.index(e))),
+        text = `◆ ${shown(d.marks.label[i])}`
+      g.line([x, f.top, x, bottom], c.ink, 1, [2, 2])
+      if (x < free) continue
+      g.text(text, x + 4, f.top + 26, c.ink)
+      free = x + g.measure(text) + 12
     }
     for (let i = 0; i < d.failed.event.length; i++) {
       const e = d.failed.event[i]
@@ -227,6 +250,39 @@ function draw(g: Pen, d: Device, s: Series) {
     state.axis === 'time' ? nice(p0 / 1000, p1 / 1000, W / 110) : nice(p0, p1, W / 110).filter(Number.isInteger)
   for (const v of ticks) g.text(count(v), X(state.axis === 'time' ? v * 1000 : v), bottom + 34, c.faint, 'center')
   g.text(state.axis === 'time' ? 'ms, the host’s clock' : t('event'), f.left, bottom + 50, c.faint)
+}
+
+/** sampledLine has the points of what was sampled while the events in view happened. */
+function sampledLine(
+  d: Device,
+  us: Float64Array,
+  bytes: Float64Array,
+  [e0, e1]: readonly [number, number],
+  X: (event: number, us: number) => number,
+  Y: (b: number) => number,
+): number[] {
+  const line: number[] = [],
+    time = d.time
+  if (!time) return line
+  for (let i = 0; i < us.length; i++) {
+    let low = 0,
+      high = time.length - 1
+    while (low < high) {
+      const m = (low + high + 1) >> 1
+      if (time[m] <= us[i]) low = m
+      else high = m - 1
+    }
+    if (low >= e0 && low <= e1 && bytes[i] >= 0) line.push(X(low, us[i]), Y(bytes[i]))
+  }
+  return line
+}
+
+/** sampledAt is what the last sample before an event says, -1 for nothing. */
+function sampledAt(d: Device, us: Float64Array, bytes: Float64Array, event: number): number {
+  if (!d.time || event >= d.time.length) return -1
+  let last = -1
+  for (let i = 0; i < us.length && us[i] <= d.time[event]; i++) last = bytes[i]
+  return last
 }
 
 function phaseBands(
@@ -352,8 +408,9 @@ export function axisKeys(e: KeyboardEvent): boolean {
 }
 
 /** goTo shows a moment with what lies around it. */
-export const goTo = (event: number, patch: Partial<typeof state> = {}) =>
+export const goTo = (event: number, patch: Partial<typeof state> = {}) => {
   set({ event, from: Math.max(0, event - 150), to: event + 150, scope: 'exact', ...patch })
+}
 
 export const chartHeight = () =>
   innerWidth < 760 ? 380 : Math.max(430, Math.min(innerWidth >= 2200 ? 980 : 640, innerHeight - 296))
@@ -390,20 +447,15 @@ export function Timeline() {
     d = at ? blocks() : null
   const whole = state.scope === 'whole' && at?.meta.detail === 'window'
   const s = d ? seriesFor(d, state.by, whole) : null
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!canvas.current || !d || !s) return
     draw(canvasPen(canvas.current, chartHeight()), d, s)
     if (mini.current) minimap(canvasPen(mini.current, 46), d, s)
   })
-  useEffect(() => {
-    const again = () => set({})
-    addEventListener('resize', again)
-    return () => removeEventListener('resize', again)
-  }, [])
   if (!r || !at)
     return (
       <>
-        <Lead answer={t('nothing is known')} />
+        <LeadWithout run={r?.label ?? ''} peak={r?.row.peak_bytes} />
         <Missing what={`${shown(r?.label ?? '')} has no allocator events: record them without --bare.`} />
       </>
     )
@@ -420,7 +472,8 @@ export function Timeline() {
   const changes =
     s.exact && i > 0 ? s.keys.map((_, k) => ({ k, bytes: now[k] - before[k] })).filter((q) => q.bytes) : []
   const phase = phaseAt(d, event),
-    brushed = state.a !== null && state.b !== null
+    brushed = state.a !== null && state.b !== null,
+    recorded = recordedSteps(d, s)
   const diff = brushed ? grown(s, state.a!, state.b!).sort((p, q) => Math.abs(q.bytes) - Math.abs(p.bytes)) : []
   const total = diff.reduce((x, q) => x + q.bytes, 0),
     phaseName = phase < 0 ? '—' : shown(d.phases.name[phase])
@@ -472,7 +525,9 @@ export function Timeline() {
         <Seg<Dimension>
           label="By"
           value={state.by}
-          pick={(by) => set({ by })}
+          pick={(by) => {
+            set({ by })
+          }}
           options={[
             ['category', t('Category')],
             ['module', t('Module')],
@@ -484,7 +539,9 @@ export function Timeline() {
         <Seg
           label="Axis"
           value={state.axis}
-          pick={(axis) => set({ axis })}
+          pick={(axis) => {
+            set({ axis })
+          }}
           options={[
             ['event', t('Events')],
             ['time', t('Time'), d.time ? '' : 'Nothing says when the events happened.'],
@@ -494,7 +551,9 @@ export function Timeline() {
           <Seg
             label="Scope"
             value={state.scope}
-            pick={(scope) => set({ scope, from: null, to: null })}
+            pick={(scope) => {
+              set({ scope, from: null, to: null })
+            }}
             options={[
               ['exact', t('Step of the peak')],
               ['whole', t('Whole run')],
@@ -502,21 +561,56 @@ export function Timeline() {
           />
         ) : null}
         <span class="seg">
-          <button type="button" onClick={() => set({ from: null, to: null })}>
+          <button
+            type="button"
+            onClick={() => {
+              set({ from: null, to: null })
+            }}
+          >
             {t('Fit')} <kbd>f</kbd>
           </button>
-          <button type="button" onClick={() => goTo(peakEvent(d))}>
+          <button
+            type="button"
+            onClick={() => {
+              goTo(peakEvent(d))
+            }}
+          >
             {t('Peak')} <kbd>p</kbd>
           </button>
         </span>
-        {steps(d, s)}
+        {steps(d, recorded)}
         <label class="cap">
-          <input type="checkbox" checked={state.reserved} onChange={() => set({ reserved: !state.reserved })} />{' '}
+          <input
+            type="checkbox"
+            checked={state.reserved}
+            onChange={() => {
+              set({ reserved: !state.reserved })
+            }}
+          />{' '}
           {t('reserved')}
         </label>
         {d.samples.us.length && d.time ? (
           <label class="cap">
-            <input type="checkbox" checked={state.sampled} onChange={() => set({ sampled: !state.sampled })} /> NVML
+            <input
+              type="checkbox"
+              checked={state.sampled}
+              onChange={() => {
+                set({ sampled: !state.sampled })
+              }}
+            />{' '}
+            NVML
+          </label>
+        ) : null}
+        {d.host.us.length && d.time ? (
+          <label class="cap">
+            <input
+              type="checkbox"
+              checked={state.host}
+              onChange={() => {
+                set({ host: !state.host })
+              }}
+            />{' '}
+            {t('host memory')}
           </label>
         ) : null}
         <Save name={`dpsight-timeline-${r.label}`} svg={svg} rows={rows} />
@@ -531,7 +625,9 @@ export function Timeline() {
                 ref={mini}
                 aria-hidden="true"
                 class="mini-map"
-                onPointerDown={(e) => jump(e, s)}
+                onPointerDown={(e) => {
+                  jump(e, s)
+                }}
                 onPointerMove={(e) => {
                   if (e.buttons) jump(e, s)
                 }}
@@ -601,6 +697,12 @@ export function Timeline() {
               </dd>
               <dt>{t('reserved')}</dt>
               <dd>{mib(levelAt(d.reserved.event, d.reserved.bytes, event))}</dd>
+              {known(d, event).map(([name, bytes]) => (
+                <>
+                  <dt>{name}</dt>
+                  <dd>{mib(bytes)}</dd>
+                </>
+              ))}
             </dl>
             <Composition
               rows={s.keys
@@ -610,24 +712,31 @@ export function Timeline() {
               {...(pick ? { pick } : {})}
             />
           </div>
-          {brushed ? (
+          {brushed || recorded.length > 1 ? (
             <div class="panel pad" id="grew">
               <h2>
                 {t('What grew between A and B')}{' '}
-                <small>
-                  {count(Math.abs(state.b! - state.a!))} {t('event')}
-                </small>
+                {brushed ? (
+                  <small>
+                    {count(Math.abs(state.b! - state.a!))} {t('event')}
+                  </small>
+                ) : null}
               </h2>
-              <p class="cap">
-                {count(state.a!)} → {count(state.b!)}
-              </p>
-              <Composition rows={diff} total={total} signed />
-              <p class="sum">
-                <b>{t('allocated')}</b>
-                <b class="num" data-n="grew">
-                  {signedMib(total)}
-                </b>
-              </p>
+              {recorded.length > 1 ? ends(d, recorded) : null}
+              {brushed ? (
+                <>
+                  <p class="cap">
+                    {count(state.a!)} → {count(state.b!)}
+                  </p>
+                  <Composition rows={diff} total={total} signed />
+                  <p class="sum">
+                    <b>{t('allocated')}</b>
+                    <b class="num" data-n="grew">
+                      {signedMib(total)}
+                    </b>
+                  </p>
+                </>
+              ) : null}
             </div>
           ) : null}
         </aside>
@@ -637,32 +746,87 @@ export function Timeline() {
   )
 }
 
-/** Steps can be gone to, where a run has several. */
-function steps(d: Device, s: Series) {
-  const all = Array.from(d.steps.step, (step, i) => ({ step, i })).filter(
+/** What was sampled last before an event, beside torch's own counts. */
+function known(d: Device, event: number): [string, number][] {
+  const all: [string, number][] = [
+    ['NVML', sampledAt(d, d.samples.us, d.samples.used, event)],
+    [t('host memory'), sampledAt(d, d.host.us, d.host.resident, event)],
+    [t('pinned'), sampledAt(d, d.host.us, d.host.pinned, event)],
+  ]
+  return all.filter((q) => q[1] >= 0)
+}
+
+interface StepOf {
+  step: number
+  i: number
+}
+
+/** Those steps whose events are here. */
+const recordedSteps = (d: Device, s: Series): StepOf[] =>
+  Array.from(d.steps.step, (step, i) => ({ step, i })).filter(
     (q) => d.steps.recorded[q.i] && d.steps.end[q.i] > s.event(0) && d.steps.begin[q.i] < s.event(s.length - 1),
   )
-  if (all.length < 2) return null
-  const value = all.find((q) => state.from === d.steps.begin[q.i] + 1 && state.to === d.steps.end[q.i])
+
+function StepPick(p: { label: string; all: StepOf[]; chosen: StepOf | undefined; pick: (i: number | null) => void }) {
   return (
     <label class="pick">
-      <span>{t('Step')}</span>
+      <span>{p.label}</span>
       <select
-        value={value ? String(value.i) : ''}
+        value={p.chosen ? String(p.chosen.i) : ''}
         onChange={(e) => {
-          const i = Number(e.currentTarget.value)
-          if (e.currentTarget.value === '') set({ from: null, to: null })
-          else set({ from: d.steps.begin[i] + 1, to: d.steps.end[i] })
+          p.pick(e.currentTarget.value === '' ? null : Number(e.currentTarget.value))
         }}
       >
         <option value="">—</option>
-        {all.slice(0, 500).map((q) => (
+        {p.all.slice(0, 500).map((q) => (
           <option key={q.i} value={String(q.i)}>
             {q.step}
           </option>
         ))}
       </select>
     </label>
+  )
+}
+
+/** Steps can be gone to, where a run has several. */
+const steps = (d: Device, all: StepOf[]) =>
+  all.length < 2 ? null : (
+    <StepPick
+      label={t('Step')}
+      all={all}
+      chosen={all.find((q) => state.from === d.steps.begin[q.i] + 1 && state.to === d.steps.end[q.i])}
+      pick={(i) => {
+        set(i === null ? { from: null, to: null } : { from: d.steps.begin[i] + 1, to: d.steps.end[i] })
+      }}
+    />
+  )
+
+/** The ends of two steps are what is asked for most, of all that A and B can be. */
+function ends(d: Device, all: StepOf[]) {
+  const at = (event: number | null) => all.find((q) => d.steps.end[q.i] === event),
+    end = (i: number) => d.steps.end[i],
+    clear = { a: null, b: null }
+  const after = (a: number) => (state.b !== null && state.b > a ? state.b : end(all[all.length - 1].i)),
+    before = (b: number) => (state.a !== null && state.a < b ? state.a : end(all[0].i))
+  return (
+    <p>
+      <StepPick
+        label={t('A: end of step')}
+        all={all}
+        chosen={at(state.a)}
+        pick={(i) => {
+          set(i === null ? clear : { a: end(i), b: after(end(i)) })
+        }}
+      />{' '}
+      <StepPick
+        label={t('B: end of step')}
+        all={all}
+        chosen={at(state.b)}
+        pick={(i) => {
+          set(i === null ? clear : { b: end(i), a: before(end(i)) })
+        }}
+      />
+    </p>
   )
 }
 
