@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
@@ -84,7 +85,8 @@ func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([
 		}
 	}
 	if !found {
-		return nil, column, fmt.Errorf("%s: no run has a column %q%s", option, name, near.Guess(name, columnNames(t, doc)))
+		err := fmt.Errorf("%s: no run has a column %q%s", option, name, near.Guess(name, columnNames(t, doc)))
+		return nil, column, schemas.WithHint(err, "as in --columns name,batch_size,peak,step --sort=-peak")
 	}
 	return cells, column, nil
 }

@@ -22,6 +22,8 @@ type checkCmd struct {
 	Floor         string   `help:"${floor}" default:"1MiB" placeholder:"SIZE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
 	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
+	JUnit         string   `name:"junit" help:"Write the check as JUnit's XML, too." placeholder:"FILE"`
+	SARIF         string   `name:"sarif" help:"Write the check as SARIF 2.1.0, too." placeholder:"FILE"`
 	WriteBaseline string   `predictor:"run" help:"${write_baseline}" placeholder:"FILE"`
 }
 
@@ -56,6 +58,9 @@ func (c *checkCmd) Run(s *streams) error {
 	if result != nil {
 		doc := report.NewCheckDocument(*result)
 		if err := table.Write(s.out, c.Format, report.CheckTables(doc)...); err != nil {
+			return err
+		}
+		if err := report.WriteCheckFiles(&doc, c.JUnit, c.SARIF, version); err != nil {
 			return err
 		}
 		if !doc.OK {

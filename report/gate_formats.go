@@ -1,0 +1,178 @@
+package report
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"io"
+
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// junit is a check as test reports of other tools are: a case an experiment.
+type junit struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string         `xml:"classname,attr"`
+	Name    string         `xml:"name,attr"`
+	Failure []junitFailure `xml:"failure"`
+	Skipped *junitSkipped  `xml:"skipped"`
+}
+
+type junitFailure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+// WriteJUnit writes a check as JUnit's XML: each sentence of what fails is a failure of its experiment. An experiment
+// that was compared with nothing is skipped. Where the check as a whole fails, that is a case of its own.
+func WriteJUnit(w io.Writer, doc *CheckDocument) error {
+	suite := junit{Name: checkRule}
+	told := 0
+	for i := range doc.Experiments {
+		x := &doc.Experiments[i]
+		c := junitCase{Class: checkRule, Name: x.Label}
+		for _, sentence := range x.failures(doc.FloorBytes) {
+			c.Failure = append(c.Failure, junitFailure{x.State, sentence})
+		}
+		told += len(c.Failure)
+		switch {
+		case len(c.Failure) > 0:
+			suite.Failures++
+		case len(x.Comparisons) == 0:
+			c.Skipped = &junitSkipped{stateText(x)}
+			suite.Skipped++
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	for _, sentence := range doc.Failures[told:] { // of no single experiment
+		suite.Cases = append(suite.Cases, junitCase{Class: checkRule, Name: checkRule,
+			Failure: []junitFailure{{gate.VerdictUnchecked, sentence}}})
+		suite.Failures++
+	}
+	suite.Tests = len(suite.Cases)
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(suite); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// checkRule is what other tools call a check.
+const checkRule = "dpsight check"
+
+// The parts of SARIF 2.1.0 that a check has.
+type (
+	sarif struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool    sarifTool     `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string    `json:"id"`
+		ShortDescription sarifText `json:"shortDescription"`
+	}
+	sarifResult struct {
+		RuleID    string          `json:"ruleId"`
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical  `json:"physicalLocation"`
+		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifLogical struct {
+		Name string `json:"name"`
+	}
+)
+
+// sarifRules are the states that fail a check, and the check that compared nothing.
+var sarifRules = []sarifRule{
+	{gate.StateRegressed, sarifText{"memory or time grew more than its threshold allows"}},
+	{gate.StateMissing, sarifText{"the baseline has an experiment that no run is of"}},
+	{gate.StateFailing, sarifText{"an experiment fails that did not fail in the baseline"}},
+	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
+}
+
+// WriteSARIF writes a check as SARIF 2.1.0: a result for each sentence of what fails. Its place is the baseline, which
+// does not say by which line of the script an experiment grew; the experiment is its logical place.
+func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
+	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
+	add := func(rule, sentence, file, experiment string) {
+		at := sarifLocation{Physical: sarifPhysical{sarifArtifact{file}}}
+		if experiment != "" {
+			at.Logical = []sarifLogical{{experiment}}
+		}
+		run.Results = append(run.Results, sarifResult{rule, "error", sarifText{sentence}, []sarifLocation{at}})
+	}
+	for i := range doc.Experiments {
+		x := &doc.Experiments[i]
+		for _, sentence := range x.failures(doc.FloorBytes) {
+			add(x.State, sentence, doc.Baseline, x.Label)
+		}
+	}
+	for _, sentence := range doc.Failures[len(run.Results):] {
+		add(gate.VerdictUnchecked, sentence, doc.Baseline, "")
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(sarif{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+}
+
+// WriteCheckFiles writes a check into files of those formats; an empty name is none.
+func WriteCheckFiles(doc *CheckDocument, junit, sarif, version string) error {
+	for _, f := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{
+		{junit, func(w io.Writer) error { return WriteJUnit(w, doc) }},
+		{sarif, func(w io.Writer) error { return WriteSARIF(w, doc, version) }},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if err := schemas.WriteFile(f.path, f.write); err != nil {
+			return schemas.WithHint(err, "name a file that can be written")
+		}
+	}
+	return nil
+}
