@@ -156,6 +156,7 @@ const zh: Record<string, string> = {
   'Between A and B memory grew by {bytes}, {share} of it {category}':
     'A 与 B 之间显存增长 {bytes}，其中 {share} 是{category}',
   'Between A and B memory fell by {bytes}': 'A 与 B 之间显存减少 {bytes}',
+  'At B memory is as high as at A: nothing grew': 'B 处显存与 A 处相同：没有增长',
   '{run} holds {bytes} at event {event}, in {phase}': '{run} 在事件 {event}（{phase}）占用 {bytes}',
   'The cheapest run is {run}: peak {peak}': '最省显存的运行是 {run}：峰值 {peak}',
   'The fastest private run is {run}: {ms} a step, peak {peak}': '最快的私有运行是 {run}：每步 {ms}，峰值 {peak}',

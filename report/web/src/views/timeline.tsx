@@ -477,21 +477,22 @@ export function Timeline() {
   const diff = brushed ? grown(s, state.a!, state.b!).sort((p, q) => Math.abs(q.bytes) - Math.abs(p.bytes)) : []
   const total = diff.reduce((x, q) => x + q.bytes, 0),
     phaseName = phase < 0 ? '—' : shown(d.phases.name[phase])
-  const answer =
-    brushed && diff.length
-      ? total > 0
-        ? t('Between A and B memory grew by {bytes}, {share} of it {category}', {
-            bytes: mib(total),
-            share: percent(diff[0].bytes, total),
-            category: diff[0].label,
-          })
-        : t('Between A and B memory fell by {bytes}', { bytes: mib(-total) })
-      : t('{run} holds {bytes} at event {event}, in {phase}', {
-          run: shown(r.label),
-          bytes: mib(s.total[i]),
-          event: count(event),
-          phase: phaseName,
+  const answer = brushed
+    ? total > 0
+      ? t('Between A and B memory grew by {bytes}, {share} of it {category}', {
+          bytes: mib(total),
+          share: percent(diff[0].bytes, total),
+          category: diff[0].label,
         })
+      : total < 0
+        ? t('Between A and B memory fell by {bytes}', { bytes: mib(-total) })
+        : t('At B memory is as high as at A: nothing grew')
+    : t('{run} holds {bytes} at event {event}, in {phase}', {
+        run: shown(r.label),
+        bytes: mib(s.total[i]),
+        event: count(event),
+        phase: phaseName,
+      })
   const rows = (): Cell[][] => {
     const out: Cell[][] = [['event', 'phase', 'allocated_bytes', ...s.keys.map((k, q) => k.name || label(s, q))]]
     const state1 = new Float64Array(s.keys.length)
