@@ -30,6 +30,14 @@ func numbers[T arrow.NumericType](name string, values []T) column {
 	return column{name, array.MakeFromData(data)}
 }
 
+// spans are times between events. Nearly all fit into 32 bits; in a notebook half an hour may lie between two.
+func spans(name string, us []int64) column {
+	if slices.ContainsFunc(us, func(v int64) bool { return v != int64(int32(v)) }) {
+		return each(name, us, func(v *int64) float64 { return float64(*v) })
+	}
+	return each(name, us, func(v *int64) int32 { return int32(*v) })
+}
+
 func texts(name string, values []string) column {
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	defer b.Release()
@@ -193,16 +201,16 @@ func (t *writer) rest(d *blocks.Device) {
 		each("event", d.Failed, func(f *blocks.Failure) uint32 { return uint32(f.Event) }),
 		each("bytes", d.Failed, func(f *blocks.Failure) float64 { return float64(f.Bytes) }))
 	var start int64 // in whole microseconds, which is what the allocator's clock tells
-	steps := make([]int32, len(d.TimeNS))
+	since := make([]int64, len(d.TimeNS))
 	if len(d.TimeNS) > 0 {
 		start = d.TimeNS[0] / 1000
 		before := start
 		for i, ns := range d.TimeNS {
 			now := ns / 1000
-			steps[i], before = int32(now-before), now
+			since[i], before = now-before, now
 		}
 	}
-	t.table("times", numbers("us", steps))
+	t.table("times", spans("us", since))
 	t.table("samples",
 		each("us", d.Samples, func(s *schemas.Sample) float64 { return float64(s.TimeNS/1000 - start) }),
 		each("used", d.Samples, func(s *schemas.Sample) float64 { return float64(s.UsedBytes) }))

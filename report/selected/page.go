@@ -49,9 +49,7 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	b.Document("cost", []table.Table{report.CostTable(cost)}, err)
 	times, err := r.ModuleTimes(timing.ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true})
 	b.Document("time", report.ModuleTimeTables(times), err)
-	if err := r.explained(b, study); err != nil {
-		return nil, err
-	}
+	r.explained(b, study)
 	_, err = r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
 	return b, err
 }
@@ -64,9 +62,9 @@ func (r *Runs) quiet(some *store.Selection) *Runs {
 }
 
 // explained adds why each run of a study takes more or less than its baseline.
-func (r *Runs) explained(b *page.Builder, study compare.Study) error {
+func (r *Runs) explained(b *page.Builder, study compare.Study) {
 	if study.Baseline == nil {
-		return nil
+		return
 	}
 	var named []string
 	for i := range study.Cells {
@@ -82,10 +80,11 @@ func (r *Runs) explained(b *page.Builder, study compare.Study) error {
 		inputs[in.Manifest.RunID] = explain.NewInput(in)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	for _, id := range named {
+		if err != nil {
+			b.Document("explain "+id, nil, err)
+			continue
+		}
 		from, here := inputs[study.Baseline.RunID]
 		to, there := inputs[id]
 		if !here || !there {
@@ -98,7 +97,6 @@ func (r *Runs) explained(b *page.Builder, study compare.Study) error {
 		}
 		b.Document("explain "+id, report.ExplainTables(doc, 0), nil)
 	}
-	return nil
 }
 
 // addBlocks adds the blocks of a run. One without any is shown by its documents.

@@ -16,6 +16,9 @@ export interface Identity {
   profile: string | null
   params: Record<string, unknown>
   confidence?: string
+  /** What the peak is at least and at most, where recording began late and some sizes are not known. */
+  peak_low_bytes?: number
+  peak_high_bytes?: number
 }
 export interface RunRow extends Identity {
   suite: string | null
@@ -329,7 +332,7 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
   const life = column(pieces, 'life', u32()),
     end = new Uint32Array(life.length)
   for (let k = 0; k < end.length; k++) end[k] = life[k] ? begin[k] + life[k] : forever
-  const us = column(tables.get('times'), 'us', new Int32Array())
+  const us: ArrayLike<number> = column<Int32Array | Float64Array>(tables.get('times'), 'us', new Int32Array())
   let time: Float64Array | null = null
   if (us.length) {
     time = new Float64Array(us.length + 1)

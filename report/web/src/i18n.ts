@@ -166,7 +166,15 @@ const zh: Record<string, string> = {
   '{run} takes {delta} a step more than {base}, most of it in {where}':
     '{run} 每步比 {base} 多用 {delta}，主要在 {where}',
   '{run} takes {delta} a step less than {base}': '{run} 每步比 {base} 少用 {delta}',
-  '{n} changes are worth making; the largest saves at most {bytes}': '{n} 项改动值得做，最多可省 {bytes}',
+  '{n} changes are worth making; the largest saving is {bytes}': '{n} 项改动值得做，最多的一项可省 {bytes}',
+  '{n} changes are worth making': '{n} 项改动值得做',
+  'at most': '至多',
+  'at least': '至少',
+  replayed: '经重放',
+  measured: '实测',
+  unknown: '未知',
+  'The peak is bounded: at least {low}, at most {high}. Recording began late, and the sizes of some blocks are not known; every figure here is of what is known.':
+    '峰值有界：至少 {low}，至多 {high}。记录开始得较晚，部分内存块大小未知；此处所有数字均以已知部分为准。',
   'Nothing was found that is worth changing': '没有发现值得改动之处',
   '{module} holds the most of the peak, {bytes} ({share})': '峰值中 {module} 占用最多：{bytes}（{share}）',
   'The largest block at event {event} is {bytes}: {category} of {module}':

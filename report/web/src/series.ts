@@ -130,18 +130,19 @@ export function seriesOf(
   const counts = new Uint32Array(n + 1)
   const each = (add: (at: number, key: number, bytes: number) => void) => {
     for (let p = 0; p < d.kind.length; p++) {
+      if (d.end[p] <= from) continue // what a block was before the first of these events
       const k = d.kind[p],
         begin = Math.max(d.begin[p], from) - from
       const requested = d.kinds.requested[k],
         more = d.kinds.slack[k]
-      const end = d.end[p] === forever || d.end[p] > d.meta.to ? -1 : d.end[p] - from
+      const ends = d.end[p] !== forever && d.end[p] <= d.meta.to,
+        end = d.end[p] - from
       const own = slack < 0 ? requested + more : requested
-      if (end === 0) continue
       add(begin, of[k], own)
-      if (end > 0) add(end, of[k], -own)
+      if (ends) add(end, of[k], -own)
       if (slack >= 0 && more) {
         add(begin, slack, more)
-        if (end > 0) add(end, slack, -more)
+        if (ends) add(end, slack, -more)
       }
     }
   }

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { mib, mibs, percent, shown } from './format'
 import { category, t } from './i18n'
-import { colorOf } from './model'
+import { colorOf, current } from './model'
 import { saveCSV, savePNG, saveSVG, theme, type Cell } from './pen'
 import { set, state } from './state'
 
@@ -75,12 +75,28 @@ export function Pick(p: {
   )
 }
 
+/** Bounded says of the run that is looked at that its peak is not known to the byte. */
+function Bounded() {
+  const row = current()?.row
+  if (row?.peak_low_bytes === undefined) return null
+  return (
+    <p class="bounded">
+      ◇{' '}
+      {t(
+        'The peak is bounded: at least {low}, at most {high}. Recording began late, and the sizes of some blocks are not known; every figure here is of what is known.',
+        { low: mib(row.peak_low_bytes), high: mib(row.peak_high_bytes) },
+      )}
+    </p>
+  )
+}
+
 export function Lead(p: { answer: string; children?: ComponentChildren }) {
   return (
     <div class="lead">
       <div>
         <h1 id="answer">{p.answer}</h1>
         {p.children ? <p>{p.children}</p> : null}
+        <Bounded />
       </div>
     </div>
   )

@@ -1,4 +1,5 @@
 import { useRef } from 'preact/hooks'
+import { cardOf, cards } from '../cards'
 import type { LadderRun } from '../data'
 import { count, mib, mibs, percent, shown, signedMib, signedMibs } from '../format'
 import { category as words, t } from '../i18n'
@@ -24,14 +25,7 @@ import {
   useWidth,
 } from '../ui'
 
-const limits: [string, string][] = [
-  ['16', '16 GB'],
-  ['24', '24 GB'],
-  ['40', '40 GB'],
-  ['48', '48 GB'],
-  ['80', '80 GB'],
-  ['141', '141 GB'],
-]
+const limits: [string, string][] = cards.map((c) => [c.name, c.title])
 
 const bytesOf = (r: Run | undefined, c: string) => r?.main?.categories.find((q) => q.category === c)?.bytes ?? 0
 
@@ -70,7 +64,8 @@ export function Breakdown() {
   const top = main.categories.slice().sort((a, b) => b.bytes - a.bytes)[0]
   const over = base?.main && base !== r ? main.allocated_bytes - base.main.allocated_bytes : null
   const need = (main.peak_reserved_bytes ?? main.allocated_bytes) + (outside(r) ?? 0),
-    limit = Number(state.limit) * 1e9
+    card = cardOf(state.limit),
+    limit = card.bytes
   const cats = about.categories.map((c) => c.name).filter((c) => list.some((s) => bytesOf(s, c) > 0))
   const rows = (): Cell[][] => [
     ['run', 'category', 'bytes', 'delta_bytes'],
@@ -97,7 +92,7 @@ export function Breakdown() {
         {over === null
           ? ''
           : `${signedMib(over)} (${percent(over, base!.main!.allocated_bytes)}) against ${shown(base!.label)}. `}
-        <b class={need < limit ? 'less' : 'more'}>{need < limit ? t('fits') : t('does not fit')}</b> {state.limit} GB:{' '}
+        <b class={need < limit ? 'less' : 'more'}>{need < limit ? t('fits') : t('does not fit')}</b> {card.title}:{' '}
         {mib(Math.abs(limit - need))} {need < limit ? t('to spare') : t('too much')} (peak reserved{' '}
         {mib(main.peak_reserved_bytes)}
         {outside(r) === null ? ', the context not counted' : ` + context ${mib(outside(r))}`}).

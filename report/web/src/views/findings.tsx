@@ -7,7 +7,9 @@ import { set, state } from '../state'
 import { Lead, Missing, Rows, Save, Seg } from '../ui'
 import { goTo } from './timeline'
 
-const saves = (f: Finding, by: string) => (by === 'time' ? f.saving?.ms : f.saving?.bytes) ?? 0
+/** How the bytes of a saving are known, before them. */
+const signs: Record<string, string> = { at_most: '≤ ', at_least: '≥ ' }
+const saved = (f: Finding) => `${signs[f.confidence] ?? ''}${mib(f.saving?.bytes ?? 0)}`
 const lineOf = (f: Finding) => (f.place.line ? `${f.place.line.file}:${f.place.line.line}` : null)
 
 export function Findings() {
@@ -21,8 +23,10 @@ export function Findings() {
         <Missing what={about.missing.findings ?? 'Findings are those of the first repeat of an experiment.'} />
       </>
     )
-  const list = run.findings.slice().sort((a, b) => saves(b, by) - saves(a, by)),
-    best = Math.max(0, ...list.map((f) => f.saving?.bytes ?? 0))
+  // By memory they come in the order of dpsight findings, what grows first.
+  const list =
+      by === 'time' ? run.findings.toSorted((a, b) => (b.saving?.ms ?? 0) - (a.saving?.ms ?? 0)) : run.findings,
+    best = list.reduce<Finding | null>((a, f) => ((f.saving?.bytes ?? 0) > (a?.saving?.bytes ?? 0) ? f : a), null)
   const rows = (): Cell[][] => [
     [
       'finding',
@@ -79,10 +83,12 @@ export function Findings() {
       <Lead
         answer={
           worth
-            ? t('{n} changes are worth making; the largest saves at most {bytes}', {
-                n: String(worth),
-                bytes: mib(best),
-              })
+            ? best
+              ? t('{n} changes are worth making; the largest saving is {bytes}', {
+                  n: String(worth),
+                  bytes: saved(best),
+                })
+              : t('{n} changes are worth making', { n: String(worth) })
             : t('Nothing was found that is worth changing')
         }
       >
@@ -125,7 +131,7 @@ function Card(p: { f: Finding; run: string }) {
   const { f } = p,
     at = f.place.at,
     line = f.place.line
-  const bound = f.saving?.assumption?.startsWith('at most') ?? false
+  const bound = f.confidence in signs
   const facts: [string, string | null | undefined, boolean][] = [
     [t('line'), line && `${lineOf(f)!}${line.source ? `  ${line.source}` : ''}`, true],
     [t('module'), f.place.module, true],
@@ -136,15 +142,14 @@ function Card(p: { f: Finding; run: string }) {
     <article class="panel pad fc">
       <h2 class="fh">
         <span>{shown(f.title)}</span>
-        <span class={`tag ${bound ? 'warn' : ''}`}>{bound ? '◇ at most' : `◆ ${shown(f.confidence)}`}</span>
+        <span class={`tag ${bound ? 'warn' : ''}`}>
+          {bound ? '◇' : '◆'} {t(f.confidence.replaceAll('_', ' '))}
+        </span>
       </h2>
       <div class="sv">
         {f.saving?.bytes ? (
           <div>
-            <b>
-              {bound ? '≤ ' : ''}
-              {mib(f.saving.bytes)}
-            </b>
+            <b>{saved(f)}</b>
             <span>{t('less memory')}</span>
           </div>
         ) : f.bytes ? (

@@ -1,4 +1,5 @@
 import { useRef } from 'preact/hooks'
+import { cardOf } from '../cards'
 import { count, GiB, mib, ms, shown, signedMib, times } from '../format'
 import { t } from '../i18n'
 import { about, baseline, current, runs, selected, toggle, type Run } from '../model'
@@ -226,7 +227,10 @@ export function Runs() {
                       </td>
                       <td>{statusTag(r)}</td>
                       <td class="num wide">
-                        <span data-n="peak">{mib(r.row.peak_bytes)}</span>
+                        <span data-n="peak">
+                          {r.row.peak_low_bytes === undefined ? '' : '≥ '}
+                          {mib(r.row.peak_bytes)}
+                        </span>
                         {r.row.peak_bytes ? (
                           <div class="spark">
                             <i
@@ -338,7 +342,7 @@ function Scatter(p: {
   const x1 = Math.max(...xs) * 1.12 || 1,
     spread = Math.max(...ys) - Math.min(...ys) || Math.max(...ys) * 0.1
   const y0 = Math.max(0, Math.min(...ys) - spread * 0.2),
-    limit = p.curve ? Number(state.limit) * 1e9 : 0,
+    limit = p.curve ? cardOf(state.limit).bytes : 0,
     reached = limit > y0 && limit < Math.max(...ys) * 2,
     y1 = Math.max(...ys, reached ? limit : 0) + spread * 0.15
   const curves = new Map<string, Run[]>()
@@ -409,7 +413,7 @@ function Scatter(p: {
           <g>
             <line x1={l} x2={W} y1={Y(limit)} y2={Y(limit)} stroke="var(--bad)" />
             <text x={W - 4} y={Y(limit) - 5} text-anchor="end" fill="var(--bad)">
-              {state.limit} GB
+              {cardOf(state.limit).title}
             </text>
           </g>
         ) : null}
