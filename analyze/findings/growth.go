@@ -27,9 +27,16 @@ type GrowthFacts struct {
 	BaseBytes, ViewBytes int64
 }
 
-// KeepsGraphs reports whether a good part of what grows are activations, which only a graph of autograd keeps.
+// KeepsGraphs reports whether more than a quarter of what grows are activations, which only a graph of autograd keeps.
 func (x *GrowthFacts) KeepsGraphs() bool {
-	return slices.ContainsFunc(x.Categories, func(p NamedBytes) bool { return p.Name == schemas.Activations })
+	var all, activations int64
+	for _, p := range x.Categories {
+		all += p.Bytes
+		if p.Name == schemas.Activations {
+			activations = p.Bytes
+		}
+	}
+	return 4*activations > all
 }
 
 // NamedBytes are those of a category or of a module.
