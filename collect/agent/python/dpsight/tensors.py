@@ -104,10 +104,21 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
         return []  # a subclass without a storage of its own
 
 
+def base(tensor: Any, name: str) -> Any:
+    """An attribute of torch's own tensor, whatever a subclass of the script's makes of its name."""
+    return getattr(recorder.torch.Tensor, name).__get__(tensor)
+
+
 def held(tensor: Any) -> list[tuple[Any, int, int]]:
-    """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none."""
+    """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none. Of a subclass
+    it is the tensor's own: what it wraps lives beside it."""
     try:
-        return [(s, s.data_ptr(), s.nbytes()) for s, _ in storages(tensor)]
+        if type(tensor) in plain_types():
+            return [(s, s.data_ptr(), s.nbytes()) for s, _ in storages(tensor)]
+        if not base(tensor, "is_cuda") or base(tensor, "layout") is not recorder.torch.strided:
+            return []
+        storage = base(tensor, "untyped_storage")()
+        return [(storage, storage.data_ptr(), storage.nbytes())]
     except RuntimeError as error:
         if by_script(error):
             raise
@@ -143,7 +154,7 @@ def grad_fn(tensor: Any) -> Any:
     """The node that made a tensor. One of several views of what was changed in place since has none: nobody can use it
     any more. Call it with __torch_function__ off."""
     try:
-        return tensor.grad_fn
+        return base(tensor, "grad_fn")
     except RuntimeError as error:
         if by_script(error):
             raise

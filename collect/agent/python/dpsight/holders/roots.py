@@ -9,7 +9,7 @@ from typing import Any
 from dpsight.graph_safety import Safe, nowhere
 from dpsight.recorder import recorder
 from dpsight.taggers.saved import node_device, saved
-from dpsight.tensors import grad_fn, held, subclassed
+from dpsight.tensors import base, grad_fn, held, subclassed
 from dpsight.torch_compat import node_number
 
 _MOST_NODES = 50_000
@@ -40,7 +40,7 @@ class Roots:
         self._plain = tensors
         self.living = [*tensors, *subclassed()]
         for tensor in self.living:
-            if not tensor.is_cuda:
+            if not base(tensor, "is_cuda"):
                 continue
             if type(tensor) is recorder.torch.nn.Parameter:
                 self.parameters.append(tensor)
@@ -68,7 +68,7 @@ class Roots:
     def _walk(self, safe: Safe | None) -> None:
         """Looks at what graphs save. The node that was made last is above the others: what its tensor keeps, that
         tensor keeps all of."""
-        above = [(t, grad_fn(t)) for t in self.living if t.requires_grad]
+        above = [(t, grad_fn(t)) for t in self.living if base(t, "requires_grad")]
         tops = [(t, node) for t, node in above if node is not None]
         tops.sort(key=lambda top: node_number(top[1]), reverse=True)
         seen: set[Any] = set()
@@ -88,7 +88,7 @@ class Roots:
                         self._saved(tensor, top, node)
 
     def _saved(self, tensor: Any, top: Any, node: Any) -> None:
-        block = self._block(tensor) if tensor.is_cuda else None
+        block = self._block(tensor) if base(tensor, "is_cuda") else None
         if block is not None and block.root is None:
             block.root, block.node = top, node.name()
             if not block.tensors:
@@ -97,6 +97,6 @@ class Roots:
 
 def _viewed(tensor: Any) -> int:
     """The bytes of a tensor's own entries."""
-    if tensor.layout is not recorder.torch.strided:
+    if base(tensor, "layout") is not recorder.torch.strided:
         return 1 << 62
-    return tensor.numel() * tensor.element_size()
+    return int(base(tensor, "numel")() * base(tensor, "element_size")())
