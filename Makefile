@@ -65,13 +65,15 @@ test-notebooks: setup
 	  ./collect/agent ./examples/tests
 
 # The page in Chromium: its bundle is what its sources make, its numbers are those of analyze, and nothing leaves it. It
-# needs Node 20.19 or later and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures.
+# needs Node 20.19 or later and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures;
+# with PICTURES=main those of two of the four widths, which takes less time.
 test-page: build
 	@if ! command -v chromium >/dev/null || ! command -v npm >/dev/null || ! scripts/page.sh able; then \
 	  echo "Node 20.19 or chromium is missing (apt-get install chromium): the page is not tested in a browser" >&2; \
 	  exit 0; fi; \
 	scripts/page.sh check && pictures=$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/page-pictures && \
-	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
+	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures" \
+	  $(PICTURES)
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# page.sh [check|able]: builds the page's front end, report/web, into report/web/dist, which is committed. With check it
-# builds elsewhere, fails where what is committed differs, and holds the sources to eslint and prettier. The packages
-# lie in the user's cache, keyed by the lock file: some of them have Go files, which must not be in the checkout. able
-# tells whether Node is recent enough.
+# page.sh [check|able|packages]: builds the page's front end, report/web, into report/web/dist, which is committed. With
+# check it builds elsewhere, fails where what is committed differs, and holds the sources to eslint and prettier. The
+# packages lie in the user's cache, keyed by the lock file: some of them have Go files, which must not be in the
+# checkout; packages installs them and builds nothing. able tells whether Node is recent enough.
 set -euo pipefail
 if [ "${1-}" = able ]; then
   exec node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)'
@@ -23,6 +23,7 @@ if [ ! -e "$packages/.complete" ]; then
   touch "$packages/.complete"
 fi
 ln -sfn "$packages/node_modules" node_modules
+if [ "${1-}" = packages ]; then exit; fi
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
 npx tsc --noEmit

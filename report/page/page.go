@@ -174,13 +174,13 @@ func categories() (out []category) {
 	return out
 }
 
-// Write writes the page.
-func (b *Builder) Write(w io.Writer) error {
+// Write writes the page, of at most so many bytes: devices have the detail that fits.
+func (b *Builder) Write(w io.Writer, most int) error {
 	documents, err := packed(func(w io.Writer) error { return json.NewEncoder(w).Encode(b.documents) })
 	if err != nil {
 		return err
 	}
-	b.choose(MostBytes - len(documents) - len(web.Script()) - len(web.Style()) - 4096 - 256*len(b.devices))
+	b.choose(most - len(documents) - len(web.Script()) - len(web.Style()) - 4096 - 256*len(b.devices))
 	about, err := json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
 		"missing": b.missing, "revisions": b.revisions})
 	if err != nil {

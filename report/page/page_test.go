@@ -36,7 +36,7 @@ func TestDetailThatFits(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := b.Write(&out); err != nil {
+	if err := b.Write(&out, MostBytes); err != nil {
 		t.Fatal(err)
 	}
 	if out.Len() > MostBytes {
@@ -66,7 +66,7 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := b.Write(&out); err != nil {
+	if err := b.Write(&out, MostBytes); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "alert(1)</script>") {

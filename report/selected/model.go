@@ -6,6 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/page"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -51,7 +52,7 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 		if err != nil {
 			return err
 		}
-		return b.Write(w)
+		return b.Write(w, page.MostBytes)
 	}
 	return m, nil
 }

@@ -265,7 +265,7 @@ function Strip() {
   return (
     <footer class={`foot ${verdict === 'exact' ? '' : 'amber'}`}>
       <span>
-        {t('conservation')} <b>{verdict ?? '—'}</b>, residue{' '}
+        {t('conservation')} <b>{verdict ?? '—'}</b>, {t('residue')}{' '}
         <b>{r?.main ? `${count(r.main.conservation.residue_bytes)} B` : '—'}</b>
       </span>
       <span>
@@ -322,7 +322,7 @@ function Keys(p: { close: () => void }) {
       <ul class="keys">
         {keyList.map(([k, what]) => (
           <li key={k}>
-            <span>{what}</span>
+            <span>{t(what)}</span>
             <kbd>{k}</kbd>
           </li>
         ))}

@@ -109,6 +109,17 @@ const listeners = new Set<Listener>()
 export let state = fromHash(location.hash)
 let pending = false
 
+const calm = 200 // ms between two changes of the address
+let writing = 0
+
+/** written puts the state into the address. A browser takes some of a frame's time for it, and refuses it when it comes
+ * too often. */
+function written() {
+  clearTimeout(writing)
+  writing = 0
+  if (location.hash !== toHash(state)) history.replaceState(null, '', toHash(state))
+}
+
 /** set changes the state, and all that shows it in the next frame. */
 export function set(patch: Partial<State>) {
   state = { ...state, ...patch }
@@ -116,7 +127,7 @@ export function set(patch: Partial<State>) {
   pending = true
   requestAnimationFrame(() => {
     pending = false
-    history.replaceState(null, '', toHash(state))
+    if (!writing) writing = window.setTimeout(written, calm)
     for (const l of listeners) l()
   })
 }
@@ -124,7 +135,12 @@ export function onChange(l: Listener) {
   listeners.add(l)
 }
 
-addEventListener('hashchange', () => {
-  const next = fromHash(location.hash)
+addEventListener('pagehide', written)
+
+addEventListener('hashchange', (e) => {
+  // What was written since is of the state before: the address that was gone to counts.
+  clearTimeout(writing)
+  writing = 0
+  const next = fromHash(new URL(e.newURL).hash)
   if (toHash(next) !== toHash(state)) set(next)
 })

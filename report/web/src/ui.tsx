@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { mib, mibs, percent, shown } from './format'
 import { category, t } from './i18n'
-import { colorOf, current } from './model'
+import { colorOf, current, type Run } from './model'
 import { saveCSV, savePNG, saveSVG, theme, type Cell } from './pen'
 import { set, state } from './state'
 
@@ -303,6 +303,18 @@ export const Missing = (p: { what: string }) => (
   <div class="panel pad">
     <p class="muted">{p.what}</p>
   </div>
+)
+/** NoRoom stands for the blocks of a run of which the file has points alone, or nothing. */
+export const NoRoom = (p: { run: Run }) => (
+  <>
+    <Lead
+      answer={t('{run} peaks at {peak}; its blocks are not in this file', {
+        run: shown(p.run.label),
+        peak: mib(p.run.row.peak_bytes),
+      })}
+    />
+    <Missing what={t('The file has no room for the blocks of this run: dpsight report of fewer runs shows them.')} />
+  </>
 )
 export const Loading = () => (
   <div class="panel pad" role="status">

@@ -1,7 +1,8 @@
-// page.mjs DPSIGHT CHROMIUM EXAMPLES OUT: writes pages of recorded examples with dpsight, and drives them in Chromium.
-// Numbers on the page are compared with what "analyze … --format json" prints; pictures lie in OUT.
+// page.mjs DPSIGHT CHROMIUM EXAMPLES OUT [main]: writes pages of recorded examples with dpsight, and drives them in
+// Chromium. Numbers on the page are compared with what "analyze … --format json" prints; pictures lie in OUT. With main,
+// pictures are taken at two of the four widths; all else is the same.
 
-import { execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import {
   cpSync,
   existsSync,
@@ -14,19 +15,22 @@ import {
   statfsSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 
-const [dpsight, executablePath, examples, out] = process.argv.slice(2)
+const [dpsight, executablePath, examples, out, part = 'all'] = process.argv.slice(2)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['runs', 'breakdown', 'timeline', 'blocks', 'modules', 'compare', 'findings', 'phases', 'proof']
 // Nothing is waited for by the clock: this only ends what would never end, on the busiest machine too.
 const patience = 180_000
 const desk = { width: 1440, height: 900 },
   phone = { width: 360, height: 740 },
+  laptop = { width: 1280, height: 800 },
   wall = { width: 2560, height: 1440 }
+const pictured = part === 'main' ? [desk, phone] : [desk, phone, laptop, wall]
 const english = 'theme=light&lang=en'
 
 let failures = 0
@@ -39,14 +43,14 @@ function equal(what, got, want) {
 }
 
 /** run gives what dpsight prints. Its error has all that it said. */
-function run(...args) {
+async function run(...args) {
   try {
-    return execFileSync(dpsight, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 })
+    return (await promisify(execFile)(dpsight, args, { encoding: 'utf8', maxBuffer: 1 << 28 })).stdout
   } catch (e) {
     throw new Error(`dpsight ${args.join(' ')}: ${e.message}\n${e.stdout ?? ''}`, { cause: e })
   }
 }
-const json = (store, ...args) => JSON.parse(run(...args, '--store', store, '--format', 'json'))
+const json = async (store, ...args) => JSON.parse(await run(...args, '--store', store, '--format', 'json'))
 
 function mibs(bytes) {
   if (bytes !== 0 && Math.abs(bytes) < 2 ** 20 / 100) return (bytes < 0 ? '−' : '') + '<0.01'
@@ -68,10 +72,10 @@ function changed(folder, change) {
 }
 
 /** page is a store with its page. Of a store whose tables are there nothing is ingested. */
-function page(name, store, { ingested = false, select = [] } = {}) {
-  if (!ingested) run('ingest', store)
+async function page(name, store, { ingested = false, select = [] } = {}) {
+  if (!ingested) await run('ingest', store)
   const file = join(out, `${name}.html`)
-  run('report', ...select, '--store', store, '--html', file)
+  await run('report', ...select, '--store', store, '--html', file)
   return { name, store, file, select }
 }
 
@@ -114,6 +118,44 @@ function many() {
     }))
   }
   return page('many', store)
+}
+
+/** fit is a store as predict --fit --vary leaves it: predicted runs of one parameter's values, two of which do not fit. */
+async function fit() {
+  const store = join(scratch, 'fit')
+  mkdirSync(store)
+  const sources = runIDs(join(examples, 'mlp')).map((id) => ({ id, from: join(examples, 'mlp', id) }))
+  for (const [k, { id, from }] of sources.slice(0, 2).entries()) {
+    for (const [i, batch] of [8, 16, 32, 64].entries()) {
+      const runID = id.replace(/[0-9a-f]{6}$/, String(200_000 + 10 * k + i))
+      cpSync(from, join(store, runID), { recursive: true })
+      changed(join(store, runID), (d) => ({
+        ...d,
+        run_id: runID,
+        name: `${d.name}-batch-${batch}`,
+        params: { ...d.params, batch_size: batch, physical_batch_size: batch },
+        suite: { ...d.suite, key: `${d.name}-${batch}`, search: true },
+        source: 'predicted',
+        profile: 'rtx-4090',
+        status: batch === 64 ? 'oom' : d.status,
+      }))
+    }
+  }
+  return page('fit', store)
+}
+
+/** details are pages whose run has more events than there is room for. */
+async function details() {
+  const go = ['test', '-count=1', '-run', 'TestDetailOfAPage', './report/selected']
+  const env = { ...process.env, DPSIGHT_TEST_PAGES: scratch }
+  await promisify(execFile)('go', go, { env })
+  const store = join(examples, 'headline')
+  return ['window', 'points'].map((detail) => ({
+    name: detail,
+    store,
+    file: join(scratch, `${detail}.html`),
+    select: [],
+  }))
 }
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
@@ -181,7 +223,7 @@ async function press(p, key) {
   await quiet(p)
 }
 
-async function look(of, p, view, theme, lang, size, { audit, more = '' }) {
+async function look(of, p, view, theme, lang, size, { audit = false, more = '' } = {}) {
   await p.setViewportSize(size)
   await go(p, `view=${view}&theme=${theme}&lang=${lang}${more}`)
   const name = `${of.name}-${view}${more.replace(/\W+/g, '-')}-${theme}-${size.width}`
@@ -204,20 +246,37 @@ async function look(of, p, view, theme, lang, size, { audit, more = '' }) {
       fail(`${name}: ${v.id}: ${nodes.join(' | ')}`)
     }
   }
-  await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
+  if (pictured.includes(size)) await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
 }
 
-/** looks goes through all views: light and dark, in both languages, narrow and wide. */
-async function looks(of, { audit = false } = {}) {
-  const p = await opened(of, `view=runs&${english}`)
-  if (audit) await p.evaluate(axe)
-  for (const view of views) {
-    await look(of, p, view, 'light', 'en', desk, { audit })
-    await look(of, p, view, 'dark', 'zh', phone, { audit })
-    await look(of, p, view, 'dark', 'en', wall, { audit: false })
-    if (audit) await look(of, p, view, 'light', 'zh', wall, { audit: false })
+/** looks goes through all views: light and dark, in both languages, narrow and wide. What axe-core finds does not depend
+ * on the width beyond that of a phone. */
+async function looks(of, some = views) {
+  const p = await opened(of, `view=${some[0]}&${english}`)
+  await p.evaluate(axe)
+  for (const view of some) {
+    await look(of, p, view, 'light', 'en', desk, { audit: true })
+    await look(of, p, view, 'dark', 'en', wall)
+    await look(of, p, view, 'light', 'zh', laptop)
+    await chinese(of, p, view)
+    await look(of, p, view, 'dark', 'zh', phone, { audit: true })
   }
   await p.close()
+}
+
+/** chinese says that a view's own words are Chinese: what it has besides are names and numbers. */
+async function chinese(of, p, view) {
+  const texts = await p.locator('#answer, main h2, main th, main .seg button, nav button').evaluateAll((all) =>
+    all.map((e) => {
+      const own = e.cloneNode(true)
+      for (const name of own.querySelectorAll('.mono, .skip, [translate=no]')) name.remove()
+      return e.translate ? own.textContent : ''
+    }),
+  )
+  for (const text of texts) {
+    const words = text.replace(/\b(SVG|PNG|CSV|GPU|NVML|MiB|torch|Shift T|GB|vs)\b/g, '').match(/[a-z]{3,}/gi) ?? []
+    if (words.length && !/[\u4e00-\u9fff]/.test(text)) fail(`${of.name}-${view} in Chinese: ${JSON.stringify(text)}`)
+  }
 }
 
 /** cells are the texts of a table's body, row by row. */
@@ -229,7 +288,7 @@ const highest = (devices) => devices.reduce((a, b) => (!a || b.allocated_bytes >
 /** numbers compares what the page shows of each run with what the commands print. */
 async function numbers(of, { compares = 3, bare = false } = {}) {
   const known = (...args) => json(of.store, 'analyze', args[0], ...of.select, ...args.slice(1))
-  const runs = json(of.store, 'runs').runs.filter((r) => !of.select.length || of.select.includes(r.name))
+  const runs = (await json(of.store, 'runs')).runs.filter((r) => !of.select.length || of.select.includes(r.name))
   const names = runs.map((r) => r.name)
   const labelOf = (r) => (names.filter((n) => n === r.name).length === 1 ? r.name : r.run_id)
   const p = await opened(of, `view=runs&${english}`)
@@ -241,7 +300,8 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
   await go(p, `view=proof&${english}`)
   const proof = await cells(p, '.stack > :nth-child(1)'),
     took = await cells(p, '.stack > :nth-child(2)')
-  known('cost').runs.forEach((c, i) => {
+  const costs = await known('cost')
+  costs.runs.forEach((c, i) => {
     const n = (v) => (v === null ? '—' : count(v))
     equal(
       `${c.name}: its proof`,
@@ -256,9 +316,9 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
       [c.bare_step_ms, c.instrumented_step_ms, c.instrument_ms].map(ms).join(' | '),
     )
   })
-  const ladders = known('ladder').runs,
-    phases = known('phases').runs,
-    found = known('findings').runs
+  const ladders = (await known('ladder')).runs,
+    phases = (await known('phases')).runs,
+    found = (await known('findings')).runs
   for (const r of runs.slice(0, compares * 3)) {
     const at = (view, more = '') => `view=${view}&run=${encodeURIComponent(labelOf(r))}&${english}${more}`
     await go(p, at('phases'))
@@ -281,7 +341,7 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
         fail(`${r.name}: what ${f.id} saves is not shown`)
     }
   }
-  const broken = (bare ? [] : known('breakdown').runs).filter((r) => highest(r.devices))
+  const broken = (bare ? [] : (await known('breakdown')).runs).filter((r) => highest(r.devices))
   for (const r of broken.slice(0, compares)) {
     const d = highest(r.devices),
       at = (view, more = '') => `view=${view}&run=${encodeURIComponent(labelOf(r))}&${english}${more}`
@@ -330,7 +390,7 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
     }
     await go(p, at('modules', '&mode=each&table=1'))
     const held = new Map((await cells(p, 'main')).map((q) => [q[0], Number(q[2])]))
-    const modules = json(of.store, 'analyze', 'breakdown', r.run_id, '--by', 'module', '--top', '0').runs[0]
+    const modules = (await json(of.store, 'analyze', 'breakdown', r.run_id, '--by', 'module', '--top', '0')).runs[0]
     for (const q of highest(modules.devices).rows) {
       const inside = [...held].filter(([path]) => path.startsWith(`${q.key}.`))
       if (q.key && !q.others && !inside.length && !q.key.startsWith('(')) {
@@ -347,7 +407,7 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
 async function explained(of, p, broken, labelOf) {
   const [base, to] = [broken.find((r) => r.params.method === 'vanilla') ?? broken[0], broken.at(-1)]
   if (!to || base === to) return
-  const doc = json(of.store, 'analyze', 'explain', base.run_id, to.run_id)
+  const doc = await json(of.store, 'analyze', 'explain', base.run_id, to.run_id)
   const at = `view=compare&base=${encodeURIComponent(labelOf(base))}&run=${encodeURIComponent(labelOf(to))}&${english}`
   const steps = () =>
     p.locator('#waterfall .wr:not(:has(.sub)):not(.tot)').evaluateAll((rows) =>
@@ -388,10 +448,12 @@ async function keys(of) {
   await press(p, '3')
   await p.waitForSelector('#timeline')
   await press(p, 'p')
-  const event = async () => Number(new URLSearchParams((await p.evaluate(() => location.hash)).slice(1)).get('ev'))
+  const event = async () => Number((await p.locator('#cursor h2 small').textContent()).replace(/\D/g, ''))
   const peak = await event()
   await press(p, 'ArrowRight')
   equal('the cursor after an arrow', await event(), peak + 1)
+  // The address follows what is looked at within a moment.
+  await p.waitForFunction((e) => new URLSearchParams(location.hash.slice(1)).get('ev') === e, String(peak + 1))
   await press(p, '[')
   await press(p, 'ArrowRight')
   await press(p, ']')
@@ -399,8 +461,8 @@ async function keys(of) {
   await p.getByLabel('A: end of step').selectOption({ index: 1 })
   await p.getByLabel('B: end of step').selectOption({ index: 3 })
   await quiet(p)
-  const brush = new URLSearchParams((await p.evaluate(() => location.hash)).slice(1))
-  if (Number(brush.get('a')) >= Number(brush.get('b'))) fail(`ends of steps are compared from ${brush}`)
+  const [a, b] = (await p.locator('#grew p.cap').textContent()).split('→').map((e) => Number(e.replace(/\D/g, '')))
+  if (!(a < b)) fail(`ends of steps are compared from ${a} to ${b}`)
   await press(p, 'l')
   equal('the language', await p.evaluate(() => document.documentElement.lang), 'zh-Hans')
   await press(p, 't')
@@ -446,7 +508,7 @@ async function table(of) {
   }
   await p.locator('.search input').fill('dpsgd-1')
   await quiet(p)
-  const want = json(of.store, 'runs').runs.filter((r) => `${r.name} ${r.run_id}`.includes('dpsgd-1')).length
+  const want = (await json(of.store, 'runs')).runs.filter((r) => `${r.name} ${r.run_id}`.includes('dpsgd-1')).length
   equal('rows that the search leaves', (await peaks()).length, want)
   await p.close()
 }
@@ -466,33 +528,109 @@ async function shownAsText(of) {
 }
 
 /** curve is the peak against what a store's runs vary. */
-async function curve(of) {
+async function curve(of, curves) {
   const p = await opened(of, `view=runs&${english}`)
-  equal('curves', await p.locator('#curve polyline').count(), 1)
-  equal('runs on the curve', await p.locator('#curve circle').count(), json(of.store, 'runs').runs.length)
+  equal(`${of.name}: curves`, await p.locator('#curve polyline').count(), curves)
+  equal(
+    `${of.name}: runs on the curves`,
+    await p.locator('#curve circle').count(),
+    (await json(of.store, 'runs')).runs.length,
+  )
   await p.close()
 }
+
+/** reduced says that a page with a part of a run's events says so, and that its peak is that of the commands. */
+async function reduced([window, points]) {
+  const r = (await json(window.store, 'analyze', 'breakdown', 'ghost')).runs[0],
+    d = highest(r.devices)
+  for (const of of [window, points]) {
+    const p = await opened(of, `view=timeline&${english}`)
+    if (!(await p.locator('main').textContent()).includes('reduced detail')) fail(`${of.name}: does not say so`)
+    const allocated = () => p.locator('[data-n=allocated]').textContent()
+    equal(`${of.name}: allocated at the peak`, await allocated(), mib(d.allocated_bytes))
+    if (of === window) {
+      await p.getByRole('button', { name: 'Whole run' }).click()
+      await quiet(p)
+      equal(`${of.name}, whole run: allocated at the peak`, await allocated(), mib(d.allocated_bytes))
+      const seen = (await p.locator('.hint').textContent()).match(/([\d,]+) \/ ([\d,]+) events/)
+      if (!seen || seen[1] !== seen[2]) fail(`${of.name}: the whole run is not in view: ${seen}`)
+    }
+    for (const view of ['blocks', 'modules']) {
+      await go(p, `view=${view}&${english}`)
+      const text = await p.locator('main').textContent()
+      if (text.includes('The file has no room') !== (of === points)) fail(`${of.name}: ${view} says ${text}`)
+    }
+    await p.close()
+    await looks(of, ['timeline', 'blocks', 'modules'])
+  }
+}
+
+/** sampled is the timeline with what is measured beside torch. */
+async function sampled(of) {
+  const p = await opened(of, `view=timeline&sampled=1&host=1&axis=time&${english}`)
+  await p.screenshot({ path: join(out, 'headline-timeline-sampled.png'), fullPage: true })
+  if (!(await p.locator('#cursor').textContent()).includes('host memory')) fail('the host is not in the timeline')
+  await p.close()
+}
+
+async function compared(of, most) {
+  const n = await numbers(of, most)
+  if (!n && !most?.none) fail(`${of.name}: no run was compared`)
+  if (n && most?.none) fail(`${of.name}: it has runs with events`)
+}
+
+// More tabs than cores, since a tab waits for frames too.
+const tabs = availableParallelism() + 1
 
 async function main() {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
-  const headline = page('headline', copied('headline'), { ingested: true })
-  const bare = page('bare', headline.store, { ingested: true, select: ['ghost-bare'] })
+  const store = copied('headline')
+  const headline = page('headline', store, { ingested: true })
   const [oom, lora, stacks] = ['oom', 'lora', 'stacks'].map((name) => page(name, copied(name)))
-  const large = many()
-  for (const of of [headline, oom, stacks]) if (!(await numbers(of))) fail(`${of.name}: no run was compared`)
-  if (await numbers(lora)) fail('lora: it has runs with events')
-  await numbers(bare, { bare: true })
-  await looks(headline, { audit: true })
-  for (const of of [oom, lora, stacks, bare, large]) await looks(of)
-  const p = await opened(headline, `view=timeline&sampled=1&host=1&axis=time&${english}`)
-  await p.screenshot({ path: join(out, 'headline-timeline-sampled.png'), fullPage: true })
-  if (!(await p.locator('#cursor').textContent()).includes('host memory')) fail('the host is not in the timeline')
-  await p.close()
-  await keys(headline)
-  await curve(lora)
-  await table(large)
-  await shownAsText(hostile())
+  const bare = page('bare', store, { ingested: true, select: ['ghost-bare'] }),
+    large = many(),
+    fits = fit(),
+    parts = details(),
+    names = hostile()
+  // Those that take longest come first, but for that of which the page takes long to write.
+  const jobs = [
+    [stacks, looks],
+    [oom, looks],
+    [headline, compared],
+    [headline, looks],
+    [large, looks],
+    [headline, keys],
+    [fits, looks],
+    [parts, reduced],
+    [stacks, compared],
+    [oom, compared],
+    [lora, looks],
+    [bare, looks],
+    [lora, (of) => compared(of, { none: true })],
+    [bare, (of) => compared(of, { none: true, bare: true })],
+    [large, table],
+    [names, shownAsText],
+    [headline, sampled],
+    [lora, (of) => curve(of, 1)],
+    [fits, (of) => curve(of, 2)],
+  ]
+  // A page that cannot be made is told of by the job that waits for it.
+  for (const [of] of jobs) of.catch(() => undefined)
+  await Promise.all(
+    Array.from({ length: tabs }, async () => {
+      for (let job; (job = jobs.shift());) await attempted(job)
+    }),
+  )
+}
+
+/** attempted says all of what went wrong, and lets the others go on. */
+async function attempted([of, drive]) {
+  try {
+    await drive(await of)
+  } catch (e) {
+    fail(`${drive.name || drive}: ${e.stack ?? e}${e.cause ? `\n${e.cause.stack}` : ''}`)
+  }
 }
 
 let failed = null

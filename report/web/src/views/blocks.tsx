@@ -6,7 +6,7 @@ import { about, blocks, current, currentDevice, failed, peakEvent, seriesFor } f
 import { canvasPen, svgPen, theme, type Cell, type Pen } from '../pen'
 import { levelAt, phaseAt, type Series } from '../series'
 import { set, state } from '../state'
-import { dimmed, Lead, LeadWithout, Loading, Missing, Rows, Save, Seg, Swatch } from '../ui'
+import { dimmed, Lead, LeadWithout, Loading, Missing, NoRoom, Rows, Save, Seg, Swatch } from '../ui'
 import { binary, nice } from './runs'
 import {
   chartHeight,
@@ -148,7 +148,7 @@ function drawStack(g: Pen, d: Device, s: Series, hover: number): Box[] {
     g.line([x, f.top, x, l.bottom], c.ink, 1)
   })
   if (l.floor) {
-    const text = `from ${mib(l.floor)} on`
+    const text = t('the axis begins at {bytes}', { bytes: mib(l.floor) })
     g.rect(f.left, l.bottom - 19, g.measure(text) + 14, 19, c.paper)
     g.text(text, f.left + 6, l.bottom - 9, c.warn, 'left', true)
   }
@@ -316,8 +316,7 @@ export function Blocks() {
       </>
     )
   if (!d) return failed ? <Missing what={failed} /> : <Loading />
-  if (!s || !d.kind.length)
-    return <Missing what="The file has no room for the blocks of this run: dpsight report of fewer runs shows them." />
+  if (!s || !d.kind.length) return <NoRoom run={r} />
   const event = s.event(cursorAt(d, s)),
     live: number[] = []
   for (let p = 0; p < d.kind.length; p++) if (d.begin[p] <= event && d.end[p] > event) live.push(p)
@@ -393,8 +392,10 @@ export function Blocks() {
       >
         {shown(r.label)}: {count(inView)} {t('blocks in view')}.{' '}
         {byAddress
-          ? 'Each line continues the one above; a stroke begins a segment; empty pieces are free.'
-          : 'Height is size, width is life. Blocks thinner than a pixel are drawn as one of their category; zoom in to split them.'}{' '}
+          ? t('Each line continues the one above; a stroke begins a segment; empty pieces are free.')
+          : t(
+              'Height is size, width is life. Blocks thinner than a pixel are drawn as one of their category; zoom in to split them.',
+            )}{' '}
         {d.meta.detail === 'all' ? '' : detailNote(d)}
       </Lead>
       <div class="bar">
@@ -501,9 +502,9 @@ export function Blocks() {
                 <dd data-n="reserved">{mib(moment.reserved)}</dd>
                 <dt>{t('Free pieces')}</dt>
                 <dd data-n="free">{mib(moment.free)}</dd>
-                <dt>largest</dt>
+                <dt>{t('largest')}</dt>
                 <dd>{mib(moment.largest)}</dd>
-                <dt>segments</dt>
+                <dt>{t('segments')}</dt>
                 <dd>{count(moment.segments.length)}</dd>
               </dl>
             </div>
@@ -511,8 +512,10 @@ export function Blocks() {
             <div class="panel pad">
               <h2>{t('Free pieces')}</h2>
               <p>
-                {mib((levelAt(d.reserved.event, d.reserved.bytes, event) ?? 0) - s.total[cursorAt(d, s)])} of{' '}
-                {mib(levelAt(d.reserved.event, d.reserved.bytes, event))} reserved are cached.{' '}
+                {t('{cached} of {reserved} reserved are cached.', {
+                  cached: mib((levelAt(d.reserved.event, d.reserved.bytes, event) ?? 0) - s.total[cursorAt(d, s)]),
+                  reserved: mib(levelAt(d.reserved.event, d.reserved.bytes, event)),
+                })}{' '}
                 <button
                   type="button"
                   class="btn"
@@ -534,7 +537,7 @@ export function Blocks() {
 function Card(p: { d: Device; p: number }) {
   const { d } = p,
     k = d.kind[p.p],
-    evidence = ['tagged', 'by lifetime', 'by stack', 'by phase'][d.kinds.evidence[k]] ?? '—'
+    evidence = t(['tagged', 'by lifetime', 'by stack', 'by phase'][d.kinds.evidence[k]] ?? '—')
   const born = phaseAt(d, d.begin[p.p]),
     text = (v: number) => shown(d.texts[v]) || '—'
   return (

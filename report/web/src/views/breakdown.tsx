@@ -84,18 +84,27 @@ export function Breakdown() {
       >
         {main.at.phase ? (
           <>
-            In <b>{shown(main.at.phase)}</b>
-            {main.at.step === null ? '' : ` of step ${main.at.step}`},{' '}
+            {t('In')} <b>{shown(main.at.phase)}</b>
+            {main.at.step === null ? '' : t(' of step {n}', { n: String(main.at.step) })},{' '}
           </>
         ) : null}
         {t('event')} {count(main.at.event)}.{' '}
         {over === null
           ? ''
-          : `${signedMib(over)} (${percent(over, base!.main!.allocated_bytes)}) against ${shown(base!.label)}. `}
+          : t('{delta} ({share}) against {base}. ', {
+              delta: signedMib(over),
+              share: percent(over, base!.main!.allocated_bytes),
+              base: shown(base!.label),
+            })}
         <b class={need < limit ? 'less' : 'more'}>{need < limit ? t('fits') : t('does not fit')}</b> {card.title}:{' '}
-        {mib(Math.abs(limit - need))} {need < limit ? t('to spare') : t('too much')} (peak reserved{' '}
-        {mib(main.peak_reserved_bytes)}
-        {outside(r) === null ? ', the context not counted' : ` + context ${mib(outside(r))}`}).
+        {mib(Math.abs(limit - need))} {need < limit ? t('to spare') : t('too much')} (
+        {outside(r) === null
+          ? t('peak reserved {bytes}, the context not counted', { bytes: mib(main.peak_reserved_bytes) })
+          : t('peak reserved {bytes} + context {context}', {
+              bytes: mib(main.peak_reserved_bytes),
+              context: mib(outside(r)),
+            })}
+        ).
       </Lead>
       <div class="bar">
         <Seg
@@ -137,7 +146,7 @@ export function Breakdown() {
           </div>
           <aside class="panel pad">
             <h2>
-              {shown(r.label)} <small>{t('click a category')}</small>
+              <span translate={false}>{shown(r.label)}</span> <small>{t('click a category')}</small>
             </h2>
             <Composition rows={categoryRows(main.categories)} total={main.allocated_bytes} pick={pickCategory} />
             <hr />
@@ -318,8 +327,10 @@ function Bars(p: {
       )}
       <p class="cap">
         {p.overhead
-          ? 'Right of the line: more than the baseline; left of it: less.'
-          : 'Dashed: the baseline’s peak. Thin line under a bar: reserved at most. Hatched: predicted. A category keeps its colour in every view.'}
+          ? t('Right of the line: more than the baseline; left of it: less.')
+          : t(
+              'Dashed: the baseline’s peak. Thin line under a bar: reserved at most. Hatched: predicted. A category keeps its colour in every view.',
+            )}
       </p>
     </div>
   )
@@ -336,7 +347,7 @@ function Overhead(p: { list: Run[]; base: Run; cats: string[] }) {
               {t('Overhead')}: {shown(p.base.label)}, MiB
             </th>
             {p.list.map((r) => (
-              <th key={r.id} class="num">
+              <th key={r.id} class="num" translate={false}>
                 {shown(r.label)}
               </th>
             ))}
@@ -415,11 +426,11 @@ function Drill(p: { r: Run; category: string }) {
         <span>
           <Swatch color={colorOf(p.category)} /> {words(p.category)}
         </span>
-        <small>{count(row.blocks)} blocks</small>
+        <small>{t('{n} blocks', { n: count(row.blocks) })}</small>
       </h2>
       <p>
-        <b>{mib(row.bytes)}</b>, {percent(row.bytes, p.r.main!.allocated_bytes)}. Own maximum {mib(row.max_bytes)}.{' '}
-        {t('evidence')}:{' '}
+        <b>{mib(row.bytes)}</b>, {percent(row.bytes, p.r.main!.allocated_bytes)}. {t('Own maximum')}{' '}
+        {mib(row.max_bytes)}. {t('evidence')}:{' '}
         {(
           [
             [row.tagged_bytes, 'tagged'],
@@ -428,9 +439,14 @@ function Drill(p: { r: Run; category: string }) {
           ] as const
         )
           .filter((q) => q[0])
-          .map(([bytes, how]) => `${percent(bytes, row.bytes)} ${how}`)
+          .map(([bytes, how]) => `${percent(bytes, row.bytes)} ${t(how)}`)
           .join(', ')}
-        {row.shared_bytes ? `. ${mib(row.shared_bytes)} of ${mib(row.held_bytes)} held is shared with others.` : ''}
+        {row.shared_bytes
+          ? t('. {shared} of {held} held is shared with others.', {
+              shared: mib(row.shared_bytes),
+              held: mib(row.held_bytes),
+            })
+          : ''}
       </p>
       <Seg
         label={t('click a category')}
@@ -527,20 +543,20 @@ export function Ladder(p: { r: Run }) {
                 </small>
               </h2>
               <div class="stack tight">
-                {row([['device used', used, 'sunk']])}
+                {row([[t('device used'), used, 'sunk']])}
                 {row([
-                  ['reserved by torch', res, ''],
+                  [t('reserved by torch'), res, ''],
                   ['', used - res, 'sunk'],
                 ])}
                 {al === null
                   ? null
                   : row([
-                      ['allocated', al, ''],
-                      ['cached', res - al, 'hatched'],
+                      [t('allocated'), al, ''],
+                      [t('cached'), res - al, 'hatched'],
                       ['', used - res, 'none'],
                     ])}
               </div>
-              <p class="cap">{inner.map((q) => `${rungs[q.rung] ?? q.rung} ${mib(q.bytes)}`).join(' · ')}</p>
+              <p class="cap">{inner.map((q) => `${t(rungs[q.rung] ?? q.rung)} ${mib(q.bytes)}`).join(' · ')}</p>
             </div>
           )
         }),

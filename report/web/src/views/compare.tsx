@@ -60,7 +60,7 @@ export function Compare() {
     return (
       <>
         <Lead answer={t('nothing is known')} />
-        <Missing what="Two runs with a peak are compared." />
+        <Missing what={t('Two runs with a peak are compared.')} />
       </>
     )
   const doc = docs[`explain ${r.id}`]?.from === base.id ? docs[`explain ${r.id}`] : undefined
@@ -138,7 +138,7 @@ export function Compare() {
       <Lead answer={answer}>
         {say(from ?? 0)} → {say(to ?? 0)}
         {from ? ` (${percent(delta, from)})` : ''}.{' '}
-        {time ? 'Phases by the median of bare steps.' : 'Each category is counted at its own run’s peak.'}
+        {time ? t('Phases by the median of bare steps.') : t('Each category is counted at its own run’s peak.')}
       </Lead>
       <div class="bar">
         <Seg
@@ -149,7 +149,7 @@ export function Compare() {
           }}
           options={[
             ['memory', t('Memory')],
-            ['time', t('Time'), doc?.phases?.length ? '' : 'No times of both runs are in this file.'],
+            ['time', t('Time'), doc?.phases?.length ? '' : t('No times of both runs are in this file.')],
           ]}
         />
         <Pick
@@ -213,10 +213,14 @@ export function Compare() {
             ))}
             <Total label={r.label} value={say(to ?? 0)} x={X(to ?? 0)} cut={cut > 0} />
             <p class="cap foot0">
-              {cut ? <span class="warn">The axis begins at {say(cut)}; the striped foot marks the cut. </span> : null}
+              {cut ? (
+                <span class="warn">
+                  {t('The axis begins at {at}; the striped foot marks the cut.', { at: say(cut) })}{' '}
+                </span>
+              ) : null}
               {equal.length ? (
                 <>
-                  Equal in both:{' '}
+                  {t('Equal in both:')}{' '}
                   {equal.map((c) => (
                     <span key={c.name}>
                       <Swatch color={colorOf(c.name)} /> {words(c.name)} {mib(bytesOf(r, c.name))}{' '}

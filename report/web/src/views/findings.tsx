@@ -92,8 +92,8 @@ export function Findings() {
             : t('Nothing was found that is worth changing')
         }
       >
-        {shown(r.label)}, {count(list.length)} {t('Findings').toLowerCase()}. Savings do not add up: each is against the
-        run as it is.
+        {shown(r.label)}, {count(list.length)} {t('Findings').toLowerCase()}.{' '}
+        {t('Savings do not add up: each is against the run as it is.')}
       </Lead>
       <div class="bar">
         <Seg
@@ -136,7 +136,7 @@ function Card(p: { f: Finding; run: string }) {
     [t('line'), line && `${lineOf(f)!}${line.source ? `  ${line.source}` : ''}`, true],
     [t('module'), f.place.module, true],
     [t('held by'), f.holder?.path, true],
-    ['basis', f.saving?.assumption, false],
+    [t('basis'), f.saving?.assumption, false],
   ]
   return (
     <article class="panel pad fc">

@@ -14,6 +14,7 @@ import {
   LeadWithout,
   Loading,
   Missing,
+  NoRoom,
   pickCategory,
   Rows,
   Save,
@@ -101,8 +102,7 @@ export function Modules() {
       </>
     )
   if (!d) return failed ? <Missing what={failed} /> : <Loading />
-  if (!d.kind.length)
-    return <Missing what="The file has no room for the blocks of this run: dpsight report of fewer runs shows them." />
+  if (!d.kind.length) return <NoRoom run={r} />
   const event = state.event ?? peakEvent(d),
     root = tree(d, event, state.mode !== 'each')
   const find = (n: Node): Node | undefined => (n.path === state.query && n.path ? n : sorted(n).map(find).find(Boolean))
@@ -134,8 +134,9 @@ export function Modules() {
         })}
       >
         {shown(r.label)}, {t('event')} {count(event)}
-        {event === peakEvent(d) ? ` (${t('Peak').toLowerCase()})` : ''}. Width is bytes; the strip in a cell is what
-        they are for. {d.meta.detail === 'all' ? '' : detailNote(d)}
+        {event === peakEvent(d) ? ` (${t('Peak').toLowerCase()})` : ''}.{' '}
+        {t('Width is bytes; the strip in a cell is what they are for. A click takes a module apart.')}{' '}
+        {d.meta.detail === 'all' ? '' : detailNote(d)}
       </Lead>
       <div class="bar">
         <Seg
@@ -423,11 +424,14 @@ function Layers(p: { list: Node[] }) {
       ) : null}
       <p class="cap">
         {odd.length
-          ? `Unlike the mean of ${mib(mean)} by more than 2 %: ${odd
-              .slice(0, 8)
-              .map((n) => `${shown(n.name)} (${mib(n.bytes)})`)
-              .join(', ')}.`
-          : `Every layer holds ${mib(mean)}, within 2 %: folding hides nothing.`}
+          ? t('Unlike the mean of {bytes} by more than 2 %: {layers}.', {
+              bytes: mib(mean),
+              layers: odd
+                .slice(0, 8)
+                .map((n) => `${shown(n.name)} (${mib(n.bytes)})`)
+                .join(', '),
+            })
+          : t('Every layer holds {bytes}, within 2 %: folding hides nothing.', { bytes: mib(mean) })}
       </p>
     </div>
   )

@@ -52,8 +52,8 @@ export function Phases() {
         })}
       >
         {shown(r.label)}
-        {other.length ? ` beside ${shown(base!.label)}` : ''}. Times are medians of bare steps on the GPU, where it was
-        timed.
+        {other.length ? t(' beside {base}', { base: shown(base!.label) }) : ''}.{' '}
+        {t('Times are medians of bare steps on the GPU, where it was timed.')}
       </Lead>
       <div class="bar">
         <Save name={`dpsight-phases-${r.label}`} svg={() => textOf(svg.current, `${r.label}: phases`)} rows={rows} />
@@ -74,7 +74,7 @@ export function Phases() {
                   <th class="num">{t('Peak allocated')}</th>
                   <th class="num">% </th>
                   <th class="num">{t('Time')}</th>
-                  <th class="num">low–high</th>
+                  <th class="num">{t('low–high')}</th>
                   <th class="num">% {t('Step').toLowerCase()}</th>
                   <th />
                 </tr>
@@ -198,7 +198,7 @@ function Bars(p: { list: PhaseRow[]; other: PhaseRow[]; svg: { current: SVGSVGEl
           })}
         </svg>
       ) : null}
-      <p class="cap">Thin bars: the baseline.</p>
+      <p class="cap">{t('Thin bars: the baseline.')}</p>
     </div>
   )
 }

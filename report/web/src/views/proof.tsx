@@ -70,7 +70,9 @@ export function Proof() {
             : t('{run} is not exact: {verdict}', { run: shown(r.label), verdict: shown(verdict) })
         }
       >
-        Exact: the replay of all events has the allocator’s own count at every checkpoint, and the categories sum to it.{' '}
+        {t(
+          'Exact: the replay of all events has the allocator’s own count at every checkpoint, and the categories sum to it.',
+        )}{' '}
         {reason ? shown(reason) : ''}
       </Lead>
       <div class="bar">
@@ -86,10 +88,10 @@ export function Proof() {
               <thead>
                 <tr>
                   <th>{t('Run')}</th>
-                  <th>verdict</th>
+                  <th>{t('verdict')}</th>
                   <th class="num">{t('Events')}</th>
                   <th class="num">{t('missing')}</th>
-                  <th class="num">residue</th>
+                  <th class="num">{t('residue')}</th>
                   <th class="num">{t('Peak allocated')}</th>
                   <th class="num">torch</th>
                 </tr>
@@ -125,12 +127,12 @@ export function Proof() {
               <thead>
                 <tr>
                   <th>{t('Run')}</th>
-                  <th class="num">bare step</th>
-                  <th class="num">instrumented step</th>
-                  <th class="num">more</th>
-                  <th class="num">% of a step</th>
-                  <th class="num">drains</th>
-                  <th class="num">collector, of a core</th>
+                  <th class="num">{t('bare step')}</th>
+                  <th class="num">{t('instrumented step')}</th>
+                  <th class="num">{t('more')}</th>
+                  <th class="num">{t('% of a step')}</th>
+                  <th class="num">{t('drains')}</th>
+                  <th class="num">{t('collector, of a core')}</th>
                 </tr>
               </thead>
               <tbody>

@@ -134,8 +134,10 @@ export function Runs() {
   return (
     <>
       <Lead answer={answer}>
-        {count(runs.length)} runs{suites.length ? ` of ${suites.map((s) => shown(s!)).join(', ')}` : ''}
-        {gpus.length ? ` on ${gpus.map(shown).join(', ')}` : ''}.
+        {t('{n} runs', { n: count(runs.length) })}
+        {suites.length ? t(' of {suites}', { suites: suites.map((s) => shown(s!)).join(', ') }) : ''}
+        {gpus.length ? t(' on {gpus}', { gpus: gpus.map(shown).join(', ') }) : ''}
+        {t('. A click on a name opens the run; boxes select what the breakdown compares.')}
       </Lead>
       <div class="bar">
         {state.query ? (
@@ -178,7 +180,7 @@ export function Runs() {
                           set({ sort: key === by && !down ? '-' + key : key })
                         }}
                       >
-                        {key === 'over' ? `vs ${shown(base?.label ?? '—')}` : t(title)}
+                        {key === 'over' ? t('vs {base}', { base: shown(base?.label ?? '—') }) : t(title)}
                         {key === by ? (down ? ' ↓' : ' ↑') : ''}
                       </button>
                     </th>
@@ -250,7 +252,7 @@ export function Runs() {
                         {r.id === base?.id || d === null ? (
                           '—'
                         ) : d === 0 ? (
-                          'equal'
+                          t('equal')
                         ) : (
                           <span class={d > 0 ? 'more' : 'less'}>{signedMib(d)}</span>
                         )}
@@ -331,7 +333,7 @@ function Scatter(p: {
   const [ref, width] = useWidth()
   const byTime = p.curve === undefined
   const list = p.list.filter((r) => p.x(r) !== null && r.row.peak_bytes !== null)
-  if (!list.length) return <p class="muted">No run has both a peak and a step time.</p>
+  if (!list.length) return <p class="muted">{t('No run has both a peak and a step time.')}</p>
   const W = Math.max(240, width),
     H = 330,
     l = 58,

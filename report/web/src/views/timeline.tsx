@@ -14,6 +14,7 @@ import {
   LeadWithout,
   Loading,
   Missing,
+  NoRoom,
   pickCategory,
   Rows,
   Save,
@@ -249,7 +250,7 @@ function draw(g: Pen, d: Device, s: Series) {
   const ticks =
     state.axis === 'time' ? nice(p0 / 1000, p1 / 1000, W / 110) : nice(p0, p1, W / 110).filter(Number.isInteger)
   for (const v of ticks) g.text(count(v), X(state.axis === 'time' ? v * 1000 : v), bottom + 34, c.faint, 'center')
-  g.text(state.axis === 'time' ? 'ms, the host’s clock' : t('event'), f.left, bottom + 50, c.faint)
+  g.text(state.axis === 'time' ? t('ms, the host’s clock') : t('event'), f.left, bottom + 50, c.faint)
 }
 
 /** sampledLine has the points of what was sampled while the events in view happened. */
@@ -427,14 +428,22 @@ export function grown(s: Series, a: number, b: number) {
 
 export function detailNote(d: Device) {
   if (d.meta.detail === 'all')
-    return `${count(d.meta.events)} allocator events, none dropped. Each column of pixels shows its highest event; zoom in to a single one.`
+    return t(
+      '{n} allocator events, none dropped. Each column of pixels shows its highest event; zoom in to a single one.',
+      { n: count(d.meta.events) },
+    )
   return (
     <>
-      <span class="tag warn">◈ reduced detail</span>{' '}
+      <span class="tag warn">◈ {t('reduced detail')}</span>{' '}
       {d.meta.detail === 'window'
-        ? `Of ${count(d.meta.events)} events those of the step of the peak, ${count(d.meta.from)} to ${count(d.meta.to)}, are here one by one; the rest as stretches of which each shows its highest event.`
-        : `Of ${count(d.meta.events)} events stretches are here, of which each shows its highest event.`}{' '}
-      The peak is exact.
+        ? t(
+            'Of {n} events those of the step of the peak, {from} to {to}, are here one by one; the rest as stretches of which each shows its highest event.',
+            { n: count(d.meta.events), from: count(d.meta.from), to: count(d.meta.to) },
+          )
+        : t('Of {n} events stretches are here, of which each shows its highest event.', {
+            n: count(d.meta.events),
+          })}{' '}
+      {t('The peak is exact.')}
     </>
   )
 }
@@ -460,8 +469,7 @@ export function Timeline() {
       </>
     )
   if (!d) return failed ? <Missing what={failed} /> : <Loading />
-  if (!s)
-    return <Missing what="The file has no room for the events of this run: dpsight report of fewer runs shows them." />
+  if (!s) return <NoRoom run={r} />
   const i = cursorAt(d, s),
     event = s.event(i),
     [a, b] = range(s)
@@ -533,7 +541,7 @@ export function Timeline() {
             ['category', t('Category')],
             ['module', t('Module')],
             ['phase', t('Phase')],
-            ['line', t('Line'), lines ? '' : 'This run has no lines of its script.'],
+            ['line', t('Line'), lines ? '' : t('This run has no lines of its script.')],
             ['name', t('Holder')],
           ]}
         />
@@ -545,7 +553,7 @@ export function Timeline() {
           }}
           options={[
             ['event', t('Events')],
-            ['time', t('Time'), d.time ? '' : 'Nothing says when the events happened.'],
+            ['time', t('Time'), d.time ? '' : t('Nothing says when the events happened.')],
           ]}
         />
         {d.meta.detail === 'window' ? (
