@@ -3,7 +3,7 @@ import type { Device } from '../data'
 import { count, GiB, mib, ms, percent, shown, signedBytes, signedMib } from '../format'
 import { category as words, t } from '../i18n'
 import { blocks, current, currentDevice, failed, peakEvent, seriesFor } from '../model'
-import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Pen } from '../pen'
+import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Layer, type Pen } from '../pen'
 import { levelAt, phaseAt, type Dimension, type Series } from '../series'
 import { set, state } from '../state'
 import {
@@ -94,37 +94,24 @@ function areas(g: Pen, s: Series, index: Int32Array, left: number, Y: (b: number
       all.set(now, x * K)
     }
   }
-  const labels: { text: string; x: number; y: number; fill: string }[] = []
+  const labels: { text: string; x: number; y: number; fill: string }[] = [],
+    layers: Layer[] = [],
+    bottom = new Float64Array(n).fill(Y(0))
+  let under = bottom
   for (let k = 0; k < K; k++) {
-    const line: number[] = [],
-      under: number[] = []
+    const top = new Float64Array(n)
     let any = false,
       best = 0,
       bestX = 0
     for (let x = 0; x < n; x++) {
-      const b = all[x * K + k],
-        y0 = Y(base[x]),
-        y1 = Y(base[x] + b)
+      const b = all[x * K + k]
       if (b > 0) any = true
-      const m = line.length
-      // A run of equal heights is one line.
-      if (m >= 4 && line[m - 1] === y1 && line[m - 3] === y1) line[m - 2] = left + x + 1
-      else line.push(left + x, y1, left + x + 1, y1)
-      const q = under.length
-      if (q >= 4 && under[q - 1] === y0 && under[q - 3] === y0) under[q - 2] = left + x + 1
-      else under.push(left + x, y0, left + x + 1, y0)
+      base[x] += b
+      top[x] = Y(base[x])
     }
     if (!any) continue
-    const back: number[] = []
-    for (let q = under.length - 2; q >= 0; q -= 2) back.push(under[q], under[q + 1])
     const fill = s.keys[k].color
-    g.area([...line, ...back], dimmed(s.keys[k].name) && state.by === 'category' ? fill + '40' : fill)
-    // The paper shows between areas that are thick enough; never between columns, which would eat spikes.
-    for (let q = 0; q < line.length - 2; q += 4) {
-      const x = Math.round(line[q] - left),
-        high = Y(base[x]) - line[q + 1]
-      if (high >= 4) g.line([line[q], line[q + 1] + 0.4, line[q + 2], line[q + 3] + 0.4], paper, 0.8)
-    }
+    layers.push({ top, fill: dimmed(s.keys[k].name) && state.by === 'category' ? fill + '40' : fill })
     const text = label(s, k),
       wide = Math.ceil(g.measure(text)) + 10,
       step = Math.max(1, Math.floor(wide / 6))
@@ -132,8 +119,8 @@ function areas(g: Pen, s: Series, index: Int32Array, left: number, Y: (b: number
       let low = -Infinity,
         high = Infinity
       for (let q = x; q <= x + wide; q += 3) {
-        low = Math.max(low, Y(base[q] + all[q * K + k]))
-        high = Math.min(high, Y(base[q]))
+        low = Math.max(low, top[q])
+        high = Math.min(high, under[q])
       }
       if (high - low > best) {
         best = high - low
@@ -142,10 +129,11 @@ function areas(g: Pen, s: Series, index: Int32Array, left: number, Y: (b: number
     }
     if (best > fontSize() + 3) {
       const x = Math.round(bestX)
-      labels.push({ text, x: left + bestX, y: (Y(base[x]) + Y(base[x] + all[x * K + k])) / 2, fill: inkOn(fill) })
+      labels.push({ text, x: left + bestX, y: (under[x] + top[x]) / 2, fill: inkOn(fill) })
     }
-    for (let x = 0; x < n; x++) base[x] += all[x * K + k]
+    under = top
   }
+  g.stack(left, bottom, layers, paper)
   for (const l of labels) g.text(l.text, l.x, l.y, l.fill, 'center', true)
 }
 
@@ -286,6 +274,8 @@ function sampledAt(d: Device, us: Float64Array, bytes: Float64Array, event: numb
   return last
 }
 
+const narrow = 4 // pixels: strokes of narrower phases would hide what they divide
+
 function phaseBands(
   g: Pen,
   d: Device,
@@ -303,8 +293,8 @@ function phaseBands(
     const x0 = Math.max(frame().left, X(at(s.index(begin[i])))),
       text = shown(name[i])
     const x1 = Math.min(g.width - frame().right, X(at(s.index(end[i]))))
-    if (x1 - x0 < 1.5) continue
-    g.line([x0, frame().top, x0, bottom + 22], c.edge, 0.6)
+    if (x1 - x0 < narrow) continue
+    g.rect(Math.round(x0), frame().top, 1, bottom + 22 - frame().top, c.edge, 0.6)
     if (g.measure(text) + 8 < x1 - x0) g.text(text, (x0 + x1) / 2, bottom + 11, c.soft, 'center')
   }
 }
@@ -839,16 +829,29 @@ function ends(d: Device, all: StepOf[]) {
   )
 }
 
+let kept: { of: Series; highest: Float64Array } | null = null
+
+/** skyline has the highest total of each column of the whole axis. It stays the same while a reader zooms. */
+function skyline(s: Series, width: number): Float64Array {
+  if (kept?.of === s && kept.highest.length === width) return kept.highest
+  const index = columns(s, (i) => i, 0, s.length - 1, width)
+  kept = { of: s, highest: Float64Array.from(index, (i) => s.total[i]) }
+  return kept.highest
+}
+
 function minimap(g: Pen, d: Device, s: Series) {
   const f = frame(),
     c = theme(),
-    W = Math.max(20, Math.round(g.width - f.left - f.right))
-  const index = columns(s, (i) => i, 0, s.length - 1, W)
+    W = Math.max(20, Math.round(g.width - f.left - f.right)),
+    highest = skyline(s, W)
   let most = 1
-  for (const i of index) most = Math.max(most, s.total[i])
-  const line: number[] = []
-  for (let x = 0; x < W; x++) line.push(f.left + x, 44 - (s.total[index[x]] / most) * 38)
-  g.area([f.left, 44, ...line, f.left + W, 44], c.edge)
+  for (const b of highest) most = Math.max(most, b)
+  g.stack(
+    f.left,
+    new Float64Array(W).fill(44),
+    [{ fill: c.edge, top: highest.map((b) => 44 - (b / most) * 38) }],
+    c.edge,
+  )
   for (let i = 0; i < d.steps.step.length; i++) {
     if (!d.steps.recorded[i] || !s.exact) continue
     const x = f.left + (s.index(d.steps.begin[i]) / (s.length - 1 || 1)) * W
