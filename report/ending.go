@@ -178,8 +178,11 @@ func endingTime(s *analyze.Summary) string {
 // endingFinding is a finding with its line and what it saves.
 func endingFinding(f *findings.Finding, told *wording) string {
 	text := fmt.Sprintf("%s [%s]", told.Title, f.ID)
-	if f.Line != nil {
-		text += " at " + grouping.LineText(f.Line.Line)
+	switch {
+	case len(f.Edits) > 0:
+		text += ", edit " + grouping.LineText(&f.Edits[0])
+	case f.Line != nil:
+		text += ", allocated at " + grouping.LineText(f.Line.Line)
 	}
 	if f.SavesBytes != nil || f.SavesMS != nil {
 		text += "; a change saves "

@@ -94,9 +94,9 @@ func threadWorkspacesWords(w *wording, x findings.ThreadWorkspacesFacts) {
 	w.bytes("workspaces", x.TotalBytes, w.workspaces())
 	w.bytes("of a size that the stream has already", *w.Bytes, w.workspaces())
 	w.peakFigure()
-	w.say("One stream has %s of workspaces, of which %s (%s of %s) are of a size that it has already: cuBLAS has a "+
-		"handle in each thread, and backward runs in a thread of its own.",
-		units.MiB(x.StreamBytes), units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.say("One stream has %s of workspaces. For one thread, %s would do; the other %s (%s of %s) are there because "+
+		"cuBLAS has a handle in each thread, and backward runs in a thread of its own.",
+		units.MiB(x.StreamBytes), units.MiB(x.StreamBytes-*w.Bytes), units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "run backward in the calling thread, with torch.autograd.set_multithreading_enabled(False), or " +
 		smallerWorkspaces
 	w.Assumption = "all threads use the first workspace; all other allocations stay as they are"

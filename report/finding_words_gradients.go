@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/schemas"
@@ -26,8 +27,10 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 	} else {
 		w.say("; %s has none of them.", w.peak)
 	}
-	w.Change = "call zero_grad(set_to_none=True) right after the optimizer's step; Opacus' optimizers keep .grad unless " +
-		"told so"
+	w.Change = "call zero_grad(set_to_none=True) right after the optimizer's step"
+	if x.Opacus {
+		w.Change += "; Opacus' optimizers keep .grad unless told so"
+	}
 	w.Assumption = "nothing reads .grad between the optimizer's step and the next writing; all other " +
 		"allocations stay as they are"
 }
@@ -77,44 +80,44 @@ func clipTemporariesWords(w *wording, x findings.ClipTemporariesFacts) {
 			", modules.parquet")
 		w.say(", %s of them in %s", units.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
 		switch {
-		case m.NormBy == findings.NormGhost:
+		case m.NormBy == clipping.NormGhost:
 			w.say(", whose norm comes from two T×T Gram matrices for each sample")
-		case m.NormBy == findings.NormPerSample:
+		case m.NormBy == clipping.NormPerSample:
 			w.say(", whose norm comes from its per-sample gradient")
-		case strings.HasPrefix(m.NormBy, findings.NormTiled):
+		case strings.HasPrefix(m.NormBy, clipping.NormTiled):
 			w.say(", whose norm is taken by tiles")
 		}
 	}
 	w.say(".")
 	w.Change = clipAdviceWords(x.Advice)
-	if slices.Contains(x.Advice, findings.AdviseSum) {
-		w.rest = clipAdvice[findings.AdviseSum]
+	if slices.Contains(x.Advice, clipping.Sum) {
+		w.rest = clipAdvice[clipping.Sum]
 	}
 	w.Assumption = "at most: norms and clipping would need no memory of their own"
 }
 
-var clipAdvice = map[findings.ClipAdvice]string{
-	findings.AdviseTiles: "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient",
-	findings.AdviseTilesOfBoth: "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T " +
+var clipAdvice = map[clipping.Advice]string{
+	clipping.Tiles: "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient",
+	clipping.TilesOfBoth: "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T " +
 		"matrix nor a whole per-sample gradient",
-	findings.AdviseOneLayer: "use a method that clips without the per-sample gradients of all layers: ghost " +
+	clipping.ByLayer: "use a method that clips without the per-sample gradients of all layers: ghost " +
 		"clipping, tiles or book-keeping",
-	findings.AdviseGram: "this layer's from Gram matrices where 2T² is below the product of its dimensions (ghost " +
+	clipping.Gram: "this layer's from Gram matrices where 2T² is below the product of its dimensions (ghost " +
 		"clipping)",
-	findings.AdviseOuter: "this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions " +
+	clipping.Outer: "this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions " +
 		"(mixed ghost clipping)",
-	findings.AdviseSum: `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies ` +
+	clipping.Sum: `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies ` +
 		"no output gradients to scale them",
 }
 
 // clipAdviceWords say what would make temporaries of norms and clipping smaller, of one way or another.
-func clipAdviceWords(ways []findings.ClipAdvice) string {
+func clipAdviceWords(ways []clipping.Advice) string {
 	const tiled = "; norms are taken by tiles already"
 	switch {
 	case len(ways) == 0:
 		return "smaller physical batches" + tiled
-	case len(ways) == 1 && ways[0] == findings.AdviseSum:
-		return clipAdvice[findings.AdviseSum] + tiled
+	case len(ways) == 1 && ways[0] == clipping.Sum:
+		return clipAdvice[clipping.Sum] + tiled
 	}
 	var out []string
 	for _, way := range ways {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
@@ -66,8 +67,13 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	}
 	w.growthFigures(&x, unit)
 	w.Title = growthTitle(&x, *w.Bytes, steps)
-	w.say("Memory grows by %s: %s in %s %s (%s of %s)", growthRate(x.Growth), table.Size(*w.Bytes),
-		table.Count(x.Steps()).Text, steps, w.share(*w.Bytes), w.peak)
+	if evenly(&x, *w.Bytes) {
+		w.say("Memory grows by %s: %s in %s %s (%s of %s)", growthRate(x.Growth), table.Size(*w.Bytes),
+			table.Count(x.Steps()).Text, steps, w.share(*w.Bytes), w.peak)
+	} else {
+		w.say("Memory grows by %s (%s of %s) in %s %s, and by %s in the median %s", table.Size(*w.Bytes),
+			w.share(*w.Bytes), w.peak, table.Count(x.Steps()).Text, steps, table.Size(int64(math.Round(x.Slope))), unit)
+	}
 	var parts []string
 	for _, p := range x.Categories {
 		parts = append(parts, table.Size(p.Bytes)+" "+prose.Words(p.Name))
@@ -124,7 +130,17 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 	if x.Unit == growth.EvaluationPass {
 		steps = "evaluation passes"
 	}
+	if !evenly(x, bytes) {
+		return fmt.Sprintf("%s keep %s: %s in all, %s in the median one", strings.ToUpper(steps[:1])+steps[1:], kept,
+			table.Size(bytes), table.Size(int64(math.Round(x.Slope))))
+	}
 	return fmt.Sprintf("%s %s keep %s: %s, %s", table.Count(n).Text, steps, kept, table.Size(bytes), growthRate(x.Growth))
+}
+
+// evenly reports whether the median step times their number makes, within a twentieth, what all of them add: only then
+// do both figures stand beside the number.
+func evenly(x *findings.GrowthFacts, bytes int64) bool {
+	return math.Abs(x.Slope*float64(x.Steps())-float64(bytes)) <= float64(bytes)/20
 }
 
 // growthChange is what to change. A graph is spoken of only where one is kept.

@@ -49,6 +49,77 @@ func keptExceptionWords(w *wording, x findings.HeldFacts) {
 		"they are"
 }
 
+func previousValueWords(w *wording, x findings.HeldFacts) {
+	name := variable(w.found.Holder)
+	w.Title = "A name keeps its old value while the next is made: " + units.MiB(*w.Bytes)
+	change := "delete the name (del) at the end of the loop's body"
+	if name != "" {
+		w.Title = fmt.Sprintf("%s keeps its old value while the next is made: %s", name, units.MiB(*w.Bytes))
+		change = fmt.Sprintf("put del %s at the end of the loop's body", name)
+	}
+	w.bytes("old values", *w.Bytes, fmt.Sprintf("allocations.parquet and holders.parquet: after event %d, made by a "+
+		"line that has made as much again", w.event()))
+	w.count("blocks of them", x.Blocks, "the same")
+	w.peakFigure()
+	w.say("%s (%s of %s) are what a name stood for in the pass before. It gives that up when it is bound to the next "+
+		"value, and by then both are there.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = change + ", where the pass has used it"
+	w.Assumption = "the old value is freed when the pass, or the update, that came after it has ended, and the next is " +
+		"not computed from it; all other allocations stay as they are"
+}
+
+// variable is the variable that a holder is: "x" of "global x" and of "local x of train()". It is empty where something
+// else lies between.
+func variable(holder string) string {
+	words := strings.Fields(holder)
+	if len(words) < 2 || words[0] != "global" && words[0] != "local" || strings.Contains(holder, "→") ||
+		strings.ContainsAny(words[1], ".[") {
+		return ""
+	}
+	return words[1]
+}
+
+func scriptTensorsWords(w *wording, x findings.ScriptTensorsFacts) {
+	w.Title = "The script keeps tensors through all steps: " + units.MiB(*w.Bytes)
+	from := fmt.Sprintf("holders.parquet and owners.parquet: categories inputs and script after event %d, made before "+
+		"the first step and not freed before the last ends", w.event())
+	w.bytes("kept by the script", *w.Bytes, from)
+	w.peakFigure()
+	var parts, names []string
+	for _, n := range x.Names {
+		parts = append(parts, units.MiB(n.Bytes)+" by "+n.Name)
+		w.bytes("of it by "+n.Name, n.Bytes, "the same")
+		if name := variable(n.Name); name != "" {
+			names = append(names, name)
+		}
+	}
+	w.say("%s (%s) of %s are kept by the script itself, from before the first step to the end of the last",
+		units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	if len(parts) > 0 {
+		w.say(": %s", prose.JoinWords(parts))
+	}
+	w.say(".")
+	if len(names) > 0 {
+		w.Title += ", by " + prose.JoinWords(names)
+	}
+	w.Change = "delete (del) what no step uses; keep in host memory what each step takes a part of, and move the part; " +
+		"of a part that is always the same, keep a copy (.clone()) and delete the rest"
+	w.Assumption = "none of it is there, and no step needs anything in its place; all other allocations stay as they are"
+}
+
+func untrainedGradientsWords(w *wording, x findings.HeldFacts) {
+	w.Title = "Parameters that the optimizer does not have get gradients: " + units.MiB(*w.Bytes)
+	w.bytes("gradients of parameters without state", *w.Bytes, w.of(schemas.Gradients)+", tagged, of names that no row "+
+		"of category "+schemas.OptimizerState+" has")
+	w.count("blocks of them", x.Blocks, "the same")
+	w.peakFigure()
+	w.say("%s (%s of %s) are gradients of parameters that the optimizer has no state for, although it has for others: "+
+		"autograd computes them, and no update uses them.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "call requires_grad_(False) on the parameters that the optimizer does not get; autograd then saves less " +
+		"for them, too"
+	w.Assumption = "nothing else updates these parameters or reads their gradients; all other allocations stay as they are"
+}
+
 func retainedGraphWords(w *wording, x findings.HeldFacts) {
 	w.Title = "Backward makes a graph that nobody uses: " + units.MiB(*w.Bytes)
 	w.bytes("activations made by backward", *w.Bytes, w.of(schemas.Activations)+", born in phase backward, freed after it")
@@ -104,12 +175,13 @@ func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
 	w.bytes("of models that do not run", *w.Bytes, fmt.Sprintf("owners.parquet: parameters, gradients and state after "+
 		"event %d", w.event()))
 	w.peakFigure()
-	var parts []string
+	var parts, names []string
 	for _, m := range x.Idle {
 		name := m.Name
 		if root, others := strings.CutSuffix(name, "+"); others {
 			name = root + " and others of its class"
 		}
+		names = append(names, name)
 		parts = append(parts, units.MiB(m.Bytes)+" of "+name)
 		w.bytes("of them "+name, m.Bytes, "the same")
 	}
@@ -117,6 +189,9 @@ func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
 		w.share(*w.Bytes))
 	if len(parts) > 0 {
 		w.say(": %s", prose.JoinWords(parts))
+	}
+	if len(names) > 0 {
+		w.Title += ", of " + prose.JoinWords(names)
 	}
 	w.say(". Resetting torch's peak counters frees none of it.")
 	w.Change = "put a model on the device when its first step comes, and delete it with its optimizer after its last; " +

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	runs "github.com/dpsight/dpsight/analyze/fixture/summaries"
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
@@ -304,13 +306,13 @@ func TestWordsOfFailures(t *testing.T) {
 
 // Ways to smaller temporaries are alternatives, and what the run does already is said.
 func TestWordsOfClipAdvice(t *testing.T) {
-	for want, ways := range map[string][]findings.ClipAdvice{
+	for want, ways := range map[string][]clipping.Advice{
 		"take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; or this layer's " +
 			"from Gram " +
-			"matrices where 2T² is below the product of its dimensions (ghost clipping)": {findings.AdviseTiles,
-			findings.AdviseGram},
+			"matrices where 2T² is below the product of its dimensions (ghost clipping)": {clipping.Tiles,
+			clipping.Gram},
 		`take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output ` +
-			"gradients to scale them; norms are taken by tiles already": {findings.AdviseSum},
+			"gradients to scale them; norms are taken by tiles already": {clipping.Sum},
 		"smaller physical batches; norms are taken by tiles already": nil,
 	} {
 		f := saidBy(findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)),
@@ -324,7 +326,7 @@ func TestWordsOfClipAdvice(t *testing.T) {
 // What saves nothing is no advice, and the sentence says why.
 func TestWordsOfIdleAdvice(t *testing.T) {
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)), Idle: true,
-		Facts: findings.ClipTemporariesFacts{Advice: []findings.ClipAdvice{findings.AdviseTiles, findings.AdviseSum}}}
+		Facts: findings.ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles, clipping.Sum}}}
 	if f := saidBy(clip); f.Change != "" || !strings.HasSuffix(f.Sentence,
 		". Doing without would save nothing: as much is allocated at another moment.") {
 		t.Errorf("%+v", f)
@@ -341,7 +343,7 @@ func TestWordsOfIdleAdvice(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	clip.SavesBytes = new(int64(0))
-	clip.Facts = findings.ClipTemporariesFacts{Advice: []findings.ClipAdvice{findings.AdviseTiles}}
+	clip.Facts = findings.ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles}}
 	if f := saidBy(clip); f.Change != "" || strings.Contains(f.Sentence, "another moment") || f.Assumption !=
 		"no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run f (method flash)" {
 		t.Errorf("%+v", f)
@@ -452,7 +454,13 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 		{findings.AutocastCache, findings.HeldFacts{Blocks: 24},
 			"Autocast keeps 24 copies of weights: 84.00 MiB", "cache_enabled=False"},
 		{findings.IdleModels, findings.IdleModelsFacts{Idle: []findings.NamedBytes{{Name: "Net#1", Bytes: 84 * mib}}},
-			"Models that do not run are on the device: 84.00 MiB", "process of its own"},
+			"Models that do not run are on the device: 84.00 MiB, of Net#1", "process of its own"},
+		{findings.PreviousValue, findings.HeldFacts{Blocks: 1},
+			"A name keeps its old value while the next is made: 84.00 MiB", "loop's body"},
+		{findings.ScriptTensors, findings.ScriptTensorsFacts{Names: []findings.NamedBytes{{Name: "global data", Bytes: mib}}},
+			"The script keeps tensors through all steps: 84.00 MiB, by data", "host memory"},
+		{findings.UntrainedGradients, findings.HeldFacts{Blocks: 2},
+			"Parameters that the optimizer does not have get gradients: 84.00 MiB", "requires_grad_(False)"},
 	} {
 		f := findings.Finding{ID: c.id, Bytes: new(int64(84 * mib)), Facts: c.facts, SavesBytes: new(int64(80 * mib)),
 			Confidence: findings.Replayed, At: &memory.Moment{},
@@ -462,6 +470,55 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 		if told.Title != c.title || !strings.Contains(told.Change, c.change) || told.Saving.Assumption == "" ||
 			len(told.Figures) < 2 || !strings.HasSuffix(told.Sentence, ".") {
 			t.Errorf("%+v", told)
+		}
+	}
+}
+
+// Where a block was allocated, who holds it and which line is to change are three things.
+func TestFindingNamesTheLineToEdit(t *testing.T) {
+	f := findings.Finding{ID: findings.KeptException, Bytes: new(int64(84 << 20)), Facts: findings.HeldFacts{Blocks: 2},
+		At: &memory.Moment{}, Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true},
+		Holder: "global errors[*] → exception caught at train.py:30 → frame of attempt() → local x",
+		Line:   &findings.LinePart{Line: &schemas.Line{File: "src/train.py", Number: 21}, Bytes: 84 << 20},
+		Edits:  []schemas.Line{{File: "src/train.py", Number: 33, Text: "errors.append(e)"}},
+		Caught: &schemas.Line{File: "src/train.py", Number: 31}}
+	parts := func() map[string]string {
+		out := map[string]string{}
+		found := findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}}
+		for _, p := range (report.FindingsView{}).Tables(found)[0].Blocks[0].Parts {
+			out[p.Label] = p.Text
+		}
+		return out
+	}
+	got := parts()
+	if got["where"] != "allocated at src/train.py:21" || got["edit"] != "src/train.py:33: errors.append(e)" ||
+		got["holder"] != "global errors[*] → exception caught at train.py:31, from the call at train.py:30 → frame of "+
+			"attempt() → local x" {
+		t.Errorf("%q", got)
+	}
+	f.Caught, f.Edits = nil, nil
+	got = parts()
+	if _, has := got["edit"]; has || !strings.HasPrefix(got["holder"], "global errors[*] → exception from the call at "+
+		"train.py:30 → frame") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The number of steps and what each adds stand beside what all add only where they make it.
+func TestGrowthFiguresAgree(t *testing.T) {
+	const mib = 1 << 20
+	for bytes, want := range map[int64]string{
+		112 * mib: "7 steps keep memory: 112.00 MiB, 16.00 MiB a step",
+		80 * mib:  "Steps keep memory: 80.00 MiB in all, 16.00 MiB in the median one",
+	} {
+		g := &growth.Growth{Unit: growth.Step, Trend: growth.Trend{First: growth.Low{At: 4}, Last: growth.Low{At: 11},
+			Slope: 16 * mib}}
+		f := findings.Finding{ID: findings.Growth, Bytes: &bytes, Facts: findings.GrowthFacts{Growth: g},
+			At: &memory.Moment{}, Highest: findings.Highest{AllocatedBytes: 840 * mib, IsPeak: true}}
+		told := report.NewFindingsDocument(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}}).
+			Runs[0].Findings[0]
+		if told.Title != want || strings.Contains(told.Sentence, "80.00 MiB in 7 steps") {
+			t.Errorf("%s: %s", told.Title, told.Sentence)
 		}
 	}
 }

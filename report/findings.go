@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -171,11 +172,14 @@ func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block
 		}
 	}
 	part("where", findingPlace(f))
-	part("holder", f.Holder)
+	part("holder", holderWords(f))
 	if atLength || told.Change == "" || f.SavesBytes == nil && f.SavesMS == nil {
 		part("seen", told.Sentence)
 	} else {
 		part("ahead", told.ahead)
+	}
+	if told.Change != "" {
+		part("edit", editWords(f))
 	}
 	part("change", told.Change)
 	if told.Change != "" {
@@ -185,12 +189,50 @@ func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block
 	return b
 }
 
-// findingPlace says where: "train.py:46 in main: x = model(y); module net.0 (Linear); phase forward".
+// holderWords say who holds the bytes. A recorded path names an exception by the line of the call that raised it.
+func holderWords(f *findings.Finding) string {
+	const caught, of = "exception caught at ", "exception from the call at "
+	if words := holders[f.ID]; words != "" && (f.Holder == "" || f.Holder == grouping.HeldByCpp) {
+		return words
+	}
+	if f.Caught == nil {
+		return strings.ReplaceAll(f.Holder, caught, of)
+	}
+	return strings.ReplaceAll(f.Holder, caught, fmt.Sprintf("exception caught at %s, from the call at ",
+		lineName(f.Caught)))
+}
+
+// holders are who holds what no name of the script does.
+var holders = map[string]string{
+	findings.AutocastCache:    "autocast's cache, until its outermost context ends",
+	findings.BucketCopies:     "the buckets of DistributedDataParallel, and .grad",
+	findings.GradientGraphs:   "a tensor, its .grad and the graph between them hold each other, in C++ alone",
+	findings.KeptGradients:    ".grad of the parameters",
+	findings.StreamWorkspaces: "cuBLAS, for each stream",
+	findings.ThreadWorkspaces: "cuBLAS, for each thread",
+}
+
+// lineName is a line of a file without its folders.
+func lineName(l *schemas.Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Number) }
+
+// editWords say which lines are to change: "train.py:52: losses.append(loss)".
+func editWords(f *findings.Finding) string {
+	var parts []string
+	for i := range f.Edits {
+		parts = append(parts, grouping.LineText(&f.Edits[i])+": "+sourceCell(f.Edits[i].Text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// findingPlace says where: "allocated at train.py:46 in main: x = model(y); module net.0 (Linear); phase forward".
 func findingPlace(f *findings.Finding) string {
 	var parts []string
 	if f.Line != nil {
 		l := f.Line.Line
-		text := grouping.LineText(l)
+		text := "allocated at " + grouping.LineText(l)
+		if f.ID == findings.OOM {
+			text = "asked for at " + grouping.LineText(l)
+		}
 		if l.Function != "" && l.Function != "<module>" {
 			text += " in " + l.Function
 		}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -39,6 +41,8 @@ type Finding struct {
 	Of     string         `json:"of,omitempty"`
 	// Sentence says at length what was found. It can be pasted into a paper.
 	Sentence string `json:"sentence"`
+	// Edits are the lines of the script to change, where they are known.
+	Edits []FindingEdit `json:"edits,omitempty"`
 	// Change is what to change; empty where nothing is to be.
 	Change string         `json:"change,omitempty"`
 	Saving *FindingSaving `json:"saving"` // null where this run does not tell
@@ -59,6 +63,13 @@ type FindingPlace struct {
 	Module *string `json:"module"`
 	// Line asked for the largest part of the bytes; null where none is known.
 	Line *FindingLine `json:"line"`
+}
+
+// FindingEdit is a line of the script to change.
+type FindingEdit struct {
+	File   string `json:"file"`
+	Line   int64  `json:"line"`
+	Source string `json:"source"` // what it says
 }
 
 // FindingHolder is what keeps more than half of a finding's bytes.
@@ -176,8 +187,11 @@ func newFinding(f *findings.Finding, id *identity.Identity) Finding {
 	if f.Module != nil {
 		told.Place.Module = new(grouping.ModulePath(f.Module, 0))
 	}
-	if f.Holder != "" {
-		told.Holder = &FindingHolder{f.Holder}
+	if holder := cmp.Or(f.Holder, holders[f.ID]); holder != "" {
+		told.Holder = &FindingHolder{holder}
+	}
+	for i := range f.Edits {
+		told.Edits = append(told.Edits, FindingEdit{f.Edits[i].File, f.Edits[i].Number, f.Edits[i].Text})
 	}
 	if f.SavesBytes != nil || f.SavesMS != nil {
 		told.Saving = &FindingSaving{Bytes: f.SavesBytes, MS: f.SavesMS, CostsMS: f.CostsMS, Of: savedOf(f),

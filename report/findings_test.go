@@ -116,8 +116,8 @@ func TestFindingsAreWrapped(t *testing.T) {
 	}
 	const want = `Findings in r
 1. Head and loss hold 2 blocks of the output's size: 84.00 MiB [output-copies]
-   where   train.py:46 in evaluate: losses.append(model(x)); module net.0; phase
-           eval
+   where   allocated at train.py:46 in evaluate: losses.append(model(x)); module
+           net.0; phase eval
    holder  losses[17]
    change  compute head and loss in parts of the tokens, or by a fused kernel
            that never holds all logits and their gradients

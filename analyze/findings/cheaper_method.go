@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
@@ -21,7 +22,7 @@ const (
 )
 
 // dpMethods are those that give the same clipped and noised sum.
-var dpMethods = append([]string{"loop", "dpsgd"}, oneLayer...)
+var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 
 // A Trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians
 // over them: a single run is compared with another at the mercy of which of their repeats was taken.
@@ -251,7 +252,7 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 // nothing of it.
 func (f *Finding) advisesMore() bool {
 	clip, is := f.Facts.(ClipTemporariesFacts)
-	return is && slices.Contains(clip.Advice, AdviseSum)
+	return is && slices.Contains(clip.Advice, clipping.Sum)
 }
 
 // trueLast orders false before true.

@@ -61,6 +61,9 @@ var checks = []check{
 	{blocks, (*evidence).idleModels},
 	{blocks, (*evidence).bucketCopies},
 	{blocks, (*evidence).autocastCache},
+	{blocks, (*evidence).previousValues},
+	{blocks, (*evidence).scriptTensors},
+	{blocks, (*evidence).untrainedGradients},
 	{blocks, (*evidence).cached},
 	{blocks, (*evidence).fragmented},
 	{blocks, (*evidence).gradients},
@@ -97,6 +100,11 @@ func CheckRun(in schemas.Tables) Checked {
 		return n
 	}
 	x := newEvidence(&in, &n.Summary, ledgers)
+	defer func() {
+		for i := range n.findings {
+			n.findings[i].Edits = x.edits(&n.findings[i])
+		}
+	}()
 	for need := tables; need <= times; need++ {
 		if has, why := x.has(need); !has {
 			n.notLooked = append(n.notLooked, why...)

@@ -1,23 +1,17 @@
 package findings
 
 import (
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 const clipPercent = 5 // of the peak, temporaries of norms and clipping
 
-// oneLayer are the methods that never hold the per-sample gradients of all layers at once, and noTable those of them
-// that hold none of an embedding's either.
-var (
-	noTable  = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
-	oneLayer = append([]string{"fgc"}, noTable...)
-)
-
 // ClipTemporariesFacts are those of [ClipTemporaries].
 type ClipTemporariesFacts struct {
 	Largest ModulePart
-	Advice  []ClipAdvice // alternatives, none where norms are taken by tiles already
+	Advice  []clipping.Advice // alternatives, none where norms are taken by tiles already
 }
 
 // clipping looks at what the computation of norms and clipped gradients holds for itself.
@@ -33,7 +27,7 @@ func (x *evidence) clipping() []Finding {
 	if m := facts.Largest.Module; m != nil {
 		normBy = m.NormBy
 	}
-	facts.Advice, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
+	facts.Advice, f.instead = clipping.AdviceFor(x.run.Method(), normBy, x.in.Manifest.Privacy)
 	f.Facts = facts
 	x.line(&f, x.counted(schemas.ClipTemporaries))
 	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, AtMost)

@@ -24,25 +24,14 @@ func (x *evidence) earlierGraph() []Finding {
 		made := x.stepOf(a.AllocSeq)
 		return made != nil && made.To <= now.From
 	}
-	held := x.bytesAtPeak(schemas.Activations, earlier)
-	if !memory.AtLeast(held, x.d.AllocatedBytes, earlierPercent) {
+	f := x.needless(EarlierGraph, earlierPercent, earlier)
+	if f == nil {
 		return nil
 	}
-	f := x.finding(EarlierGraph)
-	x.of(&f, held)
-	part := x.counted(schemas.Activations).where(earlier)
-	blocks := 0
-	for i, a := range x.l.Allocs {
-		if part(i, a) > 0 {
-			blocks++
-		}
-	}
-	f.Facts = HeldFacts{Blocks: blocks}
-	x.line(&f, part)
-	x.savesWithout(&f, slices.DeleteFunc(x.outliving(schemas.Activations), func(v memory.Void) bool {
+	x.savesWithout(f, slices.DeleteFunc(x.outliving(schemas.Activations), func(v memory.Void) bool {
 		return v.From >= v.To
 	}), x.looked, AtLeast)
-	return []Finding{f}
+	return []Finding{*f}
 }
 
 // outliving lists when blocks are counted under a category after the step, or the pass, that made them.

@@ -87,6 +87,27 @@ func (x *evidence) finding(id string) Finding {
 		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.run.BrokenDown()}}
 }
 
+// needless begins a finding of the activations at the peak that are wanted and need not be there; nil where they are
+// less than so many percent of it.
+func (x *evidence) needless(id string, percent float64, want func(a *schemas.Allocation) bool) *Finding {
+	held := x.bytesAtPeak(schemas.Activations, want)
+	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, percent) {
+		return nil
+	}
+	f := x.finding(id)
+	x.of(&f, held)
+	facts, part := HeldFacts{}, x.counted(schemas.Activations).where(want)
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
+		bytes := part(i, a)
+		if bytes > 0 {
+			facts.Blocks++
+		}
+		return bytes
+	})
+	f.Facts = facts
+	return &f
+}
+
 // bytesOf is a category's bytes at the peak.
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 

@@ -52,6 +52,10 @@ type Finding struct {
 	Phase  string
 	Module *schemas.Module
 	Holder string
+	// Edits are the lines of the script to change, where they are known.
+	Edits []schemas.Line
+	// Caught is the line that caught an exception which keeps the bytes; nil where it is not known.
+	Caught *schemas.Line
 	// Facts are the check's own: of the type that stands beside it, nil where all is said by the other fields.
 	Facts any
 	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
@@ -92,6 +96,9 @@ const (
 	BucketCopies       = "ddp-gradient-copies"
 	AutocastCache      = "autocast-cache"
 	IdleModels         = "idle-models"
+	PreviousValue      = "previous-value"
+	ScriptTensors      = "script-tensors"
+	UntrainedGradients = "untrained-gradients"
 	OOM                = "oom"
 	Cached             = "cached"
 	Fragmentation      = "fragmentation"
@@ -191,7 +198,7 @@ func (f *Finding) idle() bool {
 // byWeight puts first what an exception keeps, and what grows from step to step and is not given back, which no setting
 // of the allocator helps against. Then comes what ended the run, then what saves the larger share of the bytes or of a
 // step, then the larger share. A saving that is known at most counts half, and so does one of what is reserved, which
-// torch can still use.
+// torch can still use; one of libraries' workspaces, which no larger batch or model makes larger, counts a tenth.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
@@ -209,6 +216,9 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 		}
 		if f.OfReserved() {
 			bytes /= 2
+		}
+		if f.ID == StreamWorkspaces || f.ID == ThreadWorkspaces { // as large with a larger model
+			bytes /= 10
 		}
 		return fatal, max(bytes, savedTime(s, f)), timing.OrZero(f.Share)
 	}

@@ -57,7 +57,13 @@ func (x *evidence) growth() []Finding {
 		return nil
 	}
 	categories, modules := x.grown(g.First.Event, g.Last.Event)
-	facts := GrowthFacts{Growth: g, Categories: largest(categories, g.Bytes()), Modules: largest(modules, g.Bytes())}
+	// Libraries make their workspaces once, in whatever step first needs them: they are no part of what each adds.
+	bytes, once := g.Bytes(), categories[schemas.Workspace]
+	if once > 0 && !memory.AtLeast(once, bytes, 50) {
+		bytes -= once
+		delete(categories, schemas.Workspace)
+	}
+	facts := GrowthFacts{Growth: g, Categories: largest(categories, bytes), Modules: largest(modules, bytes)}
 	id := Growth
 	switch kept := facts.KeepsGraphs(); {
 	case kept && g.Unit == growth.EvaluationPass:
@@ -73,16 +79,19 @@ func (x *evidence) growth() []Finding {
 	}
 	f := x.finding(id)
 	f.At = new(memory.MomentOf(x.in, x.p, g.Last.Event))
-	x.of(&f, g.Bytes())
+	x.of(&f, bytes)
 	f.Facts = facts
-	x.line(&f, func(_ int, a *schemas.Allocation) int64 {
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
 		if !grows(a) {
+			return 0
+		}
+		if now, _ := x.l.Category(i, g.Last.Event); once > 0 && schemas.Categories[now] == schemas.Workspace {
 			return 0
 		}
 		return a.BlockBytes
 	})
 	if f.Line != nil { // which may have made again what the first step held too
-		f.Line.Bytes = min(f.Line.Bytes, g.Bytes())
+		f.Line.Bytes = min(f.Line.Bytes, bytes)
 	}
 	x.savesKept(&f, g, id == ViewKeepsBase)
 	return []Finding{f}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/source"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -61,6 +62,9 @@ func (x *evidence) idleModels() []Finding {
 		}
 		return a.BlockBytes
 	})
+	if f.Line != nil && f.Holder == "" {
+		f.Holder = source.Assigned(f.Line.Line.Text)
+	}
 	return []Finding{f}
 }
 

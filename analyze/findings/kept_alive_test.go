@@ -294,3 +294,75 @@ func TestIdleModelsAreFound(t *testing.T) {
 	absent(t, IdleModels, "a name that two have", first, first, run.at(120, 190).named("", 1),
 		run.at(320, 390).named("", 2))
 }
+
+// A variable that is bound anew outside of passes keeps its old value until the new one is there.
+func TestPreviousValuesAreFound(t *testing.T) {
+	batch := life{bytes: 400, category: schemas.Inputs, evidence: schemas.Tagged}
+	old := batch.at(105, 211)
+	run := func(path string, old, next life, pass ...int64) schemas.Tables {
+		in := heldBy(livesOf(weights, old, next), schemas.Holder{AllocID: 2, Seq: 200, Kind: schemas.HeldByPython,
+			Path: path})
+		for i := range in.Allocations[1:] {
+			in.Allocations[i+1].Line, in.Allocations[i+1].Phase = 7, schemas.PhaseBetween
+		}
+		for _, end := range pass {
+			in.Phases = append(in.Phases, schemas.Phase{Phase: schemas.PhaseEval, BeginSeq: end - 10, EndSeq: end})
+		}
+		return in
+	}
+	f := theFinding(t, inspected(run("global x", old, batch.at(210, 300), 150)), PreviousValue)
+	if f == nil || *f.Bytes != 400 || f.SavesBytes == nil || *f.SavesBytes != 400 || f.Confidence != AtLeast ||
+		f.Holder != "global x" {
+		t.Fatalf("%+v", f)
+	}
+	larger := batch.at(210, 300)
+	larger.bytes++
+	for why, in := range map[string]schemas.Tables{
+		"a list keeps it":                run("global kept[3]", old, batch.at(210, 300), 150),
+		"no pass between both":           run("global x", old, batch.at(210, 300)),
+		"a pass uses it after the next":  run("global x", batch.at(105, 260), batch.at(210, 300), 150, 250),
+		"it is gone when the next comes": run("global x", batch.at(105, 209), batch.at(210, 300), 150),
+		"the next is of another size":    run("global x", old, larger, 150),
+		"it is never given up":           run("global x", batch.at(105, 0), batch.at(210, 300), 150),
+	} {
+		if f := theFinding(t, inspected(in), PreviousValue); f != nil {
+			t.Errorf("%s: %+v", why, f)
+		}
+	}
+}
+
+// What names of the script keep through all steps is found with the names.
+func TestScriptTensorsAreFound(t *testing.T) {
+	data := life{bytes: 400, from: 20, category: schemas.Script, evidence: schemas.Tagged, name: "global data"}
+	f := found(t, ScriptTensors, 400, 400, AtMost, weights, data, activation)
+	if x := factsOf[ScriptTensorsFacts](t, f); !slices.Equal(x.Names, []NamedBytes{{"global data", 400}}) ||
+		f.Holder != "global data" {
+		t.Errorf("%+v, %q", x, f.Holder)
+	}
+	small := data
+	small.bytes = 40
+	for why, lives := range map[string][]life{"made in a step": {weights, data.at(120, 0), activation},
+		"freed before the last step ends": {weights, data.at(20, 390), activation},
+		"nobody keeps it by a name":       {weights, data.named("", 0), activation},
+		"below 5 %":                       {weights, small, activation}} {
+		absent(t, ScriptTensors, why, lives...)
+	}
+}
+
+// Gradients of parameters that the optimizer has no state for are found, where its state tells what it updates.
+func TestUntrainedGradientsAreFound(t *testing.T) {
+	gradient := life{bytes: 100, from: 150, to: 190, category: schemas.Gradients, evidence: schemas.Tagged}
+	state := life{bytes: 100, from: 160, category: schemas.OptimizerState, evidence: schemas.Tagged}
+	lives := []life{weights, gradient.named("body.w", 0), gradient.named("head.w", 0), gradient.named("head.b", 0),
+		state.named("head.w.exp_avg", 0), state.named("head.b.exp_avg", 0)}
+	found(t, UntrainedGradients, 100, 100, AtLeast, lives...)
+	absent(t, UntrainedGradients, "all have state", append(lives, state.named("body.w.exp_avg", 0))...)
+	absent(t, UntrainedGradients, "all state is under one name, as of LBFGS", lives[:5]...)
+	absent(t, UntrainedGradients, "there is none", lives[:4]...)
+	absent(t, UntrainedGradients, "there are several models", append(lives, state.named("Net#1.w.exp_avg", 0))...)
+	in := livesOf(lives...)
+	in.Phases = slices.Repeat([]schemas.Phase{{Phase: schemas.PhaseOptimizer, BeginSeq: 160, EndSeq: 170}}, 2)
+	if f := theFinding(t, inspected(in), UntrainedGradients); f != nil {
+		t.Errorf("two optimizers: %+v", f)
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/source"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -54,6 +55,7 @@ func (x *evidence) keptException() []Finding {
 		return bytes
 	})
 	f.Holder = cmp.Or(f.Holder, mostOf(frames, held))
+	f.Caught = source.Files(x.in.Sources).Caught(f.Holder)
 	f.Facts = HeldFacts{Blocks: blocks}
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
 	// Where the failed try itself made the peak, giving its frames up hardly lowers it.

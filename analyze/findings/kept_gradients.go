@@ -15,6 +15,7 @@ const keptPercent = 1 // of the peak, held by gradients of the step before when 
 type KeptGradientsFacts struct {
 	Step, Event int64
 	AtPeakBytes int64 // of the blocks that are unused at the peak
+	Opacus      bool  // the script had loaded it
 }
 
 // gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
@@ -47,7 +48,7 @@ func (x *evidence) gradients() []Finding {
 	}
 	f := x.finding(KeptGradients)
 	x.of(&f, held)
-	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak}
+	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak, Opacus: x.opacus()}
 	x.line(&f, x.countedAfter(at, schemas.Gradients))
 	x.savesWithout(&f, voids, spans, Replayed)
 	return []Finding{f}
@@ -89,4 +90,10 @@ func firstForwards(in *schemas.Tables, p identity.Place) map[int64]int64 {
 		}
 	}
 	return out
+}
+
+// opacus reports whether the script had loaded Opacus.
+func (x *evidence) opacus() bool {
+	e := x.in.Manifest.Environment
+	return x.in.Manifest.Privacy != nil || e != nil && e.Opacus != nil
 }

@@ -3,7 +3,6 @@ package findings
 import (
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -19,21 +18,10 @@ func (x *evidence) adapterDropout() []Finding {
 		m := x.modules.ByID[a.Module]
 		return m != nil && strings.Contains(m.Path, adapterDropout)
 	}
-	held := x.bytesAtPeak(schemas.Activations, own)
-	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, adapterPercent) {
+	f := x.needless(AdapterDropout, adapterPercent, own)
+	if f == nil {
 		return nil
 	}
-	f := x.finding(AdapterDropout)
-	x.of(&f, held)
-	part := x.counted(schemas.Activations).where(own)
-	blocks := 0
-	for i, a := range x.l.Allocs {
-		if part(i, a) > 0 {
-			blocks++
-		}
-	}
-	f.Facts = HeldFacts{Blocks: blocks}
-	x.line(&f, part)
-	x.savesWithout(&f, x.held(schemas.Activations, own), x.looked, AtMost)
-	return []Finding{f}
+	x.savesWithout(f, x.held(schemas.Activations, own), x.looked, AtMost)
+	return []Finding{*f}
 }

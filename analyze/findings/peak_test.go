@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -154,9 +155,9 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 		saves  int64
 	}{{900, 120, true, true, 100}, {1000, 120, true, false, -1}, {1000, 120, false, false, 0},
 		{1100, 120, false, false, 0}, {1000, 80, false, true, 0}} {
-		facts := ClipTemporariesFacts{Advice: []ClipAdvice{AdviseTiles}}
+		facts := ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles}}
 		if c.sum {
-			facts.Advice = append(facts.Advice, AdviseSum)
+			facts.Advice = append(facts.Advice, clipping.Sum)
 		}
 		n := Checked{Summary: summaries.Private("g", "ghost", 1000, 100), findings: []Finding{{ID: ClipTemporaries,
 			Bytes: new(int64(300)), SavesBytes: new(int64(300)), Facts: facts, instead: []string{"flash"}}}}

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -24,9 +25,9 @@ func (x *evidence) perSample() []Finding {
 	x.of(&f, held)
 	layerwise := x.run.Method() == "fgc"
 	f.Facts = PerSampleFacts{x.largestModule(schemas.PerSampleGradients), layerwise}
-	f.instead = oneLayer
+	f.instead = clipping.OneLayer
 	if layerwise {
-		f.instead = noTable
+		f.instead = clipping.NoTable
 	}
 	x.line(&f, x.counted(schemas.PerSampleGradients))
 	x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, AtMost)

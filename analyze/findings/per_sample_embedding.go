@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"github.com/dpsight/dpsight/analyze/clipping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -40,7 +41,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	f := x.finding(PerSampleEmbedding)
 	x.of(&f, held)
 	f.Facts = PerSampleEmbeddingFacts{where}
-	f.instead = noTable
+	f.instead = clipping.NoTable
 	ofEmbedding := func(a *schemas.Allocation) bool { return mine[a.AllocID] }
 	x.line(&f, x.counted(schemas.PerSampleGradients).where(ofEmbedding))
 	voids := x.held(schemas.PerSampleGradients, ofEmbedding)

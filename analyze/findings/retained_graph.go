@@ -17,23 +17,12 @@ const retainedPercent = 5 // of the peak, activations that backward made and no 
 func (x *evidence) retainedGraph() []Finding {
 	passes := x.backwardPasses()
 	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }
-	held := x.bytesAtPeak(schemas.Activations, unused)
-	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, retainedPercent) {
+	f := x.needless(RetainedGraph, retainedPercent, unused)
+	if f == nil {
 		return nil
 	}
-	f := x.finding(RetainedGraph)
-	x.of(&f, held)
-	part := x.counted(schemas.Activations).where(unused)
-	blocks := 0
-	for i, a := range x.l.Allocs {
-		if part(i, a) > 0 {
-			blocks++
-		}
-	}
-	f.Facts = HeldFacts{Blocks: blocks}
-	x.line(&f, part)
-	x.savesWithout(&f, x.held(schemas.Activations, unused), x.looked, AtMost)
-	return []Finding{f}
+	x.savesWithout(f, x.held(schemas.Activations, unused), x.looked, AtMost)
+	return []Finding{*f}
 }
 
 // backwardPasses are the events of all backward passes, in their order.

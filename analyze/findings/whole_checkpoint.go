@@ -34,33 +34,24 @@ func (x *evidence) wholeCheckpoint() []Finding {
 		return nil
 	}
 	again := func(a *schemas.Allocation) bool { return runs[0].From < a.AllocSeq && a.AllocSeq <= runs[0].To }
-	held := x.bytesAtPeak(schemas.Activations, again)
-	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, wholePercent) {
+	f := x.needless(WholeCheckpoint, wholePercent, again)
+	if f == nil {
 		return nil
 	}
-	f := x.finding(WholeCheckpoint)
-	x.of(&f, held)
-	part := x.counted(schemas.Activations).where(again)
-	blocks := 0
-	for i, a := range x.l.Allocs {
-		if part(i, a) > 0 {
-			blocks++
-		}
-	}
+	blocks := f.Facts.(HeldFacts).Blocks
 	if blocks < wholeBlocks {
 		return nil
 	}
 	parts := int(math.Ceil(math.Sqrt(float64(blocks))))
 	f.Facts = WholeCheckpointFacts{Blocks: blocks, Parts: parts}
-	x.line(&f, part)
 	var voids []memory.Void
 	for i := range x.in.Phases {
 		if p := &x.in.Phases[i]; x.recomputes(p) {
 			voids = append(voids, x.beforeLastPart(p, parts)...)
 		}
 	}
-	x.savesWithout(&f, voids, x.looked, AtMost)
-	return []Finding{f}
+	x.savesWithout(f, voids, x.looked, AtMost)
+	return []Finding{*f}
 }
 
 // recomputes reports whether a phase computes again what checkpoints left out.

@@ -70,6 +70,7 @@ func (x *evidence) workspaces() []Finding {
 		f.Facts = StreamWorkspacesFacts{TotalBytes: total, LargestBytes: streams[largest], Streams: len(streams)}
 		onOthers := func(a *schemas.Allocation) bool { return a.Stream != largest }
 		x.line(&f, x.counted(schemas.Workspace).where(onOthers))
+		f.Module = nil // the first that called cuBLAS is no cause
 		voids := x.held(schemas.Workspace, onOthers)
 		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)
@@ -90,6 +91,7 @@ func (x *evidence) workspaces() []Finding {
 			}
 		}
 		x.line(&f, x.counted(schemas.Workspace).where(repeated()))
+		f.Module = nil
 		voids := x.held(schemas.Workspace, repeated())
 		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)

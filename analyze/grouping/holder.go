@@ -55,6 +55,13 @@ func FrameOf(path string) string {
 	return FoldHolder(path)
 }
 
+// HolderRoot is the name that a path begins with: "global kept[*]", "local x of train()".
+func HolderRoot(path string) string {
+	root, _, _ := strings.Cut(path, arrow)
+	root, _, _ = strings.Cut(root, " (") // a generator, an exception or a weak reference that it stands for
+	return root
+}
+
 const (
 	arrow = " → "     // stands between the parts of a path
 	graph = "grad_fn" // is the part at which a graph of autograd begins

@@ -15,11 +15,13 @@ import (
 type change struct {
 	script   string // a case from a public report, or a name that inPairs tells apart
 	found    []string
-	advised  string // the argument that mends it
-	id, line string // of the first finding, and what stands in its line
-	holder   string // a part of its holder; empty = the finding has none to name
-	known    string // how it knows what it saves; empty = it promises nothing
-	allFrom  int64  // percent of what it saves at most that the peak falls by at least
+	advised  string   // the argument that mends it
+	mend     []string // or what is written in place of what; of a case that takes no argument
+	id, line string   // of the first finding, and what stands in its line
+	holder   string   // a part of its holder; empty = the finding has none to name
+	edit     string   // what stands in a line that it says is to change; empty = it names none
+	known    string   // how it knows what it saves; empty = it promises nothing
+	allFrom  int64    // percent of what it saves at most that the peak falls by at least
 }
 
 // Of a script as it was found and as it is advised, the peak falls by what the first finding prints: to the byte, by
@@ -29,28 +31,38 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 	t.Parallel()
 	python(t)
 	for _, c := range []change{
-		{script: "case01", advised: "autograd", id: "retained-graph", line: "x.sin().cos()", known: "at_most", allFrom: 90},
-		{script: "case04", advised: "nocache", id: "autocast-cache", line: "h = layer(h)", known: "replayed"},
+		{script: "case01", advised: "autograd", id: "retained-graph", line: "x.sin().cos()", holder: "global g → grad_fn",
+			edit: "g = torch.func.grad(", known: "at_most", allFrom: 90},
+		{script: "case04", advised: "nocache", id: "autocast-cache", line: "h = layer(h)", holder: "autocast's cache",
+			edit: "torch.autocast(", known: "replayed"},
 		{script: "case10", advised: "drop", id: "kept-exception", line: "torch.nn.Linear(",
-			holder: "global errors[*] → exception caught at train.py:30 → frame of attempt()"},
-		{script: "case13", advised: "view", id: "ddp-gradient-copies", line: ".backward()", known: "replayed"},
-		{script: "case15", advised: "alone", id: "idle-models", line: "copy.deepcopy(base)", known: "at_least"},
+			holder: "global errors[*] → exception caught at train.py:30 → frame of attempt()", edit: "errors.append(e)"},
+		{script: "case13", advised: "view", id: "ddp-gradient-copies", line: ".backward()",
+			holder: "buckets of DistributedDataParallel", edit: "DistributedDataParallel(", known: "replayed"},
+		{script: "case15", advised: "alone", id: "idle-models", line: "copy.deepcopy(base)",
+			holder: "ready", known: "at_least"},
+		{script: "eval_inputs", mend: []string{").item())", ").item()); del x"}, id: "previous-value",
+			line: "torch.randn(256, 3, 224, 224)", holder: "global x", edit: "torch.randn(256, 3, 224, 224)", known: "at_least"},
+		{script: "eval_first", mend: []string{"@ x\n", "@ x; x = x[:64].clone(); del cov\n"}, id: "script-tensors",
+			line: "torch.randn(4096, 1024", holder: "global x", edit: "torch.randn(4096, 1024", known: "at_most", allFrom: 90},
+		{script: "untrained", found: []string{"kept"}, advised: "dropped", id: "untrained-gradients", line: "model(x)",
+			edit: "torch.optim.Adam(", known: "at_least"},
 		{script: "exception", found: []string{"kept"}, advised: "dropped", id: "kept-exception", line: "torch.empty(300",
-			holder: "exception caught at train.py:", known: "at_least"},
+			holder: "exception caught at train.py:", edit: "errors.append(error)", known: "at_least"},
 		{script: "earlier", found: []string{"kept"}, advised: "dropped", id: "earlier-graph", line: "model(x)",
-			holder: "grad_fn", known: "at_least"},
+			holder: "grad_fn", edit: "change = loss - last", known: "at_least"},
 		{script: "view", found: []string{"kept"}, advised: "dropped", id: "view-keeps-base", line: "torch.randn(32",
-			holder: "global part", known: "at_least"},
+			holder: "global part", edit: "part = whole[:4096]", known: "at_least"},
 		{script: "checkpoint", found: []string{"kept"}, advised: "dropped", id: "whole-checkpoint",
-			line: "checkpoint(model, x", known: "at_most", allFrom: 60},
+			line: "checkpoint(model, x", edit: "checkpoint(model, x", known: "at_most", allFrom: 60},
 		{script: "frozen", found: []string{"kept"}, advised: "dropped", id: "frozen-activations", line: "model(x)",
 			known: "at_least"},
 		{script: "dropout", found: []string{"kept"}, advised: "dropped", id: "lora-dropout", line: "self.lora_dropout(x)",
-			known: "at_most", allFrom: 90},
+			edit: "self.lora_dropout = ", known: "at_most", allFrom: 90},
 		{script: "logits", found: []string{"kept"}, advised: "dropped", id: "output-copies", line: "F.cross_entropy(head(y)",
 			known: "at_most", allFrom: 90},
 		{script: "foreach", found: []string{"kept"}, advised: "dropped", id: "optimizer-temporaries",
-			line: "optimizer.step()", known: "at_most", allFrom: 70},
+			line: "optimizer.step()", edit: "torch.optim.Adam(", known: "at_most", allFrom: 70},
 		{script: "slack", found: []string{"kept"}, advised: "dropped", id: "slack", line: "torch.empty(",
 			known: "at_most", allFrom: 90},
 	} {
@@ -62,7 +74,7 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 func (c change) lowers(t *testing.T) {
 	text := scriptOf(t, c.script)
 	found, peak := findingsAndPeak(t, text, c.found...)
-	advised, lower := findingsAndPeak(t, text, c.advised)
+	advised, lower := findingsAndPeak(t, strings.NewReplacer(c.mend...).Replace(text), c.advised)
 	if len(found) == 0 || found[0].ID != c.id || (found[0].saves() == nil) != (c.known == "") {
 		t.Errorf("%s: %v, want %s", c.script, ids(found), c.id)
 		return
@@ -74,10 +86,26 @@ func (c change) lowers(t *testing.T) {
 	if !lineHas(t, text, f, c.line) || !strings.Contains(holderOf(f), c.holder) {
 		t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
 	}
+	c.edits(t, text, f)
 	// Of what a change makes smaller there can be enough left for a finding.
 	if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
 		t.Errorf("%s %s: %+v", c.script, c.advised, f)
 	}
+}
+
+// edits checks the line that is to change.
+func (c *change) edits(t *testing.T, text string, f *finding) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for _, e := range f.Edits {
+		if c.edit != "" && strings.Contains(lines[e.Line-1], c.edit) {
+			return
+		}
+	}
+	if c.edit == "" && len(f.Edits) == 0 {
+		return
+	}
+	t.Errorf("%s: to edit: %+v, want %q", c.script, f.Edits, c.edit)
 }
 
 // What pieces of the cache take is said at most: the peak reserved falls by less.
@@ -186,6 +214,20 @@ for step in range(3):
     y.square().mean().backward()
     del y
     optimizer.step()
+`,
+	// Layers that the optimizer does not get still have gradients.
+	"untrained": trains + `
+model.append(torch.nn.Linear(1024, 16, device="cuda"))
+if sys.argv[1] == "dropped":
+    model[:-1].requires_grad_(False)
+x = torch.randn(64, 1024, device="cuda")
+optimizer = torch.optim.Adam(model[-1].parameters(), foreach=False)
+for step in range(4):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    del loss
 `,
 	// The input of frozen layers needs a gradient.
 	"frozen": trains + `

@@ -23,6 +23,11 @@ type finding struct {
 		MS    *float64
 		If    string `json:"assumption"`
 	}
+	Edits []struct {
+		File   string
+		Line   int64
+		Source string
+	}
 	Figures []struct {
 		What  string  `json:"what"`
 		Value float64 `json:"value"`

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -11,12 +10,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// lines reads the lines of the script that blocks belong to, with what they say, where their files are at hand and have
-// not changed since they ran.
-func lines(r Run) ([]schemas.Line, error) {
+// lines reads the lines of the script that blocks belong to, with what they say and all of their files, where these are
+// at hand and have not changed since they ran.
+func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	rows, err := schemas.Lines.ReadOptional(r.Dir)
 	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {
-		return rows, err
+		return rows, nil, err
 	}
 	digests := map[string][]string{} // processes of a run may have seen a file differ
 	for _, f := range r.Manifest.Code.Files {
@@ -24,7 +23,7 @@ func lines(r Run) ([]schemas.Line, error) {
 			digests[f.File] = append(digests[f.File], *f.SHA256)
 		}
 	}
-	texts := map[string][][]byte{}
+	texts := map[string][]string{}
 	for i := range rows {
 		l := &rows[i]
 		if _, known := texts[l.File]; !known {
@@ -34,10 +33,10 @@ func lines(r Run) ([]schemas.Line, error) {
 			}
 		}
 		if text := texts[l.File]; l.Number >= 1 && l.Number <= int64(len(text)) {
-			l.Text = strings.TrimSpace(strings.ToValidUTF8(string(text[l.Number-1]), "?"))
+			l.Text = strings.TrimSpace(text[l.Number-1])
 		}
 	}
-	return rows, nil
+	return rows, texts, nil
 }
 
 // maxSource bounds a file that is read for its lines.
@@ -45,7 +44,7 @@ const maxSource = 16 << 20
 
 // source are the lines of a file of this digest, nil if it is not found: it is looked for in the working folder and
 // those above it, and where the command says.
-func source(file, digest string, command []string) [][]byte {
+func source(file, digest string, command []string) []string {
 	for _, path := range candidates(file, command) {
 		st, err := os.Stat(path)
 		if err != nil || !st.Mode().IsRegular() || st.Size() > maxSource {
@@ -56,7 +55,7 @@ func source(file, digest string, command []string) [][]byte {
 			continue
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) == digest {
-			return bytes.Split(data, []byte("\n"))
+			return strings.Split(strings.ToValidUTF8(string(data), "?"), "\n")
 		}
 	}
 	return nil

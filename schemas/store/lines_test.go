@@ -36,7 +36,7 @@ func TestLineTexts(t *testing.T) {
 		Code: &schemas.Code{Files: []schemas.CodeFile{{File: file, SHA256: new(hex.EncodeToString(sum[:]))}}}}}
 	texts := func() (all []string) {
 		t.Helper()
-		got, err := lines(r)
+		got, _, err := lines(r)
 		if err != nil || len(got) != len(rows) {
 			t.Fatalf("%v, %v", got, err)
 		}

@@ -128,7 +128,7 @@ func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
 			func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) },
 			[]string{schemas.Stacks.File()}},
 		{schemas.WantDetail,
-			func() (err error) { t.Lines, err = lines(r); return err },
+			func() (err error) { t.Lines, t.Sources, err = lines(r); return err },
 			[]string{schemas.Lines.File()}},
 		{schemas.WantDetail,
 			func() (err error) { t.Holders, err = schemas.Holders.ReadOptional(r.Dir); return err },

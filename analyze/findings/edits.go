@@ -1,0 +1,67 @@
+package findings
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/source"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// edits are the lines of the script to change for a finding, where its source is at hand: those that give a value to
+// what holds the bytes, or else those that ask for what the finding is about. Blocks are made elsewhere as a rule.
+// Where the blocks' own line is among them, it is that one.
+func (x *evidence) edits(f *Finding) []schemas.Line {
+	out := x.candidates(f)
+	own := slices.IndexFunc(out, func(l schemas.Line) bool {
+		return f.Line != nil && l.File == f.Line.Line.File && l.Number == f.Line.Line.Number
+	})
+	if own >= 0 {
+		return out[own : own+1]
+	}
+	return out
+}
+
+func (x *evidence) candidates(f *Finding) []schemas.Line {
+	files := source.Files(x.in.Sources)
+	if keeps[f.ID] {
+		if out := files.Bindings(f.Holder); len(out) > 0 {
+			return out
+		}
+	}
+	if f.Caught != nil {
+		return []schemas.Line{*f.Caught}
+	}
+	if asks := askedBy[f.ID]; asks != nil {
+		return files.Lines(asks)
+	}
+	return nil
+}
+
+// keeps are the findings of what a name of the script keeps.
+var keeps = map[string]bool{Growth: true, EvaluationGraphs: true, KeptGraphs: true, GradientGraphs: true,
+	ViewKeepsBase: true, KeptException: true, EarlierGraph: true, RetainedGraph: true, PreviousValue: true,
+	ScriptTensors: true}
+
+// askedBy are the calls that ask for what a finding is about.
+var askedBy = map[string]*regexp.Regexp{
+	AutocastCache:      regexp.MustCompile(`\bautocast\(`),
+	BucketCopies:       regexp.MustCompile(`\b(DistributedDataParallel|DDP)\(`),
+	GradientGraphs:     regexp.MustCompile(`\bcreate_graph=True`),
+	RetainedGraph:      regexp.MustCompile(`\bcreate_graph=True|\bfunc\.grad\w*\(`),
+	KeptGradients:      regexp.MustCompile(`\.zero_grad\(`),
+	WholeCheckpoint:    regexp.MustCompile(`\bcheckpoint\(`),
+	OptimizerPeak:      optimizers,
+	UntrainedGradients: optimizers,
+	AdapterDropout:     regexp.MustCompile(`\blora_dropout\s*=`),
+	ThreadWorkspaces:   regexp.MustCompile(`\.backward\(`),
+	PerSample:          private,
+	PerSampleEmbedding: private,
+	ClipTemporaries:    private,
+	OwnHooks:           private,
+}
+
+var (
+	optimizers = regexp.MustCompile(`\boptim\.[A-Z]\w*\(|\b(Adam\w*|SGD|RMSprop|Adagrad|NAdam|RAdam)\(`)
+	private    = regexp.MustCompile(`\bmake_private\w*\(|\bGradSampleModule\w*\(`)
+)

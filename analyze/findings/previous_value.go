@@ -1,0 +1,88 @@
+package findings
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const previousPercent = 5 // of the peak, previous values that a name stands for while the next ones are made
+
+// previousValues looks for what a name of the script still stands for when its line makes the next value: a batch of
+// the pass before, say. Python gives the old value up when the name is bound anew, and that is when the new one is
+// there. Only what is made between passes is looked at: a state that a pass hands on is needed to make the next.
+func (x *evidence) previousValues() []Finding {
+	done := x.workEnds()
+	type source struct{ line, bytes int64 }
+	latest := map[source]int{} // the block that a line made last, of so many bytes
+	previous := map[int]bool{} // blocks that are held while the next is made
+	var voids []memory.Void
+	var held int64
+	for i, a := range x.l.Allocs {
+		if a.Line == 0 || a.AllocSeq == 0 || a.Phase != schemas.PhaseBetween {
+			continue
+		}
+		from := source{a.Line, a.RequestedBytes}
+		k, again := latest[from]
+		latest[from] = i
+		if !again {
+			continue
+		}
+		old, end := x.l.Allocs[k], workBefore(done, a.AllocSeq)
+		if end <= old.AllocSeq || !old.LiveAt(a.AllocSeq) || old.FreeRequestedSeq == 0 || !x.named(old) {
+			continue
+		}
+		if workBefore(done, old.FreeRequestedSeq) != end { // it was used again, as what is loaded ahead of its step is
+			continue
+		}
+		voids = append(voids, memory.Void{From: end, To: old.FreeRequestedSeq, Bytes: old.BlockBytes})
+		if end <= x.d.At.Event && old.LiveAt(x.d.At.Event) {
+			previous[k] = true
+			held += old.RequestedBytes
+		}
+	}
+	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, previousPercent) {
+		return nil
+	}
+	f := x.finding(PreviousValue)
+	x.of(&f, held)
+	f.Facts = HeldFacts{Blocks: len(previous)}
+	x.line(&f, func(i int, a *schemas.Allocation) int64 {
+		if !previous[i] {
+			return 0
+		}
+		return a.RequestedBytes
+	})
+	x.savesWithout(&f, voids, x.looked, AtLeast)
+	return []Finding{f}
+}
+
+// named reports whether a name of the script was found to keep a block by itself, and no list, graph or exception does.
+func (x *evidence) named(a *schemas.Allocation) bool {
+	h := x.holders.Of(a)
+	return h != nil && h.Kind == schemas.HeldByPython && h.Path != "" && !strings.ContainsAny(h.Path, "[→")
+}
+
+// workEnds are the events at which passes and updates end, in their order.
+func (x *evidence) workEnds() (ends []int64) {
+	for i := range x.in.Phases {
+		p := &x.in.Phases[i]
+		if p.Rank == x.p.Rank && p.Device == x.p.Device && (p.Phase == schemas.PhaseForward ||
+			p.Phase == schemas.PhaseEval || p.Phase == schemas.PhaseBackward || p.Phase == schemas.PhaseOptimizer) {
+			ends = append(ends, p.EndSeq)
+		}
+	}
+	sort.Slice(ends, func(i, k int) bool { return ends[i] < ends[k] })
+	return ends
+}
+
+// workBefore is the last of these events before another one; -1 where there is none.
+func workBefore(ends []int64, event int64) int64 {
+	i := sort.Search(len(ends), func(i int) bool { return ends[i] >= event })
+	if i == 0 {
+		return -1
+	}
+	return ends[i-1]
+}

@@ -1,0 +1,168 @@
+// Package source finds lines in the source of a script: those that bind a name, that put something into a list, or that
+// catch an exception. It knows Python by its lines alone: of what is written in some other way it finds nothing, and
+// where several lines might be meant it says nothing.
+package source
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Files are a script's files by their names, in lines.
+type Files map[string][]string
+
+const most = 3 // lines that are named: of more, nobody can tell which is meant
+
+// Lines are those with a statement that matches; none where there are many.
+func (f Files) Lines(want *regexp.Regexp) []schemas.Line {
+	return f.lines(func(_, statement string) bool { return want.MatchString(statement) })
+}
+
+// lines are those with a statement that is wanted, in a function of a name, or outside of all.
+func (f Files) lines(want func(function, statement string) bool) (out []schemas.Line) {
+	for _, file := range slices.Sorted(maps.Keys(f)) {
+		function, depth := "", 0
+		for i, text := range f[file] {
+			code, in := strings.TrimSpace(text), indentation(text)
+			if code == "" || strings.HasPrefix(code, "#") {
+				continue
+			}
+			if in <= depth {
+				function, depth = "", 0
+			}
+			if m := defines.FindStringSubmatch(code); m != nil {
+				function, depth = m[1], in
+				continue
+			}
+			if slices.ContainsFunc(strings.Split(code, ";"), func(s string) bool {
+				return want(function, strings.TrimSpace(s))
+			}) {
+				out = append(out, schemas.Line{File: file, Number: int64(i + 1), Function: function, Text: code})
+			}
+		}
+	}
+	if len(out) > most { // what runs again and again is indented
+		out = slices.DeleteFunc(out, func(l schemas.Line) bool {
+			return indentation(f[l.File][l.Number-1]) == 0
+		})
+	}
+	if len(out) > most {
+		return nil
+	}
+	return out
+}
+
+var defines = regexp.MustCompile(`^(?:async\s+)?def\s+(\w+)`)
+
+func indentation(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
+
+// Bindings are the lines that put something into what a holder's path begins with: a list, or a variable.
+func (f Files) Bindings(holder string) []schemas.Line {
+	words := strings.Fields(grouping.HolderRoot(holder))
+	if len(words) == 0 || words[0] == "C++" || words[0] == "cycle" {
+		return nil
+	}
+	name := words[0]
+	if slices.Contains([]string{"global", "local", "class"}, name) && len(words) > 1 {
+		name = words[1]
+	}
+	name, entry, inside := strings.Cut(name, "[")
+	pattern := regexp.QuoteMeta(name)
+	if i := strings.LastIndexByte(name, '.'); i >= 0 { // in its class it is of self
+		pattern = `[\w.]+` + regexp.QuoteMeta(name[i:])
+	}
+	function := ""
+	if words[0] == "local" && len(words) > 3 {
+		function = strings.TrimSuffix(words[3], "()")
+		function = function[strings.LastIndexByte(function, '.')+1:]
+	}
+	of := func(want *regexp.Regexp) []schemas.Line {
+		return f.lines(func(within, statement string) bool {
+			m := want.FindStringSubmatch(statement)
+			return m != nil && (function == "" || function == within) && !hollow(m[len(m)-1])
+		})
+	}
+	if inside && entry != "" {
+		if out := of(regexp.MustCompile(`^` + pattern + adds)); len(out) > 0 {
+			return out
+		}
+	}
+	return of(regexp.MustCompile(`^(?:[\w.*]+\s*,\s*)*` + pattern + binds))
+}
+
+const (
+	adds  = `\s*(?:\.(?:append|appendleft|add|extend|insert|update|setdefault|put)\(|\[.*\]\s*=|\+=)(.*)`
+	binds = `(?:\s*,\s*[\w.*]+)*\s*(?::[^=]*)?(?:[-+*/@|&]|//)?=([^=].*)`
+)
+
+// hollow reports whether values hold no tensor.
+func hollow(values string) bool {
+	for value := range strings.SplitSeq(values, ",") {
+		if !empty[strings.TrimSpace(value)] {
+			return false
+		}
+	}
+	return true
+}
+
+var empty = map[string]bool{"None": true, "[]": true, "{}": true, "()": true, "0": true, "0.0": true, "list()": true,
+	"dict()": true, "set()": true, "deque()": true}
+
+// Caught is the line of the except that an exception came to. A holder's path names it by the line of the call that
+// raised it, the first of its traceback. It is nil where the source does not tell.
+func (f Files) Caught(holder string) *schemas.Line {
+	m := called.FindStringSubmatch(holder)
+	if m == nil {
+		return nil
+	}
+	number, _ := strconv.Atoi(m[2])
+	for _, file := range slices.Sorted(maps.Keys(f)) {
+		texts := f[file]
+		if path.Base(file) != m[1] || number < 1 || number > len(texts) {
+			continue
+		}
+		if i := clause(texts, number); i >= 0 {
+			return &schemas.Line{File: file, Number: int64(i + 1), Text: strings.TrimSpace(texts[i])}
+		}
+	}
+	return nil
+}
+
+// clause is the index of the only except of what the lines before one were tried in; -1 where there are several.
+func clause(texts []string, number int) int {
+	depth, found := indentation(texts[number-1]), -1
+	for i := number; i < len(texts); i++ {
+		code, in := strings.TrimSpace(texts[i]), indentation(texts[i])
+		switch {
+		case code == "" || strings.HasPrefix(code, "#") || in > depth || in == depth && found < 0:
+		case strings.HasPrefix(code, "except") && found < 0:
+			found, depth = i, in
+		case strings.HasPrefix(code, "except") && in == depth:
+			return -1
+		case found >= 0:
+			return found
+		default:
+			depth = in // the call lay deeper in what was tried
+		}
+	}
+	return found
+}
+
+var called = regexp.MustCompile(`exception\s+caught\s+at\s+(\S+):(\d+)`)
+
+// Assigned is the variable that a statement binds: "ready" of "ready = {…}"; empty where it binds none, or several.
+func Assigned(statement string) string {
+	if m := assigns.FindStringSubmatch(statement); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var assigns = regexp.MustCompile(`^([A-Za-z_][\w.]*)\s*=[^=]`)
