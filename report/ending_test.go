@@ -39,12 +39,12 @@ func TestEnding(t *testing.T) {
           workspace 192.00 MiB (10 %), others 600.00 MiB
    known  89 % by tag, 5 % by lifetime, 5 % not known; the replay is lossy
    time   none: nothing is computed on a phantom GPU
-   1.     Each sample has a gradient of the whole embedding: 400.00 MiB
-          [per-sample-embedding]; a change saves 400.00 MiB of the peak
-          allocated, 21 %
-   2.     Head and loss hold 6 blocks of the output's size: 800.00 MiB
+   1.     Head and loss hold 6 blocks of the output's size: 800.00 MiB
           [output-copies]; a change saves at most 700.00 MiB of the peak
           allocated, 37 %
+   2.     Each sample has a gradient of the whole embedding: 400.00 MiB
+          [per-sample-embedding]; a change saves at most 400.00 MiB of the peak
+          allocated, 21 %
    more   dpsight findings, breakdown or report -o FOLDER of runs/peak; -v
           prints all tables
 `

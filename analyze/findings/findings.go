@@ -183,6 +183,7 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 			run.Findings[k].Confidence = cmp.Or(run.Findings[k].Confidence, NotKnown)
 		}
 		slices.SortStableFunc(run.Findings, byWeight(&n.Summary))
+		causesFirst(run.Findings)
 		found.Runs = append(found.Runs, run)
 	}
 	identity.Distinguish(found.Runs, func(r *Run) *identity.Identity { return &r.Identity })
@@ -226,6 +227,23 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 		fa, sa, ha := weight(&a)
 		fb, sb, hb := weight(&b)
 		return cmp.Or(cmp.Compare(fb, fa), cmp.Compare(sb, sa), cmp.Compare(hb, ha), cmp.Compare(a.ID, b.ID))
+	}
+}
+
+// causes are findings that tell why another one of the same bytes is.
+var causes = map[string]string{PerSample: PerSampleEmbedding, Cached: Fragmentation}
+
+// causesFirst puts a finding that tells the cause of most of another's bytes before it.
+func causesFirst(list []Finding) {
+	for of, by := range causes {
+		effect := slices.IndexFunc(list, func(f Finding) bool { return f.ID == of })
+		cause := slices.IndexFunc(list, func(f Finding) bool { return f.ID == by })
+		if effect < 0 || cause < effect || !memory.AtLeast(*list[cause].Bytes, *list[effect].Bytes, 50) {
+			continue
+		}
+		f := list[cause]
+		copy(list[effect+1:cause+1], list[effect:cause])
+		list[effect] = f
 	}
 }
 

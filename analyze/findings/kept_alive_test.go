@@ -366,3 +366,26 @@ func TestUntrainedGradientsAreFound(t *testing.T) {
 		t.Errorf("two optimizers: %+v", f)
 	}
 }
+
+// What a second thread's workspace would save is that workspace, though another block has its size.
+func TestWorkspaceOfAnotherThread(t *testing.T) {
+	workspace := life{bytes: 300, from: 130, category: schemas.Workspace, evidence: schemas.Lifetime}
+	found(t, ThreadWorkspaces, 300, 300, Replayed, weights, activation, life{bytes: 300, from: 110,
+		category: schemas.Inputs, evidence: schemas.Tagged}, workspace, workspace.at(140, 0))
+}
+
+// Of two findings of the same bytes the one with the cause comes first, and only where most of them are its own.
+func TestCausesComeFirst(t *testing.T) {
+	order := func(cause int64) string {
+		list := []Finding{{ID: PerSample, Bytes: new(int64(100))}, {ID: Slack, Bytes: new(int64(5))},
+			{ID: PerSampleEmbedding, Bytes: &cause}}
+		causesFirst(list)
+		return list[0].ID + " " + list[1].ID + " " + list[2].ID
+	}
+	if got := order(60); got != "per-sample-embedding per-sample-gradients slack" {
+		t.Error(got)
+	}
+	if got := order(40); got != "per-sample-gradients slack per-sample-embedding" {
+		t.Error(got)
+	}
+}

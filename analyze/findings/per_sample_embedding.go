@@ -45,7 +45,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	ofEmbedding := func(a *schemas.Allocation) bool { return mine[a.AllocID] }
 	x.line(&f, x.counted(schemas.PerSampleGradients).where(ofEmbedding))
 	voids := x.held(schemas.PerSampleGradients, ofEmbedding)
-	x.savesWithout(&f, voids, x.looked, Replayed)
+	x.savesWithout(&f, voids, x.looked, AtMost)
 	return []Finding{f}
 }
 

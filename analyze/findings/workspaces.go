@@ -55,10 +55,12 @@ func (x *evidence) workspaces() []Finding {
 			largest = s
 		}
 	}
+	repeated := map[int64]bool{} // each block on that stream but the first of its size
 	live(func(a *schemas.Allocation) {
 		if a.Stream == largest {
 			if sizes[a.RequestedBytes]++; sizes[a.RequestedBytes] > 1 {
 				again += a.RequestedBytes
+				repeated[a.AllocID] = true
 			}
 		}
 	})
@@ -79,20 +81,10 @@ func (x *evidence) workspaces() []Finding {
 		f := x.finding(ThreadWorkspaces)
 		x.of(&f, again)
 		f.Facts = ThreadWorkspacesFacts{TotalBytes: total, StreamBytes: streams[largest]}
-		repeated := func() func(a *schemas.Allocation) bool { // each block but the first of its size
-			seen := map[int64]bool{}
-			return func(a *schemas.Allocation) bool {
-				if a.Stream != largest || !a.LiveAt(x.d.At.Event) {
-					return false
-				}
-				was := seen[a.RequestedBytes]
-				seen[a.RequestedBytes] = true
-				return was
-			}
-		}
-		x.line(&f, x.counted(schemas.Workspace).where(repeated()))
+		byOthers := func(a *schemas.Allocation) bool { return repeated[a.AllocID] }
+		x.line(&f, x.counted(schemas.Workspace).where(byOthers))
 		f.Module = nil
-		voids := x.held(schemas.Workspace, repeated())
+		voids := x.held(schemas.Workspace, byOthers)
 		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)
 	}
