@@ -271,6 +271,27 @@ const zh: Record<string, string> = {
   'all events': '所有事件',
   'the peak': '峰值',
   clear: '清除',
+  '{module} holds the most of the peak, {bytes} ({share}); {inner} in it holds the most, {most}':
+    '峰值中 {module} 占用最多：{bytes}（{share}）；其中 {inner} 最多：{most}',
+  itself: '自身',
+  '{run} takes {delta} a step more than {base}, most of it in {where} and {second}':
+    '{run} 每步比 {base} 多用 {delta}，主要在 {where} 和 {second}',
+  '{run} peaks {delta} above {base}, most of it {category} and {second}':
+    '{run} 的峰值比 {base} 高 {delta}，主要是{category}和{second}',
+  'Does it fit?': '放得下吗？',
+  'needs {bytes}; ✓ to spare, ✕ too much': '需要 {bytes}；✓ 剩余，✕ 超出',
+  hover: '悬停',
+  'names a block': '显示块',
+  'next block by size': '按大小下一个块',
+  '{n} thinner than a pixel': '{n} 个不足一像素',
+  'not recorded': '未记录',
+  'Does {run} fit a card?': '{run} 放得进显卡吗？',
+  'What grew between two steps?': '两步之间什么增长了？',
+  'Which module holds the peak?': '哪个模块占用峰值？',
+  'Which line made which block?': '哪一行产生了哪个块？',
+  'Why does {run} need more than {base}?': '{run} 为何比 {base} 占用更多？',
+  'Why is {run} slower than {base}?': '{run} 为何比 {base} 慢？',
+  'What can be saved?': '能省什么？',
 }
 
 export function t(text: string, values?: Record<string, string>): string {

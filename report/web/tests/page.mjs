@@ -565,6 +565,87 @@ async function reduced([window, points]) {
   }
 }
 
+/** tasks plays a newcomer who begins at the list of runs, with a mouse alone. Each is a question, what is clicked, and the
+ * text that answers. */
+async function tasks(of, stacks) {
+  const fast = (await json(of.store, 'analyze', 'explain', 'vanilla', 'ghost')).phases.toSorted(
+    (a, b) => b.delta_ms - a.delta_ms,
+  )[0]
+  const modules = (
+    await json(of.store, 'analyze', 'breakdown', 'ghost', '--by', 'module', '--depth', '1', '--top', '0')
+  ).runs[0]
+  const most = highest(modules.devices).rows.toSorted((a, b) => b.bytes - a.bytes)[0].key
+  const ask = (p, name) => p.locator('.ask').getByRole('button', { name }).click()
+  const pick = async (p, label, index) => {
+    await p.getByLabel(label).selectOption({ index })
+    await quiet(p)
+  }
+  const all = [
+    [
+      of,
+      'what grew between the ends of two steps',
+      3,
+      '#answer',
+      /Between A and B memory|At B memory/,
+      async (p) => {
+        await ask(p, 'What grew')
+        await pick(p, 'A: end of step', 1)
+        await pick(p, 'B: end of step', 3)
+      },
+    ],
+    [
+      of,
+      'which module holds the peak',
+      1,
+      '#answer',
+      new RegExp(`^${most.replaceAll('.', '\\.')}`),
+      (p) => ask(p, 'Which module'),
+    ],
+    [
+      of,
+      'why is ghost slower',
+      1,
+      '#answer',
+      new RegExp(`most of it in ${fast.phase.replaceAll('.', '\\.')}`),
+      (p) => ask(p, 'slower'),
+    ],
+    [of, 'does it fit in 24 GB', 1, '#fits', /24 GB \(RTX 4090\)✕/, (p) => ask(p, 'fit a card')],
+    [
+      stacks,
+      'which line made this block',
+      2,
+      '.card',
+      /line(\w+\.py:\d+|not recorded)/,
+      async (p) => {
+        await ask(p, 'Which line')
+        await p.locator('aside .list button', { hasText: 'head' }).first().click()
+      },
+    ],
+  ]
+  for (const [page, question, clicks, where, answer, drive] of all) {
+    const p = await opened(page, english)
+    let done = 0
+    await p.exposeFunction('counted', () => done++)
+    await p.evaluate(() => {
+      globalThis.addEventListener('click', (e) => e.target.closest('button') && globalThis.counted())
+      globalThis.addEventListener('change', () => globalThis.counted())
+    })
+    await drive(p)
+    await quiet(p)
+    const text = await p.locator(where).textContent()
+    // A card lies on the chart, and is cut off outside.
+    const [box, chart] = await Promise.all([
+      p.locator(where).boundingBox(),
+      where === '.card' ? p.locator('#blocks').boundingBox() : null,
+    ])
+    if (!box || (where === '.card' && box.y + box.height > chart.y + chart.height))
+      fail(`${question}: ${where} cannot be seen: ${JSON.stringify([box, chart])}`)
+    if (!answer.test(text)) fail(`${question}: ${where} says ${text}`)
+    if (done > clicks) fail(`${question}: ${done} clicks, over ${clicks}`)
+    await p.close()
+  }
+}
+
 /** sampled is the timeline with what is measured beside torch. */
 async function sampled(of) {
   const p = await opened(of, `view=timeline&sampled=1&host=1&axis=time&${english}`)
@@ -612,6 +693,7 @@ async function main() {
     [large, table],
     [names, shownAsText],
     [headline, sampled],
+    [headline, async (of) => tasks(of, await stacks)],
     [lora, (of) => curve(of, 1)],
     [fits, (of) => curve(of, 2)],
   ]

@@ -112,7 +112,7 @@ function layout(d: Device, s: Series, g: Pen) {
   return { boxes, Y, floor, most, inView, merged, bottom, e0, e1 }
 }
 
-function drawStack(g: Pen, d: Device, s: Series, hover: number): Box[] {
+function drawStack(g: Pen, d: Device, s: Series, hover: number): { boxes: Box[]; thin: number } {
   const l = layout(d, s, g),
     f = frame(),
     c = theme(),
@@ -133,7 +133,7 @@ function drawStack(g: Pen, d: Device, s: Series, hover: number): Box[] {
     for (const box of l.boxes) {
       if (box.y > l.bottom) continue
       const h = Math.min(box.h, l.bottom - box.y),
-        color = about.categories[box.category].color
+        color = shade(about.categories[box.category].color, box.piece >= 0 && oddLayer(d, box.piece))
       const dim = dimmed(about.categories[box.category].name) || (hover >= 0 && box.piece >= 0 && box.piece !== hover)
       g.rect(box.x, box.y, box.w, h, color, dim ? 0.45 : 1)
       if (h > 3) g.line([box.x, box.y + 0.4, box.x + box.w, box.y + 0.4], c.paper, 0.8)
@@ -155,13 +155,27 @@ function drawStack(g: Pen, d: Device, s: Series, hover: number): Box[] {
   const ticks =
     state.axis === 'time' ? nice(p0 / 1000, p1 / 1000, W / 110) : nice(p0, p1, W / 110).filter(Number.isInteger)
   for (const v of ticks) g.text(count(v), X(state.axis === 'time' ? v * 1000 : v), l.bottom + 34, c.faint, 'center')
-  return l.boxes
+  return { boxes: l.boxes, thin: l.merged }
 }
 
 function label(d: Device, p: number): string {
   const k = d.kind[p]
   return shown(d.texts[d.kinds.name[k]] || d.texts[d.kinds.module[k]] || about.categories[d.kinds.category[k]].name)
 }
+
+/** Odd layers are a little darker, so that layers can be told apart inside one category. */
+const oddLayer = (d: Device, p: number) => /(?:^|\.)\d*[13579](?:\.|$)/.test(d.texts[d.kinds.module[d.kind[p]]])
+const shade = (color: string, darker: boolean) =>
+  darker
+    ? '#' +
+      [1, 3, 5]
+        .map((i) =>
+          Math.round(parseInt(color.slice(i, i + 2), 16) * 0.91)
+            .toString(16)
+            .padStart(2, '0'),
+        )
+        .join('')
+    : color
 
 /** The segments that are reserved just after an event, by address; null where their events are not all known. */
 export function segmentsAt(d: Device, event: number): [number, number][] {
@@ -293,7 +307,8 @@ function drawAddresses(g: Pen, d: Device, event: number, hover: number): Box[] {
 export function Blocks() {
   const canvas = useRef<HTMLCanvasElement>(null),
     boxes = useRef<Box[]>([])
-  const [hover, setHover] = useState<{ piece: number; x: number; y: number } | null>(null)
+  const [thin, setThin] = useState(0),
+    [hover, setHover] = useState<{ piece: number; x: number; y: number } | null>(null)
   const r = current(),
     at = currentDevice(),
     d = at ? blocks() : null,
@@ -303,7 +318,12 @@ export function Blocks() {
   useLayoutEffect(() => {
     if (!canvas.current || !d?.kind.length || !s) return
     const g = canvasPen(canvas.current, chartHeight())
-    boxes.current = byAddress ? drawAddresses(g, d, s.event(cursorAt(d, s)), chosen) : drawStack(g, d, s, chosen)
+    if (byAddress) boxes.current = drawAddresses(g, d, s.event(cursorAt(d, s)), chosen)
+    else {
+      const drawn = drawStack(g, d, s, chosen)
+      boxes.current = drawn.boxes
+      setThin(drawn.thin)
+    }
   })
   useEffect(() => {
     if (d && state.from === null && state.mode === '') goTo(state.event ?? peakEvent(d))
@@ -446,12 +466,34 @@ export function Blocks() {
                   setHover(null)
                 }}
               />
+              <div class="hint">
+                <span>
+                  <kbd>{t('hover')}</kbd> {t('names a block')}
+                </span>
+                <span>
+                  <kbd>Tab</kbd> {t('next block by size')}
+                </span>
+                {byAddress ? null : (
+                  <>
+                    <span>
+                      <kbd>w</kbd> <kbd>s</kbd> {t('zoom')}
+                    </span>
+                    <span>
+                      <kbd>a</kbd> <kbd>d</kbd> {t('pan')}
+                    </span>
+                    <span class="sp" />
+                    <span data-n="thin">
+                      {count(inView)} {t('blocks in view')}, {t('{n} thinner than a pixel', { n: count(thin) })}
+                    </span>
+                  </>
+                )}
+              </div>
               {hover ? (
                 <div
                   class="card"
                   style={{
-                    left: Math.max(4, Math.min(hover.x + 14, (canvas.current?.clientWidth ?? 600) - 330)),
-                    top: Math.min(hover.y + 14, chartHeight() - 190),
+                    left: px(Math.max(4, Math.min(hover.x + 14, (canvas.current?.clientWidth ?? 600) - 330))),
+                    top: px(Math.min(hover.y + 14, chartHeight() - 190)),
                   }}
                 >
                   <Card d={d} p={hover.piece} />
@@ -534,6 +576,8 @@ export function Blocks() {
   )
 }
 
+const px = (n: number) => `${n}px`
+
 function Card(p: { d: Device; p: number }) {
   const { d } = p,
     k = d.kind[p.p],
@@ -556,7 +600,7 @@ function Card(p: { d: Device; p: number }) {
         <dd class="mono">{text(d.kinds.name[k])}</dd>
         <dt>{t('line')}</dt>
         <dd class="mono">
-          {text(d.kinds.line[k])}
+          {d.texts[d.kinds.line[k]] || d.kinds.line.some(Boolean) ? text(d.kinds.line[k]) : t('not recorded')}
           {d.sources[d.kinds.line[k]] ? (
             <>
               <br />

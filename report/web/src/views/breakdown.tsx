@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks'
-import { cardOf, cards } from '../cards'
+import { cardOf, cards, type Card as CardOf } from '../cards'
 import type { LadderRun } from '../data'
 import { count, mib, mibs, percent, shown, signedMib, signedMibs } from '../format'
 import { category as words, t } from '../i18n'
@@ -138,7 +138,7 @@ export function Breakdown() {
         <div class="split">
           <div class="stack">
             <div class="panel pad">
-              <Bars list={list} cats={cats} overhead={Boolean(overhead)} svg={svg} limit={limit} />
+              <Bars list={list} cats={cats} overhead={Boolean(overhead)} svg={svg} card={card} />
             </div>
             {base?.main ? <Overhead list={list} base={base} cats={cats} /> : null}
             <Ladder r={r} />
@@ -149,6 +149,8 @@ export function Breakdown() {
               <span translate={false}>{shown(r.label)}</span> <small>{t('click a category')}</small>
             </h2>
             <Composition rows={categoryRows(main.categories)} total={main.allocated_bytes} pick={pickCategory} />
+            <hr />
+            <Fits need={need} />
             <hr />
             <Drill r={r} category={state.category ?? top.category} />
           </aside>
@@ -163,7 +165,7 @@ function Bars(p: {
   cats: string[]
   overhead: boolean
   svg: { current: SVGSVGElement | null }
-  limit: number
+  card: CardOf
 }) {
   const [ref, W] = useWidth(),
     base = baseline(),
@@ -177,10 +179,13 @@ function Bars(p: {
     return { r, up: of.filter((q) => q.b > 0), down: of.filter((q) => q.b < 0) }
   })
   const sum = (list: { b: number }[]) => list.reduce((a, q) => a + q.b, 0)
-  const high = Math.max(
+  const largest = Math.max(
     1,
     ...parts.map((q) => Math.max(sum(q.up), p.overhead ? 0 : (q.r.main?.peak_reserved_bytes ?? 0))),
   )
+  // A card that is not much larger than what is needed is in the picture.
+  const near = !p.overhead && p.card.bytes < largest * 1.4,
+    high = near ? Math.max(largest, p.card.bytes) : largest
   const low = Math.min(0, ...parts.map((q) => sum(q.down)))
   const inside = W - left - right,
     X = (v: number) => left + ((v - low) / (high * 1.02 - low)) * inside
@@ -320,9 +325,19 @@ function Bars(p: {
               stroke-width={1.4}
             />
           ) : null}
-          {p.overhead || X(p.limit) > W - right ? null : (
-            <line x1={X(p.limit)} x2={X(p.limit)} y1={14} y2={H - 8} stroke="var(--bad)" />
-          )}
+          {base?.main && !p.overhead ? (
+            <text x={X(base.main.allocated_bytes)} y={10} text-anchor="end" fill="var(--faint)">
+              {shown(base.label).slice(0, 24)}
+            </text>
+          ) : null}
+          {near ? (
+            <>
+              <line x1={X(p.card.bytes)} x2={X(p.card.bytes)} y1={14} y2={H - 8} stroke="var(--bad)" />
+              <text x={X(p.card.bytes)} y={10} text-anchor={narrow ? 'end' : 'middle'} fill="var(--bad)">
+                {narrow ? p.card.title.replace(/ \(.*/, '') : p.card.title}
+              </text>
+            </>
+          ) : null}
         </svg>
       )}
       <p class="cap">
@@ -394,6 +409,40 @@ function Overhead(p: { list: Run[]; base: Run; cats: string[] }) {
         </tbody>
       </table>
     </div>
+  )
+}
+
+/** Fits holds what a run needs against every card. A click shows the card in the chart. */
+function Fits(p: { need: number }) {
+  return (
+    <>
+      <h2>
+        {t('Does it fit?')} <small>{t('needs {bytes}; ✓ to spare, ✕ too much', { bytes: mib(p.need) })}</small>
+      </h2>
+      <div class="list plainlist" id="fits">
+        {cards.map((c) => {
+          const spare = c.bytes - p.need
+          return (
+            <>
+              <button
+                type="button"
+                class="nm"
+                aria-pressed={state.limit === c.name}
+                onClick={() => {
+                  set({ limit: c.name })
+                }}
+              >
+                {c.title}
+              </button>
+              <span class={`num ${spare > 0 ? 'less' : 'more'}`}>
+                {spare > 0 ? '✓' : '✕'} {mib(Math.abs(spare))}
+              </span>
+              <span class="pc" />
+            </>
+          )
+        })}
+      </div>
+    </>
   )
 }
 

@@ -70,23 +70,35 @@ export function Compare() {
   const say = (v: number) => (time ? ms(v) : mib(v)),
     signed = (v: number) => (time ? signedMs(v) : signedMib(v))
   const delta = from !== null && to !== null ? to - from : 0
-  const first = steps
-    .slice()
-    .sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta))
-    .at(0)
+  const ranked = steps.slice().sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta)),
+    same = ranked.filter((s) => s.delta > 0 === delta > 0),
+    first = same.at(0) ?? ranked.at(0),
+    // What is a fifth of the whole is worth its place in the answer.
+    second = same.slice(1).find((s) => Math.abs(s.delta) > Math.abs(delta) / 5)
   const who = {
     run: shown(r.label),
     base: shown(base.label),
     delta: say(Math.abs(delta)),
     category: first?.label ?? '',
     where: first?.label ?? '',
+    second: second?.label ?? '',
   }
   const answer = time
     ? delta > 0
-      ? t('{run} takes {delta} a step more than {base}, most of it in {where}', who)
+      ? t(
+          second
+            ? '{run} takes {delta} a step more than {base}, most of it in {where} and {second}'
+            : '{run} takes {delta} a step more than {base}, most of it in {where}',
+          who,
+        )
       : t('{run} takes {delta} a step less than {base}', who)
     : delta > 0
-      ? t('{run} peaks {delta} above {base}, most of it {category}', who)
+      ? t(
+          second
+            ? '{run} peaks {delta} above {base}, most of it {category} and {second}'
+            : '{run} peaks {delta} above {base}, most of it {category}',
+          who,
+        )
       : delta < 0
         ? t('{run} peaks {delta} below {base}', who)
         : t('{run} peaks as high as {base}', who)

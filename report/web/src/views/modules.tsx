@@ -3,7 +3,7 @@ import type { Device } from '../data'
 import { count, mib, ms, percent, shown } from '../format'
 import { category as words, t } from '../i18n'
 import { about, blocks, colorOf, current, currentDevice, docs, failed, peakEvent } from '../model'
-import type { Cell } from '../pen'
+import { fontSize, type Cell } from '../pen'
 import { folded } from '../series'
 import { set, state } from '../state'
 import {
@@ -19,6 +19,7 @@ import {
   Rows,
   Save,
   Seg,
+  Swatch,
   textOf,
   useWidth,
 } from '../ui'
@@ -81,6 +82,16 @@ function tree(d: Device, event: number, fold: boolean): Node {
   return root
 }
 
+/** itself has what a module holds beside its submodules. */
+function itself(n: Node): Node | null {
+  if (!n.path || !n.children.size) return null
+  const bytes = n.bytes - [...n.children.values()].reduce((a, c) => a + c.bytes, 0)
+  if (bytes <= 0) return null
+  const rest = n.all.slice()
+  for (const c of n.children.values()) for (let i = 0; i < rest.length; i++) rest[i] -= c.all[i]
+  return { ...node(t('itself'), n.path), bytes, all: rest }
+}
+
 const sorted = (n: Node) => [...n.children.values()].sort((a, b) => b.bytes - a.bytes)
 const called = (n: Node) => shown(n.name) || t('(no module)')
 
@@ -123,15 +134,23 @@ export function Modules() {
     (q) => typeof q.key === 'string' && (q.key === folded(chosen.path) || q.key.startsWith(folded(chosen.path) + '.')),
   )
   const each = tree(d, event, false),
-    family = numbered(each)
+    family = numbered(each),
+    inner = sorted(top).at(0)
   return (
     <>
       <Lead
-        answer={t('{module} holds the most of the peak, {bytes} ({share})', {
-          module: called(top),
-          bytes: mib(top.bytes),
-          share: percent(top.bytes, root.bytes),
-        })}
+        answer={t(
+          inner
+            ? '{module} holds the most of the peak, {bytes} ({share}); {inner} in it holds the most, {most}'
+            : '{module} holds the most of the peak, {bytes} ({share})',
+          {
+            module: called(top),
+            bytes: mib(top.bytes),
+            share: percent(top.bytes, root.bytes),
+            inner: inner ? called(inner) : '',
+            most: mib(inner?.bytes),
+          },
+        )}
       >
         {shown(r.label)}, {t('event')} {count(event)}
         {event === peakEvent(d) ? ` (${t('Peak').toLowerCase()})` : ''}.{' '}
@@ -172,6 +191,15 @@ export function Modules() {
           <div class="stack" ref={ref}>
             <div class="panel pad">
               {W < 560 ? <Indented root={root} /> : <Icicle root={root} width={W - 34} svg={svg} chosen={chosen} />}
+              <p class="cap legend">
+                {about.categories
+                  .filter((_, i) => root.all[i] > root.bytes / 1000)
+                  .map((c) => (
+                    <span key={c.name}>
+                      <Swatch color={c.color} /> {words(c.name)}
+                    </span>
+                  ))}
+              </p>
             </div>
             {family.length > 1 ? <Layers list={family} /> : null}
           </div>
@@ -226,15 +254,16 @@ function numbered(root: Node): Node[] {
 }
 
 function Icicle(p: { root: Node; width: number; svg: { current: SVGSVGElement | null }; chosen: Node }) {
-  const cell = 58,
+  const scale = fontSize() / 12,
+    cell = 58 * scale,
     H = Math.min(9, depth(p.root)) * cell,
     out: preact.JSX.Element[] = []
   const walk = (n: Node, x: number, y: number, w: number) => {
-    const fits = Math.floor((w - 10) / 7.2),
+    const fits = Math.floor((w - 10) / (7.6 * scale)),
       name = n === p.root ? shown(current()?.label ?? '') : called(n)
     out.push(
       <g
-        key={`${n.path}/${y}`}
+        key={`${n.path}/${n.name}/${y}`}
         class="hov"
         onClick={() => {
           set({ query: n.path })
@@ -245,30 +274,32 @@ function Icicle(p: { root: Node; width: number; svg: { current: SVGSVGElement | 
           y={y + 0.5}
           width={Math.max(0, w - 1)}
           height={cell - 4}
-          fill={n === p.chosen ? 'var(--sunk)' : 'var(--surface)'}
+          fill={n === p.chosen ? 'var(--sunk)' : 'var(--bg)'}
           stroke={n === p.chosen ? 'var(--ink)' : 'var(--edge)'}
           stroke-width={n === p.chosen ? 1.6 : 0.7}
         >
           <title>{`${shown(n.path)} ${mib(n.bytes)}`}</title>
         </rect>
         {fits > 3 ? (
-          <text x={x + 6} y={y + 16} font-weight={600} pointer-events="none">
+          <text x={x + 6} y={y + 16 * scale} font-weight={600} pointer-events="none">
             {name.length > fits ? name.slice(0, fits - 1) + '…' : name}
           </text>
         ) : null}
         {fits > 9 ? (
-          <text x={x + 6} y={y + 31} fill="var(--faint)" pointer-events="none">
+          <text x={x + 6} y={y + 31 * scale} fill="var(--faint)" pointer-events="none">
             {mib(n.bytes)}
+            {fits > 22 ? ` · ${percent(n.bytes, p.root.bytes)}` : ''}
           </text>
         ) : null}
-        {strip(n, x + 4, y + 38, Math.max(0, w - 8))}
+        {strip(n, x + 4, y + 38 * scale, Math.max(0, w - 8), 11 * scale)}
       </g>,
     )
     if (y + cell >= H) return
     let at = x,
       others = 0,
       bytes = 0
-    for (const c of sorted(n)) {
+    const own = itself(n)
+    for (const c of own ? [...sorted(n), own] : sorted(n)) {
       const cw = (c.bytes / n.bytes) * w
       if (cw < 3) {
         others++
@@ -309,7 +340,7 @@ function Icicle(p: { root: Node; width: number; svg: { current: SVGSVGElement | 
   )
 }
 
-function strip(n: Node, x: number, y: number, w: number) {
+function strip(n: Node, x: number, y: number, w: number, h: number) {
   let at = x
   return about.categories.map((c, i) => {
     const cw = (n.all[i] / n.bytes) * w
@@ -321,7 +352,7 @@ function strip(n: Node, x: number, y: number, w: number) {
         x={at - cw}
         y={y}
         width={cw}
-        height={11}
+        height={h}
         fill={c.color}
         stroke="var(--edge)"
         stroke-width={0.4}
@@ -337,7 +368,7 @@ function Indented(p: { root: Node }) {
   const walk = (n: Node, level: number) => {
     if (n.bytes < p.root.bytes / 2000) return
     out.push(
-      <li key={n.path} style={{ paddingLeft: level * 14 }}>
+      <li key={n.path} style={{ paddingLeft: `${level * 14}px` }}>
         <button
           type="button"
           class="plain modrow"
@@ -368,7 +399,7 @@ function Indented(p: { root: Node }) {
 function Layers(p: { list: Node[] }) {
   const [ref, W] = useWidth(),
     most = Math.max(...p.list.map((n) => n.bytes)),
-    H = 190,
+    H = innerWidth >= 2200 ? 320 : 190,
     w = Math.max(1, (W - 4) / p.list.length)
   const mean = p.list.reduce((a, n) => a + n.bytes, 0) / p.list.length,
     odd = p.list.filter((n) => Math.abs(n.bytes - mean) > mean * 0.02)

@@ -139,6 +139,7 @@ export function Runs() {
         {gpus.length ? t(' on {gpus}', { gpus: gpus.map(shown).join(', ') }) : ''}
         {t('. A click on a name opens the run; boxes select what the breakdown compares.')}
       </Lead>
+      <Ask />
       <div class="bar">
         {state.query ? (
           <button
@@ -299,6 +300,46 @@ export function Runs() {
         </div>
       )}
     </>
+  )
+}
+
+/** Ask leads from what a reader wants to know to the view that answers it. */
+function Ask() {
+  const r = current(),
+    base = baseline()
+  if (!r?.main) return null
+  const who = { run: shown(r.label), base: shown(base?.label ?? '') },
+    other = base?.main && base !== r
+  const questions: [string, Partial<typeof state>][] = [
+    ['Does {run} fit a card?', { view: 'breakdown', mode: '' }],
+    ['What grew between two steps?', { view: 'timeline', mode: '' }],
+    ['Which module holds the peak?', { view: 'modules', mode: '', event: null }],
+    ['Which line made which block?', { view: 'blocks', mode: '' }],
+    ...((other
+      ? [
+          ['Why does {run} need more than {base}?', { view: 'compare', mode: 'memory' }],
+          ...(r.row.step_ms !== null && base.row.step_ms !== null
+            ? [['Why is {run} slower than {base}?', { view: 'compare', mode: 'time' }]]
+            : []),
+        ]
+      : []) as [string, Partial<typeof state>][]),
+    ['What can be saved?', { view: 'findings', mode: '' }],
+  ]
+  return (
+    <p class="ask">
+      {questions.map(([text, patch]) => (
+        <button
+          key={text}
+          type="button"
+          class="ib"
+          onClick={() => {
+            set(patch)
+          }}
+        >
+          {t(text, who)}
+        </button>
+      ))}
+    </p>
   )
 }
 

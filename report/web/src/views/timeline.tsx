@@ -4,7 +4,7 @@ import { count, GiB, mib, ms, percent, shown, signedBytes, signedMib } from '../
 import { category as words, t } from '../i18n'
 import { blocks, current, currentDevice, failed, peakEvent, seriesFor } from '../model'
 import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Layer, type Pen } from '../pen'
-import { levelAt, phaseAt, type Dimension, type Series } from '../series'
+import { folded, levelAt, phaseAt, type Dimension, type Series } from '../series'
 import { set, state } from '../state'
 import {
   Announce,
@@ -28,7 +28,7 @@ interface Frame {
   top: number
   bottom: number
 }
-const frame = (): Frame => ({ left: innerWidth >= 2200 ? 74 : 62, right: 14, top: 12, bottom: 58 })
+const frame = (): Frame => ({ left: innerWidth >= 2200 ? 82 : 68, right: 14, top: 12, bottom: 58 })
 
 /** Range is what is in view, in moments. */
 function range(s: Series): [number, number] {
@@ -203,6 +203,8 @@ function draw(g: Pen, d: Device, s: Series) {
       }
       line.push(f.left + W, y)
       g.line(line, c.ink, 1.2, [5, 3])
+      const text = `${t('reserved')} ${mib(levelAt(res.event, res.bytes, events[1]))}`
+      if (y > f.top + 12) g.text(text, f.left + W - 4, y - 8, c.ink, 'right')
     }
     const sampled = (us: Float64Array, bytes: Float64Array, color: string, dash: number[]) => {
       const line = sampledLine(d, us, bytes, events, (e, us1) => X(state.axis === 'time' ? us1 : at(s.index(e))), Y)
@@ -416,6 +418,25 @@ export function grown(s: Series, a: number, b: number) {
     .filter((r) => r.bytes)
 }
 
+/** grownBy says whose bytes there are more of at one moment than at another: by holder and line, or by module. */
+function grownBy(d: Device, a: number, b: number): { text: string; bytes: number }[] {
+  const out = new Map<string, number>()
+  for (let p = 0; p < d.kind.length; p++) {
+    const was = d.begin[p] <= a && d.end[p] > a,
+      is = d.begin[p] <= b && d.end[p] > b
+    if (was === is) continue
+    const k = d.kind[p],
+      holder = d.texts[d.kinds.name[k]] || d.texts[d.kinds.module[k]],
+      text = [folded(holder), d.texts[d.kinds.line[k]]].filter(Boolean).join(', ') || t('(unknown)'),
+      bytes = d.kinds.requested[k] + d.kinds.slack[k]
+    out.set(text, (out.get(text) ?? 0) + (is ? bytes : -bytes))
+  }
+  return [...out]
+    .map(([text, bytes]) => ({ text, bytes }))
+    .filter((q) => q.bytes)
+    .sort((x, y) => Math.abs(y.bytes) - Math.abs(x.bytes))
+}
+
 export function detailNote(d: Device) {
   if (d.meta.detail === 'all')
     return t(
@@ -473,6 +494,7 @@ export function Timeline() {
     brushed = state.a !== null && state.b !== null,
     recorded = recordedSteps(d, s)
   const diff = brushed ? grown(s, state.a!, state.b!).sort((p, q) => Math.abs(q.bytes) - Math.abs(p.bytes)) : []
+  const who = brushed && s.exact ? grownBy(d, state.a!, state.b!) : []
   const total = diff.reduce((x, q) => x + q.bytes, 0),
     phaseName = phase < 0 ? '—' : shown(d.phases.name[phase])
   const answer = brushed
@@ -481,7 +503,7 @@ export function Timeline() {
           bytes: mib(total),
           share: percent(diff[0].bytes, total),
           category: diff[0].label,
-        })
+        }) + (who.length && who[0].bytes > total / 2 ? ` (${shown(who[0].text)})` : '')
       : total < 0
         ? t('Between A and B memory fell by {bytes}', { bytes: mib(-total) })
         : t('At B memory is as high as at A: nothing grew')
@@ -728,6 +750,19 @@ export function Timeline() {
                     {count(state.a!)} → {count(state.b!)}
                   </p>
                   <Composition rows={diff} total={total} signed />
+                  {who.length ? (
+                    <div class="list plainlist" id="who">
+                      {who.slice(0, 6).map((q) => (
+                        <>
+                          <span class="nm mono" title={shown(q.text)}>
+                            {shown(q.text)}
+                          </span>
+                          <span class={`num ${q.bytes > 0 ? 'more' : 'less'}`}>{signedMib(q.bytes)}</span>
+                          <span class="pc" />
+                        </>
+                      ))}
+                    </div>
+                  ) : null}
                   <p class="sum">
                     <b>{t('allocated')}</b>
                     <b class="num" data-n="grew">
