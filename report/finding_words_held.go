@@ -46,7 +46,8 @@ func ownHooksWords(w *wording, x findings.OwnHooksFacts) {
 	}
 	w.Change = "let the hooks hold what autograd holds (no cast or reshaped copy), and no longer than their layer's " +
 		"norm needs"
-	w.Assumption = "the hooks hold nothing that autograd does not; all other allocations stay as they are"
+	w.Assumption = "the hooks hold nothing that autograd does not, and nothing takes its place; all other allocations " +
+		"stay as they are"
 }
 
 func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {

@@ -32,7 +32,7 @@ func (x *evidence) ownHooks() []Finding {
 	f.Facts = OwnHooksFacts{hookFacts(&c), x.largestModule(schemas.HookActivations), needed}
 	x.line(&f, x.counted(schemas.HookActivations))
 	if !needed {
-		x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked, Replayed)
+		x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked, AtMost)
 	}
 	return []Finding{f}
 }

@@ -47,6 +47,14 @@ func TestAdvisedScriptsPeakLower(t *testing.T) {
 			line: "torch.randn(4096, 1024", holder: "global x", edit: "torch.randn(4096, 1024", known: "at_most", allFrom: 90},
 		{script: "untrained", found: []string{"kept"}, advised: "dropped", id: "untrained-gradients", line: "model(x)",
 			edit: "torch.optim.Adam(", known: "at_least"},
+		{script: "own hooks", found: []string{"kept"}, advised: "dropped", id: "own-hooks", line: "model(x)",
+			edit: "GradSampleModule(", known: "at_most", allFrom: 60},
+		{script: "per sample", found: []string{"hooks"}, advised: "ghost", id: "per-sample-gradients",
+			line: "criterion(model(", edit: "make_private(", known: "at_most", allFrom: 95},
+		{script: "per sample, embedding", found: []string{"hooks"}, advised: "ghost", id: "per-sample-embedding",
+			line: "self.table(x)", edit: "make_private(", known: "at_most", allFrom: 95},
+		{script: "clip", found: []string{"ghost"}, advised: "hooks", id: "clip-temporaries", line: "self.first(x)",
+			edit: "make_private(", known: "at_most", allFrom: 90},
 		{script: "exception", found: []string{"kept"}, advised: "dropped", id: "kept-exception", line: "torch.empty(300",
 			holder: "exception caught at train.py:", edit: "errors.append(error)", known: "at_least"},
 		{script: "earlier", found: []string{"kept"}, advised: "dropped", id: "earlier-graph", line: "model(x)",
@@ -229,6 +237,51 @@ for step in range(4):
     optimizer.step()
     del loss
 `,
+	// Hooks hold what a layer's input was before autocast cast it, or the cast itself, as autograd does.
+	"own hooks": `
+import sys, warnings, torch
+from opacus import GradSampleModule
+warnings.filterwarnings("ignore")
+class Cast(torch.nn.Module):
+    def forward(self, x):
+        return x.bfloat16() if sys.argv[1] == "dropped" else x
+layers = [layer for _ in range(6) for layer in (torch.nn.LayerNorm(256), Cast(), torch.nn.Linear(256, 256))]
+model = GradSampleModule(torch.nn.Sequential(*layers, torch.nn.Linear(256, 8)).cuda())
+x = torch.randn(32, 1024, 256, device="cuda")
+for step in range(4):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(x).float().square().mean()
+    loss.backward()
+    for p in model.parameters():
+        p.grad_sample = p.grad = None
+    del loss
+`,
+	// The same models by Opacus' two ways to clip.
+	"per sample": `
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)], torch.nn.Linear(1024, 8))
+x = torch.randn(64, 1024)
+` + private,
+	"per sample, embedding": `
+import torch
+class Table(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = torch.nn.Embedding(20000, 256), torch.nn.Linear(256, 8)
+    def forward(self, x):
+        return self.head(self.table(x).mean(1))
+model, x = Table(), torch.randint(0, 20000, (64, 32))
+` + private,
+	"clip": `
+import torch
+class Tokens(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = torch.nn.Linear(64, 64), torch.nn.Linear(64, 8)
+    def forward(self, x):
+        return self.head(torch.relu(self.first(x)).mean(1))
+model, x = Tokens(), torch.randn(64, 2048, 64)
+` + private,
 	// The input of frozen layers needs a gradient.
 	"frozen": trains + `
 x = torch.randn(16384, 1024, device="cuda")
@@ -327,6 +380,27 @@ import os, sys
 if sys.argv[1] == "dropped":
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 import torch
+`
+
+// private ends one that trains by Opacus.
+const private = `
+import sys, warnings
+from opacus import PrivacyEngine
+from torch.utils.data import DataLoader, TensorDataset
+warnings.filterwarnings("ignore")
+model.cuda()
+optimizer, criterion = torch.optim.SGD(model.parameters(), lr=0.1), torch.nn.CrossEntropyLoss()
+loader = DataLoader(TensorDataset(x, torch.randint(0, 8, (64,))), batch_size=16)
+made = PrivacyEngine().make_private(
+    module=model, optimizer=optimizer, criterion=criterion, data_loader=loader, noise_multiplier=1.0,
+    max_grad_norm=1.0, poisson_sampling=False, grad_sample_mode=sys.argv[1])
+model, optimizer, loader = made[0], made[1], made[-1]
+if sys.argv[1] == "ghost":
+    criterion = made[2]
+for x, y in loader:
+    optimizer.zero_grad()
+    criterion(model(x.cuda()), y.cuda()).backward()
+    optimizer.step()
 `
 
 // trains begins a script that trains.
