@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -201,14 +202,11 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 			rows, err = nil, fmt.Errorf("damaged Parquet file: %v", p)
 		}
 	}()
-	pf, err := parquet.OpenFile(r, size)
+	pf, err := OpenParquet(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("not a complete Parquet file: %w", err)
-	}
-	if err := t.check(pf); err != nil {
 		return nil, err
 	}
-	if err := CheckCompression(pf); err != nil {
+	if err := t.check(pf); err != nil {
 		return nil, err
 	}
 	gr := parquet.NewGenericReader[T](pf)
@@ -255,18 +253,37 @@ func countRows(pf *parquet.File) (n int64, err error) {
 	return n, nil
 }
 
-// CheckCompression refuses codecs that dpsight does not write. One damaged byte makes another codec of a column's, and
-// parquet-go's LZ4 grows its buffer without bound on what is no LZ4: the process would die of it, past every recover.
-func CheckCompression(pf *parquet.File) error {
+// footerEnd is the size of what ends a Parquet file: the length of its footer, and a magic number.
+const footerEnd = 8
+
+// OpenParquet opens a Parquet file of a size in bytes, and refuses what would cost more memory than a file of its size
+// can need: parquet-go allocates a footer of whatever length the file claims, up to 4 GiB, and its LZ4 grows its buffer
+// without bound on what is no LZ4, which one damaged byte can name as a column's codec. The process would die of
+// either, past every recover. It may panic on a damaged file, as parquet-go does.
+func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
+	var end [footerEnd]byte
+	if size < footerEnd {
+		return nil, fmt.Errorf("not a complete Parquet file: it has %d bytes", size)
+	}
+	if _, err := r.ReadAt(end[:], size-footerEnd); err != nil {
+		return nil, fmt.Errorf("not a complete Parquet file: %w", err)
+	}
+	if footer := int64(binary.LittleEndian.Uint32(end[:])); footer > size-footerEnd {
+		return nil, fmt.Errorf("not a complete Parquet file: of %d bytes its footer claims %d", size, footer)
+	}
+	pf, err := parquet.OpenFile(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a complete Parquet file: %w", err)
+	}
 	for _, group := range pf.Metadata().RowGroups {
 		for i := range group.Columns {
 			if c := group.Columns[i].MetaData.Codec; c != format.Zstd && c != format.Uncompressed {
-				return fmt.Errorf("damaged Parquet file: a column is compressed with %s, which dpsight does not write",
-					c)
+				return nil, fmt.Errorf("damaged Parquet file: a column is compressed with %s, which dpsight does not "+
+					"write", c)
 			}
 		}
 	}
-	return nil
+	return pf, nil
 }
 
 // check refuses a file whose table, version or columns are not those of T. parquet-go would convert types and fill in

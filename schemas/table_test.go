@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -196,6 +197,26 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
 			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
 		}
+	}
+}
+
+// A file may claim a footer that is longer than the file; it is never allocated.
+func TestReadRefusesClaimedFooter(t *testing.T) {
+	var b bytes.Buffer
+	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	data := b.Bytes()
+	binary.LittleEndian.PutUint32(data[len(data)-footerEnd:], math.MaxUint32)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Steps.Decode(bytes.NewReader(data), int64(len(data)))
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "its footer claims 4294967295") {
+		t.Errorf("error %v, want one of the claim", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes were allocated", n)
 	}
 }
 

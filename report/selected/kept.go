@@ -22,10 +22,25 @@ func keeper() store.Keeper {
 		}}
 }
 
+// summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The
+// summary is made of the tables, which are read for it: of a million events that would take as long as the import of
+// their snapshot. Of a larger run a store of many runs makes it when it is first asked for.
+const summarizedEvents = 500_000
+
 // WriteSummaries writes the summaries of runs that have just been ingested, by their folders.
 func WriteSummaries(dirs ...string) {
 	for _, dir := range dirs {
-		store.WriteSummary(dir, keeper())
+		report, err := schemas.ReadIngestReport(dir)
+		if err != nil {
+			continue // what cannot be read has no summary
+		}
+		var events int64
+		for _, d := range report.Devices {
+			events += d.Events
+		}
+		if events <= summarizedEvents {
+			store.WriteSummary(dir, keeper())
+		}
 	}
 }
 
