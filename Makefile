@@ -57,12 +57,12 @@ test-rest: setup
 	  DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run $(SHARE))" \
 	  $$(scripts/left-out.sh -packages)
 
-# A notebook that records its cells, and tables as other libraries read them: ten seconds, in an environment of their
-# own.
+# A notebook that records its cells, tables and exports as other libraries read them: half a minute, in an environment
+# of their own.
+OTHERS := TestNotebook|TestStore|TestTablesAreReadByOthers|TestExportsAreReadByOthers
 test-notebooks: setup
 	notebooks=$$($(VENV)/notebooks.txt) && $(call WITH,2.11) DPSIGHT_TEST_NOTEBOOKS_PYTHON=$$notebooks \
-	  DPSIGHT_TEST_PART=rest go test -run '^(TestNotebook|TestStore|TestTablesAreReadByOthers)$$' \
-	  ./collect/agent ./examples/tests
+	  DPSIGHT_TEST_PART=rest go test -run '^($(OTHERS))$$' ./collect/agent ./examples/tests
 
 # The page in Chromium: its bundle is what its sources make, its numbers are those of analyze, and nothing leaves it. It
 # needs Node 20.19 or later and Debian's chromium. Pictures of all views lie in $XDG_CACHE_HOME/dpsight/page-pictures;

@@ -18,6 +18,7 @@ type analyses struct {
 	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
 	Findings  findingsCmd  `cmd:"" help:"What is worth changing, with its figures: what to change and what it would save."`
 	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from what was measured."`
+	Marks     marksCmd     `cmd:"" help:"What was allocated at the moments that the script marked with dpsight.mark."`
 	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 

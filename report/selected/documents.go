@@ -67,6 +67,16 @@ func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.Catego
 	return timeline.NewCategoryTimelineDocument(points, rows...), err
 }
 
+// Marks are what the scripts marked, and what was allocated then.
+func (r *Runs) Marks() (timeline.MarksDocument, error) {
+	many := len(r.Runs) > 1
+	rows, err := rows(r, timeline.MarksTables, func(in schemas.Tables) (timeline.MarksRun, error) {
+		run, err := timeline.Marks(in)
+		return run, withoutEvents(err, many)
+	})
+	return timeline.NewMarksDocument(rows...), err
+}
+
 // Phases is the memory and time of each phase.
 func (r *Runs) Phases() (analyze.PhasesDocument, error) {
 	rows, err := rows(r, analyze.PhasesTables, always(analyze.Phases))

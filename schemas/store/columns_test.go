@@ -178,7 +178,8 @@ func TestUserMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []schemas.UserMark{{Seq: 1, Label: "epoch 1"}, {Seq: 3, Label: "epoch 2"}}
+	want := []schemas.UserMark{{Seq: 1, Label: "epoch 1"}, {Seq: 3, Label: "epoch 2"},
+		{Seq: 4, Label: "after the last event"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -28,20 +28,15 @@ func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 		return nil, err
 	}
 	var out []schemas.GradientWrite
-	for place, marks := range order {
-		next := 0
+	for place, events := range order {
 		for _, t := range tags {
 			if t.rank != place[0] {
 				continue
 			}
-			for next < len(marks) && marks[next].mark < t.k {
-				next++
+			if seq, more := events.before(t.k); more { // else nothing was allocated or freed after it
+				out = append(out, schemas.GradientWrite{Rank: int32(place[0]), Device: int32(place[1]), Seq: seq,
+					Address: t.address})
 			}
-			if next == len(marks) { // nothing was allocated or freed after it
-				break
-			}
-			out = append(out, schemas.GradientWrite{Rank: int32(place[0]), Device: int32(place[1]),
-				Seq: marks[next].seq - 1, Address: t.address})
 		}
 	}
 	return out, nil
@@ -80,19 +75,39 @@ func gradientTags(dir string) ([]tagged, error) {
 // marked is the first event of a device whose mark is as high.
 type marked struct{ mark, seq int64 }
 
-// markOrder lists, by rank and device, where the highest mark so far rises.
-func markOrder(dir string) (map[[2]int64][]marked, error) {
-	order := map[[2]int64][]marked{}
+// markedEvents are a device's events as their marks order them.
+type markedEvents struct {
+	rises []marked // where the highest mark so far rises
+	last  int64    // the last event
+}
+
+// before is the last event before mark k, 0 = none, and whether there are events after it.
+func (m *markedEvents) before(k int64) (seq int64, more bool) {
+	i, _ := slices.BinarySearchFunc(m.rises, k, func(r marked, k int64) int { return cmp.Compare(r.mark, k) })
+	if i == len(m.rises) {
+		return m.last, false
+	}
+	return m.rises[i].seq - 1, true
+}
+
+// markOrder lists the events of each device, by its rank and ordinal.
+func markOrder(dir string) (map[[2]int64]*markedEvents, error) {
+	order := map[[2]int64]*markedEvents{}
 	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, func(int64) {},
 		func(p []*piece, n int) {
 			rank, device, seq, mark := p[0].ints, p[1].ints, p[2].ints, p[3].ints
+			var of *markedEvents
 			for i := range n {
-				if mark[i] == 0 || i > 0 && mark[i] <= mark[i-1] && rank[i] == rank[i-1] && device[i] == device[i-1] {
-					continue
+				if of == nil || rank[i] != rank[i-1] || device[i] != device[i-1] {
+					at := [2]int64{rank[i], device[i]}
+					if order[at] == nil {
+						order[at] = &markedEvents{}
+					}
+					of = order[at]
 				}
-				at := [2]int64{rank[i], device[i]}
-				if list := order[at]; len(list) == 0 || list[len(list)-1].mark < mark[i] {
-					order[at] = append(list, marked{mark[i], seq[i]})
+				of.last = seq[i]
+				if mark[i] > 0 && (len(of.rises) == 0 || of.rises[len(of.rises)-1].mark < mark[i]) {
+					of.rises = append(of.rises, marked{mark[i], seq[i]})
 				}
 			}
 		})

@@ -8,8 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// userMarks places what the script marked among the events of each device of its process. What was marked after the
-// last event is not placed.
+// userMarks places what the script marked among the events of each device of its process.
 func userMarks(dir string) ([]schemas.UserMark, error) {
 	type mark struct {
 		rank, k int64
@@ -34,19 +33,11 @@ func userMarks(dir string) ([]schemas.UserMark, error) {
 	}
 	var out []schemas.UserMark
 	for place, events := range order {
-		next := 0
 		for _, m := range marks {
-			if m.rank != place[0] {
-				continue
+			if m.rank == place[0] {
+				seq, _ := events.before(m.k)
+				out = append(out, schemas.UserMark{Rank: int32(place[0]), Device: int32(place[1]), Seq: seq, Label: m.label})
 			}
-			for next < len(events) && events[next].mark < m.k {
-				next++
-			}
-			if next == len(events) {
-				break
-			}
-			out = append(out, schemas.UserMark{Rank: int32(place[0]), Device: int32(place[1]),
-				Seq: events[next].seq - 1, Label: m.label})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b schemas.UserMark) int {

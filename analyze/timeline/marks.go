@@ -1,0 +1,81 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// MarksTables are those that the marks of a script are found in.
+const MarksTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved | schemas.WantHost
+
+// MarksSchema is the version of [MarksDocument].
+const MarksSchema = "dpsight.marks/1"
+
+// MarksDocument is what "dpsight analyze marks --format json" prints.
+type MarksDocument struct {
+	Schema string     `json:"schema"`
+	Runs   []MarksRun `json:"runs"`
+}
+
+// MarksRun is what a script marked with dpsight.mark. A run whose script marked nothing has no marks.
+type MarksRun struct {
+	identity.Identity
+	Marks []Mark `json:"marks"`
+}
+
+// Mark is a mark of one process beside the events of one of its devices, and what was allocated there then.
+type Mark struct {
+	Label     string        `json:"label"`
+	Device    string        `json:"device"`
+	Rank      int32         `json:"rank"`
+	At        memory.Moment `json:"at"` // the last event before it; event 0: it came before the first
+	Allocated int64         `json:"allocated_bytes"`
+	// Since is how much more is allocated than at the mark before it of the same device; null at its first.
+	Since    *int64 `json:"since_bytes"`
+	Reserved *int64 `json:"reserved_bytes"` // null where it is not known
+}
+
+// NewMarksDocument makes the document of these runs.
+func NewMarksDocument(runs ...MarksRun) MarksDocument {
+	if runs == nil {
+		runs = []MarksRun{}
+	}
+	doc := MarksDocument{MarksSchema, slices.Clone(runs)}
+	identity.Distinguish(doc.Runs, func(r *MarksRun) *identity.Identity { return &r.Identity })
+	return doc
+}
+
+// Marks places what the script marked among the bytes of each device. A run without allocator events gives its identity
+// and a [*memory.NoEventsError].
+func Marks(in schemas.Tables) (MarksRun, error) {
+	run := MarksRun{Identity: identity.Of(&in), Marks: []Mark{}}
+	if err := memory.NoEvents(&in); err != nil {
+		return run, err
+	}
+	for _, p := range identity.Places(&in) {
+		changes := memory.NewLedger(&in, p).Changes()
+		next, allocated := 0, int64(0)
+		var before *int64
+		for i := range in.UserMarks { // in the order of their events
+			m := &in.UserMarks[i]
+			if m.Rank != p.Rank || m.Device != p.Device {
+				continue
+			}
+			for next < len(changes) && changes[next].Seq() <= m.Seq {
+				allocated += changes[next].Bytes
+				next++
+			}
+			mark := Mark{Label: m.Label, Device: p.String(), Rank: p.Rank, At: memory.MomentOf(&in, p, m.Seq),
+				Allocated: allocated, Reserved: memory.ReservedAt(&in, p, m.Seq)}
+			if before != nil {
+				mark.Since = new(allocated - *before)
+			}
+			before = new(allocated)
+			run.Marks = append(run.Marks, mark)
+		}
+	}
+	return run, nil
+}
