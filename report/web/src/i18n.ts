@@ -177,6 +177,8 @@ const zh: Record<string, string> = {
     '峰值有界：至少 {low}，至多 {high}。记录开始得较晚，部分内存块大小未知；此处所有数字均以已知部分为准。',
   'Nothing was found that is worth changing': '没有发现值得改动之处',
   '{module} holds the most of the peak, {bytes} ({share})': '峰值中 {module} 占用最多：{bytes}（{share}）',
+  'nothing is allocated then': '此时没有分配任何内存',
+  '{module} holds the most then, {bytes} ({share})': '此时 {module} 占用最多：{bytes}（{share}）',
   'The largest block at event {event} is {bytes}: {category} of {module}':
     '事件 {event} 时最大的块为 {bytes}：{module} 的{category}',
   'The peak lies in {phase}; {longest} takes the longest': '峰值在 {phase}；{longest} 耗时最长',

@@ -388,6 +388,19 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
         mib(d.reserved_bytes - d.allocated_bytes),
       )
     }
+    await go(p, at('modules', ''))
+    const most = await p.locator('[data-n=module]').textContent()
+    await p.locator('.moment input').press('Home')
+    await quiet(p)
+    if (!(await p.locator('main').textContent()).includes('nothing is allocated then'))
+      fail(`${r.name}: something is allocated before the first event`)
+    await p.locator('.moment input').press('ArrowRight')
+    await p.locator('.moment input').press('PageUp')
+    await quiet(p)
+    if ((await p.locator('.lead').textContent()).includes('peak')) fail(`${r.name}: another event is called the peak`)
+    await p.getByRole('button', { name: 'Peak' }).click()
+    await quiet(p)
+    equal(`${r.name}: the largest module, back at the peak`, await p.locator('[data-n=module]').textContent(), most)
     await go(p, at('modules', '&mode=each&table=1'))
     const held = new Map((await cells(p, 'main')).map((q) => [q[0], Number(q[2])]))
     const modules = (await json(of.store, 'analyze', 'breakdown', r.run_id, '--by', 'module', '--top', '0')).runs[0]

@@ -99,6 +99,35 @@ function depth(n: Node): number {
   return 1 + Math.max(0, ...[...n.children.values()].map(depth))
 }
 
+/** AtEvent chooses the moment. */
+function AtEvent(p: { of: Device; event: number }) {
+  return (
+    <>
+      <label class="moment">
+        {t('event')}
+        <input
+          type="range"
+          min={p.of.meta.from}
+          max={p.of.meta.to}
+          value={p.event}
+          onInput={(e) => {
+            set({ event: Number(e.currentTarget.value) })
+          }}
+        />
+      </label>
+      <button
+        type="button"
+        class="ib"
+        onClick={() => {
+          set({ event: peakEvent(p.of) })
+        }}
+      >
+        {t('Peak')}
+      </button>
+    </>
+  )
+}
+
 export function Modules() {
   const svg = useRef<SVGSVGElement>(null),
     [ref, W] = useWidth()
@@ -128,7 +157,15 @@ export function Modules() {
     sorted(root).forEach(walk)
     return out
   }
-  if (!top || !chosen) return <Missing what={t('nothing is known')} />
+  if (!top || !chosen)
+    return (
+      <>
+        <div class="bar">
+          <AtEvent of={d} event={event} />
+        </div>
+        <Missing what={t('nothing is allocated then')} />
+      </>
+    )
   const times = docs.time?.runs.find((q) => q.run_id === r.id)?.ranks.at(0)?.rows ?? []
   const near = times.filter(
     (q) => typeof q.key === 'string' && (q.key === folded(chosen.path) || q.key.startsWith(folded(chosen.path) + '.')),
@@ -140,9 +177,11 @@ export function Modules() {
     <>
       <Lead
         answer={t(
-          inner
-            ? '{module} holds the most of the peak, {bytes} ({share}); {inner} in it holds the most, {most}'
-            : '{module} holds the most of the peak, {bytes} ({share})',
+          event !== peakEvent(d)
+            ? '{module} holds the most then, {bytes} ({share})'
+            : inner
+              ? '{module} holds the most of the peak, {bytes} ({share}); {inner} in it holds the most, {most}'
+              : '{module} holds the most of the peak, {bytes} ({share})',
           {
             module: called(top),
             bytes: mib(top.bytes),
@@ -169,15 +208,7 @@ export function Modules() {
             ['each', t('Each layer')],
           ]}
         />
-        <button
-          type="button"
-          class="ib"
-          onClick={() => {
-            set({ event: peakEvent(d) })
-          }}
-        >
-          {t('Peak')}
-        </button>
+        <AtEvent of={d} event={event} />
         <Save
           name={`dpsight-modules-${r.label}`}
           svg={() => textOf(svg.current, `${r.label}: memory by module`)}
