@@ -114,6 +114,9 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		w.say(" Of %s views show %s: a view keeps all of its base.", table.Size(x.BaseBytes), table.Size(x.ViewBytes))
 	}
 	w.Change = growthChange(w.ID, unit)
+	if w.found.Cycle {
+		w.Change = cycleChange
+	}
 	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
 		"each more adds to it", unit, steps)
 }
@@ -142,6 +145,11 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 func evenly(x *findings.GrowthFacts, bytes int64) bool {
 	return math.Abs(x.Slope*float64(x.Steps())-float64(bytes)) <= float64(bytes)/20
 }
+
+// cycleChange is what to change where objects keep each other.
+const cycleChange = "break the circle: objects of the script keep each other, and their tensors with them, until " +
+	"Python's garbage collector runs. In a torch.autograd.Function keep inputs and outputs by " +
+	"ctx.save_for_backward(…), not as attributes of ctx; elsewhere delete one of the references, or make it weak"
 
 // growthChange is what to change. A graph is spoken of only where one is kept.
 func growthChange(id, unit string) string {

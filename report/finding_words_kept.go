@@ -142,6 +142,9 @@ func earlierGraphWords(w *wording, x findings.HeldFacts) {
 		"them, or one that keeps the graph.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "give up the result of a step before the next forward pass (del loss, or loss.item() in what is kept), " +
 		"put torch.no_grad() around what trains nothing, and leave retain_graph=True out"
+	if w.found.Cycle {
+		w.Change = cycleChange
+	}
 	w.Assumption = "what autograd holds for a step is freed when the step ends; all other allocations stay as they are"
 }
 

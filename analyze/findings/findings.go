@@ -52,6 +52,8 @@ type Finding struct {
 	Phase  string
 	Module *schemas.Module
 	Holder string
+	// Cycle: more than half of them are kept by objects that only keep each other; Holder is the largest such circle.
+	Cycle bool
 	// Edits are the lines of the script to change, where they are known.
 	Edits []schemas.Line
 	// Caught is the line that caught an exception which keeps the bytes; nil where it is not known.

@@ -24,3 +24,33 @@ func TestHolderOfABlock(t *testing.T) {
 		}
 	}
 }
+
+// One circle is found by the names of each of its objects: together they hold most, and the largest is named.
+func TestCirclesAreOneHolder(t *testing.T) {
+	circle := func(id int64, path string) schemas.Holder {
+		return schemas.Holder{AllocID: id, Kind: schemas.HeldByCycle, Path: path}
+	}
+	for _, c := range []struct {
+		sizes  [3]int64 // of the first circle, of the second, and of what a global holds
+		cycle  bool
+		holder string
+	}{
+		{[3]int64{40, 30, 50}, true, "cycle of Node.x"},
+		{[3]int64{30, 40, 50}, true, "cycle of Tensor"},
+		{[3]int64{20, 20, 50}, false, "global kept"},
+		{[3]int64{0, 90, 50}, true, "cycle of Tensor"},
+	} {
+		in := schemas.Tables{Holders: []schemas.Holder{circle(1, "cycle of Node.x"), circle(2, "cycle of Tensor"),
+			{AllocID: 3, Kind: schemas.HeldByPython, Path: "global kept"}}}
+		for i, bytes := range c.sizes {
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: int64(i) + 1, RequestedBytes: bytes})
+		}
+		x := &evidence{in: &in, l: memory.NewLedger(&in, identity.Place{}),
+			holders: memory.NewHolders(&in, identity.Place{}), modules: memory.NewModuleIndex(&in, 0)}
+		f := Finding{At: &memory.Moment{Event: 1}}
+		x.line(&f, func(_ int, a *schemas.Allocation) int64 { return a.RequestedBytes })
+		if f.Cycle != c.cycle || f.Holder != c.holder {
+			t.Errorf("%v: %t, %q; want %t, %q", c.sizes, f.Cycle, f.Holder, c.cycle, c.holder)
+		}
+	}
+}

@@ -339,9 +339,10 @@ func TestScriptTensorsAreFound(t *testing.T) {
 		f.Holder != "global data" {
 		t.Errorf("%+v, %q", x, f.Holder)
 	}
+	found(t, ScriptTensors, 400, 400, AtMost, weights, data.at(120, 0), activation) // by the first step, for all others
 	small := data
 	small.bytes = 40
-	for why, lives := range map[string][]life{"made in a step": {weights, data.at(120, 0), activation},
+	for why, lives := range map[string][]life{"made in a later step": {weights, data.at(220, 0), activation},
 		"freed before the last step ends": {weights, data.at(20, 390), activation},
 		"nobody keeps it by a name":       {weights, data.named("", 0), activation},
 		"below 5 %":                       {weights, small, activation}} {

@@ -1,6 +1,8 @@
 package findings
 
 import (
+	"cmp"
+
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
@@ -19,8 +21,8 @@ type part func(i int, a *schemas.Allocation) int64
 // block, and in which phase, by which module they were made, and what holds them, where that is so of most of them.
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
-	by, phases, modules, holders, all := map[int64]int64{}, map[string]int64{}, map[int64]int64{}, map[string]int64{},
-		int64(0)
+	by, phases, modules := map[int64]int64{}, map[string]int64{}, map[int64]int64{}
+	holders, cycles, all := map[string]int64{}, map[string]int64{}, int64(0)
 	for i, a := range x.l.Allocs {
 		bytes := part(i, a)
 		if bytes == 0 {
@@ -29,12 +31,19 @@ func (x *evidence) line(f *Finding, part part) {
 		all += bytes
 		phases[a.Phase] += bytes
 		modules[a.Module] += bytes
-		holders[x.holder(i, f.At.Event)] += bytes
+		holder := x.holder(i, f.At.Event)
+		holders[holder] += bytes
+		if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByCycle {
+			cycles[holder] += bytes
+		}
 		if a.Line > 0 {
 			by[a.Line] += bytes
 		}
 	}
 	f.Phase, f.Holder = mostOf(phases, all), mostOf(holders, all)
+	if sum := sumOf(cycles); sum > all-sum { // one circle is found by the names of each of its objects
+		f.Cycle, f.Holder = true, cmp.Or(f.Holder, largest(cycles, sum)[0].Name)
+	}
 	f.Module = x.modules.ByID[mostOf(modules, all)]
 	lines := grouping.LinesOf(x.in, x.p.Rank)
 	for id, bytes := range by {
@@ -58,6 +67,13 @@ func (x *evidence) holder(i int, event int64) string {
 		}
 	}
 	return ""
+}
+
+func sumOf(by map[string]int64) (sum int64) {
+	for _, bytes := range by {
+		sum += bytes
+	}
+	return sum
 }
 
 // mostOf is what more than half of all bytes are of; the zero value where nothing is.

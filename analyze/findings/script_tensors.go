@@ -1,28 +1,38 @@
 package findings
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const scriptPercent = 5 // of the peak, tensors of the script that are there from before the first step to the last
+const scriptPercent = 5 // of the peak, tensors of the script that are there from the first step to the last
 
 // ScriptTensorsFacts are those of [ScriptTensors]: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
 
-// scriptTensors looks for what names of the script keep from before the first step to the end of the last: a data set,
-// or what set-up has left. No setting of a step changes that.
+// fewSteps are too few to tell what the first step keeps for good from what it has left for the next.
+const fewSteps = 3
+
+// scriptTensors looks for what names of the script keep from the first step, or from before it, to the end of the last:
+// a data set, what set-up has left, or a cache that the first forward pass fills. No setting of a step changes that.
 func (x *evidence) scriptTensors() []Finding {
-	first, last := int64(-1), int64(-1)
+	var steps []*schemas.Step
 	for i := range x.in.Steps {
-		if s := &x.in.Steps[i]; s.Rank == x.p.Rank && s.Device == x.p.Device {
-			if first < 0 || s.BeginSeq < first {
-				first = s.BeginSeq
-			}
-			last = max(last, s.EndSeq)
+		s := &x.in.Steps[i]
+		if s.Rank == x.p.Rank && s.Device == x.p.Device && s.EndSeq > s.BeginSeq { // others are not of this device
+			steps = append(steps, s)
 		}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	slices.SortFunc(steps, func(a, b *schemas.Step) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
+	first, last := steps[0].BeginSeq, steps[len(steps)-1].EndSeq
+	if len(steps) >= fewSteps {
+		first = steps[0].EndSeq
 	}
 	count := x.counted(schemas.Script, schemas.Inputs)
 	kept := func(i int, a *schemas.Allocation) int64 {
