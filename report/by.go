@@ -107,11 +107,14 @@ func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 const maxSource = 48
 
 // sourceCell is what a row shows of a line.
-func sourceCell(source string) string {
-	if runes := []rune(source); len(runes) > maxSource {
-		return string(runes[:maxSource-1]) + "…"
+func sourceCell(source string) string { return cut(source, maxSource) }
+
+// cut is a text of at most so many characters.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
-	return source
+	return text
 }
 
 func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *grouping.DeviceBy) table.Table {

@@ -155,15 +155,16 @@ const cycleChange = "break the circle: objects of the script keep each other, an
 func growthChange(id, unit string) string {
 	switch id {
 	case findings.EvaluationGraphs:
-		return "put torch.no_grad() around what trains nothing; what is kept of each " + unit + " then has no graph"
+		return "put torch.no_grad() around what trains nothing, or keep results without their graph (.detach(), .item()): " +
+			"what is kept of each " + unit + " then has none"
 	case findings.KeptGraphs:
 		return "detach what is carried from one " + unit + " to the next (.detach()), and keep numbers in lists and sums " +
 			"(loss.item()): a tensor with a grad_fn keeps the whole graph that it came from"
 	case findings.ViewKeepsBase:
 		return viewChange
 	case findings.GradientGraphs:
-		return "take gradients that have a graph by torch.autograd.grad(…, create_graph=True), or set .grad to None after " +
-			"backward(create_graph=True): a tensor, its .grad and the graph between them keep each other alive, and " +
+		return "leave create_graph=True out where nobody differentiates the gradient; else take it by " +
+			"torch.autograd.grad(…, create_graph=True), or set .grad to None before the tensor goes: a tensor, its .grad and the graph between them keep each other alive, and " +
 			"Python's garbage collector does not see it"
 	}
 	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +

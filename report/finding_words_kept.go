@@ -127,8 +127,8 @@ func retainedGraphWords(w *wording, x findings.HeldFacts) {
 	w.peakFigure()
 	w.say("Backward has saved %s (%s of %s) for a second derivative, and no backward pass comes before they are freed. "+
 		"Nor does such a pass free activations as it goes.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "take first derivatives without create_graph=True; torch.func.grad always makes the graph, " +
-		"torch.autograd.grad and .backward() only if told to"
+	w.Change = "take first derivatives by torch.autograd.grad or .backward(), without create_graph=True; " +
+		"torch.func.grad always makes the graph"
 	w.Assumption = "backward saves nothing, and what it needs in place of that is not counted; all other allocations " +
 		"stay as they are"
 }

@@ -215,13 +215,19 @@ var holders = map[string]string{
 // lineName is a line of a file without its folders.
 func lineName(l *schemas.Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Number) }
 
+// maxQuoted is how many characters of a line of the script a finding shows: what is to change may stand at its end.
+const maxQuoted = 160
+
 // editWords say which lines are to change: "train.py:52: losses.append(loss)".
 func editWords(f *findings.Finding) string {
 	var parts []string
 	for i := range f.Edits {
-		parts = append(parts, grouping.LineText(&f.Edits[i])+": "+sourceCell(f.Edits[i].Text))
+		parts = append(parts, grouping.LineText(&f.Edits[i])+": "+cut(f.Edits[i].Text, maxQuoted))
 	}
-	return strings.Join(parts, "; ")
+	if len(parts) > 1 {
+		return "one of " + strings.Join(parts, "; ")
+	}
+	return strings.Join(parts, "")
 }
 
 // findingPlace says where: "allocated at train.py:46 in main: x = model(y); module net.0 (Linear); phase forward".
@@ -237,7 +243,7 @@ func findingPlace(f *findings.Finding) string {
 			text += " in " + l.Function
 		}
 		if l.Text != "" {
-			text += ": " + sourceCell(l.Text)
+			text += ": " + cut(l.Text, maxQuoted)
 		}
 		parts = append(parts, text)
 	}
