@@ -164,8 +164,8 @@ func growthChange(id, unit string) string {
 		return viewChange
 	case findings.GradientGraphs:
 		return "leave create_graph=True out where nobody differentiates the gradient; else take it by " +
-			"torch.autograd.grad(…, create_graph=True), or set .grad to None before the tensor goes: a tensor, its .grad and the graph between them keep each other alive, and " +
-			"Python's garbage collector does not see it"
+			"torch.autograd.grad(…, create_graph=True), or set .grad to None before the tensor goes: a tensor, its " +
+			".grad and the graph between them keep each other alive, and Python's garbage collector does not see it"
 	}
 	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
 		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
