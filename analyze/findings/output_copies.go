@@ -30,14 +30,7 @@ type OutputCopiesFacts struct {
 // steps. One that an earlier step left there is kept by something else, and computing the loss in parts frees none of
 // it. An output that no module made is not of a head.
 func (x *evidence) outputs() []Finding {
-	var size int64
-	for i, a := range x.l.Allocs {
-		if slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
-			return o.Category == schemas.Outputs && o.Evidence == schemas.Tagged
-		}) && x.modules.ByID[a.Module] != nil {
-			size = max(size, a.RequestedBytes)
-		}
-	}
+	size := x.outputBytes()
 	if size == 0 {
 		return nil
 	}
@@ -81,6 +74,37 @@ func (x *evidence) outputs() []Finding {
 	})
 	x.savesWithout(&f, voids, x.looked, AtMost)
 	return []Finding{f}
+}
+
+// outputBytes is the size of the model's largest output in the step of the peak; 0 where none is known. A script that
+// calls parts of a model, or several models, one after another has outputs of each: the model's is what the part that
+// comes last makes.
+func (x *evidence) outputBytes() (size int64) {
+	now := x.stepOf(x.d.At.Event)
+	if now == nil {
+		return 0
+	}
+	var last, by int64
+	var outputs []*schemas.Allocation
+	for i, a := range x.l.Allocs {
+		m := x.modules.ByID[a.Module]
+		if m == nil || a.AllocSeq <= now.From || a.AllocSeq > now.To ||
+			!slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
+				return o.Category == schemas.Outputs && o.Evidence == schemas.Tagged
+			}) {
+			continue
+		}
+		outputs = append(outputs, a)
+		if a.AllocSeq > last && !strings.Contains(m.Class, "Loss") {
+			last, by = a.AllocSeq, a.Module
+		}
+	}
+	for _, a := range outputs {
+		if a.Module == by {
+			size = max(size, a.RequestedBytes)
+		}
+	}
+	return size
 }
 
 // stepOf is the evaluation pass that an event belongs to, or else the step; nil where there is neither. The step that a

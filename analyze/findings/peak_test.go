@@ -50,6 +50,11 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
 				in(of(schemas.ActivationGradients, 32),
 					3)}, 56},
+		// Where a script calls the parts of a model one after another, only the last of them makes the model's output.
+		{OutputCopies, []fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
+			of(schemas.ActivationGradients, 32)},
+			[]fixture.Part{of(schemas.Parameters, 935), in(of(schemas.Outputs, 32), 2),
+				of(schemas.ActivationGradients, 32), in(of(schemas.Outputs, 1), 3)}, 56},
 		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 950), born(of(schemas.OptimizerTemporaries, 50),
 			schemas.PhaseOptimizer)},
 			[]fixture.Part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49),
