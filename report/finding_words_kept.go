@@ -45,7 +45,7 @@ func keptExceptionWords(w *wording, x findings.HeldFacts) {
 		"alive as long as the exception is.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	w.Change = "keep str(error) and not the exception, and try again after the except block: its end gives the " +
 		"exception up, and with it all that the failed try had"
-	w.Assumption = "what the failed functions had is freed when the request has failed; all other allocations stay as " +
+	w.Assumption = "what the failed functions had is freed once they have failed; all other allocations stay as " +
 		"they are"
 }
 

@@ -65,9 +65,13 @@ func (x *evidence) keptException() []Finding {
 	return []Finding{f}
 }
 
-// failedBefore is the last request that failed while a block lived, before a look: its function ended by that.
+// failedBefore is the last request that failed while a block lived, before a look: its function ended by that. An
+// exception of another kind is no event; it came, at the latest, when the step that made the block had ended.
 func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	last := event
+	if step := x.stepOf(a.AllocSeq); step != nil {
+		last = min(last, step.To+1)
+	}
 	for i := range x.in.Report.OOMs {
 		o := &x.in.Report.OOMs[i]
 		if o.Rank == x.p.Rank && o.Device == x.p.Device && a.AllocSeq <= o.Seq && o.Seq < event {
