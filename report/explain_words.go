@@ -18,7 +18,9 @@ import (
 type ExplainDocument struct {
 	explain.Differences
 	// those on memory, those on steps and phases, those on modules' times
-	Sentences []string       `json:"sentences"`
+	Sentences []string `json:"sentences"`
+	// Of them those on steps, phases and modules' times.
+	StepSentences []string       `json:"step_sentences"`
 	Runs      [2]explain.Run `json:"runs"` // From, To
 	Warnings  []string       `json:"warnings"`
 }
@@ -32,8 +34,9 @@ func NewExplainDocument(e explain.Explanation) ExplainDocument {
 			runs[i].Conservation.Reason = conservationReason(c)
 		}
 	}
-	return ExplainDocument{e.Differences, append([]string{}, slices.Concat(peakSentences(&e), stepSentences(&e),
-		moduleTimeSentences(&e))...), runs, explainWarnings(&e)}
+	steps := append(append([]string{}, stepSentences(&e)...), moduleTimeSentences(&e)...)
+	all := append(append([]string{}, peakSentences(&e)...), steps...)
+	return ExplainDocument{e.Differences, all, steps, runs, explainWarnings(&e)}
 }
 
 // explainWarnings are those of both runs and of their comparison.

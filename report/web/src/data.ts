@@ -84,6 +84,7 @@ export interface Finding {
   change?: string
   saving: { bytes: number | null; ms: number | null; of: string; assumption?: string } | null
   confidence: string
+  edits?: { file: string; line: number; text: string }[]
 }
 export interface FindingsRun extends Identity {
   findings: Finding[]
@@ -192,6 +193,7 @@ export interface Explanation {
   phases: ExplainPhase[] | null
   module_times: ExplainTime[] | null
   sentences: string[]
+  step_sentences: string[]
   warnings: string[]
 }
 export interface OverheadCell extends Identity {

@@ -156,7 +156,13 @@ const zh: Record<string, string> = {
   'Between A and B memory grew by {bytes}, {share} of it {category}':
     'A 与 B 之间显存增长 {bytes}，其中 {share} 是{category}',
   'Between A and B memory fell by {bytes}': 'A 与 B 之间显存减少 {bytes}',
-  'At B memory is as high as at A: nothing grew': 'B 处显存与 A 处相同：没有增长',
+  'At B as much is allocated as at A: nothing grew': 'B 处已分配显存与 A 处相同：没有增长',
+  'At B as much is allocated as at A; reserved memory grew by {bytes}':
+    'B 处已分配显存与 A 处相同；已保留显存增长了 {bytes}',
+  '{bytes} in steps whose events were not recorded': '未记录事件的步中达到 {bytes}',
+  'Lines to change': '要修改的行',
+  'asked for by': '申请处',
+  '{n} of {all} runs': '{all} 个运行中的 {n} 个',
   '{run} holds {bytes} at event {event}, in {phase}': '{run} 在事件 {event}（{phase}）占用 {bytes}',
   'The cheapest run is {run}: peak {peak}': '最省显存的运行是 {run}：峰值 {peak}',
   'The fastest private run is {run}: {ms} a step, peak {peak}': '最快的私有运行是 {run}：每步 {ms}，峰值 {peak}',

@@ -71,7 +71,7 @@ export function hits(query: string): Hit[] {
       })
     }
     name(t('Module'), d.kinds.module, (text) => {
-      set({ view: 'modules', query: text, mode: '' })
+      set({ view: 'modules', module: text, query: '', mode: '' })
     })
     name(t('Line'), d.kinds.line, () => {
       set({ view: 'timeline', by: 'line', query: '' })
@@ -84,11 +84,7 @@ export function hits(query: string): Hit[] {
 }
 
 export function Hits() {
-  if (
-    !state.query ||
-    (state.view === 'modules' && blocks()?.texts.some((x) => folded(x) === state.query || x === state.query))
-  )
-    return null
+  if (!state.query) return null
   const list = hits(state.query)
   if (!list.length) return null
   return (

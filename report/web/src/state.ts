@@ -35,6 +35,8 @@ export interface State {
   category: string | null
   mode: string // of a view that has several
   query: string
+  only: string // facts that runs are filtered by
+  module: string // chosen among the modules
   sort: string
   table: boolean
   limit: string
@@ -62,6 +64,8 @@ const initial: State = {
   category: null,
   mode: '',
   query: '',
+  only: '',
+  module: '',
   sort: '-peak',
   table: false,
   limit: '80',

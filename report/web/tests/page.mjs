@@ -1,6 +1,6 @@
-// page.mjs DPSIGHT CHROMIUM EXAMPLES OUT [main]: writes pages of recorded examples with dpsight, and drives them in
+// page.mjs DPSIGHT CHROMIUM EXAMPLES OUT [main|all [keep]]: writes pages of recorded examples with dpsight, and drives them in
 // Chromium. Numbers on the page are compared with what "analyze … --format json" prints; pictures lie in OUT. With main,
-// pictures are taken at two of the four widths; all else is the same.
+// pictures are taken at two of the four widths; all else is the same. With keep, those pictures that are kept are written anew.
 
 import { execFile } from 'node:child_process'
 import {
@@ -17,11 +17,13 @@ import {
 } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
+import { Pictures } from './pictures.mjs'
 
-const [dpsight, executablePath, examples, out, part = 'all'] = process.argv.slice(2)
+const [dpsight, executablePath, examples, out, part = 'all', keep] = process.argv.slice(2)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['runs', 'breakdown', 'timeline', 'blocks', 'modules', 'compare', 'findings', 'phases', 'proof']
 // Nothing is waited for by the clock: this only ends what would never end, on the busiest machine too.
@@ -159,6 +161,11 @@ async function details() {
 }
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+const here = dirname(fileURLToPath(import.meta.url))
+const pictures = new Pictures(browser, join(here, 'pictures'), keep === 'keep')
+/** Of one store pictures are kept, of each view: wide and light, narrow and dark. */
+const keptOf = (of, size, theme) =>
+  of.name === 'headline' && `${theme}-${size.width}` in { 'light-1440': 1, 'dark-360': 1 }
 
 /** opened gives a tab that watches: any request, error or message of the console is a failure. */
 async function opened(of, hash, size = desk) {
@@ -246,7 +253,11 @@ async function look(of, p, view, theme, lang, size, { audit = false, more = '' }
       fail(`${name}: ${v.id}: ${nodes.join(' | ')}`)
     }
   }
-  if (pictured.includes(size)) await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
+  if (!pictured.includes(size)) return
+  const png = await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
+  if (!keptOf(of, size, theme)) return
+  const differs = await pictures.hold(name, png)
+  if (differs) fail(differs)
 }
 
 /** looks goes through all views: light and dark, in both languages, narrow and wide. What axe-core finds does not depend
@@ -339,6 +350,9 @@ async function numbers(of, { compares = 3, bare = false } = {}) {
       if (!card) fail(`${r.name}: the finding ${f.id} is not shown`)
       else if (f.saving?.bytes && !card.includes(mib(f.saving.bytes)))
         fail(`${r.name}: what ${f.id} saves is not shown`)
+      for (const e of f.edits ?? [])
+        if (!card?.includes(`${e.file}:${e.line}`) || !card.includes(e.text))
+          fail(`${r.name}: the line to change for ${f.id} is not shown`)
     }
   }
   const broken = (bare ? [] : (await known('breakdown')).runs).filter((r) => highest(r.devices))
@@ -444,7 +458,11 @@ async function explained(of, p, broken, labelOf) {
     )
   }
   if (!doc.phases?.length || !(await p.getByRole('button', { name: 'Time', exact: true }).isEnabled())) return
+  const words = () => p.locator('.says li:not(.w)').allTextContents()
+  const on = new Set(doc.step_sentences)
+  equal('what is said of memory', (await words()).join(' '), doc.sentences.filter((w) => !on.has(w)).join(' '))
   await go(p, at + '&mode=time')
+  equal('what is said of time', (await words()).join(' '), doc.step_sentences.join(' '))
   const time = await steps()
   for (const f of doc.phases.filter((q) => q.delta_ms)) {
     equal(
@@ -474,6 +492,18 @@ async function keys(of) {
   await p.getByLabel('A: end of step').selectOption({ index: 1 })
   await p.getByLabel('B: end of step').selectOption({ index: 3 })
   await quiet(p)
+  // A block of the list is shown where it is, and the cursor stays.
+  await press(p, '4')
+  const blocksAt = await p.locator('aside h2 small').first().textContent()
+  await p.locator('aside .list button').nth(2).click()
+  await quiet(p)
+  equal(
+    'the cursor after a click on a block of the list',
+    await p.locator('aside h2 small').first().textContent(),
+    blocksAt,
+  )
+  if (!(await p.locator('.card').isVisible())) fail('a click on a block of the list shows no card')
+  await press(p, '3')
   const [a, b] = (await p.locator('#grew p.cap').textContent()).split('→').map((e) => Number(e.replace(/\D/g, '')))
   if (!(a < b)) fail(`ends of steps are compared from ${a} to ${b}`)
   await press(p, 'l')
@@ -523,6 +553,11 @@ async function table(of) {
   await quiet(p)
   const want = (await json(of.store, 'runs')).runs.filter((r) => `${r.name} ${r.run_id}`.includes('dpsgd-1')).length
   equal('rows that the search leaves', (await peaks()).length, want)
+  await p.locator('.search input').fill('')
+  await p.locator('.chip', { hasText: 'source=predicted' }).click()
+  await quiet(p)
+  equal('rows that a chip leaves', (await peaks()).length, 20)
+  equal('what is said of them', await p.locator('[data-n=found]').textContent(), '20 of 200 runs')
   await p.close()
 }
 
@@ -599,7 +634,7 @@ async function tasks(of, stacks) {
       'what grew between the ends of two steps',
       3,
       '#answer',
-      /Between A and B memory|At B memory/,
+      /Between A and B memory|At B as much/,
       async (p) => {
         await ask(p, 'What grew')
         await pick(p, 'A: end of step', 1)
@@ -738,6 +773,11 @@ try {
   rmSync(scratch, { recursive: true, force: true })
 }
 if (failed) fail(`the test itself: ${failed.stack ?? failed}${failed.cause ? `\n${failed.cause.stack}` : ''}`)
-const pictures = readdirSync(out).filter((f) => f.endsWith('.png')).length
-console.log(failures ? `${failures} failures` : `the page holds: ${pictures} pictures in ${out}`)
+const taken = readdirSync(out).filter((f) => f.endsWith('.png')).length
+if (pictures.otherLetters) console.log('letters are not those of the kept pictures, which were not compared')
+console.log(
+  failures
+    ? `${failures} failures`
+    : `the page holds: ${taken} pictures in ${out}, ${pictures.compared} compared with kept ones`,
+)
 process.exitCode = failures ? 1 : 0

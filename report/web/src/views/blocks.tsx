@@ -519,7 +519,7 @@ export function Blocks() {
                     class="nm mono"
                     title={label(d, p)}
                     onClick={() => {
-                      goTo(d.begin[p])
+                      setHover({ piece: p, x: 90, y: 40 })
                     }}
                     onFocus={() => {
                       setHover({ piece: p, x: 90, y: 40 })

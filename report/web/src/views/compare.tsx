@@ -215,6 +215,7 @@ export function Compare() {
                     <Swatch color={s.color} /> {s.label}
                   </button>
                   <div class="t">
+                    <u style={{ left: `${X(s.begin)}%` }} />
                     <Bar from={X(s.begin)} to={X(s.end)} color={s.color} />
                   </div>
                   <div class={`num ${s.delta > 0 ? 'more' : 'less'}`}>{signed(s.delta)}</div>
@@ -223,7 +224,7 @@ export function Compare() {
                 {isOpen(s.key) ? parts(s, X, signed, delta) : null}
               </>
             ))}
-            <Total label={r.label} value={say(to ?? 0)} x={X(to ?? 0)} cut={cut > 0} />
+            <Total label={r.label} value={say(to ?? 0)} x={X(to ?? 0)} cut={cut > 0} joined />
             <p class="cap foot0">
               {cut ? (
                 <span class="warn">
@@ -251,9 +252,11 @@ export function Compare() {
                     ⚠ {shown(w)}
                   </li>
                 ))}
-                {doc.sentences.map((w) => (
-                  <li key={w}>{shown(w)}</li>
-                ))}
+                {doc.sentences
+                  .filter((w) => doc.step_sentences.includes(w) === time)
+                  .map((w) => (
+                    <li key={w}>{shown(w)}</li>
+                  ))}
               </ul>
             ) : (
               <p class="muted">
@@ -278,11 +281,12 @@ const Bar = (p: { from: number; to: number; color: string }) => (
   />
 )
 
-function Total(p: { label: string; value: string; x: number; cut: boolean }) {
+function Total(p: { label: string; value: string; x: number; cut: boolean; joined?: boolean }) {
   return (
     <div class="wr tot">
       <div class="lab">{shown(p.label)}</div>
       <div class="t">
+        {p.joined ? <u style={{ left: `${p.x}%` }} /> : null}
         <i class={p.cut ? 'cut' : 'solid'} style={{ left: 0, width: `${p.x}%` }} />
       </div>
       <div class="num">
@@ -306,6 +310,7 @@ function parts(s: Step & { begin: number }, X: (v: number) => number, signed: (v
           <span class="mono nm">{shown(p.name) || t('(no module)')}</span>
         </div>
         <div class="t sub">
+          <u style={{ left: `${X(begin)}%` }} />
           <Bar from={X(begin)} to={X(at)} color={s.color} />
         </div>
         <div class="num sub">{signed(p.delta)}</div>

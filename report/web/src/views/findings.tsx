@@ -11,6 +11,7 @@ import { goTo } from './timeline'
 const signs: Record<string, string> = { at_most: '≤ ', at_least: '≥ ' }
 const saved = (f: Finding) => `${signs[f.confidence] ?? ''}${mib(f.saving?.bytes ?? 0)}`
 const lineOf = (f: Finding) => (f.place.line ? `${f.place.line.file}:${f.place.line.line}` : null)
+const editOf = (e: { file: string; line: number; text: string }) => `${e.file}:${e.line}  ${e.text}`
 
 export function Findings() {
   const r = current(),
@@ -45,6 +46,7 @@ export function Findings() {
       'sentence',
       'change',
       'assumption',
+      'edits',
     ],
     ...list.map((f): Cell[] => [
       f.id,
@@ -63,6 +65,7 @@ export function Findings() {
       f.sentence,
       f.change ?? null,
       f.saving?.assumption ?? null,
+      f.edits?.map(editOf).join('; ') ?? null,
     ]),
   ]
   const svg = () => {
@@ -133,7 +136,7 @@ function Card(p: { f: Finding; run: string }) {
     line = f.place.line
   const bound = f.confidence in signs
   const facts: [string, string | null | undefined, boolean][] = [
-    [t('line'), line && `${lineOf(f)!}${line.source ? `  ${line.source}` : ''}`, true],
+    [t('asked for by'), line && `${lineOf(f)!}${line.source ? `  ${line.source}` : ''}`, true],
     [t('module'), f.place.module, true],
     [t('held by'), f.holder?.path, true],
     [t('basis'), f.saving?.assumption, false],
@@ -167,6 +170,21 @@ function Card(p: { f: Finding; run: string }) {
       </div>
       <p>{shown(f.sentence)}</p>
       {f.change ? <p class="do">→ {shown(f.change)}</p> : null}
+      {f.edits?.length ? (
+        <>
+          <h3 class="cap">{t('Lines to change')}</h3>
+          <ul class="edits mono">
+            {f.edits.map((e) => (
+              <li key={editOf(e)}>
+                <b>
+                  {shown(e.file)}:{e.line}
+                </b>{' '}
+                {shown(e.text)}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
       <dl class="kv">
         {facts.map(([name, text, code]) =>
           text ? (
@@ -202,7 +220,8 @@ function Card(p: { f: Finding; run: string }) {
               .writeText(
                 `**${f.title}** (${p.run})\n\n${f.sentence}\n\n` +
                   (f.change ? `Change: ${f.change}\n` : '') +
-                  (line ? `Line: \`${lineOf(f)!}\`\n` : ''),
+                  (f.edits ?? []).map((e) => `Line to change: \`${editOf(e)}\`\n`).join('') +
+                  (line ? `Memory asked for by: \`${lineOf(f)!}\`\n` : ''),
               )
               .catch(() => undefined)
           }

@@ -145,7 +145,8 @@ export function Modules() {
   if (!d.kind.length) return <NoRoom run={r} />
   const event = state.event ?? peakEvent(d),
     root = tree(d, event, state.mode !== 'each')
-  const find = (n: Node): Node | undefined => (n.path === state.query && n.path ? n : sorted(n).map(find).find(Boolean))
+  const find = (n: Node): Node | undefined =>
+    n.path === state.module && n.path ? n : sorted(n).map(find).find(Boolean)
   const top = sorted(root).at(0),
     chosen = find(root) ?? top
   const rows = (): Cell[][] => {
@@ -186,7 +187,8 @@ export function Modules() {
             module: called(top),
             bytes: mib(top.bytes),
             share: percent(top.bytes, root.bytes),
-            inner: inner ? called(inner) : '',
+            // A layer's own name is a number.
+            inner: inner ? (/^\d+$/.test(inner.name) ? shown(inner.path) : called(inner)) : '',
             most: mib(inner?.bytes),
           },
         )}
@@ -297,7 +299,7 @@ function Icicle(p: { root: Node; width: number; svg: { current: SVGSVGElement | 
         key={`${n.path}/${n.name}/${y}`}
         class="hov"
         onClick={() => {
-          set({ query: n.path })
+          set({ module: n.path })
         }}
       >
         <rect
@@ -404,7 +406,7 @@ function Indented(p: { root: Node }) {
           type="button"
           class="plain modrow"
           onClick={() => {
-            set({ query: n.path })
+            set({ module: n.path })
           }}
         >
           <span class="mono">{called(n)}</span>

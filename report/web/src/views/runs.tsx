@@ -30,23 +30,39 @@ const columns: Column[] = [
   ['started', 'Started', (r) => r.row.started],
 ]
 
-function matches(r: Run, query: string): boolean {
-  const text = [
-    r.label,
-    r.id,
-    r.row.status,
-    r.row.source,
-    r.row.suite ?? '',
-    shortGPU(r),
-    ...Object.entries(r.row.params).map(([k, v]) => `${k}=${String(v)}`),
+/** facts are words of the form name=value, which a query can name. */
+const facts = (r: Run): [string, string][] =>
+  [
+    ['status', r.row.status],
+    ['source', r.row.source],
+    ['suite', r.row.suite ?? ''],
+    ['gpu', shortGPU(r)],
+    ...Object.entries(r.row.params).map(([k, v]) => [k, String(v)]),
   ]
-    .join(' ')
-    .toLowerCase()
-  return query
-    .toLowerCase()
-    .split(/\s+/)
-    .every((w) => text.includes(w))
+    .filter(([, v]) => v !== '')
+    .map(([k, v]) => [k, `${k}=${v}`.replace(/\s+/g, '_').toLowerCase()])
+
+/** A run matches each word of a query: a fact as a whole, anything else as a part of a name or a value. */
+function matches(r: Run, query: string): boolean {
+  const of = facts(r).map((f) => f[1]),
+    text = [r.label, r.id, ...of].join(' ').toLowerCase()
+  return wordsOf(query).every((w) => of.includes(w) || (!w.includes('=') && text.includes(w)))
 }
+const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean)
+
+const mostChips = 6 // values of a fact: a parameter with more is for the search field
+
+/** chips are the facts that divide the runs into a few parts. */
+function chips(list: Run[]): string[] {
+  const values = new Map<string, Set<string>>()
+  for (const r of list)
+    for (const [k, v] of facts(r)) if (chipped.includes(k)) values.set(k, (values.get(k) ?? new Set()).add(v))
+  return chipped.flatMap((k) => {
+    const of = [...(values.get(k) ?? [])]
+    return of.length > 1 && of.length <= mostChips ? of.sort() : []
+  })
+}
+const chipped = ['status', 'source', 'suite', 'gpu', 'method']
 
 export function statusTag(r: Run) {
   const tags = []
@@ -63,7 +79,7 @@ export function Runs() {
   const [by, down] = [state.sort.replace('-', ''), state.sort.startsWith('-')]
   const of = columns.find((c) => c[0] === by)?.[2] ?? peak
   const list = runs
-    .filter((r) => matches(r, state.query))
+    .filter((r) => matches(r, `${state.query} ${state.only}`))
     .sort((a, b) => {
       const x = of(a),
         y = of(b)
@@ -141,6 +157,24 @@ export function Runs() {
       </Lead>
       <Ask />
       <div class="bar">
+        {chips(runs).map((word) => {
+          const on = wordsOf(state.only).includes(word)
+          return (
+            <button
+              key={word}
+              type="button"
+              class="tag chip"
+              aria-pressed={on}
+              translate={false}
+              onClick={() => {
+                const others = wordsOf(state.only).filter((w) => w !== word)
+                set({ only: (on ? others : [...others, word]).join(' ') })
+              }}
+            >
+              {shown(word)}
+            </button>
+          )
+        })}
         {state.query ? (
           <button
             type="button"
@@ -151,6 +185,11 @@ export function Runs() {
           >
             {shown(state.query)} ×
           </button>
+        ) : null}
+        {state.query || state.only ? (
+          <span class="cap" data-n="found">
+            {t('{n} of {all} runs', { n: count(list.length), all: count(runs.length) })}
+          </span>
         ) : null}
         <span class="cap">
           {count(chosen.size)} {t('selected')}
@@ -265,7 +304,9 @@ export function Runs() {
                         {r.id === base?.id || ratio(r) === null ? (
                           '—'
                         ) : (
-                          <span class={ratio(r)! > 1 ? 'more' : 'less'}>{times(ratio(r)!)}</span>
+                          <span class={times(ratio(r)!) === times(1) ? '' : ratio(r)! > 1 ? 'more' : 'less'}>
+                            {times(ratio(r)!)}
+                          </span>
                         )}
                       </td>
                       <td class="opt">{shown(shortGPU(r)) || '—'}</td>

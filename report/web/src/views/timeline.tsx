@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Device } from '../data'
 import { count, GiB, mib, ms, percent, shown, signedBytes, signedMib } from '../format'
 import { category as words, t } from '../i18n'
-import { blocks, current, currentDevice, failed, peakEvent, seriesFor } from '../model'
+import { blocks, breakdownOf, current, currentDevice, failed, peakEvent, seriesFor } from '../model'
 import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Layer, type Pen } from '../pen'
 import { folded, levelAt, phaseAt, type Dimension, type Series } from '../series'
 import { set, state } from '../state'
@@ -177,17 +177,18 @@ function draw(g: Pen, d: Device, s: Series) {
   g.clip(f.left, 0, W, g.height, () => {
     areas(g, s, index, f.left, Y, c.paper)
     if (state.a !== null && state.b !== null) {
-      const x0 = X(at(s.index(state.a))),
-        x1 = X(at(s.index(state.b)))
-      g.rect(x0, f.top, x1 - x0, bottom - f.top, c.ink, 0.12)
-      for (const [x, name] of [
-        [x0, 'A'],
-        [x1, 'B'],
-      ] as const) {
-        g.line([x, f.top, x, bottom], c.ink, 1)
-        g.rect(x - 9, 0, 18, 15, c.ink)
-        g.text(name, x, 8, c.paper, 'center', true)
-      }
+      const x0 = X(at(s.index(state.a)))
+      g.rect(x0, f.top, X(at(s.index(state.b))) - x0, bottom - f.top, c.ink, 0.12)
+    }
+    for (const [event, name] of [
+      [state.a, 'A'],
+      [state.b, 'B'],
+    ] as const) {
+      if (event === null) continue
+      const x = X(at(s.index(event)))
+      g.line([x, f.top, x, bottom], c.ink, 1)
+      g.rect(x - 9, 0, 18, 15, c.ink)
+      g.text(name, x, 8, c.paper, 'center', true)
     }
     phaseBands(g, d, s, at, X, events, bottom, c)
     if (state.reserved && res.event.length) {
@@ -386,10 +387,10 @@ export function axisKeys(e: KeyboardEvent): boolean {
       break
     }
     case '[':
-      set({ a: s.event(i), b: state.b !== null && state.b > s.event(i) ? state.b : s.event(s.length - 1) })
+      setA(s.event(i))
       break
     case ']':
-      set({ b: s.event(i), a: state.a !== null && state.a < s.event(i) ? state.a : s.event(0) })
+      setB(s.event(i))
       break
     case 'Escape':
       set({ a: null, b: null, category: null })
@@ -398,6 +399,14 @@ export function axisKeys(e: KeyboardEvent): boolean {
       return false
   }
   return true
+}
+
+/** A lies before B: one that would not goes. */
+const setA = (event: number) => {
+  set({ a: event, b: state.b !== null && state.b > event ? state.b : null })
+}
+const setB = (event: number) => {
+  set({ b: event, a: state.a !== null && state.a < event ? state.a : null })
 }
 
 /** goTo shows a moment with what lies around it. */
@@ -495,7 +504,12 @@ export function Timeline() {
     recorded = recordedSteps(d, s)
   const diff = brushed ? grown(s, state.a!, state.b!).sort((p, q) => Math.abs(q.bytes) - Math.abs(p.bytes)) : []
   const who = brushed && s.exact ? grownBy(d, state.a!, state.b!) : []
+  // Bare steps can reserve more than the events show.
+  const most = breakdownOf(r, at.meta.rank, at.meta.device)?.peak_reserved_bytes ?? 0,
+    later = d.reserved.bytes.length && most > d.reserved.bytes.reduce((x, y) => Math.max(x, y), 0) ? most : 0
+  const reservedAt = (e: number) => levelAt(d.reserved.event, d.reserved.bytes, e)
   const total = diff.reduce((x, q) => x + q.bytes, 0),
+    res = brushed ? (reservedAt(state.b!) ?? 0) - (reservedAt(state.a!) ?? 0) : 0,
     phaseName = phase < 0 ? '—' : shown(d.phases.name[phase])
   const answer = brushed
     ? total > 0
@@ -506,7 +520,12 @@ export function Timeline() {
         }) + (who.length && who[0].bytes > total / 2 ? ` (${shown(who[0].text)})` : '')
       : total < 0
         ? t('Between A and B memory fell by {bytes}', { bytes: mib(-total) })
-        : t('At B memory is as high as at A: nothing grew')
+        : t(
+            res > 0
+              ? 'At B as much is allocated as at A; reserved memory grew by {bytes}'
+              : 'At B as much is allocated as at A: nothing grew',
+            { bytes: mib(res) },
+          )
     : t('{run} holds {bytes} at event {event}, in {phase}', {
         run: shown(r.label),
         bytes: mib(s.total[i]),
@@ -689,50 +708,6 @@ export function Timeline() {
           )}
         </div>
         <aside class="stack">
-          <div class="panel pad" id="cursor">
-            <h2>
-              {t('At the cursor')}{' '}
-              <small>
-                {t('event')} {count(event)}
-              </small>
-            </h2>
-            <dl class="kv">
-              <dt>{t('phase')}</dt>
-              <dd>
-                {phaseName}
-                {step !== null && step >= 0 ? ` · ${t('Step').toLowerCase()} ${step}` : ''}
-                {d.time && event < d.time.length ? ` · ${ms(d.time[event] / 1000)}` : ''}
-              </dd>
-              <dt>{t('change')}</dt>
-              <dd>
-                {changes.length
-                  ? changes
-                      .slice(0, 4)
-                      .map((q) => `${signedBytes(q.bytes)} ${label(s, q.k)}`)
-                      .join(', ')
-                  : '—'}
-              </dd>
-              <dt>{t('allocated')}</dt>
-              <dd>
-                <b data-n="allocated">{mib(s.total[i])}</b>
-              </dd>
-              <dt>{t('reserved')}</dt>
-              <dd>{mib(levelAt(d.reserved.event, d.reserved.bytes, event))}</dd>
-              {known(d, event).map(([name, bytes]) => (
-                <>
-                  <dt>{name}</dt>
-                  <dd>{mib(bytes)}</dd>
-                </>
-              ))}
-            </dl>
-            <Composition
-              rows={s.keys
-                .map((key, k) => ({ name: key.name, label: label(s, k), color: key.color, bytes: now[k] }))
-                .filter((q) => q.bytes)}
-              total={s.total[i]}
-              {...(pick ? { pick } : {})}
-            />
-          </div>
           {brushed || recorded.length > 1 ? (
             <div class="panel pad" id="grew">
               <h2>
@@ -769,10 +744,63 @@ export function Timeline() {
                       {signedMib(total)}
                     </b>
                   </p>
+                  <p class="sum">
+                    <span>{t('reserved')}</span>
+                    <span class="num">{signedMib(res)}</span>
+                  </p>
                 </>
               ) : null}
             </div>
           ) : null}
+          <div class="panel pad" id="cursor">
+            <h2>
+              {t('At the cursor')}{' '}
+              <small>
+                {t('event')} {count(event)}
+              </small>
+            </h2>
+            <dl class="kv">
+              <dt>{t('phase')}</dt>
+              <dd>
+                {phaseName}
+                {step !== null && step >= 0 ? ` · ${t('Step').toLowerCase()} ${step}` : ''}
+                {d.time && event < d.time.length ? ` · ${ms(d.time[event] / 1000)}` : ''}
+              </dd>
+              <dt>{t('change')}</dt>
+              <dd>
+                {changes.length
+                  ? changes
+                      .slice(0, 4)
+                      .map((q) => `${signedBytes(q.bytes)} ${label(s, q.k)}`)
+                      .join(', ')
+                  : '—'}
+              </dd>
+              <dt>{t('allocated')}</dt>
+              <dd>
+                <b data-n="allocated">{mib(s.total[i])}</b>
+              </dd>
+              <dt>{t('reserved')}</dt>
+              <dd>
+                {mib(reservedAt(event))}
+                {later ? (
+                  <div class="cap">{t('{bytes} in steps whose events were not recorded', { bytes: mib(later) })}</div>
+                ) : null}
+              </dd>
+              {known(d, event).map(([name, bytes]) => (
+                <>
+                  <dt>{name}</dt>
+                  <dd>{mib(bytes)}</dd>
+                </>
+              ))}
+            </dl>
+            <Composition
+              rows={s.keys
+                .map((key, k) => ({ name: key.name, label: label(s, k), color: key.color, bytes: now[k] }))
+                .filter((q) => q.bytes)}
+              total={s.total[i]}
+              {...(pick ? { pick } : {})}
+            />
+          </div>
         </aside>
       </div>
       <Announce text={`${t('event')} ${count(event)}, ${mib(s.total[i])}, ${phaseName}`} />
@@ -838,18 +866,16 @@ const steps = (d: Device, all: StepOf[]) =>
 /** The ends of two steps are what is asked for most, of all that A and B can be. */
 function ends(d: Device, all: StepOf[]) {
   const at = (event: number | null) => all.find((q) => d.steps.end[q.i] === event),
-    end = (i: number) => d.steps.end[i],
-    clear = { a: null, b: null }
-  const after = (a: number) => (state.b !== null && state.b > a ? state.b : end(all[all.length - 1].i)),
-    before = (b: number) => (state.a !== null && state.a < b ? state.a : end(all[0].i))
+    end = (i: number) => d.steps.end[i]
   return (
-    <p>
+    <p class="picks">
       <StepPick
         label={t('A: end of step')}
         all={all}
         chosen={at(state.a)}
         pick={(i) => {
-          set(i === null ? clear : { a: end(i), b: after(end(i)) })
+          if (i === null) set({ a: null })
+          else setA(end(i))
         }}
       />{' '}
       <StepPick
@@ -857,7 +883,8 @@ function ends(d: Device, all: StepOf[]) {
         all={all}
         chosen={at(state.b)}
         pick={(i) => {
-          set(i === null ? clear : { b: end(i), a: before(end(i)) })
+          if (i === null) set({ b: null })
+          else setB(end(i))
         }}
       />
     </p>
