@@ -41,7 +41,7 @@ func checkTitle(doc *CheckDocument) string {
 	}
 	n := 0
 	for i := range doc.Experiments {
-		if doc.Experiments[i].Fails() {
+		if doc.Experiments[i].Fails {
 			n++
 		}
 	}
@@ -90,7 +90,7 @@ func comparedTable(doc *CheckDocument) table.Table {
 		if all != "" {
 			label.Text = x.Label
 		}
-		if len(x.Comparisons) == 0 || x.State == gate.StateFailing {
+		if len(x.Comparisons) == 0 || x.newlyFails() {
 			t.Rows = append(t.Rows, []table.Cell{label, table.Text(x.State), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Text(stateText(x))})
@@ -115,14 +115,26 @@ func comparedTable(doc *CheckDocument) table.Table {
 	return t
 }
 
+// stateText is the state, with what it does not say by itself.
 func stateText(x *CheckExperiment) string {
-	if len(x.DiffersIn) > 0 {
+	switch {
+	case len(x.DiffersIn) > 0:
 		return x.State + ": " + strings.Join(x.DiffersIn, "; ")
-	}
-	if x.Status != nil && *x.Status != schemas.StatusOK {
+	case x.State == gate.StateGone && !x.Fails:
+		return x.State + ": left out of this check"
+	case x.State == gate.StateImproved && x.BaselineStatus != nil && *x.BaselineStatus != schemas.StatusOK:
+		return x.State + ": ended with " + *x.BaselineStatus + " in the baseline"
+	case x.State == gate.StateNotComparable && x.BaselineStatus != nil && *x.BaselineStatus != schemas.StatusOK:
+		return x.State + ": ended with " + *x.Status + ", in the baseline too"
+	case x.State != gate.StateNewlyOOM && x.Status != nil && *x.Status != schemas.StatusOK:
 		return x.State + ": " + *x.Status
 	}
 	return x.State
+}
+
+// newlyFails reports whether the experiment ended well in the baseline and does not now.
+func (x *CheckExperiment) newlyFails() bool {
+	return x.State == gate.StateNewlyFailing || x.State == gate.StateNewlyOOM
 }
 
 func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.Cell {

@@ -127,8 +127,10 @@ type (
 // sarifRules are the states that fail a check, and the check that compared nothing.
 var sarifRules = []sarifRule{
 	{gate.StateRegressed, sarifText{"memory or time grew more than its threshold allows"}},
-	{gate.StateMissing, sarifText{"the baseline has an experiment that no run is of"}},
-	{gate.StateFailing, sarifText{"an experiment fails that did not fail in the baseline"}},
+	{gate.StateNotComparable, sarifText{"what the baseline knows could not be checked"}},
+	{gate.StateGone, sarifText{"the baseline has an experiment that no run is of"}},
+	{gate.StateNewlyFailing, sarifText{"an experiment fails that ended well in the baseline"}},
+	{gate.StateNewlyOOM, sarifText{"an experiment runs out of memory that ended well in the baseline"}},
 	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
 }
 

@@ -73,14 +73,14 @@ func TestCheckTables(t *testing.T) {
 	}
 }
 
-// An experiment that is missing or fails has a row, and a prediction says that it is one.
+// An experiment that is gone or fails has a row, and a prediction says that it is one.
 func TestCheckTablesOfOtherEnds(t *testing.T) {
 	runs := headline()[1:]
 	runs[0].status, runs[0].reason = schemas.StatusOOM, "CUDA out of memory"
 	runs[1].source = schemas.Predicted
 	text := printed(t, "table", report.CheckTables(checked(t, summaries(runs...), "peak=1.05", "time=1.1")))
-	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is missing: ",
-		"dpsgd fails now (oom: CUDA out of memory)", "failing: oom", "missing\n",
+	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is gone: ",
+		"dpsgd fails now (oom: CUDA out of memory)", "  newly OOM\n", "  gone\n",
 		"ghost [predicted, indicative]  step time (ms)",
 		"skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
 		if !strings.Contains(text, want) {

@@ -14,7 +14,7 @@ import (
 )
 
 // CheckSchema is the version of [CheckDocument].
-const CheckSchema = "dpsight.check/1"
+const CheckSchema = "dpsight.check/2"
 
 // CheckDocument is what "dpsight check --format json" prints.
 type CheckDocument struct {
@@ -123,14 +123,16 @@ func BaselineGaps(b *schemas.Baseline) []string {
 // failures says in a sentence each why the experiment fails the check.
 func (x *CheckExperiment) failures(floor int64) []string {
 	var out []string
-	switch x.State {
-	case gate.StateMissing:
+	switch {
+	case !x.Fails:
+		return nil
+	case x.State == gate.StateGone:
 		if len(x.DiffersIn) > 0 {
-			return []string{fmt.Sprintf("%s is missing: the baseline has it, and the run of that name is another "+
+			return []string{fmt.Sprintf("%s is gone: the baseline has it, and the run of that name is another "+
 				"experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
 		}
-		return []string{x.Label + " is missing: the baseline has it, and no run is of it"}
-	case gate.StateFailing:
+		return []string{x.Label + " is gone: the baseline has it, and no run is of it"}
+	case x.newlyFails():
 		why := *x.Status
 		if x.Reason != "" {
 			why += ": " + x.Reason

@@ -81,7 +81,10 @@ func TestPlantedGrowthOfACategory(t *testing.T) {
 			doc.Sentence() != c.said) {
 			t.Errorf("%s of %d bytes: ok %t, %q, want %q", c.category, c.now, doc.OK, doc.Failures, c.said)
 		}
-		want := map[bool]string{true: gate.StateSame, false: gate.StateRegressed}[doc.OK]
+		want := map[bool]string{true: gate.StateOK, false: gate.StateRegressed}[doc.OK]
+		if c.category == schemas.ClipTemporaries && c.now < base {
+			want = gate.StateImproved
+		}
 		if doc.Experiments[0].State != want {
 			t.Errorf("%s of %d bytes: state %q", c.category, c.now, doc.Experiments[0].State)
 		}
@@ -137,22 +140,22 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 		before, after []schemas.Tables
 		state, said   string
 	}{
-		{"missing", []schemas.Tables{run("a", ok), run("b", ok)}, []schemas.Tables{run("a", ok)}, gate.StateMissing,
-			"b is missing: the baseline has it, and no run is of it"},
+		{"gone", []schemas.Tables{run("a", ok), run("b", ok)}, []schemas.Tables{run("a", ok)}, gate.StateGone,
+			"b is gone: the baseline has it, and no run is of it"},
 		{"failing", []schemas.Tables{run("a", ok), run("b", ok)}, []schemas.Tables{run("a", ok), run("b", oom)},
-			gate.StateFailing,
+			gate.StateNewlyOOM,
 			"b fails now (oom: CUDA out of memory) and did not in the baseline"},
 		{"one of two repeats fails", []schemas.Tables{run("a", ok), run("b", ok)},
 			[]schemas.Tables{run("a", ok), run("b", ok),
-				run("b", oom)}, gate.StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
+				run("b", oom)}, gate.StateNewlyOOM, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
 		{"new", []schemas.Tables{run("a", ok)}, []schemas.Tables{run("a", ok), run("b", ok)}, gate.StateNew, ""},
 		{"mended", []schemas.Tables{run("a", ok), run("b", oom)}, []schemas.Tables{run("a", ok), run("b", ok)},
-			gate.StateMended, ""},
+			gate.StateImproved, ""},
 		{"broken as before", []schemas.Tables{run("a", ok), run("b", oom)},
-			[]schemas.Tables{run("a", ok), run("b", oom)}, gate.StateBroken,
+			[]schemas.Tables{run("a", ok), run("b", oom)}, gate.StateNotComparable,
 			""},
-		{"nothing in common", []schemas.Tables{run("a", oom)}, []schemas.Tables{run("b", ok)}, gate.StateMissing,
-			"a is missing"},
+		{"nothing in common", []schemas.Tables{run("a", oom)}, []schemas.Tables{run("b", ok)}, gate.StateGone,
+			"a is gone"},
 	} {
 		doc := check(t, c.before, c.after, "peak=1.05")
 		found := slices.ContainsFunc(doc.Experiments, func(x report.CheckExperiment) bool { return x.State == c.state })
@@ -165,7 +168,7 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	list, _ := gate.ParseThresholds([]string{"peak=1"})
 	doc := checkRuns(gate.BaselineOf([]analyze.Summary{a, b}, ""), []analyze.Summary{a},
 		gate.Options{Thresholds: list, Partial: true})
-	if !doc.OK || doc.Experiments[1].State != gate.StateLeftOut {
+	if !doc.OK || doc.Experiments[1].State != gate.StateGone {
 		t.Errorf("a partial check: %+v", doc)
 	}
 	doc = checkRuns(gate.BaselineOf([]analyze.Summary{b}, ""), []analyze.Summary{a},
@@ -195,7 +198,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 		return in
 	}
 	doc := check(t, []schemas.Tables{run(16)}, []schemas.Tables{run(8)}, "peak=1")
-	if want := "ghost is missing: the baseline has it, and the run of that name is another experiment, since it " +
+	if want := "ghost is gone: the baseline has it, and the run of that name is another experiment, since it " +
 		"differs in batch_size: 8, baseline 16"; doc.Sentence() != want {
 		t.Errorf("%q, want %q", doc.Sentence(), want)
 	}
@@ -208,7 +211,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	far := run(8)
 	far.Manifest.Params["clipping"] = "per_layer"
 	doc = check(t, []schemas.Tables{run(16), run(32)}, []schemas.Tables{far, run(32), run(8)}, "peak=1")
-	if x := doc.Experiments[0]; x.State != gate.StateMissing || x.Label != "ghost (batch_size=16)" ||
+	if x := doc.Experiments[0]; x.State != gate.StateGone || x.Label != "ghost (batch_size=16)" ||
 		!slices.Equal(x.DiffersIn, []string{"batch_size: 8, baseline 16"}) || len(doc.Experiments[1].DiffersIn) > 0 {
 		t.Errorf("%+v", doc.Experiments)
 	}

@@ -42,12 +42,14 @@ type Experiment struct {
 	Label          string         `json:"-"` // the name, with what tells it from others of that name
 	Params         map[string]any `json:"params"`
 	State          string         `json:"state"`
+	Fails          bool           `json:"fails"`  // the check
 	Status         *string        `json:"status"` // of the runs; null where there is none
 	Reason         string         `json:"reason,omitempty"`
 	Source         *string        `json:"source"` // of the runs
 	Profile        *string        `json:"profile"`
 	Confidence     string         `json:"confidence,omitempty"` // of predicted runs
 	BaselineSource *string        `json:"baseline_source"`
+	BaselineStatus *string        `json:"baseline_status"`
 	Runs           int            `json:"runs"` // that ended well
 	Comparisons    []Comparison   `json:"-"`
 	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one.
@@ -59,23 +61,6 @@ type Experiment struct {
 
 	command []string
 }
-
-// Fails reports whether the experiment fails the check.
-func (x *Experiment) Fails() bool {
-	return x.State == StateRegressed || x.State == StateMissing || x.State == StateFailing
-}
-
-// The states of an experiment in a check. The first three fail it.
-const (
-	StateRegressed = "regressed" // a metric exceeds its threshold, or could not be checked
-	StateMissing   = "missing"   // the baseline has it, and no run is of it
-	StateFailing   = "failing"   // it ended well in the baseline and does not now
-	StateSame      = "ok"
-	StateNew       = "new"         // the baseline lacks it
-	StateMended    = "mended"      // it did not end well in the baseline and does now
-	StateBroken    = "still fails" // it ended well in neither
-	StateLeftOut   = "left out"    // the baseline has it, no run is of it, and the check is partial
-)
 
 // Comparison is one metric of one experiment beside the baseline's.
 type Comparison struct {
@@ -98,7 +83,8 @@ const (
 	VerdictExceeded  = "exceeded"
 	VerdictUnchecked = "unchecked" // the baseline has it, and the run should
 	VerdictOK        = "ok"
-	VerdictSkipped   = "skipped" // the two cannot be compared
+	VerdictImproved  = "improved" // better by more than the threshold allows it to be worse
+	VerdictSkipped   = "skipped"  // the two cannot be compared
 )
 
 // Options say what a check lets pass.
@@ -132,7 +118,7 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 	for i := range base {
 		j, matched := pairs[i]
 		if !matched {
-			r.Experiments = append(r.Experiments, missingExperiment(&base[i], baseLabels[i], &o))
+			r.Experiments = append(r.Experiments, goneExperiment(&base[i], baseLabels[i], &o))
 			continue
 		}
 		x := checkPair(&base[i], &now[j], &o)
@@ -175,7 +161,7 @@ func (r *Result) judge(paired bool) {
 	failed := false
 	for i := range r.Experiments {
 		x := &r.Experiments[i]
-		failed = failed || x.Fails()
+		failed = failed || x.Fails
 		for k := range x.Comparisons {
 			if c := &x.Comparisons[k]; c.Verdict != VerdictSkipped {
 				nothing = nil
@@ -190,12 +176,9 @@ func (r *Result) judge(paired bool) {
 	r.OK = !failed && nothing == nil
 }
 
-func missingExperiment(b *schemas.BaselineExperiment, label string, o *Options) Experiment {
+func goneExperiment(b *schemas.BaselineExperiment, label string, o *Options) Experiment {
 	x := described(nil, b)
-	x.Label, x.State = label, StateMissing
-	if o.Partial {
-		x.State = StateLeftOut
-	}
+	x.Label, x.State, x.Fails = label, StateGone, !o.Partial
 	return x
 }
 
@@ -210,7 +193,7 @@ func described(now, base *schemas.BaselineExperiment) Experiment {
 		x.Confidence = now.Confidence
 	}
 	if base != nil {
-		x.BaselineSource = &base.Source
+		x.BaselineSource, x.BaselineStatus = &base.Source, &base.Status
 	}
 	x.Key, x.Name, x.Params, x.command = e.Key, e.Name, e.Params, e.Command
 	return x
@@ -218,28 +201,13 @@ func described(now, base *schemas.BaselineExperiment) Experiment {
 
 func checkPair(base, now *schemas.BaselineExperiment, o *Options) Experiment {
 	x := described(now, base)
-	wasOK, isOK := base.Status == schemas.StatusOK, now.Status == schemas.StatusOK
-	switch {
-	case wasOK && !isOK:
-		x.State = StateFailing
-	case !wasOK && !isOK:
-		x.State = StateBroken
-	case !wasOK:
-		x.State = StateMended
-	default:
-		x.State = StateSame
-	}
-	if base.Runs == 0 || now.Runs == 0 {
-		return x
-	}
-	x.Grown, x.GrownBytes = growth(base, now)
-	for _, t := range expand(o.Thresholds, base, now) {
-		c := compareMetric(base, now, &t, o.Floor)
-		if (c.Verdict == VerdictExceeded || c.Verdict == VerdictUnchecked) && x.State != StateFailing {
-			x.State = StateRegressed
+	if base.Runs > 0 && now.Runs > 0 {
+		x.Grown, x.GrownBytes = growth(base, now)
+		for _, t := range expand(o.Thresholds, base, now) {
+			x.Comparisons = append(x.Comparisons, compareMetric(base, now, &t, o.Floor))
 		}
-		x.Comparisons = append(x.Comparisons, c)
 	}
+	x.settle(base, now)
 	return x
 }
 
@@ -315,6 +283,8 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 	switch before, after := *c.Baseline+openOf(m, base), *c.Current+openOf(m, now); {
 	case t.exceeded(before, *c.Current, floor):
 		c.Verdict = VerdictExceeded
+	case t.exceeded(after, *c.Baseline, floor):
+		c.Verdict = VerdictImproved
 	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both it may be either
 		c.Verdict, c.Reason = VerdictUnchecked, &Reason{Why: NotExact, OfBaseline: after == *c.Current}
 	}

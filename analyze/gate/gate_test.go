@@ -244,7 +244,7 @@ func TestSilencedRunIsNotChecked(t *testing.T) {
 	whole := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base})
 	for _, fatal := range []bool{false, true} {
 		x := check(t, []schemas.Tables{whole}, []schemas.Tables{silenced(fatal)}, "peak=1.05").Experiments[0]
-		if fatal != (x.State == StateFailing) || fatal != (len(x.Comparisons) == 0) ||
+		if fatal != (x.State == StateNewlyFailing) || fatal != (len(x.Comparisons) == 0) ||
 			fatal != (x.Reason == "draining failed at step 4 (E): nothing was recorded from there") {
 			t.Errorf("fatal %v: %+v", fatal, x)
 		}

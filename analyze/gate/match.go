@@ -154,12 +154,12 @@ func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 	return labels
 }
 
-// tellNamesakes says of experiments that are missing, and of new ones of the same name, in which parameters or
+// tellNamesakes says of experiments that are gone, and of new ones of the same name, in which parameters or
 // arguments they differ: one name twice, without what tells them apart, explains nothing.
 func tellNamesakes(list []Experiment) {
 	for i := range list {
 		was := &list[i]
-		if was.State != StateMissing && was.State != StateLeftOut {
+		if was.State != StateGone {
 			continue
 		}
 		var fewest []Difference

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -24,9 +26,9 @@ var (
 
 	checkShape = object{"schema": "string", "ok": "bool", "baseline": "string",
 		"thresholds": list{object{"metric": "string", "ratio": "string"}}, "floor_bytes": "int",
-		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string",
+		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string", "fails": "bool",
 			"status": "string?", "reason?": "string", "source": "string?",
-			"profile": "string?", "baseline_source": "string?", "confidence?": "string", "runs": "int",
+			"profile": "string?", "baseline_source": "string?", "baseline_status": "string?", "confidence?": "string", "runs": "int",
 			"comparisons": list{object{"metric": "string", "unit": "string", "limit": "string", "baseline": "number?",
 				"current": "number?", "delta": "number?",
 				"ratio": "number?", "verdict": "string", "reason?": "string"}}}},
@@ -86,7 +88,7 @@ func TestCheckDocument(t *testing.T) {
 				}
 			}
 		}
-		if doc.Schema != "dpsight.check/1" || !doc.OK || len(doc.Failures) != 0 || len(doc.Experiments) < 2 ||
+		if doc.Schema != "dpsight.check/2" || !doc.OK || len(doc.Failures) != 0 || len(doc.Experiments) < 2 ||
 			compared < 6 {
 			t.Errorf("runs beside themselves: ok %t, %d experiments, %d figures compared, %q", doc.OK,
 				len(doc.Experiments), compared, doc.Failures)
@@ -134,5 +136,84 @@ func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 	}
 	if tried < 12 {
 		t.Errorf("only %d categories tried", tried)
+	}
+}
+
+// Recorded runs held to what was recorded of them, and to baselines in which a figure or a status is another: each
+// state of a check, and whether it fails.
+func TestStatesOfRecordedRuns(t *testing.T) {
+	store, dir := journalStore(t), t.TempDir()
+	path := filepath.Join(dir, "b.json")
+	must(t, dir, "check", store, "--write-baseline", path)
+	type experiment = schemas.BaselineExperiment
+	for _, c := range []struct {
+		what, run, state string
+		fails            bool
+		change           func(e *experiment)
+	}{
+		{"as recorded", "ghost", gate.StateOK, false, func(*experiment) {}},
+		{"4 % less than it was", "ghost", gate.StateOK, false, func(e *experiment) { *e.PeakBytes = *e.PeakBytes * 26 / 25 }},
+		{"10 % less than it was", "ghost", gate.StateImproved, false, func(e *experiment) {
+			*e.PeakBytes = *e.PeakBytes * 10 / 9
+		}},
+		{"it failed", "ghost", gate.StateImproved, false, func(e *experiment) {
+			*e = experiment{Name: e.Name, Key: e.Key, Params: e.Params, Source: e.Source, Status: schemas.StatusFailed}
+		}},
+		{"6 % more than it was", "ghost", gate.StateRegressed, true, func(e *experiment) {
+			*e.PeakBytes = *e.PeakBytes * 100 / 106
+		}},
+		{"another version of the rules", "ghost", gate.StateNotComparable, true, func(e *experiment) { *e.Rules-- }},
+		{"out of memory as before", "oom", gate.StateNotComparable, false, func(*experiment) {}},
+		{"out of memory", "oom", gate.StateNewlyOOM, true, func(e *experiment) { e.Status, e.Runs = schemas.StatusOK, 1 }},
+		{"another failure", "killed", gate.StateNewlyFailing, true, func(e *experiment) {
+			e.Status, e.Runs = schemas.StatusOK, 1
+		}},
+		{"of another name", "ghost", gate.StateNew, false, func(e *experiment) {
+			e.Name, e.Key, e.Params = "gone", new("another"), map[string]any{"batch_size": 1}
+		}},
+		{"of another name", "gone", gate.StateGone, true, func(*experiment) {}},
+	} {
+		whole, err := schemas.ReadBaseline(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := filepath.Join(dir, "changed.json")
+		for i := range whole.Experiments {
+			e := &whole.Experiments[i]
+			if e.Name == c.run || e.Name == "ghost" && c.run == "gone" {
+				c.change(e)
+			}
+		}
+		if c.run == "gone" {
+			whole.Experiments = append(whole.Experiments, experiment{Name: "gone", Source: schemas.Predicted,
+				Status: schemas.StatusOK, Params: map[string]any{"batch_size": 1}})
+		}
+		if err := schemas.WriteBaseline(changed, whole); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		code := run([]string{"check", store, "--baseline", changed, "--threshold", "peak=1.05", "--threshold",
+			"category:*=1.5", "--format", "json"}, &stdout, &stderr)
+		var doc struct {
+			Experiments []struct {
+				Name, State string
+				Fails       bool
+			}
+		}
+		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
+			t.Fatalf("%v: %s", err, stderr.String())
+		}
+		found := false
+		for _, x := range doc.Experiments {
+			if x.Name == c.run && x.State == c.state {
+				found = true
+				if x.Fails != c.fails || (code != exitDone) != c.fails && c.state != gate.StateNew {
+					t.Errorf("%s: %s fails is %t, exit code %d", c.what, c.run, x.Fails, code)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: %s is not %s in %+v", c.what, c.run, c.state, doc.Experiments)
+		}
 	}
 }

@@ -1,0 +1,60 @@
+package gate
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The states of an experiment in a check. Those that fail it are said in [Experiment.Fails].
+const (
+	StateOK            = "ok"
+	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
+	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails
+	StateNotComparable = "not comparable" // nothing could be compared; fails where something should have been
+	StateNewlyFailing  = "newly failing"  // it ended well in the baseline and does not now; fails
+	StateNewlyOOM      = "newly OOM"      // so it did, and now it runs out of memory; fails
+	StateNew           = "new"            // the baseline lacks it
+	StateGone          = "gone"           // the baseline has it, and no run is of it; fails if the check is not partial
+)
+
+// States are all of them, those that fail a check first.
+var States = []string{StateNewlyOOM, StateNewlyFailing, StateRegressed, StateNotComparable, StateGone, StateNew,
+	StateImproved, StateOK}
+
+// settle gives an experiment that is in both its state, from what was compared of it.
+func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
+	has := func(verdict string) bool {
+		return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool { return c.Verdict == verdict })
+	}
+	wasOK, isOK := base.Status == schemas.StatusOK, now.Status == schemas.StatusOK
+	exceeded, unchecked := has(VerdictExceeded), has(VerdictUnchecked)
+	switch {
+	case wasOK && now.Status == schemas.StatusOOM:
+		x.State = StateNewlyOOM
+	case wasOK && !isOK:
+		x.State = StateNewlyFailing
+	case exceeded:
+		x.State = StateRegressed
+	case unchecked:
+		x.State = StateNotComparable
+	case !wasOK && isOK, x.improved(base, now):
+		x.State = StateImproved
+	case has(VerdictOK), has(VerdictImproved):
+		x.State = StateOK
+	default:
+		x.State = StateNotComparable
+	}
+	x.Fails = wasOK && !isOK || exceeded || unchecked
+}
+
+// improved reports whether a metric improved. Categories do only where the peak is lower too: bytes that another
+// category holds now are none that were saved.
+func (x *Experiment) improved(base, now *schemas.BaselineExperiment) bool {
+	lower := base.PeakBytes != nil && now.PeakBytes != nil && *now.PeakBytes < *base.PeakBytes
+	return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool {
+		m, err := compare.ParseMetric(c.Metric)
+		return c.Verdict == VerdictImproved && err == nil && (lower || m.Name != compare.MetricCategory)
+	})
+}
