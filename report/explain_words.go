@@ -21,8 +21,8 @@ type ExplainDocument struct {
 	Sentences []string `json:"sentences"`
 	// Of them those on steps, phases and modules' times.
 	StepSentences []string       `json:"step_sentences"`
-	Runs      [2]explain.Run `json:"runs"` // From, To
-	Warnings  []string       `json:"warnings"`
+	Runs          [2]explain.Run `json:"runs"` // From, To
+	Warnings      []string       `json:"warnings"`
 }
 
 // NewExplainDocument puts an explanation into words.
