@@ -79,6 +79,9 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 	}
 	doc.Warnings = append(warnings.Lines(), unlikeWords(identity.UnlikeArguments(r.Identities))...)
 	doc.Warnings = append(doc.Warnings, undigestedOf(r.Undigested, r.Runs)...)
+	for _, t := range r.Idle {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s: no experiment is called %q", t.Place, t.Experiment))
+	}
 	if r.UndigestedBaseline {
 		doc.Warnings = append(doc.Warnings, "the baseline was written by older code, without a digest: damage to it "+
 			"would not be noticed; --write-baseline writes one that has it")

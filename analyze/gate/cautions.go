@@ -31,8 +31,8 @@ const (
 	CautionNormOnly CautionKind = "norms"
 )
 
-// cautions are those of a pair.
-func cautions(base, now *schemas.BaselineExperiment, o *Options) (out []Caution) {
+// cautions are those of a pair whose metrics were compared.
+func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (out []Caution) {
 	differs := func(kind CautionKind, what string, now, base *string) {
 		if base != nil && now != nil && *base != *now {
 			out = append(out, Caution{Kind: kind, Differ: []Difference{{what, now, base}}})
@@ -73,8 +73,10 @@ func cautions(base, now *schemas.BaselineExperiment, o *Options) (out []Caution)
 	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil &&
 		base.StepMS.Clock == now.StepMS.Clock {
 		b, n := base.StepMS, now.StepMS
-		i := slices.IndexFunc(o.Thresholds, func(t Threshold) bool { return t.Metric.Name == compare.MetricTime })
-		if i >= 0 && o.Thresholds[i].exceeded(b.Median, n.Median, 0) && n.Low <= b.High {
+		slower := slices.ContainsFunc(comparisons, func(c Comparison) bool {
+			return c.Metric == compare.MetricTime && c.Verdict == VerdictExceeded
+		})
+		if slower && n.Low <= b.High {
 			out = append(out, Caution{Kind: CautionOverlap, Now: n, Baseline: b})
 		}
 	}

@@ -27,12 +27,16 @@ type Result struct {
 	// Undigested runs of the Runs that were checked have files without digests; so has the baseline, where it says so.
 	Runs, Undigested   int
 	UndigestedBaseline bool
+	// Idle are the thresholds of a file for experiments that are not there.
+	Idle []CheckThreshold
 }
 
 // CheckThreshold is a threshold as it was given: "category:*", "1.05".
 type CheckThreshold struct {
-	Metric string `json:"metric"`
-	Ratio  string `json:"ratio"`
+	Metric     string `json:"metric"`
+	Experiment string `json:"experiment,omitempty"` // a glob; empty = all
+	Ratio      string `json:"ratio"`
+	Place      string `json:"place,omitempty"` // "dpsight.yaml:7"; empty = the command line, or the default
 }
 
 // Experiment is one experiment of the baseline, of the runs, or of both.
@@ -109,7 +113,7 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 		}
 	}
 	for _, t := range o.Thresholds {
-		r.Thresholds = append(r.Thresholds, CheckThreshold{t.Metric.String(), t.Text})
+		r.Thresholds = append(r.Thresholds, CheckThreshold{t.Metric.String(), t.Experiment, t.Text, t.Place})
 	}
 	current := BaselineOf(runs, "")
 	base, now := baseline.Experiments, current.Experiments
@@ -121,8 +125,7 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 			r.Experiments = append(r.Experiments, goneExperiment(&base[i], baseLabels[i], &o))
 			continue
 		}
-		x := checkPair(&base[i], &now[j], &o)
-		x.Label, x.Cautions = nowLabels[j], cautions(&base[i], &now[j], &o)
+		x := checkPair(&base[i], &now[j], &o, baseLabels[i], nowLabels[j])
 		for _, table := range base[i].Gone {
 			r.Gone = append(r.Gone, GoneTable{Label: x.Label, Table: table, OfBaseline: true})
 		}
@@ -135,6 +138,12 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 			r.Experiments = append(r.Experiments, x)
 		}
 	}
+	for i, t := range o.Thresholds {
+		if t.Experiment != "" && !slices.ContainsFunc(slices.Concat(baseLabels, nowLabels, namesOf(base), namesOf(now)),
+			func(s string) bool { return matches(t.Experiment, s) }) {
+			r.Idle = append(r.Idle, r.Thresholds[i])
+		}
+	}
 	tellNamesakes(r.Experiments)
 	r.Identities = identity.IdentitiesOf(now)
 	for j := range now {
@@ -144,6 +153,13 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 	}
 	r.judge(len(pairs) > 0)
 	return r
+}
+
+func namesOf(list []schemas.BaselineExperiment) (names []string) {
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	return names
 }
 
 // GoneTable is a table that was taken away from a run of an experiment, or from one of its baseline.
@@ -199,15 +215,17 @@ func described(now, base *schemas.BaselineExperiment) Experiment {
 	return x
 }
 
-func checkPair(base, now *schemas.BaselineExperiment, o *Options) Experiment {
+func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, label string) Experiment {
 	x := described(now, base)
+	x.Label = label
 	if base.Runs > 0 && now.Runs > 0 {
 		x.Grown, x.GrownBytes = growth(base, now)
-		for _, t := range expand(o.Thresholds, base, now) {
+		for _, t := range expand(o.Thresholds, base, now, base.Name, now.Name, baseLabel, label) {
 			x.Comparisons = append(x.Comparisons, compareMetric(base, now, &t, o.Floor))
 		}
 	}
 	x.settle(base, now)
+	x.Cautions = cautions(base, now, x.Comparisons)
 	return x
 }
 
@@ -225,37 +243,6 @@ func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, b
 	return category, bytes
 }
 
-// expand makes one threshold a category of category:*; a category's own threshold comes before it.
-func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment) []Threshold {
-	var out []Threshold
-	given := func(m compare.Metric) bool {
-		return slices.ContainsFunc(thresholds, func(t Threshold) bool { return t.Metric == m })
-	}
-	for _, t := range thresholds {
-		if t.Metric != (compare.Metric{Name: compare.MetricCategory, Of: compare.EveryCategory}) {
-			out = append(out, t)
-			continue
-		}
-		if base.Categories == nil || now.Categories == nil {
-			if base.Categories != nil || now.Categories != nil { // one row says so
-				out = append(out, t)
-			}
-			continue // a bare run has none, and was never asked for any
-		}
-		if now.OtherRules(base) { // and so does one here
-			out = append(out, t)
-			continue
-		}
-		for _, c := range schemas.Categories {
-			m := compare.Metric{Name: compare.MetricCategory, Of: c}
-			if (base.Categories[c] != 0 || now.Categories[c] != 0) && !given(m) {
-				out = append(out, Threshold{m, t.Ratio, t.Text})
-			}
-		}
-	}
-	return out
-}
-
 // compareMetric holds one metric to its threshold.
 func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor int64) Comparison {
 	m := t.Metric
@@ -263,7 +250,7 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		Current: valueOf(m, now)}
 	if reason, fault := incomparable(base, now, m, c.Baseline, c.Current); reason != nil {
 		c.Verdict, c.Reason = VerdictSkipped, reason
-		if m.Of == compare.EveryCategory { // all together have no value
+		if isGlob(m.Of) { // several together have no value
 			c.Baseline, c.Current = nil, nil
 		}
 		if fault {

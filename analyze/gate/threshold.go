@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -17,63 +18,121 @@ import (
 // A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens
 // a second, of which less is worse, it is the baseline's over Ratio, and no less.
 type Threshold struct {
-	Metric compare.Metric
-	Ratio  *big.Rat // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
-	Text   string   // the ratio as given
+	Metric     compare.Metric // Of a category or a phase it may be a glob
+	Experiment string         // a glob of experiments' names; empty = all
+	Ratio      *big.Rat       // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
+	Text       string         // the ratio as given
+	// Place is where a file has it; empty where the command line does, which comes before all files.
+	Place string
 }
 
 // DefaultThresholds are what a check holds runs to where nobody says.
 var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 
-// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05"; a ratio alone is the peak's.
+// DefaultFloor is what a metric that the baseline has none of may grow to where nobody says.
+const DefaultFloor = 1 << 20
+
+// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02"; a ratio alone is
+// the peak's.
 func ParseThresholds(list []string) ([]Threshold, error) {
 	var out []Threshold
-	seen := map[compare.Metric]bool{}
 	for _, s := range list {
-		t, err := parseThreshold(s)
+		metric, ratio := compare.MetricPeak, s
+		at := strings.LastIndex(s, "=") // a name of an experiment may have one
+		if at >= 0 {
+			metric, ratio = s[:at], s[at+1:]
+		}
+		metric, experiment, of := strings.Cut(metric, "@")
+		t, err := newThreshold(strings.TrimSpace(metric), strings.TrimSpace(experiment), strings.TrimSpace(ratio))
+		switch _, ratios := parseRatio(strings.TrimSpace(ratio)); {
+		case at < 0 && !ratios:
+			err = errors.New("it is not NAME=RATIO")
+		case err == nil && of && t.Experiment == "":
+			err = errors.New("it names no experiment behind the @")
+		case err == nil && slices.ContainsFunc(out, t.sameAs):
+			err = fmt.Errorf("%s is given twice", t.Metric)
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("threshold %q: %w", s, err)
 		}
-		if seen[t.Metric] {
-			return nil, fmt.Errorf("threshold %q: %s is given twice", s, t.Metric)
-		}
-		seen[t.Metric] = true
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-func parseThreshold(s string) (Threshold, error) {
-	name, ratio, has := strings.Cut(s, "=")
-	if !has {
-		name, ratio = compare.MetricPeak, s
+// Limits are the thresholds and the floor of a check: those of the command line, then those of the file, and where
+// neither has any thresholds the default ones. The floor is in bytes.
+func Limits(list []string, floor string, file *schemas.CheckConfig) (thresholds []Threshold, bytes int64, err error) {
+	if len(list) == 0 && len(file.Thresholds) == 0 {
+		list = DefaultThresholds
 	}
-	metric, err := compare.ParseMetric(strings.TrimSpace(name))
+	if thresholds, err = ParseThresholds(list); err != nil {
+		return nil, 0, schemas.WithHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5%")
+	}
+	for _, c := range file.Thresholds {
+		t, err := newThreshold(c.Metric, c.Experiment, c.Ratio.Text)
+		if err != nil {
+			return nil, 0, schemas.WithHint(fmt.Errorf("%s: %s: %w", c.Ratio.Place, c.Metric, err),
+				"as in peak: 1.05 or category:gradients: 5%")
+		}
+		t.Place = c.Ratio.Place
+		thresholds = append(thresholds, t)
+	}
+	switch {
+	case floor != "":
+		if bytes, err = units.ParseBytes(floor); err != nil {
+			return nil, 0, schemas.WithHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
+		}
+	case file.Floor.Text != "":
+		if bytes, err = units.ParseBytes(file.Floor.Text); err != nil {
+			return nil, 0, schemas.WithHint(fmt.Errorf("%s: floor: %w", file.Floor.Place, err), "as in floor: 1MiB")
+		}
+	default:
+		bytes = DefaultFloor
+	}
+	return thresholds, bytes, nil
+}
+
+func (t *Threshold) sameAs(o Threshold) bool {
+	return o.Metric == t.Metric && o.Experiment == t.Experiment
+}
+
+func newThreshold(name, experiment, ratio string) (Threshold, error) {
+	metric, err := parseMetric(name)
 	if err != nil {
-		return Threshold{}, fmt.Errorf("threshold %q: %w", s, err)
+		return Threshold{}, err
 	}
-	if metric.Name == compare.MetricPhase {
-		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible
-		// threshold.
-		return Threshold{}, fmt.Errorf("threshold %q: a phase is held to its memory, phase-peak:%s, not to its time", s,
-			metric.Of)
-	}
-	ratio = strings.TrimSpace(ratio)
 	r, ok := parseRatio(ratio)
-	if !ok && !has {
-		return Threshold{}, fmt.Errorf("threshold %q is not NAME=RATIO", s)
-	}
 	if !ok {
-		return Threshold{}, fmt.Errorf("threshold %q: %q is not a ratio like 1.05 or a growth like 5%%", s, ratio)
+		return Threshold{}, fmt.Errorf("%q is not a ratio like 1.05 or a growth like 5%%", ratio)
 	}
 	if r.Cmp(big.NewRat(1, 1)) < 0 {
-		return Threshold{}, fmt.Errorf("threshold %q: a ratio below 1 would fail without any growth", s)
+		return Threshold{}, errors.New("a ratio below 1 would fail without any growth")
 	}
 	if !strings.Contains(ratio, "%") && r.Cmp(big.NewRat(mostRatio, 1)) >= 0 {
-		return Threshold{}, fmt.Errorf("threshold %q lets pass %s times the baseline's: for a growth of %s %% write "+
-			"%s%%, for the ratio itself %s%%", s, ratio, ratio, ratio, percentOver(r))
+		return Threshold{}, fmt.Errorf("it lets pass %s times the baseline's: for a growth of %s %% write %s%%, for the "+
+			"ratio itself %s%%", ratio, ratio, ratio, percentOver(r))
 	}
-	return Threshold{metric, r, ratio}, nil
+	return Threshold{Metric: metric, Experiment: experiment, Ratio: r, Text: ratio}, nil
+}
+
+// parseMetric is [compare.ParseMetric] for metrics that a threshold can be on, of categories that match a glob too.
+func parseMetric(s string) (compare.Metric, error) {
+	name, of, _ := strings.Cut(s, ":")
+	if name == compare.MetricCategory && isGlob(of) {
+		if !slices.ContainsFunc(schemas.Categories, func(c schemas.Category) bool { return matches(of, c) }) {
+			return compare.Metric{}, fmt.Errorf("no category matches %q; there are %s", of,
+				strings.Join(schemas.Categories, ", "))
+		}
+		return compare.Metric{Name: name, Of: of}, nil
+	}
+	metric, err := compare.ParseMetric(s)
+	if err == nil && metric.Name == compare.MetricPhase {
+		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible
+		// threshold.
+		err = fmt.Errorf("a phase is held to its memory, phase-peak:%s, not to its time", metric.Of)
+	}
+	return metric, err
 }
 
 // mostRatio is the least ratio that nobody means: who writes peak=5 means a growth of 5 %. A larger one can be given in
@@ -86,24 +145,42 @@ func percentOver(r *big.Rat) string {
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
-// CheckPhases refuses a threshold on a phase that neither the baseline nor the runs have: a mistyped one would hold
-// nothing, and the check pass. Where none has any phases it says nothing.
-func CheckPhases(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
-	known := map[string]bool{}
+// CheckNames refuses a threshold on a phase, or of an experiment, that neither the baseline nor the runs have: a
+// mistyped one would hold nothing, and the check pass. Where none has any phases it says nothing of these. A file's
+// threshold may be of experiments that a check leaves out.
+func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
+	phases, experiments := map[string]bool{}, map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
+		labels := ExperimentLabels(list)
 		for i := range list {
+			experiments[list[i].Name], experiments[labels[i]] = true, true
 			for phase := range list[i].PhasePeaks {
-				known[phase] = true
+				phases[phase] = true
 			}
 		}
 	}
+	known := func(names map[string]bool, glob string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(s string) bool { return matches(glob, s) })
+	}
 	for _, t := range thresholds {
-		if t.Metric.Name == compare.MetricPhasePeak && len(known) > 0 && !known[t.Metric.Of] {
-			return fmt.Errorf("threshold %q: no experiment has a phase %q%s", t.Metric.String()+"="+t.Text, t.Metric.Of,
-				near.Guess(t.Metric.Of, slices.Sorted(maps.Keys(known))))
+		if phase := t.Metric.Of; t.Metric.Name == compare.MetricPhasePeak && len(phases) > 0 && !known(phases, phase) {
+			return schemas.WithHint(fmt.Errorf("threshold %q: no experiment has a phase %q%s", &t, phase,
+				near.Guess(phase, slices.Sorted(maps.Keys(phases)))), "dpsight analyze phases lists the phases")
+		}
+		if t.Experiment != "" && t.Place == "" && !known(experiments, t.Experiment) {
+			return schemas.WithHint(fmt.Errorf("threshold %q: no experiment is called %q%s", &t, t.Experiment,
+				near.Guess(t.Experiment, slices.Sorted(maps.Keys(experiments)))), "dpsight runs lists the names")
 		}
 	}
 	return nil
+}
+
+// String is the threshold as a command line gives it.
+func (t *Threshold) String() string {
+	if t.Experiment == "" {
+		return t.Metric.String() + "=" + t.Text
+	}
+	return t.Metric.String() + "@" + t.Experiment + "=" + t.Text
 }
 
 // parseRatio reads "1.05" or "5%" exactly.

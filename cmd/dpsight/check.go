@@ -19,7 +19,8 @@ type checkCmd struct {
 	Names         []string `arg:"" optional:"" name:"run" predictor:"run" help:"${check_run}"`
 	Baseline      string   `predictor:"run" help:"${check_baseline}" placeholder:"FILE|RUN"`
 	Threshold     []string `help:"${threshold}" placeholder:"NAME=RATIO"`
-	Floor         string   `help:"${floor}" default:"1MiB" placeholder:"SIZE"`
+	Floor         string   `help:"${floor}" placeholder:"SIZE"`
+	Config        string   `help:"${config}" placeholder:"FILE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
 	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
 	JUnit         string   `name:"junit" help:"Write the check as JUnit's XML, too." placeholder:"FILE"`
@@ -34,16 +35,13 @@ func (c *checkCmd) Run(s *streams) error {
 		return withHint(errors.New("there is nothing to check against: no --baseline is given"),
 			"dpsight check --write-baseline FILE writes one from runs that are good")
 	}
-	if len(c.Threshold) == 0 {
-		c.Threshold = gate.DefaultThresholds
-	}
-	thresholds, err := gate.ParseThresholds(c.Threshold)
+	config, err := schemas.FindConfig(c.Config)
 	if err != nil {
-		return withHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5%")
+		return err
 	}
-	floor, err := units.ParseBytes(c.Floor)
+	thresholds, floor, err := gate.Limits(c.Threshold, c.Floor, &config.Check)
 	if err != nil {
-		return withHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
+		return err
 	}
 	base, done, err := ingest.Baseline(c.Baseline, version)
 	if err != nil {

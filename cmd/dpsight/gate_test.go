@@ -25,7 +25,8 @@ var (
 		"runs": list{identity}, "warnings": list{"string"}}
 
 	checkShape = object{"schema": "string", "ok": "bool", "baseline": "string",
-		"thresholds": list{object{"metric": "string", "ratio": "string"}}, "floor_bytes": "int",
+		"thresholds": list{object{"metric": "string", "ratio": "string", "experiment?": "string",
+			"place?": "string"}}, "floor_bytes": "int",
 		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string", "fails": "bool",
 			"status": "string?", "reason?": "string", "source": "string?",
 			"profile": "string?", "baseline_source": "string?",

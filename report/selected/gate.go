@@ -71,8 +71,8 @@ func (s *Source) Check(names []string, version string, o gate.Options) ([]analyz
 	if baseline == nil {
 		return runs, nil, nil
 	}
-	if err := gate.CheckPhases(o.Thresholds, *baseline, runs); err != nil {
-		return nil, nil, schemas.WithHint(err, "dpsight analyze phases lists the phases")
+	if err := gate.CheckNames(o.Thresholds, *baseline, runs); err != nil {
+		return nil, nil, err
 	}
 	result := gate.Check(*baseline, runs, o)
 	return runs, &result, nil

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A held threshold is one on a single metric of a single experiment.
+type held struct {
+	Threshold
+	given string // the category or the phase as it was given, perhaps a glob
+	place int    // in the order of all
+}
+
+// expand gives the thresholds that hold for a pair of experiments, which has these names: one a metric, in the order in
+// which they were given.
+func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names ...string) []Threshold {
+	var all []held
+	for i, t := range thresholds {
+		if t.Experiment != "" && !slices.ContainsFunc(names, func(s string) bool { return matches(t.Experiment, s) }) {
+			continue
+		}
+		for _, of := range singles(t.Metric, base, now) {
+			h := held{t, t.Metric.Of, i}
+			h.Metric.Of = of
+			all = append(all, h)
+		}
+	}
+	var out []Threshold
+	for i := range all {
+		if !slices.ContainsFunc(all, func(o held) bool { return o.Metric == all[i].Metric && o.before(&all[i]) }) {
+			out = append(out, all[i].Threshold)
+		}
+	}
+	return out
+}
+
+// before reports whether a threshold counts in place of another on the same metric: the command line's before a file's,
+// then that of an experiment's name before that of a glob before that of all, likewise of categories and phases, and of
+// equals the one that was given last.
+func (h *held) before(o *held) bool {
+	file := func(place string) int { return min(1, len(place)) }
+	return cmp.Or(cmp.Compare(file(o.Place), file(h.Place)), cmp.Compare(exactness(h.Experiment), exactness(o.Experiment)),
+		cmp.Compare(exactness(h.given), exactness(o.given)), cmp.Compare(h.place, o.place)) > 0
+}
+
+// exactness is 2 of a name, 1 of a glob, and 0 of what stands for all.
+func exactness(glob string) int {
+	switch {
+	case glob == "" || glob == compare.EveryCategory:
+		return 0
+	case isGlob(glob):
+		return 1
+	}
+	return 2
+}
+
+// singles are the categories or phases that a metric stands for. Where categories cannot be compared it is the glob
+// itself, so that one row says so; a bare run has none, and was never asked for any.
+func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []string) {
+	switch {
+	case !isGlob(m.Of):
+		return []string{m.Of}
+	case m.Name == compare.MetricPhasePeak:
+		phases := maps.Clone(base.PhasePeaks)
+		if phases == nil {
+			phases = map[string]int64{}
+		}
+		maps.Copy(phases, now.PhasePeaks)
+		names = slices.Sorted(maps.Keys(phases))
+	case base.Categories == nil && now.Categories == nil:
+		return nil
+	case base.Categories == nil || now.Categories == nil || now.OtherRules(base):
+		return []string{m.Of}
+	default:
+		for _, c := range schemas.Categories {
+			if base.Categories[c] != 0 || now.Categories[c] != 0 {
+				names = append(names, c)
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(s string) bool { return !matches(m.Of, s) })
+}
+
+// isGlob reports whether a name stands for several.
+func isGlob(name string) bool { return strings.ContainsAny(name, "*?") }
+
+// matches reports whether a name is what a glob stands for: a star is any text, also none, a question mark one letter.
+func matches(glob, name string) bool {
+	g, n := []rune(glob), []rune(name)
+	// star is where in the glob the last star stands, and from where in the name on the rest is matched.
+	star, from := -1, 0
+	i, k := 0, 0
+	for k < len(n) {
+		switch {
+		case i < len(g) && g[i] == '*':
+			star, from = i, k
+			i++
+		case i < len(g) && (g[i] == '?' || g[i] == n[k]):
+			i++
+			k++
+		case star >= 0: // the star takes one letter more
+			from++
+			i, k = star+1, from
+		default:
+			return false
+		}
+	}
+	for i < len(g) && g[i] == '*' {
+		i++
+	}
+	return i == len(g)
+}
