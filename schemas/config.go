@@ -52,9 +52,13 @@ func FindConfig(name string) (*Config, error) {
 		return new(Config), nil
 	}
 	if err != nil {
-		return nil, WithHint(fmt.Errorf("the configuration: %w", err), "dpsight check --help says what it may have")
+		return nil, WithHint(fmt.Errorf("the configuration: %w", err), "name a file that can be read")
 	}
-	return parseConfig(path, text)
+	config, err := parseConfig(path, text)
+	if err != nil {
+		return nil, WithHint(err, "below check: there may be floor, thresholds and experiments, as docs/check.md shows")
+	}
+	return config, nil
 }
 
 // configReader reads the nodes of a file strictly: what it does not know is refused, by line.

@@ -67,13 +67,12 @@ func Limits(list []string, floor string, file *schemas.CheckConfig) (thresholds 
 		list = DefaultThresholds
 	}
 	if thresholds, err = ParseThresholds(list); err != nil {
-		return nil, 0, schemas.WithHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5%")
+		return nil, 0, err
 	}
 	for _, c := range file.Thresholds {
 		t, err := newThreshold(c.Metric, c.Experiment, c.Ratio.Text)
 		if err != nil {
-			return nil, 0, schemas.WithHint(fmt.Errorf("%s: %s: %w", c.Ratio.Place, c.Metric, err),
-				"as in peak: 1.05 or category:gradients: 5%")
+			return nil, 0, fmt.Errorf("%s: %s: %w", c.Ratio.Place, c.Metric, err)
 		}
 		t.Place = c.Ratio.Place
 		thresholds = append(thresholds, t)
@@ -81,11 +80,11 @@ func Limits(list []string, floor string, file *schemas.CheckConfig) (thresholds 
 	switch {
 	case floor != "":
 		if bytes, err = units.ParseBytes(floor); err != nil {
-			return nil, 0, schemas.WithHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
+			return nil, 0, fmt.Errorf("--floor: %w", err)
 		}
 	case file.Floor.Text != "":
 		if bytes, err = units.ParseBytes(file.Floor.Text); err != nil {
-			return nil, 0, schemas.WithHint(fmt.Errorf("%s: floor: %w", file.Floor.Place, err), "as in floor: 1MiB")
+			return nil, 0, fmt.Errorf("%s: floor: %w", file.Floor.Place, err)
 		}
 	default:
 		bytes = DefaultFloor
@@ -164,12 +163,12 @@ func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyz
 	}
 	for _, t := range thresholds {
 		if phase := t.Metric.Of; t.Metric.Name == compare.MetricPhasePeak && len(phases) > 0 && !known(phases, phase) {
-			return schemas.WithHint(fmt.Errorf("threshold %q: no experiment has a phase %q%s", &t, phase,
-				near.Guess(phase, slices.Sorted(maps.Keys(phases)))), "dpsight analyze phases lists the phases")
+			return fmt.Errorf("threshold %q: no experiment has a phase %q%s", &t, phase,
+				near.Guess(phase, slices.Sorted(maps.Keys(phases))))
 		}
 		if t.Experiment != "" && t.Place == "" && !known(experiments, t.Experiment) {
-			return schemas.WithHint(fmt.Errorf("threshold %q: no experiment is called %q%s", &t, t.Experiment,
-				near.Guess(t.Experiment, slices.Sorted(maps.Keys(experiments)))), "dpsight runs lists the names")
+			return fmt.Errorf("threshold %q: no experiment is called %q%s", &t, t.Experiment,
+				near.Guess(t.Experiment, slices.Sorted(maps.Keys(experiments))))
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func (c *checkCmd) Run(s *streams) error {
 	}
 	thresholds, floor, err := gate.Limits(c.Threshold, c.Floor, &config.Check)
 	if err != nil {
-		return err
+		return withHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5% --floor 1MiB")
 	}
 	base, done, err := ingest.Baseline(c.Baseline, version)
 	if err != nil {

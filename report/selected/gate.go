@@ -72,7 +72,7 @@ func (s *Source) Check(names []string, version string, o gate.Options) ([]analyz
 		return runs, nil, nil
 	}
 	if err := gate.CheckNames(o.Thresholds, *baseline, runs); err != nil {
-		return nil, nil, err
+		return nil, nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight analyze phases the phases")
 	}
 	result := gate.Check(*baseline, runs, o)
 	return runs, &result, nil
