@@ -37,7 +37,7 @@ type ConfigThreshold struct {
 	Ratio      ConfigValue
 }
 
-// ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Its text is empty where the file has none.
+// ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Without a value its text is empty.
 type ConfigValue struct{ Text, Place string }
 
 // FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. Where that is not there,
