@@ -21,11 +21,11 @@ const ConfigFile = "dpsight.yaml"
 
 // Config is the content of a [ConfigFile].
 type Config struct {
-	Check CheckConfig
+	Check GateConfig
 }
 
-// CheckConfig is what "dpsight check" holds runs to where its command line does not say.
-type CheckConfig struct {
+// GateConfig is what "dpsight check" holds runs to where its command line does not say.
+type GateConfig struct {
 	Floor      ConfigValue
 	Thresholds []ConfigThreshold // in the order of the file, those of all experiments first
 }
@@ -78,7 +78,7 @@ func parseConfig(path string, text []byte) (*Config, error) {
 	})
 }
 
-func (r configReader) check(n *yaml.Node, c *CheckConfig) error {
+func (r configReader) check(n *yaml.Node, c *GateConfig) error {
 	var own []ConfigThreshold // of single experiments
 	err := r.mapping(n, map[string]func(*yaml.Node) error{
 		"floor": func(n *yaml.Node) (err error) {

@@ -62,7 +62,7 @@ func ParseThresholds(list []string) ([]Threshold, error) {
 
 // Limits are the thresholds and the floor of a check: those of the command line, then those of the file, and where
 // neither has any thresholds the default ones. The floor is in bytes.
-func Limits(list []string, floor string, file *schemas.CheckConfig) (thresholds []Threshold, bytes int64, err error) {
+func Limits(list []string, floor string, file *schemas.GateConfig) (thresholds []Threshold, bytes int64, err error) {
 	if len(list) == 0 && len(file.Thresholds) == 0 {
 		list = DefaultThresholds
 	}

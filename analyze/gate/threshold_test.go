@@ -40,7 +40,7 @@ func TestWhichThresholdCounts(t *testing.T) {
 		{"phases", []string{"phase-peak:backward.*=1.1", "phase-peak:backward.grad=1.2"}, nil,
 			"phase-peak:backward.norm=1.1 phase-peak:backward.grad=1.2"},
 	} {
-		thresholds, floor, err := Limits(c.list, "", &schemas.CheckConfig{Thresholds: c.file})
+		thresholds, floor, err := Limits(c.list, "", &schemas.GateConfig{Thresholds: c.file})
 		if err != nil || floor != DefaultFloor {
 			t.Fatalf("%s: %v, a floor of %d", c.what, err, floor)
 		}
@@ -78,7 +78,7 @@ func TestGlobs(t *testing.T) {
 // A file's mistakes are said by their lines.
 func TestMistakesInAFilesThresholds(t *testing.T) {
 	at := schemas.ConfigValue{Text: "0.5", Place: "dpsight.yaml:4"}
-	for _, c := range []schemas.CheckConfig{{Floor: schemas.ConfigValue{Text: "much", Place: at.Place}},
+	for _, c := range []schemas.GateConfig{{Floor: schemas.ConfigValue{Text: "much", Place: at.Place}},
 		{Thresholds: []schemas.ConfigThreshold{{Metric: "peak", Ratio: at}}},
 		{Thresholds: []schemas.ConfigThreshold{{Metric: "paek", Ratio: at}}},
 		{Thresholds: []schemas.ConfigThreshold{{Metric: "category:none*", Ratio: at}}}} {
