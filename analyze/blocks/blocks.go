@@ -50,6 +50,8 @@ type Kind struct {
 	Category                        int
 	Evidence                        schemas.Evidence
 	Module, Name, Line, Phase, Role int // places in the device's texts
+	// Holder is who kept the block when holders were looked for last, and empty where nobody looked.
+	Holder int
 }
 
 // A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address and

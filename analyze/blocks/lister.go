@@ -13,17 +13,24 @@ type lister struct {
 	modules   *memory.ModuleIndex
 	lines     map[int64]*schemas.Line
 	names     *grouping.Keyer
+	holders   *grouping.Keyer // nil where nobody looked for holders
 	kinds     map[Kind]uint32
 	addresses map[uint64]uint32
 	texts     map[string]int
 }
 
 func newLister(in *schemas.Tables, p identity.Place, d *Device) *lister {
-	by := &grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionName}}
+	keyer := func(d grouping.Dimension) *grouping.Keyer {
+		return grouping.NewKeyer(in, d, &grouping.By{Dimensions: []grouping.Dimension{d}}, p)
+	}
 	d.Texts = []string{""}
-	return &lister{d, memory.NewModuleIndex(in, p.Rank), grouping.LinesOf(in, p.Rank),
-		grouping.NewKeyer(in, grouping.DimensionName, by, p), map[Kind]uint32{}, map[uint64]uint32{},
-		map[string]int{"": 0}}
+	s := &lister{Device: d, modules: memory.NewModuleIndex(in, p.Rank), lines: grouping.LinesOf(in, p.Rank),
+		names: keyer(grouping.DimensionName), kinds: map[Kind]uint32{}, addresses: map[uint64]uint32{},
+		texts: map[string]int{"": 0}}
+	if len(in.Holders) > 0 {
+		s.holders = keyer(grouping.DimensionHolder)
+	}
+	return s
 }
 
 func (s *lister) list(l *memory.Ledger) {
@@ -67,6 +74,9 @@ func (s *lister) kind(l *memory.Ledger, i int, seq int64) uint32 {
 		k.Module, k.Role = s.text(grouping.ModulePath(m, 0)), s.text(m.Role)
 	}
 	k.Name = s.text(s.names.Key(a, k.Category, m, o).Text)
+	if s.holders != nil {
+		k.Holder = s.text(s.holders.Key(a, k.Category, m, o).Text)
+	}
 	if line := s.lines[a.Line]; line != nil {
 		text := grouping.LineText(line)
 		k.Line = s.text(text)

@@ -162,6 +162,7 @@ func (t *writer) blocks(d *blocks.Device) {
 		each("module", d.Kinds, func(k *kind) uint32 { return uint32(k.Module) }),
 		each("role", d.Kinds, func(k *kind) uint32 { return uint32(k.Role) }),
 		each("name", d.Kinds, func(k *kind) uint32 { return uint32(k.Name) }),
+		each("holder", d.Kinds, func(k *kind) uint32 { return uint32(k.Holder) }),
 		each("line", d.Kinds, func(k *kind) uint32 { return uint32(k.Line) }),
 		each("phase", d.Kinds, func(k *kind) uint32 { return uint32(k.Phase) }))
 	t.table("addresses", each("address", d.Addresses, func(a *uint64) float64 { return float64(*a) }))

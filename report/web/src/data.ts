@@ -84,7 +84,7 @@ export interface Finding {
   change?: string
   saving: { bytes: number | null; ms: number | null; of: string; assumption?: string } | null
   confidence: string
-  edits?: { file: string; line: number; text: string }[]
+  edits?: { file: string; line: number; source: string }[]
 }
 export interface FindingsRun extends Identity {
   findings: Finding[]
@@ -261,6 +261,7 @@ export interface Kinds {
   module: Uint32Array
   role: Uint32Array
   name: Uint32Array
+  holder: Uint32Array
   line: Uint32Array
   phase: Uint32Array
 }
@@ -356,6 +357,7 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
       module: column(kinds, 'module', u32()),
       role: column(kinds, 'role', u32()),
       name: column(kinds, 'name', u32()),
+      holder: column(kinds, 'holder', u32()),
       line: column(kinds, 'line', u32()),
       phase: column(kinds, 'phase', u32()),
     },

@@ -76,7 +76,10 @@ export function hits(query: string): Hit[] {
     name(t('Line'), d.kinds.line, () => {
       set({ view: 'timeline', by: 'line', query: '' })
     })
-    name(t('Holder'), d.kinds.name, () => {
+    name(t('Holder'), d.kinds.holder, () => {
+      set({ view: 'timeline', by: 'holder', query: '' })
+    })
+    name(t('Tensor'), d.kinds.name, () => {
       set({ view: 'timeline', by: 'name', query: '' })
     })
   }

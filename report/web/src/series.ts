@@ -2,7 +2,7 @@
 
 import { forever, type Device } from './data'
 
-export type Dimension = 'category' | 'module' | 'phase' | 'line' | 'name'
+export type Dimension = 'category' | 'module' | 'phase' | 'line' | 'holder' | 'name'
 
 export interface Key {
   name: string
@@ -88,7 +88,7 @@ function keysOf(d: Device, by: Dimension, categories: { name: string; color: str
   const live = liveAt(d, peak)
   for (let k = 0; k < n; k++) {
     const text = d.texts[column[k]]
-    const name = by === 'module' ? folded(text) : text
+    const name = by === 'module' ? folded(text) : by === 'holder' ? text.replace(/\[\d+\]/g, '[*]') : text
     const got = names.get(name) ?? { bytes: 0, kinds: [] }
     got.bytes += live[k]
     got.kinds.push(k)

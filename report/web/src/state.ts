@@ -94,7 +94,7 @@ export function fromHash(hash: string): State {
   if (!views.includes(s.view)) s.view = 'runs'
   if (s.theme !== 'dark') s.theme = 'light'
   if (s.lang !== 'zh') s.lang = 'en'
-  if (!['category', 'module', 'phase', 'line', 'name'].includes(s.by)) s.by = 'category'
+  if (!['category', 'module', 'phase', 'line', 'holder', 'name'].includes(s.by)) s.by = 'category'
   return s
 }
 

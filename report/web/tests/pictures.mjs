@@ -40,7 +40,7 @@ export class Pictures {
       return null
     }
     if (!existsSync(file)) return `${name}: no picture of it is kept`
-    if (readFileSync(told, 'utf8').trim() !== JSON.stringify(letters)) {
+    if (String(JSON.parse(readFileSync(told, 'utf8'))) !== String(letters)) {
       this.otherLetters++
       return null
     }

@@ -355,6 +355,7 @@ export function Blocks() {
       'category',
       'module',
       'name',
+      'holder',
       'line',
       'phase',
       'address',
@@ -371,6 +372,7 @@ export function Blocks() {
           about.categories[d.kinds.category[k]].name,
           d.texts[d.kinds.module[k]],
           d.texts[d.kinds.name[k]],
+          d.texts[d.kinds.holder[k]],
           d.texts[d.kinds.line[k]],
           d.texts[d.kinds.phase[k]],
           '0x' + d.addresses[d.address[p]].toString(16),
@@ -596,9 +598,11 @@ function Card(p: { d: Device; p: number }) {
         </dd>
         <dt>{t('module')}</dt>
         <dd class="mono">{text(d.kinds.module[k])}</dd>
-        <dt>{t('held by')}</dt>
+        <dt>{t('tensor')}</dt>
         <dd class="mono">{text(d.kinds.name[k])}</dd>
-        <dt>{t('line')}</dt>
+        <dt>{t('held by')}</dt>
+        <dd class="mono">{d.kinds.holder.some(Boolean) ? text(d.kinds.holder[k]) : t('not looked for')}</dd>
+        <dt>{t('asked for by')}</dt>
         <dd class="mono">
           {d.texts[d.kinds.line[k]] || d.kinds.line.some(Boolean) ? text(d.kinds.line[k]) : t('not recorded')}
           {d.sources[d.kinds.line[k]] ? (

@@ -11,7 +11,7 @@ import { goTo } from './timeline'
 const signs: Record<string, string> = { at_most: '≤ ', at_least: '≥ ' }
 const saved = (f: Finding) => `${signs[f.confidence] ?? ''}${mib(f.saving?.bytes ?? 0)}`
 const lineOf = (f: Finding) => (f.place.line ? `${f.place.line.file}:${f.place.line.line}` : null)
-const editOf = (e: { file: string; line: number; text: string }) => `${e.file}:${e.line}  ${e.text}`
+const editOf = (e: { file: string; line: number; source: string }) => `${e.file}:${e.line}  ${e.source}`
 
 export function Findings() {
   const r = current(),
@@ -179,7 +179,7 @@ function Card(p: { f: Finding; run: string }) {
                 <b>
                   {shown(e.file)}:{e.line}
                 </b>{' '}
-                {shown(e.text)}
+                {shown(e.source)}
               </li>
             ))}
           </ul>

@@ -205,7 +205,10 @@ function draw(g: Pen, d: Device, s: Series) {
       line.push(f.left + W, y)
       g.line(line, c.ink, 1.2, [5, 3])
       const text = `${t('reserved')} ${mib(levelAt(res.event, res.bytes, events[1]))}`
-      if (y > f.top + 12) g.text(text, f.left + W - 4, y - 8, c.ink, 'right')
+      // The cursor has a label of its own.
+      const right = X(at(cursorAt(d, s))) > f.left + W - 2 * g.measure(text) ? f.left + W / 2 : f.left + W - 4
+      const level = Y(levelAt(res.event, res.bytes, s.event(momentAt(d, s, (right - f.left) / W))) ?? 0)
+      if (level > f.top + 12) g.text(text, right, level - 8, c.ink, 'right')
     }
     const sampled = (us: Float64Array, bytes: Float64Array, color: string, dash: number[]) => {
       const line = sampledLine(d, us, bytes, events, (e, us1) => X(state.axis === 'time' ? us1 : at(s.index(e))), Y)
@@ -427,7 +430,7 @@ export function grown(s: Series, a: number, b: number) {
     .filter((r) => r.bytes)
 }
 
-/** grownBy says whose bytes there are more of at one moment than at another: by holder and line, or by module. */
+/** grownBy says whose bytes there are more of at one moment than at another: by holder, tensor or module, and line. */
 function grownBy(d: Device, a: number, b: number): { text: string; bytes: number }[] {
   const out = new Map<string, number>()
   for (let p = 0; p < d.kind.length; p++) {
@@ -435,8 +438,10 @@ function grownBy(d: Device, a: number, b: number): { text: string; bytes: number
       is = d.begin[p] <= b && d.end[p] > b
     if (was === is) continue
     const k = d.kind[p],
-      holder = d.texts[d.kinds.name[k]] || d.texts[d.kinds.module[k]],
-      text = [folded(holder), d.texts[d.kinds.line[k]]].filter(Boolean).join(', ') || t('(unknown)'),
+      holder = d.texts[d.kinds.holder[k]] || d.texts[d.kinds.name[k]] || d.texts[d.kinds.module[k]],
+      text =
+        [folded(holder).replace(/\[\d+\]/g, '[*]'), d.texts[d.kinds.line[k]]].filter(Boolean).join(', ') ||
+        t('(unknown)'),
       bytes = d.kinds.requested[k] + d.kinds.slack[k]
     out.set(text, (out.get(text) ?? 0) + (is ? bytes : -bytes))
   }
@@ -548,6 +553,7 @@ export function Timeline() {
     return g.done(`${r.label}: GPU memory over the allocator's events`)
   }
   const lines = d.kinds.line.some((l) => l !== 0),
+    held = d.kinds.holder.some((h) => h !== 0),
     pick = state.by === 'category' ? pickCategory : undefined
   const place = (e: PointerEvent | WheelEvent | MouseEvent) => {
     const box = canvas.current!.getBoundingClientRect(),
@@ -573,7 +579,8 @@ export function Timeline() {
             ['module', t('Module')],
             ['phase', t('Phase')],
             ['line', t('Line'), lines ? '' : t('This run has no lines of its script.')],
-            ['name', t('Holder')],
+            ['holder', t('Holder'), held ? '' : t('Nobody looked for holders in this run.')],
+            ['name', t('Tensor')],
           ]}
         />
         <Seg
