@@ -40,3 +40,4 @@ for f in page.js page.css; do
     exit 1
   fi
 done
+echo "the page takes $(cat dist/page.js.gz dist/page.css.gz | wc -c) bytes of the binary" >&2
