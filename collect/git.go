@@ -44,10 +44,15 @@ func revisionIn(ctx context.Context, dir string) *schemas.Git {
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
 	}
-	revision, err := git("rev-parse", "HEAD")
+	head, err := git("-c", "log.showSignature=false", "show", "--no-patch", "--format=%H %cI", "HEAD")
+	revision, date, _ := strings.Cut(head, " ")
 	if err != nil || revision == "" {
 		return nil
 	}
 	changes, err := git("status", "--porcelain", "--untracked-files=no")
-	return &schemas.Git{Revision: revision, Dirty: err != nil || changes != ""}
+	found := &schemas.Git{Revision: revision, Dirty: err != nil || changes != ""}
+	if at, err := time.Parse(time.RFC3339, date); err == nil {
+		found.Committed = new(at.UTC())
+	}
+	return found
 }

@@ -1,11 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/explain"
@@ -54,22 +51,8 @@ func ExplainFigure(doc explain.Explanation) figure.Figure {
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written. Without
 // force it replaces only such pictures (*ForeignError).
-func WriteExplanation(dir string, doc explain.Explanation, force bool) (written []string, err error) {
-	defer func() { err = unwritable(err) }()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the figure's folder: %w", err)
-	}
-	f := ExplainFigure(doc)
-	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG}}
-	svg, err := os.ReadFile(filepath.Join(dir, f.Name+".svg"))
-	if drawn := err == nil && bytes.Contains(svg, []byte("<title>"+f.Title+"</title>")); !drawn && !force {
-		for _, file := range files {
-			if _, err := os.Lstat(filepath.Join(dir, file.name)); err == nil {
-				return nil, &ForeignError{filepath.Join(dir, file.name)}
-			}
-		}
-	}
-	return writeAll(dir, files, nil)
+func WriteExplanation(dir string, doc explain.Explanation, force bool) ([]string, error) {
+	return writeFigure(dir, ExplainFigure(doc), force)
 }
 
 // signedSize is a difference in the largest unit that it fills.

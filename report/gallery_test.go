@@ -190,6 +190,9 @@ func TestGalleryIsLegible(t *testing.T) {
 	for name, doc := range explanations(t) {
 		legible(name, report.ExplainFigure(doc))
 	}
+	for name, doc := range trends(t) {
+		legible("trend-"+name, report.TrendFigure(doc))
+	}
 	for name, doc := range searches() {
 		legible("fit-"+name, report.FitFigure(doc))
 	}

@@ -145,6 +145,8 @@ type Privacy struct {
 type Git struct {
 	Revision string `json:"revision"`
 	Dirty    bool   `json:"dirty"`
+	// Committed is when the revision was committed; null where an older version recorded.
+	Committed *time.Time `json:"committed,omitempty"`
 }
 
 // Isolation says what the devices looked like before the run.

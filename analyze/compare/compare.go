@@ -88,7 +88,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
 		Cols: []string{}, Cells: []CompareCell{},
 		Differences: []Difference{}, Runs: []identity.Identity{}, Warnings: []string{}}
-	runs, left, lent := besideTwins(summaries, o.Value)
+	runs, left, lent := BesideTwins(summaries, o.Value)
 	if o.Each && len(left) > 0 {
 		runs, left = nil, nil
 		for i := range summaries {
@@ -108,7 +108,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		return doc, err
 	}
 	if !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return o.Value.ValueIn(r) != nil }) {
-		return doc, noValue(runs, o.Value)
+		return doc, NoValue(runs, o.Value)
 	}
 	if two := pairOf(runs, &o); two != nil && o.Rows == nil && o.Cols == nil {
 		doc.Differences = differencesOf(two[0], two[1])
@@ -143,10 +143,10 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	return doc, nil
 }
 
-// besideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
+// BesideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
 // recording costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full
 // runs, and lent has their cells.
-func besideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
+func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
 	lent map[string]*Cell) {
 	lent = map[string]*Cell{}
 	cells, twins := withoutTwins(Cells(summaries))
@@ -230,8 +230,8 @@ func fills(runs []*analyze.Summary, rows []string, key string) bool {
 	return 2*len(cells) >= len(r)*len(c)
 }
 
-// noValue says why no run has a value.
-func noValue(runs []*analyze.Summary, m Metric) error {
+// NoValue says why no run has a value.
+func NoValue(runs []*analyze.Summary, m Metric) error {
 	if m.Name == MetricPhase || m.Name == MetricPhasePeak {
 		var phases []string
 		for _, r := range runs {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// unfair says why a run should not be compared with the baseline as they are.
-func unfair(baseline, run *analyze.Summary) (out []Remark) {
+// Unfair says why a run should not be compared with the baseline as they are.
+func Unfair(baseline, run *analyze.Summary) (out []Remark) {
 	say := func(r Remark) { out = append(out, r) }
 	if baseline.Source != run.Source {
 		say(Remark{Kind: RemarkSource, Now: run.Source, Baseline: baseline.Source})

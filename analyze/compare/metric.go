@@ -199,7 +199,7 @@ func (m Metric) ofPhase(s *analyze.Summary) *float64 {
 // Timed reports whether the metric is a time, or counted by one.
 func (m Metric) Timed() bool { return m.Unit() == UnitMS || m.Unit() == UnitPerSecond }
 
-// clock is the clock of a metric that a clock has measured.
+// clock is the clock of a metric that a clock has measured, else empty.
 func (m Metric) clock(s *analyze.Summary) string {
 	if !m.Timed() || s.StepMS == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// OverheadSchema is the version of [OverheadDocument].
-const OverheadSchema = "dpsight.overhead/1"
+// overheadSchema is the version of [OverheadDocument].
+const overheadSchema = "dpsight.overhead/1"
 
 // OverheadDocument is what "dpsight analyze overhead --format json" prints.
 type OverheadDocument struct {
@@ -23,11 +23,11 @@ type OverheadDocument struct {
 	BaselineWarnings []string `json:"baseline_warnings"`
 	BaselineRemarks  []Remark `json:"-"`
 	// Cells has an entry an experiment, over all its repeats.
-	Cells []OverheadCell `json:"cells"`
+	Cells []overheadCell `json:"cells"`
 }
 
-// OverheadCell is one experiment beside its baseline.
-type OverheadCell struct {
+// overheadCell is one experiment beside its baseline.
+type overheadCell struct {
 	Label  string   `json:"label"`
 	RunIDs []string `json:"run_ids"`
 	// PeakLowBytes and PeakHighBytes are over the repeats; the peak of the rest is that of the one in the middle.
@@ -132,7 +132,7 @@ func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	}
 	o.Phases = phaseDeltas(base, run)
 	if base.RunID != run.RunID {
-		o.Remarks = append(o.Remarks, unfair(base, run)...)
+		o.Remarks = append(o.Remarks, Unfair(base, run)...)
 		if held := HooksInsteadOfAutograd(base, run); held != nil {
 			o.Remarks = append(o.Remarks, Remark{Kind: RemarkHeldByHooks, Held: held})
 		}

@@ -297,7 +297,7 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 		say(Remark{Kind: RemarkTimes})
 		return
 	}
-	say(unfair(&a, &b)...)
+	say(Unfair(&a, &b)...)
 }
 
 // withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock

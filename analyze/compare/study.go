@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// StudySchema is the version of [StudyDocument].
-const StudySchema = "dpsight.report/1"
+// studySchema is the version of [StudyDocument].
+const studySchema = "dpsight.report/1"
 
 // Study is a set of runs beside a baseline: all that a report shows.
 type Study struct {
@@ -183,8 +183,8 @@ func newStudy(runs []analyze.Summary) Study {
 // was said of a baseline.
 func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
-	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
-		BaselineWarnings: []string{}, Cells: []OverheadCell{}}
+	doc := OverheadDocument{Schema: overheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
+		BaselineWarnings: []string{}, Cells: []overheadCell{}}
 	if !slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool { return r.RunID == main.RunID }) {
 		doc.BaselineRemarks = main.Remarks
 	}
@@ -194,7 +194,7 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 		o := besideBaseline(&c.Baseline.Summary, &c.Summary, c.Remarks)
 		o.Remarks = append(o.Remarks, s.alone(c, match)...)
 		c.Overhead = &o
-		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow,
+		doc.Cells = append(doc.Cells, overheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow,
 			PeakHighBytes: c.PeakHigh, OverheadRun: o})
 		s.SeveralBaselines = s.SeveralBaselines || c.Baseline.RunID != main.RunID
 		for _, id := range c.RunIDs {
@@ -289,7 +289,7 @@ type StudyDocument struct {
 
 // Document gathers the study's documents.
 func (s *Study) Document() StudyDocument {
-	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: analyze.Runs(s.Runs).Runs,
+	doc := StudyDocument{Schema: studySchema, Configuration: s.Configuration, Runs: analyze.Runs(s.Runs).Runs,
 		Breakdown: []memory.BreakdownRun{}, Phases: []analyze.PhasesRun{},
 		Overhead: s.Overhead, Cost: []analyze.CostRun{}, Success: Success(s.Runs), Failed: []memory.FailedRequest{},
 		Shared: []memory.SharedActivation{}, Notes: []string{}}

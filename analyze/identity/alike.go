@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,6 +72,25 @@ func telling(ids []Identity, group []int) (some []int) {
 		some = append(some, i)
 	}
 	return some
+}
+
+// Without is an origin of which some parts are not known, by the names that [Origin.Fact] knows them by.
+func (o *Origin) Without(names ...string) Origin {
+	out := *o
+	for _, name := range names {
+		switch Part(strings.ToLower(name)) {
+		case PartRevision:
+			out.Code, out.Git = nil, nil
+		case PartHost:
+			out.host, out.cards = "", nil
+		case PartDpsight:
+			out.version, out.agent, out.phantom, out.rules = "", "", "", ""
+		}
+	}
+	out.facts = slices.DeleteFunc(slices.Clone(o.facts), func(f Fact) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, f.What) })
+	})
+	return out
 }
 
 // Fact is what an origin has of a part by its name: revision, host, dpsight, or a fact of what the run ran on, such as

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/trend"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -15,6 +19,9 @@ type compareCmd struct {
 	Cols     []string `help:"Parameters that make a column." placeholder:"NAME"`
 	Value    string   `help:"${value}" default:"peak" placeholder:"VALUE"`
 	Baseline string   `predictor:"run" help:"${compare_baseline}" placeholder:"RUN|NAME=VALUE"`
+	Over     string   `help:"${compare_over}" placeholder:"revision|date"`
+	Out      string   `short:"o" help:"With --over: folder to draw the trend into, as .png and .svg." placeholder:"DIR"`
+	Force    bool     `help:"Write over pictures of that name that dpsight did not draw."`
 }
 
 func (compareCmd) Help() string { return help("compare") }
@@ -24,10 +31,44 @@ func (c *compareCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint(err, "as in --value peak, --value time or --value category:gradients")
 	}
+	if c.Over != "" {
+		return c.trend(s, value)
+	}
+	if c.Out != "" {
+		return withHint(errors.New("-o draws a trend"), "as in --over revision -o DIR; dpsight report -o DIR draws runs")
+	}
 	o := compare.Options{Value: value, Rows: c.Rows, Cols: c.Cols}
 	doc, err := s.source(c.Store).Only(c.Where).Compare(c.Names, o, c.Baseline)
 	if err != nil {
 		return err
 	}
 	return table.Write(s.out, c.Format, report.CompareTables(doc)...)
+}
+
+// trend follows the experiments over revisions or days.
+func (c *compareCmd) trend(s *streams, value compare.Metric) error {
+	if len(c.Rows) > 0 || len(c.Cols) > 0 || c.Baseline != "" {
+		return withHint(errors.New("--over has no rows, columns and baseline: each experiment is compared with itself"),
+			"as in --over revision --value peak")
+	}
+	over, err := trend.ParseOver(c.Over)
+	if err != nil {
+		return withHint(err, "as in --over revision")
+	}
+	doc, err := s.source(c.Store).Only(c.Where).Trend(c.Names, over, value)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		written, err := report.WriteTrend(c.Out, doc, c.Force)
+		if err != nil {
+			return err
+		}
+		s.say(strings.Join(written, ", "))
+	}
+	tables := report.TrendTables(doc)
+	if c.Format == "csv" {
+		tables = []table.Table{report.TrendRecords(doc)}
+	}
+	return table.Write(s.out, c.Format, tables...)
 }

@@ -1,0 +1,53 @@
+package trend
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/timing"
+)
+
+// A Level is what an experiment has between two steps.
+type Level struct {
+	First, Last int // its points that have the value, by their places
+	Points      int // that have it
+	Runs        int
+	Value       float64 // the median
+	Low, High   float64
+	Step        *Step // that it begins with; nil for the first
+}
+
+// Levels are those of the experiment, oldest first; none where no point has the value.
+func (e *Experiment) Levels() (out []Level) {
+	var values []float64
+	end := func() {
+		if len(values) == 0 {
+			return
+		}
+		slices.Sort(values)
+		l := &out[len(out)-1]
+		l.Runs, l.Value, l.Low, l.High = len(values), timing.Middle(values), values[0], values[len(values)-1]
+		values = nil
+	}
+	next := 0
+	for i := range e.Points {
+		p := &e.Points[i]
+		if p.N == 0 {
+			continue
+		}
+		var step *Step
+		if next < len(e.Steps) && e.Steps[next].To == i {
+			step = &e.Steps[next]
+			next++
+		}
+		if len(out) == 0 || step != nil {
+			end()
+			out = append(out, Level{First: i, Step: step})
+		}
+		l := &out[len(out)-1]
+		l.Last = i
+		l.Points++
+		values = append(values, p.values...)
+	}
+	end()
+	return out
+}

@@ -1,0 +1,261 @@
+package trend
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/repeats"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Schema is the version of [Document].
+const Schema = "dpsight.trend/1"
+
+// Over is what the points of a trend are.
+type Over string
+
+// The values of [Over].
+const (
+	Revision Over = "revision" // by the date of its commit, else by that of its first run
+	Date     Over = "date"     // a day, in UTC, and on it each state of the code
+)
+
+// ParseOver reads the value of --over.
+func ParseOver(s string) (Over, error) {
+	if o := Over(s); o == Revision || o == Date {
+		return o, nil
+	}
+	return "", fmt.Errorf("--over %q is not one of %s, %s", s, Revision, Date)
+}
+
+// Document is what "dpsight compare --over revision --format json" prints.
+type Document struct {
+	Schema      string       `json:"schema"`
+	Over        Over         `json:"over"`
+	Value       string       `json:"value"` // a metric: "peak", "category:gradients"
+	Unit        compare.Unit `json:"unit"`
+	Experiments []Experiment `json:"experiments"`
+	// Unplaced are runs that no point has: their revision is not known.
+	Unplaced []string `json:"unplaced_run_ids"`
+	Warnings []string `json:"warnings"` // report makes them of what the experiments say
+	Twins    []string `json:"-"`        // bare runs whose experiments are here in full
+}
+
+// Experiment is what one experiment has had of the value, oldest first.
+type Experiment struct {
+	Label   string         `json:"label"`
+	Name    string         `json:"name"`
+	Source  string         `json:"source"`
+	Profile *string        `json:"profile"`
+	Params  map[string]any `json:"params"`
+	Points  []Point        `json:"points"`
+	Steps   []Step         `json:"steps"`
+	// Spread is the most by which repeats at one point differ; null where no point has repeats, and for times.
+	Spread *float64 `json:"spread"`
+	// Undecided is set where there are so few times that no rank test of them could find a step.
+	Undecided bool `json:"undecided"`
+	// OtherClock is how many runs are left out since another clock measured their times.
+	OtherClock int `json:"other_clock_runs,omitempty"`
+
+	Identity identity.Identity `json:"-"` // of its first run
+}
+
+// Point is what the runs of one revision, or of one day, have.
+type Point struct {
+	Revision  *string             `json:"revision"`  // twelve digits, and a plus where files were changed since
+	Committed *time.Time          `json:"committed"` // null where the runs do not say
+	Started   time.Time           `json:"started"`   // the first of its runs
+	RunIDs    []string            `json:"run_ids"`
+	Failed    []compare.FailedRun `json:"failed"` // of them, those that did not end well: they do not count
+	N         int                 `json:"n"`      // runs that have the value
+	Value     *float64            `json:"value"`  // the median; of bytes the lower one of two in the middle
+	Low       *float64            `json:"low"`
+	High      *float64            `json:"high"`
+
+	values []float64          // in order
+	runs   []*analyze.Summary // that have them
+}
+
+// At is when the point is: its commit's date, else its first run's.
+func (p *Point) At() time.Time {
+	if p.Committed != nil {
+		return *p.Committed
+	}
+	return p.Started
+}
+
+// middle is the run of the point's value: the one whose parts stand for it.
+func (p *Point) middle(value compare.Metric) *analyze.Summary {
+	best := p.runs[0]
+	for _, r := range p.runs {
+		if *value.ValueIn(r) == *p.Value && (!best.BrokenDown() || *value.ValueIn(best) != *p.Value) {
+			best = r
+		}
+	}
+	return best
+}
+
+// Of follows each experiment of some runs over what the points are of.
+func Of(summaries []analyze.Summary, over Over, value compare.Metric) (Document, error) {
+	doc := Document{Schema: Schema, Over: over, Value: value.String(), Unit: value.Unit(), Experiments: []Experiment{},
+		Unplaced: []string{}, Warnings: []string{}}
+	runs, twins, _ := compare.BesideTwins(summaries, value)
+	doc.Twins = twins
+	slices.SortStableFunc(runs, func(a, b *analyze.Summary) int { return a.Started.Compare(b.Started) })
+	var placed []*analyze.Summary
+	valued := false
+	for _, r := range runs {
+		if over == Revision && r.Origin.Revision() == nil {
+			doc.Unplaced = append(doc.Unplaced, r.RunID)
+			continue
+		}
+		placed = append(placed, r)
+		valued = valued || value.ValueIn(r) != nil
+	}
+	switch {
+	case len(placed) == 0 && len(runs) > 0:
+		return doc, errors.New("no run says of which revision it is: a script says it that lies in a Git repository")
+	case !valued:
+		return doc, compare.NoValue(placed, value)
+	}
+	for _, group := range experiments(placed) {
+		doc.Experiments = append(doc.Experiments, experiment(group, over, value))
+	}
+	label(doc.Experiments)
+	return doc, nil
+}
+
+// experiments groups runs whose content is the same, whatever code and versions made them. Runs on other GPUs are
+// another experiment, and so are bare ones.
+func experiments(runs []*analyze.Summary) (groups [][]*analyze.Summary) {
+	at := map[string]int{}
+	for _, r := range runs {
+		key := fmt.Sprint(repeats.Placed(r), "\x00", r.Bare(), "\x00", r.Origin.Fact("GPU"))
+		i, ok := at[key]
+		if !ok {
+			i = len(groups)
+			at[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
+// label gives the experiments names that tell them apart.
+func label(list []Experiment) {
+	ids, started := make([]identity.Identity, len(list)), make([]time.Time, len(list))
+	for i := range list {
+		ids[i], started[i] = list[i].Identity, list[i].Points[0].Started
+		// What differs from revision to revision tells no experiments apart.
+		ids[i].Origin = ids[i].Origin.Without(string(identity.PartRevision), string(identity.PartDpsight),
+			string(identity.PartHost))
+		ids[i].Status = ""
+	}
+	for i, text := range identity.Labels(ids, started) {
+		list[i].Label = text
+	}
+}
+
+// experiment follows one experiment, of which these are all runs.
+func experiment(runs []*analyze.Summary, over Over, value compare.Metric) Experiment {
+	first := runs[0]
+	e := Experiment{Name: first.Name, Source: first.Source, Profile: first.Profile, Params: first.Params,
+		Points: []Point{}, Steps: []Step{}, Identity: first.Identity}
+	by := clockOf(runs, value)
+	at := map[string]int{}
+	for _, r := range runs {
+		key := pointKey(r, over)
+		i, ok := at[key]
+		if !ok {
+			i = len(e.Points)
+			at[key] = i
+			e.Points = append(e.Points, Point{Revision: r.Origin.Revision(), Started: r.Started, RunIDs: []string{},
+				Failed: []compare.FailedRun{}})
+		}
+		p := &e.Points[i]
+		if g := r.Origin.Git; g != nil && g.Committed != nil {
+			p.Committed = g.Committed
+		}
+		p.RunIDs = append(p.RunIDs, r.RunID)
+		v := value.ValueIn(r)
+		switch {
+		case r.Status != schemas.StatusOK:
+			p.Failed = append(p.Failed, compare.FailedRun{RunID: r.RunID, Status: r.Status})
+		case v != nil && clock(r, value) != by:
+			e.OtherClock++
+		case v != nil:
+			p.values, p.runs = append(p.values, *v), append(p.runs, r)
+		}
+	}
+	if over == Revision {
+		slices.SortStableFunc(e.Points, func(a, b Point) int {
+			return cmp.Or(a.At().Compare(b.At()), a.Started.Compare(b.Started))
+		})
+	}
+	for i := range e.Points {
+		e.Points[i].reduce(value)
+	}
+	if value.Timed() || value.Unit() == compare.UnitJoules {
+		e.timeSteps(value)
+	} else {
+		e.byteSteps(value)
+	}
+	return e
+}
+
+// pointKey is what the runs of one point have in common. Of changed files nobody knows by the revision what they were.
+func pointKey(r *analyze.Summary, over Over) string {
+	revision := ""
+	if r := r.Origin.Revision(); r != nil {
+		revision = *r
+	}
+	code := ""
+	if d := r.Origin.Digest(); d != nil && (over == Date || r.Origin.Git != nil && r.Origin.Git.Dirty) {
+		code = *d
+	}
+	if over == Date {
+		return r.Started.UTC().Format(time.DateOnly) + "\x00" + revision + "\x00" + code
+	}
+	return revision + "\x00" + code
+}
+
+// clock is what has measured a run's time; empty where the value is no time.
+func clock(r *analyze.Summary, value compare.Metric) string {
+	if !value.Timed() || r.StepMS == nil {
+		return ""
+	}
+	return r.StepMS.Clock
+}
+
+// clockOf is the clock by which an experiment's times are told: the GPU's where any run has it.
+func clockOf(runs []*analyze.Summary, value compare.Metric) (by string) {
+	for _, r := range runs {
+		if r.Status != schemas.StatusOK || value.ValueIn(r) == nil {
+			continue
+		}
+		if c := clock(r, value); by == "" || c == timing.ClockGPU {
+			by = c
+		}
+	}
+	return by
+}
+
+// reduce gives the point its median and its range.
+func (p *Point) reduce(value compare.Metric) {
+	if p.N = len(p.values); p.N == 0 {
+		return
+	}
+	slices.Sort(p.values)
+	low, high, m := p.values[0], p.values[p.N-1], timing.Middle(p.values)
+	if value.Unit() == compare.UnitBytes {
+		m = p.values[(p.N-1)/2]
+	}
+	p.Value, p.Low, p.High = &m, &low, &high
+}

@@ -1,0 +1,231 @@
+package trend
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// began is when the first revision of the tests was committed.
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// revision is the name of the n-th revision.
+func revision(n int) string { return fmt.Sprintf("%012x%028d", n+1, 0) }
+
+// run is a run of the n-th revision, of so many bytes of activations.
+func run(n, repeat int, bytes int64) schemas.Tables {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: bytes})
+	committed := began.AddDate(0, 0, n)
+	in.Manifest.RunID = fmt.Sprintf("run-%d-%d", n, repeat)
+	in.Manifest.Command = []string{"python", "train.py"}
+	in.Manifest.Git = &schemas.Git{Revision: revision(n), Committed: &committed}
+	in.Manifest.Start = began.AddDate(1, 0, 0).Add(time.Duration(repeat) * time.Minute)
+	return in
+}
+
+// of is the trend of the peak of runs.
+func of(t *testing.T, over Over, value string, runs ...analyze.Summary) *Experiment {
+	t.Helper()
+	m, err := compare.ParseMetric(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := Of(runs, over, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Experiments) != 1 {
+		t.Fatalf("%d experiments: %+v", len(doc.Experiments), doc.Experiments)
+	}
+	return &doc.Experiments[0]
+}
+
+// places are where the steps of an experiment are.
+func places(e *Experiment) (out []int) {
+	for i := range e.Steps {
+		out = append(out, e.Steps[i].To)
+	}
+	return out
+}
+
+// Any byte is a step where nothing says that repeats differ; there, more than they differ by is.
+func TestBytesStepBeyondTheirSpread(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		points [][]int64 // the bytes of each revision's repeats
+		steps  []int
+	}{
+		{"no change", [][]int64{{5000}, {5000}, {5000}}, nil},
+		{"a byte", [][]int64{{5000}, {5001}, {5001}}, []int{1}},
+		{"there and back", [][]int64{{5000}, {6000}, {5000}}, []int{1, 2}},
+		{"each one higher", [][]int64{{5000}, {6000}, {7000}}, []int{1, 2}},
+		{"within what repeats differ by", [][]int64{{5000, 5600}, {5300}, {5700}, {5100}}, nil},
+		{"beyond it", [][]int64{{5000, 5600}, {5300}, {6500}, {6200}}, []int{2}},
+		{"ranges that meet", [][]int64{{5000, 5000, 5600}, {5600, 5700, 5700}}, nil},
+		{"equal repeats", [][]int64{{5000, 5000}, {5001, 5001}}, []int{1}},
+		{"one point", [][]int64{{5000, 6000}}, nil},
+	} {
+		var runs []analyze.Summary
+		for n, repeats := range c.points {
+			for k, bytes := range repeats {
+				runs = append(runs, analyze.Summarize(run(n, k, bytes)))
+			}
+		}
+		for range 3 { // in any order of their runs
+			rand.Shuffle(len(runs), func(i, k int) { runs[i], runs[k] = runs[k], runs[i] })
+			if e := of(t, Revision, "peak", runs...); !slices.Equal(places(e), c.steps) || len(e.Points) != len(c.points) {
+				t.Errorf("%s: steps at %v of %d points, not at %v", c.name, places(e), len(e.Points), c.steps)
+			}
+		}
+	}
+}
+
+// A step says which category it is in. A revision that failed, or that nobody ran, is passed over.
+func TestStepIsInACategory(t *testing.T) {
+	failed := run(1, 0, 9000)
+	failed.Manifest.Status = schemas.StatusFailed
+	e := of(t, Revision, "peak", analyze.Summarize(run(0, 0, 4000)), analyze.Summarize(failed),
+		analyze.Summarize(run(2, 0, 5000)))
+	if !slices.Equal(places(e), []int{2}) || e.Steps[0].From != 0 || e.Steps[0].Delta != 1000 ||
+		len(e.Steps[0].Categories) != 1 || e.Steps[0].Categories[0].Category != schemas.Activations ||
+		*e.Steps[0].Categories[0].Percent != 25 || len(e.Points[1].Failed) != 1 {
+		t.Errorf("%+v", e)
+	}
+	levels := e.Levels()
+	if len(levels) != 2 || levels[0].Last != 0 || levels[1].First != 2 || levels[1].Step != &e.Steps[0] ||
+		levels[1].Value != levels[0].Value+1000 {
+		t.Errorf("%+v", levels)
+	}
+}
+
+// Where commits have one date, or none, the time of the first run decides; a day is a point of its own.
+func TestPointsAreInOrder(t *testing.T) {
+	var runs []analyze.Summary
+	for n, bytes := range []int64{3000, 1000, 2000} {
+		in := run(n, 0, bytes)
+		in.Manifest.Git.Committed = nil
+		in.Manifest.Start = began.AddDate(0, 0, []int{2, 0, 1}[n])
+		runs = append(runs, analyze.Summarize(in))
+	}
+	for _, over := range []Over{Revision, Date} {
+		e := of(t, over, "category:activations", runs...)
+		var values []float64
+		for i := range e.Points {
+			values = append(values, *e.Points[i].Value)
+		}
+		if !slices.Equal(values, []float64{1000, 2000, 3000}) {
+			t.Errorf("over %s: %v", over, values)
+		}
+	}
+}
+
+// Changed files are another point than the revision that they were changed from, and runs without one are none.
+func TestChangedFilesAreAPoint(t *testing.T) {
+	dirty, nowhere := run(0, 1, 6000), run(0, 2, 7000)
+	dirty.Manifest.Git.Dirty, nowhere.Manifest.Git = true, nil
+	doc, err := Of([]analyze.Summary{analyze.Summarize(run(0, 0, 5000)), analyze.Summarize(dirty),
+		analyze.Summarize(nowhere)}, Revision, compare.Metric{Name: compare.MetricPeak})
+	if err != nil || len(doc.Unplaced) != 1 || len(doc.Experiments) != 1 || len(doc.Experiments[0].Points) != 2 {
+		t.Fatalf("%v, %+v", err, doc)
+	}
+	if p := doc.Experiments[0].Points[1]; *p.Revision != revision(0)[:12]+"+" {
+		t.Errorf("%s", *p.Revision)
+	}
+	if _, err := Of([]analyze.Summary{analyze.Summarize(nowhere)}, Revision, compare.Metric{Name: "peak"}); err == nil {
+		t.Error("a run of no revision has a trend over revisions")
+	}
+}
+
+// What else differs at a step is a remark, and the code is not: it is what is asked about.
+func TestStepSaysWhatElseChanged(t *testing.T) {
+	was, is := run(0, 0, 5000), run(1, 0, 6000)
+	was.Manifest.Environment = &schemas.Environment{Torch: "2.10.0"}
+	is.Manifest.Environment = &schemas.Environment{Torch: "2.11.0"}
+	e := of(t, Revision, "peak", analyze.Summarize(was), analyze.Summarize(is))
+	if len(e.Steps) != 1 || len(e.Steps[0].Remarks) != 1 || e.Steps[0].Remarks[0].What != "torch" {
+		t.Errorf("%+v", e.Steps)
+	}
+}
+
+// timed is a run of the n-th revision with so long a step.
+func timed(n, repeat int, ms float64) analyze.Summary {
+	in := run(n, repeat, 5000)
+	in.Manifest.Source = schemas.Measured
+	s := analyze.Summarize(in)
+	s.StepMS = &timing.Interval{Median: ms, Low: ms, High: ms, N: 1, Clock: timing.ClockGPU}
+	return s
+}
+
+// Times step where the ranks before and after say so: not by noise, not where there are too few to say anything, and
+// whatever the distribution is.
+func TestTimesStepByTheirRanks(t *testing.T) {
+	series := func(revisions, repeats int, level func(n int) float64, noise float64) (runs []analyze.Summary) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for n := range revisions {
+			for k := range repeats {
+				x := 1 + noise*r.ExpFloat64()
+				runs = append(runs, timed(n, k, level(n)*x))
+			}
+		}
+		return runs
+	}
+	flat := func(int) float64 { return 100 }
+	up := func(n int) float64 { return map[bool]float64{true: 100, false: 110}[n < 12] }
+	twice := func(n int) float64 { return []float64{100, 90, 120}[n/10] }
+	for _, c := range []struct {
+		name      string
+		runs      []analyze.Summary
+		steps     []int
+		undecided bool
+	}{
+		{"no step", series(30, 3, flat, 0.02), nil, false},
+		{"one", series(30, 1, up, 0.02), []int{12}, false},
+		{"two", series(30, 3, twice, 0.02), []int{10, 20}, false},
+		{"equal", series(10, 2, flat, 0), nil, false},
+		{"too few", series(4, 1, func(n int) float64 { return 100 * float64(n+1) }, 0), nil, true},
+		{"one revision", series(1, 9, flat, 0.1), nil, false},
+	} {
+		e := of(t, Revision, "time", c.runs...)
+		if !slices.Equal(places(e), c.steps) || e.Undecided != c.undecided {
+			t.Errorf("%s: steps at %v, undecided %v", c.name, places(e), e.Undecided)
+		}
+		for _, s := range e.Steps {
+			if s.P == nil || *s.P >= significant {
+				t.Errorf("%s: p is %v", c.name, s.P)
+			}
+		}
+	}
+}
+
+// Of a hundred series of noise no more than chance allows have a step.
+func TestNoiseHasFewSteps(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	wrong := 0
+	for range 100 {
+		var runs []analyze.Summary
+		for n := range 20 {
+			runs = append(runs, timed(n, 0, 100+r.NormFloat64()))
+		}
+		if len(of(t, Revision, "time", runs...).Steps) > 0 {
+			wrong++
+		}
+	}
+	if wrong > 10 {
+		t.Errorf("%d of 100 series of noise have steps", wrong)
+	}
+}
+
+// What moves among the modules of one parent is the parent's.
+func TestModulesOfOneParent(t *testing.T) {
+	if parentOf("Net.layers.3") != "Net.layers" || parentOf("Net") != "" || parentOf("") != "" {
+		t.Error(parentOf("Net.layers.3"), parentOf("Net"))
+	}
+}

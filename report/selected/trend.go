@@ -1,0 +1,50 @@
+package selected
+
+import (
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/trend"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Trend follows each experiment over the revisions or the days of its runs: a name stands for all runs that have it,
+// and no name for the whole store. Of the runs beside a step it reads the tables, which say whose bytes changed; where
+// they cannot be read the step has no modules.
+func (s *Source) Trend(names []string, over trend.Over, value compare.Metric) (doc trend.Document, err error) {
+	r, err := s.SelectEach(names)
+	if err != nil {
+		return doc, err
+	}
+	r = leaveSuperseded(leaveTrials(r))
+	if err := r.Ingested(); err != nil {
+		return doc, err
+	}
+	r, runs, err := r.kept()
+	if err != nil {
+		return doc, err
+	}
+	if doc, err = trend.Of(runs, over, value); err != nil {
+		return doc, schemas.WithHint(err, "dpsight runs --columns name,revision,date,peak,step lists what the runs have")
+	}
+	folders := map[string]store.Run{}
+	for _, run := range r.Runs {
+		folders[run.ID] = run
+	}
+	for i := range doc.Experiments {
+		for k := range doc.Experiments[i].Steps {
+			step := &doc.Experiments[i].Steps[k]
+			category := step.Attributed(value)
+			if category == "" {
+				continue
+			}
+			was, err := Read(folders[step.Runs[0].RunID], trend.ModuleTables)
+			if err != nil {
+				continue
+			}
+			if is, err := Read(folders[step.Runs[1].RunID], trend.ModuleTables); err == nil {
+				step.Attribute(category, &was, &is)
+			}
+		}
+	}
+	return doc, nil
+}
