@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is
@@ -44,7 +45,7 @@ func (w *segmentWriter[T]) flush() error {
 		return nil
 	}
 	w.number++
-	path := filepath.Join(w.dir, segmentName(w.table.Name, w.number))
+	path := filepath.Join(w.dir, store.SegmentName(w.table.Name, w.number))
 	err := schemas.WriteFile(path, func(f io.Writer) error { return w.table.EncodeFast(f, rows) })
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", filepath.Base(path), err)
@@ -56,8 +57,6 @@ func (w *segmentWriter[T]) flush() error {
 	w.mu.Unlock()
 	return nil
 }
-
-func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
 
 // Recover puts together what a killed collector left of a run. It refuses a run that is still being collected.
 func Recover(dir string) error {

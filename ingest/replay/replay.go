@@ -144,9 +144,14 @@ func (r *Replay) apply(events *schemas.EventColumns, seq int64) error {
 
 // Checkpoint asks for the counters just after the events applied so far.
 func (r *Replay) Checkpoint() {
+	r.checkpoints = append(r.checkpoints, r.Now())
+}
+
+// Now has the counters just after the events applied so far.
+func (r *Replay) Now() Counters {
 	c := r.now
 	c.Seq = r.seq
-	r.checkpoints = append(r.checkpoints, c)
+	return c
 }
 
 // sameLength refuses columns that do not fit together.

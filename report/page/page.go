@@ -181,23 +181,16 @@ func (b *Builder) Write(w io.Writer, most int) error {
 		return err
 	}
 	b.choose(most - len(documents) - len(web.Script()) - len(web.Style()) - 4096 - 256*len(b.devices))
-	about, err := json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
-		"missing": b.missing, "revisions": b.revisions})
+	about, err := b.about()
 	if err != nil {
 		return err
 	}
 	// JSON has <, > and & escaped: no name ends the element that it stands in.
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-%s
-<meta http-equiv="Content-Security-Policy" content="%s">
-<title>%s</title><link rel="icon" href="data:,">
-<style>%s</style></head><body>
-<noscript>This page draws its charts with JavaScript. Nothing leaves this file.</noscript><div id="app"></div>
-<script type="text/plain" id="about">%s</script>
+	head(out, b.title, false)
+	fmt.Fprintf(out, `<script type="text/plain" id="about">%s</script>
 <script type="text/plain" id="documents">%s</script>
-`, Generator, policy(), html.EscapeString(b.title), web.Style(), about, documents)
+`, about, documents)
 	for i, d := range b.devices {
 		level := 0
 		for k, name := range details {
@@ -211,9 +204,36 @@ func (b *Builder) Write(w io.Writer, most int) error {
 	return out.Flush()
 }
 
-// policy lets the page run its own program and nothing else, and load nothing at all.
-func policy() string {
+// head begins the page.
+func head(out io.Writer, title string, served bool) {
+	leaves := "Nothing leaves this file."
+	if served {
+		leaves = "Nothing leaves this machine."
+	}
+	fmt.Fprintf(out, `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+%s
+<meta http-equiv="Content-Security-Policy" content="%s">
+<title>%s</title><link rel="icon" href="data:,">
+<style>%s</style></head><body>
+<noscript>This page draws its charts with JavaScript. %s</noscript><div id="app"></div>
+`, Generator, policy(served), html.EscapeString(title), web.Style(), leaves)
+}
+
+// about is what the page knows of itself.
+func (b *Builder) about() ([]byte, error) {
+	return json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
+		"missing": b.missing, "revisions": b.revisions})
+}
+
+// policy lets the page run its own program and nothing else. A file loads nothing at all, a page that is served what
+// its server gives.
+func policy(served bool) string {
 	sum := sha256.Sum256(web.Script())
-	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+	text := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+	if served {
+		text += "; connect-src 'self'"
+	}
+	return text
 }

@@ -29,6 +29,13 @@ const (
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	r = r.quiet(r.Selection) // what is to be said of the runs, the report says
 	b := page.NewBuilder(title)
+	r.documents(b, study)
+	_, err := r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
+	return b, err
+}
+
+// documents adds what the commands print of the runs, and gives their breakdown.
+func (r *Runs) documents(b *page.Builder, study compare.Study) memory.BreakdownDocument {
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
 	for i := range r.Runs {
@@ -50,8 +57,7 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	times, err := r.ModuleTimes(timing.ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true})
 	b.Document("time", report.ModuleTimeTables(times), err)
 	r.explained(b, study)
-	_, err = r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
-	return b, err
+	return breakdown
 }
 
 // quiet are some of the runs, of which nothing is said.

@@ -408,7 +408,10 @@ func (j *Journal) add(f Frame) (err error) {
 	return err
 }
 
-func (j *Journal) addNames(b []byte) error {
+func (j *Journal) addNames(b []byte) error { return Names(b, j.Names) }
+
+// Names adds the ids of a [FrameNames] to those that are known.
+func Names(b []byte, known map[uint32]string) error {
 	v, err := decode[struct {
 		Names [][2]json.RawMessage `json:"names"`
 	}](b)
@@ -421,7 +424,7 @@ func (j *Journal) addNames(b []byte) error {
 		if err := errors.Join(json.Unmarshal(p[0], &id), json.Unmarshal(p[1], &s)); err != nil {
 			return err
 		}
-		j.Names[id] = s
+		known[id] = s
 	}
 	return nil
 }

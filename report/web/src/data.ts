@@ -1,6 +1,7 @@
 // What the file has: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
 
 import { tableFromIPC, type Table } from 'apache-arrow'
+import { aboutPart, devicePart, documentsPart } from './source'
 
 export interface Moment {
   event: number
@@ -232,25 +233,8 @@ export interface About {
   revisions: Record<string, string | undefined>
 }
 
-function textOf(id: string): string {
-  const e = document.getElementById(id)
-  if (!e) throw new Error(`the file has no part ${id}`)
-  return e.textContent
-}
-
-async function unpacked(id: string): Promise<Uint8Array> {
-  const text = atob(textOf(id))
-  const bytes = new Uint8Array(text.length)
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i)
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))
-  return new Uint8Array(await new Response(stream).arrayBuffer())
-}
-
-export const about = () => JSON.parse(textOf('about')) as About
-
-export async function documents(): Promise<Documents> {
-  return JSON.parse(new TextDecoder().decode(await unpacked('documents'))) as Documents
-}
+export const about = async () => (await aboutPart()) as About
+export const documents = async () => (await documentsPart()) as Documents
 
 /** What all pieces of a kind have in common, in columns; names are places in texts. */
 export interface Kinds {
@@ -305,9 +289,8 @@ const words = (t: Table | undefined, name: string): string[] => {
   return c ? Array.from(c, (v) => String(v)) : []
 }
 
-/** Device decodes what the file has of the blocks of the i-th device. */
-export async function device(i: number, meta: DeviceMeta): Promise<Device> {
-  const bytes = meta.detail === 'none' ? new Uint8Array() : await unpacked(`device-${i}`)
+/** Tables decodes Arrow streams that follow each other, each with its length before it. */
+export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   const tables = new Map<string, Table>()
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let at = 0; at < bytes.length;) {
@@ -316,6 +299,13 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
     tables.set(table.schema.metadata.get('table') ?? '', table)
     at += 4 + n
   }
+  return tables
+}
+
+/** Device decodes what there is of the blocks of the i-th device. */
+export async function device(i: number, meta: DeviceMeta): Promise<Device> {
+  const bytes = meta.detail === 'none' ? new Uint8Array() : await devicePart(i, meta.from, meta.to)
+  const tables = tablesOf(bytes)
   const u32 = () => new Uint32Array(),
     f64 = () => new Float64Array(),
     u8 = () => new Uint8Array()

@@ -1,6 +1,6 @@
 import { render } from 'preact'
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
-import { documents } from './data'
+import { about as readAbout, documents } from './data'
 import { count, mib, percent, shown } from './format'
 import { t } from './i18n'
 import { about, baseline, current, currentDevice, devicesOf, docs, load, runs } from './model'
@@ -331,9 +331,9 @@ function Keys(p: { close: () => void }) {
   )
 }
 
-documents().then(
-  (d) => {
-    load(d)
+Promise.all([readAbout(), documents()]).then(
+  ([a, d]) => {
+    load(a, d)
     document.title = about.title || 'dpsight'
     render(<App />, document.getElementById('app')!)
   },

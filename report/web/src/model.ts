@@ -1,7 +1,6 @@
 // The runs of the file, and what is decoded of them so far.
 
 import {
-  about as readAbout,
   device as readDevice,
   type About,
   type BreakdownRun,
@@ -29,9 +28,11 @@ export let runs: Run[] = []
 const decoded = new Map<number, Device | Promise<void>>()
 const series = new Map<string, Series>()
 
-export function load(d: Documents) {
-  about = readAbout()
+export function load(a: About, d: Documents) {
+  about = a
   docs = d
+  decoded.clear()
+  series.clear()
   const rows = d.runs?.runs ?? []
   const named = new Map<string, number>()
   for (const r of rows) named.set(r.name, (named.get(r.name) ?? 0) + 1)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/live"
+)
+
+// serveFlags say where the page is served.
+type serveFlags struct {
+	Port   int  `help:"${view_port}" default:"0" placeholder:"PORT"`
+	NoOpen bool `help:"Print the address, and open no browser."`
+}
+
+type viewCmd struct {
+	storeFlag
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"${view_run}"`
+	serveFlags
+}
+
+func (viewCmd) Help() string { return help("view") }
+
+func (c *viewCmd) Run(s *streams) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	v := live.NewView(s.source(c.Store), c.Names, collect.Running)
+	if err := v.Look(); err != nil {
+		return err
+	}
+	return live.Show(ctx, v, c.options(s))
+}
+
+func (f *serveFlags) check() error {
+	return refuse(misuse{f.Port < 0 || f.Port > 65535, "a port is a number from 0 to 65535",
+		"0, or no --port, takes one that is free"})
+}
+
+func (f *serveFlags) options(s *streams) live.Options {
+	return live.Options{Port: f.Port, Open: !f.NoOpen, Say: s.say}
+}

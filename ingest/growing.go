@@ -1,0 +1,134 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// A Growing replays the drains of a journal one after another, while the journal is written. It says what was allocated
+// and reserved after each event, as [Run] finds it afterwards, and not what it was for.
+type Growing struct {
+	stacks  *torchsnap.Stacks
+	devices map[int32]*growing
+}
+
+// growing is one device. Values count from the recording's beginning, when other bytes may have been in use.
+type growing struct {
+	replay              *replay.Replay
+	allocated, reserved int64 // when recording began
+	broken              bool
+}
+
+// A Level is what a device has after an event.
+type Level struct {
+	Device              int32
+	Seq                 int64
+	TimeNS              int64
+	Allocated, Reserved int64
+}
+
+// NewGrowing begins a replay.
+func NewGrowing() *Growing {
+	return &Growing{stacks: torchsnap.NewStacks(), devices: map[int32]*growing{}}
+}
+
+// Begin takes the counters of the moment in which recording began, which the first checkpoint has.
+func (g *Growing) Begin(c *spool.Checkpoint) {
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		g.devices[d.Device] = &growing{allocated: d.Stats["allocated_bytes.all.current"],
+			reserved: d.Stats["reserved_bytes.all.current"]}
+	}
+}
+
+// Add replays a drain and gives its events' levels to each. A device that cannot be replayed any more gives none.
+func (g *Growing) Add(c *spool.Chunk, each func(Level)) error {
+	if c.Checkpoint == nil || c.Pickle == nil {
+		return nil
+	}
+	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: g.stacks})
+	if err == nil {
+		err = s.Strict()
+	}
+	if err != nil {
+		for _, d := range g.devices {
+			d.broken = true
+		}
+		return fmt.Errorf("the allocator's events at byte %d of the journal: %w", c.Offset, err)
+	}
+	if listsBlocks(c.Checkpoint.Reason) {
+		return g.resume(s, c, each)
+	}
+	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return err
+	}
+	for i := range s.Devices {
+		events := &s.Devices[i]
+		if events.Len() == 0 {
+			continue
+		}
+		d, err := g.device(int32(i), settings)
+		if err != nil {
+			return err
+		}
+		for k := 0; k < events.Len() && !d.broken; k++ {
+			one := events.Part(k, k+1)
+			if err := d.replay.Apply(&one); err != nil {
+				d.broken = true
+				return err
+			}
+			each(d.level(int32(i), events.TimeNS[k]))
+		}
+	}
+	return nil
+}
+
+// resume goes on from the allocator's own list of blocks, after a stretch of time in which nothing was recorded.
+func (g *Growing) resume(s *torchsnap.Snapshot, c *spool.Chunk, each func(Level)) error {
+	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return err
+	}
+	for i := range c.Checkpoint.Devices {
+		device := c.Checkpoint.Devices[i].Device
+		d, err := g.device(device, settings)
+		if err != nil {
+			return err
+		}
+		list := blocks(s, device, d.replay.Now().Seq+1, schemas.ListWindow)
+		if err := d.replay.Resume(list); err != nil {
+			d.broken = true
+			return err
+		}
+		// The list has every block, those from before the recording too.
+		d.allocated, d.reserved = 0, 0
+		each(d.level(device, c.Checkpoint.TimeNS))
+	}
+	return nil
+}
+
+func (g *Growing) device(device int32, settings replay.Settings) (*growing, error) {
+	d := g.devices[device]
+	if d == nil {
+		d = &growing{}
+		g.devices[device] = d
+	}
+	if d.replay == nil {
+		r, err := replay.New(settings, nil)
+		if err != nil {
+			return nil, err
+		}
+		d.replay = r
+	}
+	return d, nil
+}
+
+func (d *growing) level(device int32, ns int64) Level {
+	now := d.replay.Now()
+	return Level{device, now.Seq, ns, d.allocated + now.Allocated, d.reserved + now.Reserved}
+}

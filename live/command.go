@@ -1,0 +1,69 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
+)
+
+// Options of showing a view to somebody.
+type Options struct {
+	Port int  // 0 = any that is free
+	Open bool // in a browser, where there is one on this machine
+	Say  func(text string)
+}
+
+// Show serves a view until the context ends, and says where.
+func Show(ctx context.Context, v *View, o Options) error {
+	s, err := Listen(o.Port, v)
+	if err != nil {
+		return err
+	}
+	o.Say("page at " + s.URL())
+	if tunnel := s.tunnel(); tunnel != "" {
+		o.Say("from where you sit: " + tunnel + ", then open that address there")
+	} else if o.Open {
+		openBrowser(s.URL())
+	}
+	return s.Serve(ctx)
+}
+
+// Look reads what the view shows, so that the first who asks does not wait for it, and refuses what does not exist.
+func (v *View) Look() error {
+	_, _, err := v.Served()
+	return err
+}
+
+// tunnel is the command that makes the server reachable from where the user sits; empty where that is this machine.
+func (s *Server) tunnel() string {
+	if os.Getenv("SSH_CONNECTION") == "" {
+		return ""
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "HOST"
+	}
+	if u, err := user.Current(); err == nil {
+		host = u.Username + "@" + host
+	}
+	return fmt.Sprintf("ssh -L %d:127.0.0.1:%d %s", s.Port(), s.Port(), host)
+}
+
+// openBrowser opens an address where there is a screen. Nobody is told if it does not work: the address was printed.
+func openBrowser(url string) {
+	var program string
+	switch {
+	case runtime.GOOS == "darwin":
+		program = "open"
+	case runtime.GOOS == "linux" && os.Getenv("DISPLAY")+os.Getenv("WAYLAND_DISPLAY") != "":
+		program = "xdg-open"
+	default:
+		return
+	}
+	if cmd := exec.Command(program, url); cmd.Start() == nil {
+		go cmd.Wait()
+	}
+}

@@ -1,0 +1,109 @@
+package live
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/dpsight/dpsight/report/page"
+)
+
+// A guard lets requests through that come from the page that this server gave to someone who was told its token.
+// Everything else on the machine can reach the port, and so can each web page that its browser shows.
+type guard struct {
+	token  string
+	cookie string // its name
+	next   http.Handler
+}
+
+// newToken is 32 random hexadecimal digits.
+func newToken() string {
+	b := make([]byte, 16)
+	rand.Read(b) // which never fails
+	return hex.EncodeToString(b)
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", page.Policy())
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "this server only shows: GET and HEAD are all that it answers", http.StatusMethodNotAllowed)
+	case !localHost(r.Host):
+		http.Error(w, "this server answers to 127.0.0.1 and localhost, not to "+printable(r.Host),
+			http.StatusMisdirectedRequest)
+	case !sameOrigin(r):
+		http.Error(w, "another page may not ask this server", http.StatusForbidden)
+	case r.URL.Path == "/" && r.URL.Query().Has("token"):
+		g.enter(w, r)
+	case !g.knows(r):
+		http.Error(w, "the token is missing: open the whole address that dpsight view printed", http.StatusForbidden)
+	default:
+		g.next.ServeHTTP(w, r)
+	}
+}
+
+// enter takes the token out of the address, where it would be seen and sent on, and puts it into a cookie.
+func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
+	if !g.is(r.URL.Query().Get("token")) {
+		http.Error(w, "the token is wrong: open the address that this dpsight view printed", http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
+	// A redirection, which a browser takes for a part of another site's navigation, would come without the cookie.
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	w.Write([]byte(`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>dpsight` +
+		`</title><p><a href="/">dpsight</a></p>`))
+}
+
+func (g *guard) knows(r *http.Request) bool {
+	c, err := r.Cookie(g.cookie)
+	return err == nil && g.is(c.Value)
+}
+
+func (g *guard) is(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
+}
+
+// localHost reports whether a Host header names this machine by what no other name server can give to another one. A
+// page of evil.example, which lets its own name point to 127.0.0.1, asks with its own name.
+func localHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	switch name {
+	case "127.0.0.1", "localhost", "::1", "[::1]":
+		return true
+	}
+	return false
+}
+
+// sameOrigin reports whether a request comes from this server's own page, or from an address that was typed or clicked.
+func sameOrigin(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" || u.Host != r.Host {
+			return false
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return true
+	}
+	// A link elsewhere, in a notebook say, may lead to the page.
+	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document"
+}

@@ -1,0 +1,114 @@
+package live
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// A run follows a run while it is recorded.
+type run struct {
+	dir       string
+	manifest  *schemas.Manifest
+	processes map[string]*process
+	samples   store.Growing[schemas.Sample]
+	host      store.Growing[schemas.HostSample]
+	used      sampled
+	resident  sampled
+}
+
+// sampled is a line of samples, of the highest of each stretch.
+type sampled struct{ line line }
+
+func (s *sampled) add(ns, bytes int64) {
+	s.line.add(page.LivePoint{FromNS: ns, TimeNS: ns, ToNS: ns, Allocated: bytes, Low: bytes})
+}
+
+func (s *sampled) list() (out []page.LiveSample) {
+	for i := range s.line.points {
+		out = append(out, page.LiveSample{TimeNS: s.line.points[i].TimeNS, Bytes: s.line.points[i].Allocated})
+	}
+	return out
+}
+
+func openRun(dir string) *run {
+	return &run{dir: dir, processes: map[string]*process{},
+		samples: store.Growing[schemas.Sample]{Dir: dir, Table: schemas.Samples},
+		host:    store.Growing[schemas.HostSample]{Dir: dir, Table: schemas.HostSamples}}
+}
+
+// read takes what was written since the last time, and says what is known by then.
+func (r *run) read(now time.Time) *page.Live {
+	l := &page.Live{RunID: filepath.Base(r.dir), Name: filepath.Base(r.dir), NowNS: now.UnixNano(),
+		Status: schemas.StatusRunning, Processes: []page.LiveProcess{}, Findings: []page.LiveFinding{}}
+	if r.manifest == nil {
+		m, err := schemas.ReadManifest(r.dir)
+		if err != nil { // it is being written
+			l.Trouble = err.Error()
+			l.StartNS = l.NowNS
+			return l
+		}
+		r.manifest = m
+	}
+	m := r.manifest
+	l.RunID, l.Name, l.Bare, l.StartNS = m.RunID, m.Name, m.Bare, m.Start.UnixNano()
+	l.Predicted = m.Source == schemas.Predicted
+	for _, g := range m.GPUs {
+		if l.LimitBytes == 0 || g.TotalBytes < l.LimitBytes {
+			l.LimitBytes, l.GPU = g.TotalBytes, g.Name
+		}
+	}
+	trouble := func(err error) {
+		if err != nil && l.Trouble == "" {
+			l.Trouble = err.Error()
+		}
+	}
+	paths, err := spool.LiveJournals(filepath.Join(r.dir, spool.Dir))
+	trouble(err)
+	for _, path := range paths {
+		if r.processes[path] == nil {
+			r.processes[path] = follow(path)
+		}
+		if err := r.processes[path].read(); !errors.Is(err, fs.ErrNotExist) { // else it has just been sealed
+			trouble(err)
+		}
+	}
+	trouble(r.samples.Read(func(s *schemas.Sample) { r.used.add(s.TimeNS, s.UsedBytes) }))
+	trouble(r.host.Read(func(s *schemas.HostSample) { r.resident.add(s.TimeNS, s.RSSBytes) }))
+	l.Samples, l.Host = r.used.list(), r.resident.list()
+	for _, p := range r.processes {
+		l.Processes = append(l.Processes, p.now())
+		l.Planned = max(l.Planned, p.planned)
+	}
+	slices.SortFunc(l.Processes, func(a, b page.LiveProcess) int {
+		if a.Rank != b.Rank {
+			return int(a.Rank - b.Rank)
+		}
+		return int(a.PID - b.PID)
+	})
+	for i := range l.Processes {
+		l.Findings = append(l.Findings, findings(&l.Processes[i], l.LimitBytes)...)
+	}
+	slices.SortStableFunc(l.Findings, func(a, b page.LiveFinding) int { return int(b.Step - a.Step) })
+	return l
+}
+
+// last is what is known of a run that nothing records any more. Its journal may be sealed by now.
+func (r *run) last(now time.Time) *page.Live {
+	l := r.read(now)
+	l.Ended = true
+	if m, err := schemas.ReadManifest(r.dir); err == nil {
+		l.Status = m.Status
+		if m.End != nil {
+			l.NowNS = m.End.UnixNano()
+		}
+	}
+	return l
+}

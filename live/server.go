@@ -1,0 +1,204 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/report/selected"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+const (
+	mostPoints    = 8192 // of a timeline, that a page may ask for: twice the width of a wide screen
+	defaultPoints = 2048
+)
+
+// Content is what a server shows.
+type Content interface {
+	// Served is what has ended, and a number that is another one whenever that has changed.
+	Served() (*selected.Served, int64, error)
+	// Running are the runs that are being recorded, and that number.
+	Running() ([]*page.Live, int64)
+}
+
+// A Server shows runs to a browser on this machine. It reads, and writes nothing.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	token    string
+}
+
+// Listen begins to serve on 127.0.0.1: on any free port, where port is 0.
+func Listen(port int, content Content) (*Server, error) {
+	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("serving on port %d of 127.0.0.1: %w", port, err)
+	}
+	s := &Server{listener: l, token: newToken()}
+	s.http = &http.Server{
+		Handler:           NewHandler(s.token, s.Port(), content),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	return s, nil
+}
+
+// Serve answers until the context ends.
+func (s *Server) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		soon, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if s.http.Shutdown(soon) != nil { // a browser is still reading
+			s.http.Close()
+		}
+	})
+	defer stop()
+	err := s.http.Serve(s.listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Port is that on which it serves.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// URL is the address to open.
+func (s *Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d/?token=%s", s.Port(), s.token) }
+
+// NewHandler answers requests for a content with a token. The port tells the cookies of several servers apart.
+func NewHandler(token string, port int, content Content) http.Handler {
+	h := &handler{content: content}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", h.page)
+	mux.HandleFunc("GET /data/about", h.about)
+	mux.HandleFunc("GET /data/documents", h.documents)
+	mux.HandleFunc("GET /data/device/{device}", h.device)
+	mux.HandleFunc("GET /live/runs", h.running)
+	mux.HandleFunc("GET /live/run/{run}", h.live)
+	return &guard{token, "dpsight-" + strconv.Itoa(port), mux}
+}
+
+// handler answers what a guard lets through.
+type handler struct {
+	content Content
+}
+
+var servedPage = sync.OnceValues(func() ([]byte, error) {
+	var b bytes.Buffer
+	err := page.WriteServed(&b)
+	return b.Bytes(), err
+})
+
+func (h *handler) page(w http.ResponseWriter, _ *http.Request) {
+	text, err := servedPage()
+	give(w, "text/html; charset=utf-8", text, err)
+}
+
+func (h *handler) about(w http.ResponseWriter, _ *http.Request) {
+	served, version, err := h.content.Served()
+	if err != nil {
+		give(w, "", nil, err)
+		return
+	}
+	w.Header().Set("Dpsight-Version", strconv.FormatInt(version, 10))
+	give(w, "application/json", served.About, nil)
+}
+
+func (h *handler) documents(w http.ResponseWriter, _ *http.Request) {
+	served, _, err := h.content.Served()
+	if err != nil {
+		give(w, "", nil, err)
+		return
+	}
+	give(w, "application/json", served.Documents, nil)
+}
+
+const arrowStreams = "application/vnd.apache.arrow.stream"
+
+func (h *handler) device(w http.ResponseWriter, r *http.Request) {
+	served, _, err := h.content.Served()
+	if err != nil {
+		give(w, "", nil, err)
+		return
+	}
+	i, err := strconv.Atoi(r.PathValue("device"))
+	if err != nil || i < 0 || i >= served.Devices() {
+		http.Error(w, "there is no such device", http.StatusNotFound)
+		return
+	}
+	const all = int64(1) << 40
+	from, ok1 := number(r, "from", 0, all)
+	to, ok2 := number(r, "to", all, all)
+	points, ok3 := number(r, "points", defaultPoints, mostPoints)
+	if !ok1 || !ok2 || !ok3 || from > to || points < 1 {
+		http.Error(w, "from and to are numbers of events, and points of points", http.StatusBadRequest)
+		return
+	}
+	b, err := served.Device(i, from, to, int(points))
+	give(w, arrowStreams, b, err)
+}
+
+// running lists the runs that are being recorded, and the version of what has ended.
+func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
+	runs, version := h.content.Running()
+	type row struct {
+		RunID string `json:"run_id"`
+		Name  string `json:"name"`
+		Ended bool   `json:"ended"`
+	}
+	out := struct {
+		Version int64 `json:"version"`
+		Runs    []row `json:"runs"`
+	}{version, []row{}}
+	for _, l := range runs {
+		out.Runs = append(out.Runs, row{l.RunID, l.Name, l.Ended})
+	}
+	b, err := json.Marshal(out)
+	give(w, "application/json", b, err)
+}
+
+// live gives what is known of a run that is being recorded.
+func (h *handler) live(w http.ResponseWriter, r *http.Request) {
+	runs, _ := h.content.Running()
+	for _, l := range runs {
+		if l.RunID == r.PathValue("run") {
+			b, err := page.LiveStreams(l)
+			give(w, arrowStreams, b, err)
+			return
+		}
+	}
+	http.Error(w, "no such run is being recorded", http.StatusNotFound)
+}
+
+// number is a parameter from 0 to most, or what it is where it is not given.
+func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, true
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n <= most
+}
+
+// give answers with a body, or says what is wrong.
+func give(w http.ResponseWriter, kind string, body []byte, err error) {
+	if err != nil {
+		http.Error(w, printable(err.Error()), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body)
+}
+
+func printable(text string) string { return units.OneLine(text) }

@@ -1,0 +1,114 @@
+package live
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/report/selected"
+)
+
+// calm is the least time between two readings of journals, however many ask.
+const calm = 200 * time.Millisecond
+
+// kept is how long a run that has ended is still shown among those that run.
+const kept = 10 * time.Minute
+
+// A View is what runs of a store are, ended and running.
+type View struct {
+	source *selected.Source
+	names  []string
+
+	mu      sync.Mutex // of what is below
+	folders *Folders
+	runs    map[string]*run
+	shown   []*page.Live
+	looked  time.Time
+	ended   map[string]*endedRun
+	version int64
+
+	reading sync.Mutex // of what is below: documents take longer
+	served  *selected.Served
+	of      int64 // version
+}
+
+// endedRun is the last that was seen of a run.
+type endedRun struct {
+	live *page.Live
+	at   time.Time
+}
+
+// NewView looks at the runs that a command names, see [NewFolders]. running reports whether a collector is at work in a
+// folder.
+func NewView(source *selected.Source, names []string, running func(dir string) bool) *View {
+	quiet := *source
+	quiet.Say, quiet.Note, quiet.Warn = func(string) {}, func(string) {}, func(string) {}
+	return &View{source: &quiet, names: names, folders: NewFolders(source.Store, names, running),
+		runs: map[string]*run{}, ended: map[string]*endedRun{}}
+}
+
+// Running are the runs that are being recorded, and those that have just ended, and how often any has. They are not to
+// be changed.
+func (v *View) Running() ([]*page.Live, int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.look()
+	return v.shown, v.version
+}
+
+func (v *View) look() {
+	now := time.Now()
+	if now.Sub(v.looked) < calm {
+		return
+	}
+	v.looked = now
+	dirs, ended := v.folders.Look()
+	v.version = int64(ended)
+	var shown []*page.Live
+	for _, dir := range dirs {
+		r := v.runs[dir]
+		if r == nil {
+			r = openRun(dir)
+			v.runs[dir] = r
+		}
+		l := r.read(now)
+		delete(v.ended, dir)
+		shown = append(shown, l)
+	}
+	for dir, r := range v.runs {
+		if slices.Contains(dirs, dir) {
+			continue
+		}
+		delete(v.runs, dir)
+		v.ended[dir] = &endedRun{r.last(now), now}
+	}
+	for dir, e := range v.ended {
+		if now.Sub(e.at) > kept {
+			delete(v.ended, dir)
+			continue
+		}
+		shown = append(shown, e.live)
+	}
+	slices.SortFunc(shown, func(a, b *page.Live) int { return int(a.StartNS - b.StartNS) })
+	v.shown = shown
+}
+
+// Served is what has ended, and how often that has changed.
+func (v *View) Served() (*selected.Served, int64, error) {
+	v.mu.Lock()
+	v.look()
+	version := v.version
+	v.mu.Unlock()
+	v.reading.Lock()
+	defer v.reading.Unlock()
+	if v.served != nil && v.of >= version {
+		return v.served, v.of, nil
+	}
+	served, err := v.source.Served(v.names)
+	if err != nil {
+		return nil, 0, err
+	}
+	v.served, v.of = served, version
+	return served, version, nil
+}

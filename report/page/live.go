@@ -1,0 +1,136 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// A Live is what is shown of a run while it is recorded. Times are Unix times in ns, memory is in bytes.
+type Live struct {
+	RunID     string `json:"run_id"`
+	Name      string `json:"name"`
+	Predicted bool   `json:"predicted"`
+	Bare      bool   `json:"bare"`
+	StartNS   int64  `json:"start_ns"`
+	NowNS     int64  `json:"now_ns"` // when this was read: right of it nothing is known
+	// Ended is set once nothing records it any more, and Status what its manifest says then.
+	Ended  bool   `json:"ended"`
+	Status string `json:"status"`
+	// Planned is how many steps there will be, 0 where nobody has said.
+	Planned int64 `json:"planned"`
+	// LimitBytes is the memory of a device, 0 where that is not known; of several, of the smallest.
+	LimitBytes int64         `json:"limit_bytes"`
+	GPU        string        `json:"gpu"`
+	Processes  []LiveProcess `json:"processes"`
+	Findings   []LiveFinding `json:"findings"` // the newest first
+	Trouble    string        `json:"trouble"`  // what could not be read
+
+	Samples []LiveSample `json:"-"` // of the device, as NVML said; flushed by the collector now and then
+	Host    []LiveSample `json:"-"` // of the host's memory
+}
+
+// A LiveProcess is one process of the run.
+type LiveProcess struct {
+	Rank        int32        `json:"rank"`
+	PID         int64        `json:"pid"`
+	Steps       int64        `json:"steps"` // that have ended
+	Phase       string       `json:"phase"` // that the last mark stands in
+	MarkNS      int64        `json:"mark_ns"`
+	DrainNS     int64        `json:"drain_ns"` // when it last drained
+	Drains      int64        `json:"drains"`
+	DrainSpent  int64        `json:"drain_spent_ns"`
+	Events      int64        `json:"events"`
+	Recording   bool         `json:"recording"` // events, and not counters alone
+	MedianNS    int64        `json:"median_step_ns"`
+	LastNS      int64        `json:"last_step_ns"`
+	Devices     []LiveDevice `json:"devices"`
+	Times       []LiveStep   `json:"-"`
+	FailedBytes int64        `json:"failed_bytes"` // that the last request which failed asked for, 0 = none failed
+	FailedStep  int64        `json:"failed_step"`
+}
+
+// A LiveDevice is a device of a process.
+type LiveDevice struct {
+	Device        int32       `json:"device"`
+	Allocated     int64       `json:"allocated_bytes"`
+	Reserved      int64       `json:"reserved_bytes"`
+	PeakAllocated int64       `json:"peak_allocated_bytes"`
+	PeakReserved  int64       `json:"peak_reserved_bytes"`
+	PeakStep      int64       `json:"peak_step"` // -1 = before the first
+	Points        []LivePoint `json:"-"`
+}
+
+// A LivePoint stands for a stretch of time: with its highest allocated, and what was reserved then.
+type LivePoint struct {
+	FromNS, TimeNS, ToNS     int64
+	Step                     int64
+	Allocated, Reserved, Low int64
+	Counters                 bool // torch's own counters: no event of this stretch was recorded
+}
+
+// A LiveStep is a step that has ended, by the host's clock.
+type LiveStep struct {
+	Step, EndNS, WallNS int64
+	Recorded            bool
+}
+
+// A LiveSample is one value of something that is sampled.
+type LiveSample struct {
+	TimeNS, Bytes int64
+}
+
+// The kinds of findings that need no ingest.
+const (
+	LiveReservedGrows  = "reserved_grows"  // from step to step, and what is allocated does not
+	LiveAllocatedGrows = "allocated_grows" // at the ends of steps
+	LiveSlower         = "slower"          // the last step, than the median
+	LiveNearLimit      = "near_limit"
+	LiveFailed         = "failed"
+)
+
+// A LiveFinding is something to look at already.
+type LiveFinding struct {
+	Kind string `json:"kind"`
+	Step int64  `json:"step"` // up to which it was seen
+	From int64  `json:"from"` // bytes, or ns where it is about time
+	To   int64  `json:"to"`
+}
+
+// LiveStreams gives the Arrow streams of a run that is being recorded. The first has what is one value, as JSON.
+func LiveStreams(l *Live) ([]byte, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	t := &writer{w: &out}
+	t.table("run", texts("json", []string{string(text)}))
+	ms := func(ns int64) float64 { return float64(ns-l.StartNS) / 1e6 }
+	for p := range l.Processes {
+		steps := l.Processes[p].Times
+		t.table(fmt.Sprintf("steps %d", p),
+			each("step", steps, func(s *LiveStep) int32 { return int32(s.Step) }),
+			each("end_ms", steps, func(s *LiveStep) float64 { return ms(s.EndNS) }),
+			each("wall_ms", steps, func(s *LiveStep) float64 { return float64(s.WallNS) / 1e6 }),
+			each("recorded", steps, func(s *LiveStep) uint8 { return bit(s.Recorded) }))
+		for d := range l.Processes[p].Devices {
+			points := l.Processes[p].Devices[d].Points
+			t.table(fmt.Sprintf("points %d %d", p, d),
+				each("from_ms", points, func(q *LivePoint) float64 { return ms(q.FromNS) }),
+				each("ms", points, func(q *LivePoint) float64 { return ms(q.TimeNS) }),
+				each("to_ms", points, func(q *LivePoint) float64 { return ms(q.ToNS) }),
+				each("step", points, func(q *LivePoint) int32 { return int32(q.Step) }),
+				each("allocated", points, func(q *LivePoint) float64 { return float64(q.Allocated) }),
+				each("low", points, func(q *LivePoint) float64 { return float64(q.Low) }),
+				each("reserved", points, func(q *LivePoint) float64 { return float64(q.Reserved) }),
+				each("counters", points, func(q *LivePoint) uint8 { return bit(q.Counters) }))
+		}
+	}
+	for name, rows := range map[string][]LiveSample{"samples": l.Samples, "host": l.Host} {
+		t.table(name,
+			each("ms", rows, func(s *LiveSample) float64 { return ms(s.TimeNS) }),
+			each("bytes", rows, func(s *LiveSample) float64 { return float64(s.Bytes) }))
+	}
+	return out.Bytes(), t.err
+}

@@ -1,0 +1,52 @@
+package page
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/dpsight/dpsight/analyze/blocks"
+	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/report/web"
+)
+
+// MostServed is how many events of a device are given one by one at most. Of more, the highest of each stretch are.
+const MostServed = 250_000
+
+// Policy is the content security policy of a page that is served.
+func Policy() string { return policy(true) + "; frame-ancestors 'none'" }
+
+// WriteServed writes the page without data: its program asks the server for them.
+func WriteServed(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	head(out, "dpsight", true)
+	fmt.Fprintf(out, "<script>%s</script>\n</body></html>\n", web.Script())
+	return out.Flush()
+}
+
+// ServedDevice adds a device whose blocks a server gives when they are asked for. from and to are the events that are
+// shown first of a device that has too many.
+func (b *Builder) ServedDevice(runID, name string, rank int32, events, from, to int64) {
+	d := &device{RunID: runID, Device: name, Rank: rank, Events: events, Detail: DetailAll, To: events}
+	if events > MostServed {
+		d.Detail, d.From, d.To = DetailWindow, from, min(to, from+MostServed)
+	}
+	b.devices = append(b.devices, d)
+}
+
+// Served gives what a page knows of itself, and the commands' documents.
+func (b *Builder) Served() (about, documents []byte, err error) {
+	if about, err = b.about(); err == nil {
+		documents, err = json.Marshal(b.documents)
+	}
+	return about, documents, err
+}
+
+// Streams gives a device's Arrow streams: its blocks, unless d is nil, and its points, unless points is nil.
+func Streams(d *blocks.Device, points *timeline.DeviceTimeline) ([]byte, error) {
+	var out bytes.Buffer
+	err := writeDevice(&out, d, points)
+	return out.Bytes(), err
+}

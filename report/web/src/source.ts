@@ -1,0 +1,36 @@
+// Where the data come from: the file itself, or the server that gave the page.
+
+/** served is set where a server gives what is shown. */
+export const served = !document.getElementById('about')
+
+function textOf(id: string): string {
+  const e = document.getElementById(id)
+  if (!e) throw new Error(`the file has no part ${id}`)
+  return e.textContent
+}
+
+/** asked gets what a server has under a path. */
+export async function asked(path: string): Promise<Uint8Array> {
+  const answer = await fetch(path, { cache: 'no-store', credentials: 'same-origin' })
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `the server says ${answer.status}`)
+  return new Uint8Array(await answer.arrayBuffer())
+}
+
+async function unpacked(id: string): Promise<Uint8Array> {
+  const text = atob(textOf(id))
+  const bytes = new Uint8Array(text.length)
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i)
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))
+  return new Uint8Array(await new Response(stream).arrayBuffer())
+}
+
+const decoded = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as unknown
+
+/** What the page knows of itself, and what the commands print. */
+export const aboutPart = async () =>
+  served ? decoded(await asked('data/about')) : (JSON.parse(textOf('about')) as unknown)
+export const documentsPart = async () => decoded(await (served ? asked('data/documents') : unpacked('documents')))
+
+/** The Arrow streams of a device: of a server, over a range of events. */
+export const devicePart = (i: number, from: number, to: number) =>
+  served ? asked(`data/device/${i}?from=${from}&to=${to}`) : unpacked(`device-${i}`)

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Growing reads the segments of a table that a collector adds to a run, each once. A segment is renamed into place when
+// it is whole.
+type Growing[T any] struct {
+	Dir   string
+	Table schemas.Table[T]
+
+	read int // segments
+}
+
+// Read gives the rows that were added since the last time.
+func (g *Growing[T]) Read(each func(*T)) error {
+	for {
+		path := filepath.Join(g.Dir, SegmentName(g.Table.Name, g.read+1))
+		st, err := os.Stat(path)
+		if err != nil { // it is not there yet, or the run has ended
+			return nil
+		}
+		f, err := schemas.OpenRegular(path)
+		if err != nil {
+			return err
+		}
+		rows, err := g.Table.Decode(f, st.Size())
+		f.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(path), err)
+		}
+		for i := range rows {
+			each(&rows[i])
+		}
+		g.read++
+	}
+}
+
+// SegmentName is the name of a segment of a table, counted from 1.
+func SegmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
