@@ -4,7 +4,9 @@ import { about as readAbout, documents } from './data'
 import { count, mib, percent, shown } from './format'
 import { t } from './i18n'
 import { about, baseline, current, currentDevice, devicesOf, docs, load, runs } from './model'
-import { onChange, set, state, toHash, views, type View } from './state'
+import { follow, live } from './live'
+import { served } from './source'
+import { onChange, set, shownHere, state, toHash, type View } from './state'
 import { Pick } from './ui'
 import { axisKeys } from './views/timeline'
 import { Blocks } from './views/blocks'
@@ -14,6 +16,7 @@ import { Findings } from './views/findings'
 import { Modules } from './views/modules'
 import { Phases } from './views/phases'
 import { Proof } from './views/proof'
+import { Live } from './views/live'
 import { Hits } from './search'
 import { Runs } from './views/runs'
 import { Timeline } from './views/timeline'
@@ -29,11 +32,13 @@ const shownViews: Record<View, [string, () => preact.JSX.Element]> = {
   findings: ['Findings', Findings],
   phases: ['Phases', Phases],
   proof: ['Proof', Proof],
+  live: ['Live', Live],
 }
-const order = views
+const order = shownHere
 
 function countOf(v: View): number | null {
   if (v === 'runs') return runs.length
+  if (v === 'live') return live.rows.filter((r) => !r.ended).length
   if (v === 'findings') return docs.findings?.runs.find((r) => r.run_id === current()?.id)?.findings.length ?? 0
   return null
 }
@@ -60,7 +65,7 @@ function App() {
       if (pressed(e)) e.preventDefault()
     }
     const pressed = (e: KeyboardEvent): boolean => {
-      const n = Number(e.key)
+      const n = e.key === '0' ? 10 : Number(e.key)
       if (n >= 1 && n <= order.length) {
         set({ view: order[n - 1], mode: '' })
         return true
@@ -224,7 +229,7 @@ function App() {
               document.getElementById(`tab-${next}`)?.focus()
             }}
           >
-            <kbd>{i + 1}</kbd>
+            <kbd>{(i + 1) % 10}</kbd>
             {t(shownViews[v][0])}
             {countOf(v) === null ? null : <span class="n">{countOf(v)}</span>}
           </button>
@@ -282,7 +287,7 @@ function Strip() {
           {t('recording took')} <b>{percent(cost.instrument_share, 1)}</b> {t('of a step')}
         </span>
       )}
-      <span>{t('no request leaves this file')}</span>
+      <span>{t(served ? 'nothing leaves this machine' : 'no request leaves this file')}</span>
     </footer>
   )
 }
@@ -331,13 +336,32 @@ function Keys(p: { close: () => void }) {
   )
 }
 
-Promise.all([readAbout(), documents()]).then(
-  ([a, d]) => {
-    load(a, d)
-    document.title = about.title || 'dpsight'
+let bare = location.hash.length < 2
+const read = async () => {
+  const [a, d] = await Promise.all([readAbout(), documents()])
+  load(a, d)
+  document.title = about.title || 'dpsight'
+}
+
+read().then(
+  () => {
     render(<App />, document.getElementById('app')!)
+    follow(
+      () => state.view === 'live',
+      () => {
+        // Who opens the page while something is recorded wants to see that, unless the address names a view.
+        set(bare && live.rows.some((r) => !r.ended) ? { view: 'live' } : {})
+        bare = false
+      },
+      () => {
+        void read().then(() => {
+          set({})
+        })
+      },
+    )
   },
   (e: unknown) => {
-    document.getElementById('app')!.textContent = `This file cannot be read: ${String(e)}`
+    const what = served ? 'The server says' : 'This file cannot be read'
+    document.getElementById('app')!.textContent = `${what}: ${String(e)}`
   },
 )

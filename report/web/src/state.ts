@@ -1,6 +1,7 @@
 // What the reader looks at. All of it is in the address, so that a link shows the same.
 
 import type { Dimension } from './series'
+import { served } from './source'
 
 export const views = [
   'runs',
@@ -12,8 +13,11 @@ export const views = [
   'findings',
   'phases',
   'proof',
+  'live',
 ] as const
 export type View = (typeof views)[number]
+/** Of a file there is nothing that goes on. */
+export const shownHere = views.filter((v) => served || v !== 'live')
 
 export interface State {
   view: View
@@ -91,7 +95,7 @@ export function fromHash(hash: string): State {
     else out[key] = text
   }
   const s = out as unknown as State
-  if (!views.includes(s.view)) s.view = 'runs'
+  if (!shownHere.includes(s.view)) s.view = 'runs'
   if (s.theme !== 'dark') s.theme = 'light'
   if (s.lang !== 'zh') s.lang = 'en'
   if (!['category', 'module', 'phase', 'line', 'holder', 'name'].includes(s.by)) s.by = 'category'
