@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"io"
+	"net/url"
+	"path"
+	"path/filepath"
 
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/schemas"
@@ -22,8 +25,9 @@ type junit struct {
 type junitCase struct {
 	Class   string         `xml:"classname,attr"`
 	Name    string         `xml:"name,attr"`
-	Failure []junitFailure `xml:"failure"`
 	Skipped *junitSkipped  `xml:"skipped"`
+	Failure []junitFailure `xml:"failure"`
+	Out     string         `xml:"system-out"` // the state
 }
 
 type junitFailure struct {
@@ -42,9 +46,9 @@ func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	told := 0
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
-		c := junitCase{Class: checkRule, Name: x.Label}
-		for _, sentence := range x.failures(doc.FloorBytes) {
-			c.Failure = append(c.Failure, junitFailure{x.State, sentence})
+		c := junitCase{Class: checkRule, Name: x.Label, Out: stateText(x)}
+		for _, f := range x.failures(doc.FloorBytes) {
+			c.Failure = append(c.Failure, junitFailure{x.State, f.sentence})
 		}
 		told += len(c.Failure)
 		switch {
@@ -58,7 +62,7 @@ func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	}
 	for _, sentence := range doc.Failures[told:] { // of no single experiment
 		suite.Cases = append(suite.Cases, junitCase{Class: checkRule, Name: checkRule,
-			Failure: []junitFailure{{gate.VerdictUnchecked, sentence}}})
+			Failure: []junitFailure{{gate.VerdictUnchecked, sentence}}, Out: gate.VerdictUnchecked})
 		suite.Failures++
 	}
 	suite.Tests = len(suite.Cases)
@@ -115,9 +119,13 @@ type (
 	}
 	sarifPhysical struct {
 		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
 	}
 	sarifArtifact struct {
 		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int64 `json:"startLine"`
 	}
 	sarifLogical struct {
 		Name string `json:"name"`
@@ -134,25 +142,29 @@ var sarifRules = []sarifRule{
 	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
 }
 
-// WriteSARIF writes a check as SARIF 2.1.0: a result for each sentence of what fails. Its place is the baseline, which
-// does not say by which line of the script an experiment grew; the experiment is its logical place.
+// WriteSARIF writes a check as SARIF 2.1.0: a result for each sentence of what fails, under the experiment's state. Its
+// place is the line of the largest growth, relative to the repository, or the baseline where no line is known; the
+// experiment is its logical place.
 func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
-	add := func(rule, sentence, file, experiment string) {
-		at := sarifLocation{Physical: sarifPhysical{sarifArtifact{file}}}
+	add := func(rule string, f checkFailure, experiment string) {
+		at := sarifLocation{Physical: sarifPhysical{Artifact: sarifArtifact{uriOf(doc.Baseline)}}}
+		if p := f.place; p != nil && p.File != "" && !path.IsAbs(p.File) {
+			at.Physical = sarifPhysical{sarifArtifact{uriOf(p.File)}, &sarifRegion{p.Line}}
+		}
 		if experiment != "" {
 			at.Logical = []sarifLogical{{experiment}}
 		}
-		run.Results = append(run.Results, sarifResult{rule, "error", sarifText{sentence}, []sarifLocation{at}})
+		run.Results = append(run.Results, sarifResult{rule, "error", sarifText{f.sentence}, []sarifLocation{at}})
 	}
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
-		for _, sentence := range x.failures(doc.FloorBytes) {
-			add(x.State, sentence, doc.Baseline, x.Label)
+		for _, f := range x.failures(doc.FloorBytes) {
+			add(x.State, f, x.Label)
 		}
 	}
 	for _, sentence := range doc.Failures[len(run.Results):] {
-		add(gate.VerdictUnchecked, sentence, doc.Baseline, "")
+		add(gate.VerdictUnchecked, checkFailure{sentence: sentence}, "")
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -160,14 +172,18 @@ func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	return e.Encode(sarif{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
+// uriOf is a path as a URI has it, relative where the path is.
+func uriOf(name string) string { return (&url.URL{Path: filepath.ToSlash(name)}).String() }
+
 // WriteCheckFiles writes a check into files of those formats; an empty name is none.
-func WriteCheckFiles(doc *CheckDocument, junit, sarif, version string) error {
+func WriteCheckFiles(doc *CheckDocument, junit, sarif, comment, version string) error {
 	for _, f := range []struct {
 		path  string
 		write func(io.Writer) error
 	}{
 		{junit, func(w io.Writer) error { return WriteJUnit(w, doc) }},
 		{sarif, func(w io.Writer) error { return WriteSARIF(w, doc, version) }},
+		{comment, func(w io.Writer) error { return WriteComment(w, doc) }},
 	} {
 		if f.path == "" {
 			continue

@@ -38,7 +38,7 @@ func TestCheckForOtherTools(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		junit, sarif := filepath.Join(dir, "check.xml"), filepath.Join(dir, "check.sarif")
-		if err := report.WriteCheckFiles(&doc, junit, sarif, "v1"); err != nil {
+		if err := report.WriteCheckFiles(&doc, junit, sarif, "", "v1"); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(junit)
@@ -104,7 +104,7 @@ func TestCheckForOtherTools(t *testing.T) {
 		}
 	}
 	doc := checked(t, summaries(headline()...), "peak=1.05")
-	if err := report.WriteCheckFiles(&doc, filepath.Join(t.TempDir(), "none", "x.xml"), "", "v1"); err == nil {
+	if err := report.WriteCheckFiles(&doc, filepath.Join(t.TempDir(), "none", "x.xml"), "", "", "v1"); err == nil {
 		t.Error("a file in a folder that is not there is no error")
 	}
 }

@@ -65,7 +65,9 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 			x.Comparisons = append(x.Comparisons, said)
 		}
 		doc.Experiments = append(doc.Experiments, x)
-		doc.Failures = append(doc.Failures, x.failures(r.FloorBytes)...)
+		for _, f := range x.failures(r.FloorBytes) {
+			doc.Failures = append(doc.Failures, f.sentence)
+		}
 	}
 	for _, g := range r.Gone {
 		table := g.Table
@@ -123,32 +125,44 @@ func BaselineGaps(b *schemas.Baseline) []string {
 	return g.Lines()
 }
 
-// failures says in a sentence each why the experiment fails the check.
-func (x *CheckExperiment) failures(floor int64) []string {
-	var out []string
+// A checkFailure is one reason why an experiment fails the check.
+type checkFailure struct {
+	sentence string
+	place    *gate.Place // where most of it is; nil where that is not known
+}
+
+// failures are the reasons why the experiment fails the check.
+func (x *CheckExperiment) failures(floor int64) []checkFailure {
+	var out []checkFailure
 	switch {
 	case !x.Fails:
 		return nil
 	case x.State == gate.StateGone:
 		if len(x.DiffersIn) > 0 {
-			return []string{fmt.Sprintf("%s is gone: the baseline has it, and the run of that name is another "+
-				"experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
+			return []checkFailure{{sentence: fmt.Sprintf("%s is gone: the baseline has it, and the run of that name is "+
+				"another experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}}
 		}
-		return []string{x.Label + " is gone: the baseline has it, and no run is of it"}
+		return []checkFailure{{sentence: x.Label + " is gone: the baseline has it, and no run is of it"}}
 	case x.newlyFails():
 		why := *x.Status
 		if x.Reason != "" {
 			why += ": " + x.Reason
 		}
-		out = append(out, fmt.Sprintf("%s fails now (%s) and did not in the baseline", x.Label, why))
+		out = append(out, checkFailure{sentence: fmt.Sprintf("%s fails now (%s) and did not in the baseline", x.Label,
+			why)})
 	}
 	for i := range x.Comparisons {
 		c := &x.Comparisons[i]
 		switch c.Verdict {
 		case gate.VerdictUnchecked:
-			out = append(out, fmt.Sprintf("%s: %s could not be checked: %s", x.Label, metricName(c.Metric), c.Reason))
+			out = append(out, checkFailure{sentence: fmt.Sprintf("%s: %s could not be checked: %s", x.Label,
+				metricName(c.Metric), c.Reason)})
 		case gate.VerdictExceeded:
-			out = append(out, x.Label+": "+c.sentence(floor)+x.cause(c))
+			f := checkFailure{x.Label + ": " + c.sentence(floor) + x.cause(c), x.place(c.Metric)}
+			if f.place != nil {
+				f.sentence += "; the largest place: " + placeWords(f.place)
+			}
+			out = append(out, f)
 		}
 	}
 	return out

@@ -21,24 +21,28 @@ func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) r
 	if err != nil {
 		t.Fatal(err)
 	}
-	reduce := func(ins []schemas.Tables) (out []analyze.Summary) {
-		for _, in := range ins {
-			out = append(out, analyze.Summarize(in))
-		}
-		return out
+	return checkRuns(baselineOf(before...), reduced(after...), gate.Options{Baseline: "baseline.json", Thresholds: list,
+		Floor: 1 << 20})
+}
+
+func reduced(ins ...schemas.Tables) (out []analyze.Summary) {
+	for _, in := range ins {
+		out = append(out, analyze.Summarize(in))
 	}
-	// Through the file's own form: what a baseline on disk loses, a check must not need.
-	var baseline schemas.Baseline
-	doc := gate.BaselineOf(reduce(before), "test")
+	return out
+}
+
+// baselineOf goes through the file's own form: what a baseline on disk loses, a check must not need.
+func baselineOf(ins ...schemas.Tables) (baseline schemas.Baseline) {
+	doc := gate.BaselineOf(reduced(ins...), "test")
 	text, err := json.Marshal(&doc)
 	if err == nil {
 		err = json.Unmarshal(text, &baseline)
 	}
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return checkRuns(baseline, reduce(after), gate.Options{Baseline: "baseline.json", Thresholds: list,
-		Floor: 1 << 20})
+	return baseline
 }
 
 func checkRuns(b schemas.Baseline, runs []analyze.Summary, o gate.Options) report.CheckDocument {

@@ -69,8 +69,24 @@ type BaselineExperiment struct {
 	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
 	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
+	// Places are the largest parts of the peak by category, module and line; absent where it is not broken down, in
+	// baselines of very many experiments, and in documents of before they were kept.
+	Places []BaselinePlace `json:"places,omitempty"`
+	// RunID is that of the run with the median peak. A document does not have it.
+	RunID string `json:"-"`
 	// Gone are tables that were taken away from the runs: files. What rests on them is null. A document has none.
 	Gone []string `json:"-"`
+}
+
+// BaselinePlace is what an experiment holds at its peak of one category, for one module, asked for by one line.
+type BaselinePlace struct {
+	Category Category `json:"category"`
+	Module   string   `json:"module,omitempty"` // its path, with a star for the numbers of layers; empty = not known
+	// File is relative to its repository, as in [CodeFile]; empty where the line is not known.
+	File     string `json:"file,omitempty"`
+	Line     int64  `json:"line,omitempty"` // from 1
+	Function string `json:"function,omitempty"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // OtherRules reports whether other rules made the categories of two experiments, so that these are not comparable. An

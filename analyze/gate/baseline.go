@@ -95,7 +95,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	c := compare.NewCell(runs)
 	e := schemas.BaselineExperiment{Key: identity.OrNull(c.Key), Name: c.Title(), Params: c.Params, Command: c.Command,
 		Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.Doubts, Status: schemas.StatusOK,
-		Runs: c.Good,
+		Runs: c.Good, RunID: c.RunID,
 		Versions: schemas.Versions{Torch: c.FactOrNull("torch"), CUDA: c.FactOrNull("CUDA"),
 			Opacus: c.FactOrNull("Opacus"), GPU: c.FactOrNull("GPU"), Driver: c.FactOrNull("driver"),
 			Revision: c.Origin.Revision(), Code: c.Origin.Digest(), Agent: c.Origin.Agent()}}

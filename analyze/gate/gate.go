@@ -55,15 +55,29 @@ type Experiment struct {
 	BaselineSource *string        `json:"baseline_source"`
 	BaselineStatus *string        `json:"baseline_status"`
 	Runs           int            `json:"runs"` // that ended well
-	Comparisons    []Comparison   `json:"-"`
+	// PeakBytes and BaselinePeakBytes are the highest allocated of both, whatever the thresholds are on.
+	PeakBytes         *int64       `json:"peak_bytes"`
+	BaselinePeakBytes *int64       `json:"baseline_peak_bytes"`
+	Comparisons       []Comparison `json:"-"`
 	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one.
 	DiffersIn []Difference `json:"-"`
 	// Grown is the category that grew most at the peak; empty = none, or not known.
 	Grown      schemas.Category `json:"-"`
 	GrownBytes int64            `json:"-"`
 	Cautions   []Caution        `json:"-"`
+	// Places are where it grew, the largest first, of those that regressed; see [Experiment.Locate].
+	Places []Place `json:"places,omitempty"`
+	// RunID and BaselineRunID are the runs with the median peaks; empty where there are none, as of a file.
+	RunID, BaselineRunID string `json:"-"`
+	// BaselinePlaces are those of the baseline, if it is a file that has them.
+	BaselinePlaces []schemas.BaselinePlace `json:"-"`
 
 	command []string
+}
+
+// OtherRules reports whether other rules made the categories of the two.
+func (x *Experiment) OtherRules() bool {
+	return slices.ContainsFunc(x.Cautions, func(c Caution) bool { return c.Kind == CautionRules })
 }
 
 // Comparison is one metric of one experiment beside the baseline's.
@@ -206,10 +220,10 @@ func described(now, base *schemas.BaselineExperiment) Experiment {
 		e = base
 	} else {
 		x.Status, x.Reason, x.Source, x.Profile, x.Runs = &now.Status, now.Reason, &now.Source, now.Profile, now.Runs
-		x.Confidence = now.Confidence
+		x.Confidence, x.PeakBytes = now.Confidence, now.PeakBytes
 	}
 	if base != nil {
-		x.BaselineSource, x.BaselineStatus = &base.Source, &base.Status
+		x.BaselineSource, x.BaselineStatus, x.BaselinePeakBytes = &base.Source, &base.Status, base.PeakBytes
 	}
 	x.Key, x.Name, x.Params, x.command = e.Key, e.Name, e.Params, e.Command
 	return x
@@ -217,7 +231,7 @@ func described(now, base *schemas.BaselineExperiment) Experiment {
 
 func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, label string) Experiment {
 	x := described(now, base)
-	x.Label = label
+	x.Label, x.RunID, x.BaselineRunID, x.BaselinePlaces = label, now.RunID, base.RunID, base.Places
 	if base.Runs > 0 && now.Runs > 0 {
 		x.Grown, x.GrownBytes = growth(base, now)
 		for _, t := range expand(o.Thresholds, base, now, base.Name, now.Name, baseLabel, label) {

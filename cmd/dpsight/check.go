@@ -23,6 +23,7 @@ type checkCmd struct {
 	Config        string   `help:"${config}" placeholder:"FILE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
 	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
+	Comment       string   `help:"Write the check as a comment for a pull request, too." placeholder:"FILE"`
 	JUnit         string   `name:"junit" help:"Write the check as JUnit's XML, too." placeholder:"FILE"`
 	SARIF         string   `name:"sarif" help:"Write the check as SARIF 2.1.0, too." placeholder:"FILE"`
 	WriteBaseline string   `predictor:"run" help:"${write_baseline}" placeholder:"FILE"`
@@ -48,17 +49,17 @@ func (c *checkCmd) Run(s *streams) error {
 		return err
 	}
 	defer done()
-	runs, result, err := s.source(c.Store).Only(c.Where).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
+	checked, err := s.source(c.Store).Only(c.Where).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
 		BaselineAt: base, Thresholds: thresholds, Floor: floor, Partial: c.Partial})
 	if err != nil {
 		return err
 	}
-	if result != nil {
-		doc := report.NewCheckDocument(*result)
+	if checked.Result != nil {
+		doc := report.NewCheckDocument(*checked.Result)
 		if err := table.Write(s.out, c.Format, report.CheckTables(doc)...); err != nil {
 			return err
 		}
-		if err := report.WriteCheckFiles(&doc, c.JUnit, c.SARIF, version); err != nil {
+		if err := report.WriteCheckFiles(&doc, c.JUnit, c.SARIF, c.Comment, version); err != nil {
 			return err
 		}
 		if !doc.OK {
@@ -77,7 +78,7 @@ func (c *checkCmd) Run(s *streams) error {
 			return withHint(fmt.Errorf("writing the baseline: %w", err), "name another file, or write over it with --force")
 		}
 	}
-	fresh := gate.BaselineOf(runs, version)
+	fresh := checked.Baseline(version)
 	if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
 		return withHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")
 	}

@@ -4,38 +4,40 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // readBaseline reads a baseline document, or makes one of the runs that a name stands for, without those that leave
-// takes out. what is how the reader calls it, version that of dpsight.
-func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
+// takes out; without a file it gives the runs too. what is how the reader calls it, version that of dpsight.
+func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, of *Runs, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
-			return nil, false, schemas.WithHint(fmt.Errorf("%s: %w", what, err),
+			return nil, nil, schemas.WithHint(fmt.Errorf("%s: %w", what, err),
 				"dpsight check --write-baseline FILE writes one")
 		}
-		return b, false, nil
+		return b, nil, nil
 	}
 	if strings.HasSuffix(name, ".json") {
-		return nil, false, schemas.WithHint(fmt.Errorf("%s %s does not exist", what, name),
+		return nil, nil, schemas.WithHint(fmt.Errorf("%s %s does not exist", what, name),
 			"dpsight check --write-baseline FILE RUN… writes one from runs")
 	}
 	all := *s
 	all.Where = "" // of the runs that are checked
-	_, runs, err := all.Kept([]string{name}, leave)
+	of, runs, err := all.Kept([]string{name}, leave)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	doc := gate.BaselineOf(s.newest(runs), version)
-	return &doc, true, nil
+	return &doc, of, nil
 }
 
 // readBaselines reads several as one.
@@ -51,31 +53,92 @@ func (s *Source) readBaselines(what string, names []string, version string,
 	return all, nil
 }
 
-// Check holds the newest runs of each experiment to the baseline that the options name, a file or runs; without one the
-// result is nil.
-func (s *Source) Check(names []string, version string, o gate.Options) ([]analyze.Summary,
-	*gate.Result, error) {
+// Checked are the runs of a check.
+type Checked struct {
+	Runs   []analyze.Summary // the newest of each experiment
+	Result *gate.Result      // nil without a baseline
+	of     *Runs
+}
+
+// Check holds the newest runs of each experiment to the baseline that the options name, a file or runs.
+func (s *Source) Check(names []string, version string, o gate.Options) (*Checked, error) {
 	var baseline *schemas.Baseline
+	var beside *Runs
 	var err error
 	if o.Baseline != "" { // first: trials that it has are checked
-		if baseline, o.Pair, err = s.readBaseline("the baseline", cmp.Or(o.BaselineAt, o.Baseline), version,
+		if baseline, beside, err = s.readBaseline("the baseline", cmp.Or(o.BaselineAt, o.Baseline), version,
 			leaveTrials); err != nil {
-			return nil, nil, err
+			return nil, err
+		}
+		o.Pair = beside != nil
+	}
+	of, runs, err := s.Kept(names, leaveTrialsBut(baseline))
+	if err != nil {
+		return nil, err
+	}
+	c := &Checked{Runs: s.newest(runs), of: of}
+	if baseline == nil {
+		return c, nil
+	}
+	if err := gate.CheckNames(o.Thresholds, *baseline, c.Runs); err != nil {
+		return nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight analyze phases the phases")
+	}
+	result := gate.Check(*baseline, c.Runs, o)
+	c.Result = &result
+	c.locate(beside)
+	return c, nil
+}
+
+// mostLocated is of how many experiments it is said where they grew: it takes the tables of their runs. A baseline file
+// of more has no places.
+const mostLocated = 100
+
+// locate says where the experiments that regressed grew.
+func (c *Checked) locate(beside *Runs) {
+	left := mostLocated
+	for i := range c.Result.Experiments {
+		x := &c.Result.Experiments[i]
+		if x.State != gate.StateRegressed || x.OtherRules() || left == 0 {
+			continue
+		}
+		left--
+		was := x.BaselinePlaces
+		if beside != nil {
+			was = beside.places(x.BaselineRunID)
+		}
+		x.Locate(was, c.of.places(x.RunID))
+	}
+}
+
+// places divides the peak of a run; nil where its tables cannot be read, which changes no verdict.
+func (r *Runs) places(id string) []schemas.BaselinePlace {
+	i := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == id })
+	if i < 0 {
+		return nil
+	}
+	run, err := store.OpenRun(r.Runs[i].Dir) // the list of a store does not have whole manifests
+	if err != nil {
+		return nil
+	}
+	t, err := Read(run, gate.PlacesTables)
+	if err != nil {
+		return nil
+	}
+	return gate.PlacesOf(t)
+}
+
+// Baseline makes a baseline of the runs, with the places of their bytes.
+func (c *Checked) Baseline(version string) schemas.Baseline {
+	b := gate.BaselineOf(c.Runs, version)
+	if len(b.Experiments) > mostLocated {
+		return b
+	}
+	for i := range b.Experiments {
+		if e := &b.Experiments[i]; e.Categories != nil {
+			e.Places = c.of.places(e.RunID)
 		}
 	}
-	_, runs, err := s.Kept(names, leaveTrialsBut(baseline))
-	if err != nil {
-		return nil, nil, err
-	}
-	runs = s.newest(runs)
-	if baseline == nil {
-		return runs, nil, nil
-	}
-	if err := gate.CheckNames(o.Thresholds, *baseline, runs); err != nil {
-		return nil, nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight analyze phases the phases")
-	}
-	result := gate.Check(*baseline, runs, o)
-	return runs, &result, nil
+	return b
 }
 
 // Accuracy holds predictions beside what was measured: files of baselines or runs. Without names of predictions it is

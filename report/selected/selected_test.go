@@ -133,28 +133,28 @@ func TestCheck(t *testing.T) {
 		{same, true},
 		{lower, false},
 	} {
-		runs, doc, err := s.Check([]string{"vanilla", "ghost"}, "test", gate.Options{Baseline: c.baseline,
+		checked, err := s.Check([]string{"vanilla", "ghost"}, "test", gate.Options{Baseline: c.baseline,
 			Thresholds: thresholds})
-		if err != nil || len(runs) != 2 || doc == nil || doc.OK != c.ok {
-			t.Errorf("%s: %d runs, %+v, %v", c.baseline, len(runs), doc, err)
+		if err != nil || len(checked.Runs) != 2 || checked.Result == nil || checked.Result.OK != c.ok {
+			t.Errorf("%s: %+v, %v", c.baseline, checked, err)
 		}
 	}
 	peak, err := gate.ParseThresholds([]string{"peak=1.01"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, grown, err := s.Check([]string{"ghost"}, "test", gate.Options{Baseline: "vanilla", Thresholds: peak})
+	grown, err := s.Check([]string{"ghost"}, "test", gate.Options{Baseline: "vanilla", Thresholds: peak})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := report.NewCheckDocument(*grown)
+	doc := report.NewCheckDocument(*grown.Result)
 	if doc.OK || !strings.HasPrefix(doc.Sentence(), "ghost: peak allocated grew by ") {
 		t.Errorf("beside a run: %q", doc.Sentence())
 	}
-	if runs, doc, err := s.Check([]string{"ghost"}, "test", gate.Options{}); err != nil || doc != nil || len(runs) != 1 {
-		t.Errorf("without a baseline: %d runs, %+v, %v", len(runs), doc, err)
+	if c, err := s.Check([]string{"ghost"}, "test", gate.Options{}); err != nil || c.Result != nil || len(c.Runs) != 1 {
+		t.Errorf("without a baseline: %+v, %v", c, err)
 	}
-	_, _, err = s.Check([]string{"ghost"}, "test", gate.Options{Baseline: "absent.json"})
+	_, err = s.Check([]string{"ghost"}, "test", gate.Options{Baseline: "absent.json"})
 	if err == nil || err.Error() != "the baseline absent.json does not exist" ||
 		!strings.Contains(hint(err), "--write-baseline") {
 		t.Errorf("a file that is not there: %v, %q", err, hint(err))

@@ -16,13 +16,13 @@ import (
 func writeMarkdown(w io.Writer, t *Table) error {
 	var b strings.Builder
 	if t.Title != "" {
-		fmt.Fprintf(&b, "**%s**\n\n", markdown(t.Title))
+		fmt.Fprintf(&b, "**%s**\n\n", Markdown(t.Title))
 	}
 	for i := range t.Blocks {
 		x := &t.Blocks[i]
-		fmt.Fprintf(&b, "**%s**\n\n", markdown(x.Title))
+		fmt.Fprintf(&b, "**%s**\n\n", Markdown(x.Title))
 		for _, p := range x.Parts {
-			b.WriteString("- " + markdown(p.Label+": "+p.Text) + "\n")
+			b.WriteString("- " + Markdown(p.Label+": "+p.Text) + "\n")
 		}
 		b.WriteByte('\n')
 	}
@@ -30,7 +30,7 @@ func writeMarkdown(w io.Writer, t *Table) error {
 		t.pipes(&b)
 	}
 	for _, n := range t.Notes {
-		b.WriteString("- " + markdown(n) + "\n")
+		b.WriteString("- " + Markdown(n) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -39,7 +39,7 @@ func writeMarkdown(w io.Writer, t *Table) error {
 // pipes writes the columns and rows, with an empty line before notes.
 func (t *Table) pipes(b *strings.Builder) {
 	for _, c := range t.Columns {
-		b.WriteString("| " + markdown(c.Title) + " ")
+		b.WriteString("| " + Markdown(c.Title) + " ")
 	}
 	b.WriteString("|\n")
 	for _, c := range t.Columns {
@@ -52,7 +52,7 @@ func (t *Table) pipes(b *strings.Builder) {
 	b.WriteString("|\n")
 	for _, row := range t.Rows {
 		for _, cell := range row {
-			b.WriteString("| " + markdown(cell.Text) + " ")
+			b.WriteString("| " + Markdown(cell.Text) + " ")
 		}
 		b.WriteString("|\n")
 	}
@@ -65,7 +65,8 @@ var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", 
 	"&gt;", "[", `\[`,
 	"]", `\]`, "#", `\#`, "&", "&amp;", "$", `\$`, "\n", " ", "\r", " ")
 
-func markdown(s string) string { return units.Printable(markdownEscapes.Replace(s)) }
+// Markdown is a text as Markdown shows it, in a row.
+func Markdown(s string) string { return units.Printable(markdownEscapes.Replace(s)) }
 
 // latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
 const latexWidth = 110
