@@ -25,8 +25,8 @@ func grownAt(t *testing.T) report.CheckDocument {
 	r := gate.Check(baselineOf(fixture.Sized("a", was), fixture.Sized("ghost", was)),
 		reduced(fixture.Sized("a", was), fixture.Sized("ghost", more)),
 		gate.Options{Baseline: "main.json", Thresholds: list})
-	at := schemas.BaselinePlace{Category: schemas.Activations, Module: "blocks.*.mlp", File: "my models/train.py", Line: 46,
-		Function: "<module>", Bytes: base}
+	at := schemas.BaselinePlace{Category: schemas.Activations, Module: "blocks.*.mlp", File: "my models/train.py",
+		Line: 46, Function: "<module>", Bytes: base}
 	now := at
 	now.Bytes, now.Line = base*1051/1000, 47
 	for i := range r.Experiments {

@@ -86,7 +86,7 @@ type BaselinePlace struct {
 	File     string `json:"file,omitempty"`
 	Line     int64  `json:"line,omitempty"` // from 1
 	Function string `json:"function,omitempty"`
-	Bytes    int64  `json:"bytes"`
+	Bytes    int64  `json:"bytes"` // of the median run, at its peak
 }
 
 // OtherRules reports whether other rules made the categories of two experiments, so that these are not comparable. An
