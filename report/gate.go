@@ -120,6 +120,8 @@ func stateText(x *CheckExperiment) string {
 	switch {
 	case len(x.DiffersIn) > 0:
 		return x.State + ": " + strings.Join(x.DiffersIn, "; ")
+	case x.State == gate.StateRegressed && !x.Fails:
+		return x.State + ": acknowledged"
 	case x.State == gate.StateGone && !x.Fails:
 		return x.State + ": left out of this check"
 	case x.State == gate.StateImproved && x.BaselineStatus != nil && *x.BaselineStatus != schemas.StatusOK:
@@ -142,6 +144,9 @@ func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.C
 	verdict := c.Verdict
 	if c.Reason != "" {
 		verdict += ": " + c.Reason
+	}
+	if c.Acknowledged != nil {
+		verdict = acknowledgedWords(c.Acknowledged, c.Unit)
 	}
 	if c.CurrentHigh != nil {
 		verdict += "; now bounded, at most " + quantity(*c.CurrentHigh, c.Unit)

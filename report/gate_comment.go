@@ -80,6 +80,13 @@ func comment(doc *CheckDocument, room commentRoom) string {
 	for _, sentence := range doc.Failures[failures:] { // of no single experiment
 		fmt.Fprintf(&b, "- ❌ %s\n", markdownSentence(sentence, room.text))
 	}
+	for i := range doc.Experiments {
+		for _, sentence := range doc.Experiments[i].acknowledged(doc.FloorBytes) {
+			if failures++; failures <= room.failures {
+				fmt.Fprintf(&b, "- ☑️ %s\n", markdownSentence(sentence, room.text))
+			}
+		}
+	}
 	if failures > room.failures {
 		fmt.Fprintf(&b, "- %d more\n", failures-room.failures)
 	}
@@ -103,6 +110,16 @@ func comment(doc *CheckDocument, room commentRoom) string {
 		b.WriteString("\n</details>\n")
 	}
 	return b.String()
+}
+
+// acknowledged says in a sentence each what the baseline lets pass.
+func (x *CheckExperiment) acknowledged(floor int64) (out []string) {
+	for i := range x.Comparisons {
+		if c := &x.Comparisons[i]; c.Acknowledged != nil {
+			out = append(out, x.Label+": "+c.sentence(floor)+"; "+acknowledgedWords(c.Acknowledged, c.Unit))
+		}
+	}
+	return out
 }
 
 // statesTable has a row an experiment, those that fail first.

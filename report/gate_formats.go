@@ -109,6 +109,12 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
+		// Suppressions say that the baseline lets it pass; a result without any is not suppressed.
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
 	}
 	sarifText struct {
 		Text string `json:"text"`
@@ -144,7 +150,7 @@ var sarifRules = []sarifRule{
 
 // WriteSARIF writes a check as SARIF 2.1.0: a result for each sentence of what fails, under the experiment's state. Its
 // place is the line of the largest growth, relative to the repository, or the baseline where no line is known; the
-// experiment is its logical place.
+// experiment is its logical place. What is acknowledged is there too, and suppressed.
 func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
 	add := func(rule string, f checkFailure, experiment string) {
@@ -155,7 +161,8 @@ func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 		if experiment != "" {
 			at.Logical = []sarifLogical{{experiment}}
 		}
-		run.Results = append(run.Results, sarifResult{rule, "error", sarifText{f.sentence}, []sarifLocation{at}})
+		run.Results = append(run.Results, sarifResult{RuleID: rule, Level: "error", Message: sarifText{f.sentence},
+			Locations: []sarifLocation{at}})
 	}
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
@@ -165,6 +172,13 @@ func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	}
 	for _, sentence := range doc.Failures[len(run.Results):] {
 		add(gate.VerdictUnchecked, checkFailure{sentence: sentence}, "")
+	}
+	for i := range doc.Experiments {
+		x := &doc.Experiments[i]
+		for _, sentence := range x.acknowledged(doc.FloorBytes) {
+			add(gate.StateRegressed, checkFailure{sentence: sentence}, x.Label)
+			run.Results[len(run.Results)-1].Suppressions = []sarifSuppression{{"external", sentence}}
+		}
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -81,6 +81,9 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 	}
 	doc.Warnings = append(warnings.Lines(), unlikeWords(identity.UnlikeArguments(r.Identities))...)
 	doc.Warnings = append(doc.Warnings, undigestedOf(r.Undigested, r.Runs)...)
+	for i := range r.Acknowledged {
+		doc.Warnings = append(doc.Warnings, idleWords(&r.Acknowledged[i]))
+	}
 	for _, t := range r.Idle {
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s: no experiment is called %q", t.Place, t.Experiment))
 	}
@@ -240,6 +243,24 @@ func cautionWords(c *gate.Caution) string {
 			c.Now.Low, c.Now.High, c.Baseline.Low, c.Baseline.High)
 	}
 	panic("no words for the caution " + string(c.Kind))
+}
+
+// acknowledgedWords say who lets a metric pass, how far, until when and why.
+func acknowledgedWords(a *schemas.Acknowledgement, unit compare.Unit) string {
+	return fmt.Sprintf("acknowledged by %s up to %s, until %s: %s", a.By, quantity(a.UpTo, unit), a.Until, a.Why)
+}
+
+// idleWords say of an acknowledgement why it lets nothing pass.
+func idleWords(a *gate.Acknowledged) string {
+	m, _ := compare.ParseMetric(a.Metric)
+	said := fmt.Sprintf("%s: %s was acknowledged by %s (%s)", a.Label, metricName(a.Metric), a.By, a.Why)
+	switch a.Idle {
+	case gate.IdleExpired:
+		return said + fmt.Sprintf(" until %s, and that counts no more", a.Until)
+	case gate.IdleExceeded:
+		return said + fmt.Sprintf(" up to %s, and it is worse", quantity(a.UpTo, m.Unit()))
+	}
+	return said + fmt.Sprintf(" until %s, and nothing has to be let pass", a.Until)
 }
 
 // reasonWords say why values were not compared.

@@ -69,6 +69,8 @@ type BaselineExperiment struct {
 	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
 	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
+	// Acknowledged are the regressions that somebody lets pass for a while; absent where there are none.
+	Acknowledged []Acknowledgement `json:"acknowledged,omitempty"`
 	// Places are the largest parts of the peak by category, module and line; absent where it is not broken down, in
 	// baselines of very many experiments, and in documents of before they were kept.
 	Places []BaselinePlace `json:"places,omitempty"`
@@ -87,6 +89,15 @@ type BaselinePlace struct {
 	Line     int64  `json:"line,omitempty"` // from 1
 	Function string `json:"function,omitempty"`
 	Bytes    int64  `json:"bytes"` // of the median run, at its peak
+}
+
+// Acknowledgement lets one metric of an experiment be worse than its threshold allows, for a while.
+type Acknowledgement struct {
+	Metric string  `json:"metric"` // as a threshold names it
+	UpTo   float64 `json:"up_to"`  // the worst value that passes, in the metric's unit
+	Until  string  `json:"until"`  // the last day on which it counts, in UTC: 2026-12-31
+	By     string  `json:"by"`
+	Why    string  `json:"why"`
 }
 
 // OtherRules reports whether other rules made the categories of two experiments, so that these are not comparable. An

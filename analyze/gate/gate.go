@@ -27,6 +27,8 @@ type Result struct {
 	// Undigested runs of the Runs that were checked have files without digests; so has the baseline, where it says so.
 	Runs, Undigested   int
 	UndigestedBaseline bool
+	// Acknowledged are the acknowledgements of the baseline that let nothing pass.
+	Acknowledged []Acknowledged
 	// Idle are the thresholds of a file for experiments that are not there.
 	Idle []CheckThreshold
 }
@@ -93,7 +95,9 @@ type Comparison struct {
 	BaselineHigh *float64 `json:"baseline_high,omitempty"`
 	CurrentHigh  *float64 `json:"current_high,omitempty"`
 	Verdict      string   `json:"verdict"`
-	Reason       *Reason  `json:"-"` // why it was skipped or could not be checked; nil where it was checked
+	// Acknowledged is what lets the metric pass though it exceeds its threshold; null for others.
+	Acknowledged *schemas.Acknowledgement `json:"acknowledged,omitempty"`
+	Reason       *Reason                  `json:"-"` // why it was skipped or could not be checked; nil where it was checked
 }
 
 // The verdicts of a comparison. The first two fail the check.
@@ -103,6 +107,8 @@ const (
 	VerdictOK        = "ok"
 	VerdictImproved  = "improved" // better by more than the threshold allows it to be worse
 	VerdictSkipped   = "skipped"  // the two cannot be compared
+	// it exceeds its threshold, and the baseline lets that pass
+	VerdictAcknowledged = "acknowledged"
 )
 
 // Options say what a check lets pass.
@@ -111,6 +117,8 @@ type Options struct {
 	BaselineAt string // where it lies, if not there
 	Thresholds []Threshold
 	Floor      int64 // bytes
+	// Today is the day of the check, in UTC, as acknowledgements have theirs.
+	Today string
 	// Partial takes an experiment of the baseline that no run is of for left out on purpose.
 	Partial bool
 	// Pair compares the only experiment with the only one of the baseline whatever they are: both were named.
@@ -140,6 +148,8 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 			continue
 		}
 		x := checkPair(&base[i], &now[j], &o, baseLabels[i], nowLabels[j])
+		r.Acknowledged = append(r.Acknowledged, x.acknowledge(base[i].Acknowledged, o.Today)...)
+		x.settle(&base[i], &now[j])
 		for _, table := range base[i].Gone {
 			r.Gone = append(r.Gone, GoneTable{Label: x.Label, Table: table, OfBaseline: true})
 		}
@@ -238,7 +248,6 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, lab
 			x.Comparisons = append(x.Comparisons, compareMetric(base, now, &t, o.Floor))
 		}
 	}
-	x.settle(base, now)
 	x.Cautions = cautions(base, now, x.Comparisons)
 	return x
 }

@@ -11,7 +11,7 @@ import (
 const (
 	StateOK            = "ok"
 	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
-	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails
+	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails if that is not acknowledged
 	StateNotComparable = "not comparable" // nothing could be compared; fails where something should have been
 	StateNewlyFailing  = "newly failing"  // it ended well in the baseline and does not now; fails
 	StateNewlyOOM      = "newly OOM"      // so it did, and now it runs out of memory; fails
@@ -35,7 +35,7 @@ func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 		x.State = StateNewlyOOM
 	case wasOK && !isOK:
 		x.State = StateNewlyFailing
-	case exceeded:
+	case exceeded, has(VerdictAcknowledged):
 		x.State = StateRegressed
 	case unchecked:
 		x.State = StateNotComparable

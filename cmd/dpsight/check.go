@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/ingest"
@@ -21,6 +22,10 @@ type checkCmd struct {
 	Threshold     []string `help:"${threshold}" placeholder:"NAME=RATIO"`
 	Floor         string   `help:"${floor}" placeholder:"SIZE"`
 	Config        string   `help:"${config}" placeholder:"FILE"`
+	Acknowledge   []string `help:"${acknowledge}" placeholder:"NAME"`
+	Until         string   `help:"The last day on which an acknowledgement counts, in UTC." placeholder:"DATE"`
+	Why           string   `help:"Why it is acknowledged." placeholder:"TEXT"`
+	By            string   `help:"Who acknowledges." env:"GITHUB_ACTOR,USER" placeholder:"NAME"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
 	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
 	Comment       string   `help:"Write the check as a comment for a pull request, too." placeholder:"FILE"`
@@ -44,13 +49,20 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5% --floor 1MiB")
 	}
+	if err := refuse(misuse{len(c.Acknowledge) > 0 && (c.Baseline == "" || c.WriteBaseline != ""),
+		"--acknowledge is for the file that --baseline names, and without --write-baseline",
+		"as in --baseline baseline.json --acknowledge peak@ghost"}); err != nil {
+		return err
+	}
 	base, done, err := ingest.Baseline(c.Baseline, version)
 	if err != nil {
 		return err
 	}
 	defer done()
-	checked, err := s.source(c.Store).Only(c.Where).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
-		BaselineAt: base, Thresholds: thresholds, Floor: floor, Partial: c.Partial})
+	checked, err := s.source(c.Store).Only(c.Where).CheckAnd(c.Names, version, gate.Options{Baseline: c.Baseline,
+		BaselineAt: base, Thresholds: thresholds, Floor: floor, Partial: c.Partial,
+		Today: time.Now().UTC().Format(time.DateOnly)}, c.Acknowledge,
+		schemas.Acknowledgement{Until: c.Until, By: c.By, Why: c.Why})
 	if err != nil {
 		return err
 	}

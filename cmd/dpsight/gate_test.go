@@ -36,7 +36,8 @@ var (
 				"current_bytes": "int"}},
 			"comparisons": list{object{"metric": "string", "unit": "string", "limit": "string", "baseline": "number?",
 				"current": "number?", "delta": "number?",
-				"ratio": "number?", "verdict": "string", "reason?": "string"}}}},
+				"ratio": "number?", "verdict": "string", "reason?": "string", "acknowledged?": object{"metric": "string",
+					"up_to": "number", "until": "string", "by": "string", "why": "string"}}}}},
 		"failures": list{"string"}, "warnings": list{"string"}}
 )
 

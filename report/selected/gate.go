@@ -58,10 +58,20 @@ type Checked struct {
 	Runs   []analyze.Summary // the newest of each experiment
 	Result *gate.Result      // nil without a baseline
 	of     *Runs
+	from   *Source
+	// acknowledged is how many acknowledgements the baseline has.
+	acknowledged int
 }
 
 // Check holds the newest runs of each experiment to the baseline that the options name, a file or runs.
 func (s *Source) Check(names []string, version string, o gate.Options) (*Checked, error) {
+	return s.CheckAnd(names, version, o, nil, schemas.Acknowledgement{})
+}
+
+// CheckAnd is Check that first writes into the baseline's file that what exceeds its threshold may be as it is; see
+// [gate.Acknowledge].
+func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknowledge []string,
+	as schemas.Acknowledgement) (*Checked, error) {
 	var baseline *schemas.Baseline
 	var beside *Runs
 	var err error
@@ -76,7 +86,7 @@ func (s *Source) Check(names []string, version string, o gate.Options) (*Checked
 	if err != nil {
 		return nil, err
 	}
-	c := &Checked{Runs: s.newest(runs), of: of}
+	c := &Checked{Runs: s.newest(runs), of: of, from: s}
 	if baseline == nil {
 		return c, nil
 	}
@@ -84,9 +94,36 @@ func (s *Source) Check(names []string, version string, o gate.Options) (*Checked
 		return nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight analyze phases the phases")
 	}
 	result := gate.Check(*baseline, c.Runs, o)
+	if len(acknowledge) > 0 {
+		if err := s.acknowledge(baseline, &result, &o, acknowledge, as); err != nil {
+			return nil, err
+		}
+		result = gate.Check(*baseline, c.Runs, o)
+	}
 	c.Result = &result
+	for i := range baseline.Experiments {
+		c.acknowledged += len(baseline.Experiments[i].Acknowledged)
+	}
 	c.locate(beside)
 	return c, nil
+}
+
+// acknowledge writes acknowledgements into the baseline's file.
+func (s *Source) acknowledge(b *schemas.Baseline, r *gate.Result, o *gate.Options, list []string,
+	as schemas.Acknowledgement) error {
+	if o.Pair || o.BaselineAt != "" && o.BaselineAt != o.Baseline {
+		return schemas.WithHint(fmt.Errorf("%s is no file that --write-baseline wrote, so nothing can be acknowledged in it",
+			o.Baseline), "dpsight check --write-baseline FILE RUN… writes one from runs")
+	}
+	if err := gate.Acknowledge(b, r, list, as, o.Today); err != nil {
+		return schemas.WithHint(err,
+			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'the new clipping, mended in the next release'")
+	}
+	if err := schemas.WriteBaseline(o.Baseline, b); err != nil {
+		return schemas.WithHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")
+	}
+	s.Say("acknowledged in " + o.Baseline)
+	return nil
 }
 
 // mostLocated is of how many experiments it is said where they grew: it takes the tables of their runs. A baseline file
@@ -130,6 +167,10 @@ func (r *Runs) places(id string) []schemas.BaselinePlace {
 // Baseline makes a baseline of the runs, with the places of their bytes.
 func (c *Checked) Baseline(version string) schemas.Baseline {
 	b := gate.BaselineOf(c.Runs, version)
+	if c.acknowledged > 0 {
+		c.from.Note(fmt.Sprintf("the new baseline has no acknowledgements: what %s let pass is in its figures",
+			units.Plural(c.acknowledged, "acknowledgement", "acknowledgements")))
+	}
 	if len(b.Experiments) > mostLocated {
 		return b
 	}

@@ -1,0 +1,115 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// An Acknowledged is an acknowledgement of the baseline that lets nothing pass, and why.
+type Acknowledged struct {
+	Label string
+	schemas.Acknowledgement
+	Idle Idle
+}
+
+// Idle is why an acknowledgement lets nothing pass.
+type Idle string
+
+// The reasons.
+const (
+	IdleExpired  Idle = "expired"
+	IdleExceeded Idle = "exceeded" // the metric is worse than what was acknowledged
+	IdleUnneeded Idle = "unneeded" // the metric is within its threshold, or not compared
+)
+
+// acknowledge lets pass what the baseline acknowledges on that day, and gives the acknowledgements that do not.
+func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (idle []Acknowledged) {
+	for _, a := range list {
+		why := IdleUnneeded
+		for i := range x.Comparisons {
+			c := &x.Comparisons[i]
+			switch {
+			case c.Metric != a.Metric || c.Verdict != VerdictExceeded:
+			case a.Until < today:
+				why = IdleExpired
+			case c.worseThan(a.UpTo):
+				why = IdleExceeded
+			default:
+				c.Verdict, c.Acknowledged, why = VerdictAcknowledged, &a, ""
+			}
+		}
+		if why == IdleUnneeded && a.Until < today {
+			why = IdleExpired
+		}
+		if why != "" {
+			idle = append(idle, Acknowledged{x.Label, a, why})
+		}
+	}
+	return idle
+}
+
+// worst is the worst that the current value may be.
+func (c *Comparison) worst() float64 {
+	if c.CurrentHigh != nil {
+		return *c.CurrentHigh
+	}
+	return *c.Current
+}
+
+func (c *Comparison) worseThan(limit float64) bool {
+	if m, err := compare.ParseMetric(c.Metric); err == nil && m.More() {
+		return *c.Current < limit
+	}
+	return c.worst() > limit
+}
+
+// Acknowledge writes into a baseline that what a check found exceeded may be as it is now. Each of the list names a
+// metric, "peak@ghost*" that of some experiments, and must have been exceeded. What was acknowledged of the metric before
+// is replaced. The rest of the acknowledgement is as given.
+func Acknowledge(b *schemas.Baseline, r *Result, list []string, as schemas.Acknowledgement, today string) error {
+	switch day, err := time.Parse(time.DateOnly, as.Until); {
+	case err != nil:
+		return fmt.Errorf("--until %q is no date like 2026-12-31", as.Until)
+	case day.Format(time.DateOnly) < today:
+		return fmt.Errorf("--until %s is in the past", as.Until)
+	case strings.TrimSpace(as.Why) == "":
+		return errors.New("an acknowledgement says why, and no --why is given")
+	case strings.TrimSpace(as.By) == "":
+		return errors.New("an acknowledgement says by whom, and no --by is given")
+	}
+	for _, text := range list {
+		name, experiment, _ := strings.Cut(text, "@")
+		if _, err := parseMetric(name); err != nil {
+			return fmt.Errorf("--acknowledge %q: %w", text, err)
+		}
+		found := false
+		for i := range b.Experiments {
+			x := &r.Experiments[i] // in the baseline's order
+			if experiment != "" && !matches(experiment, x.Name) && !matches(experiment, x.Label) {
+				continue
+			}
+			for k := range x.Comparisons {
+				c := &x.Comparisons[k]
+				if !matches(name, c.Metric) || c.Verdict != VerdictExceeded && c.Verdict != VerdictAcknowledged {
+					continue
+				}
+				a, e := as, &b.Experiments[i]
+				a.Metric, a.UpTo, found = c.Metric, c.worst(), true
+				e.Acknowledged = slices.DeleteFunc(e.Acknowledged, func(o schemas.Acknowledgement) bool {
+					return o.Metric == a.Metric
+				})
+				e.Acknowledged = append(e.Acknowledged, a)
+			}
+		}
+		if !found {
+			return fmt.Errorf("--acknowledge %q: nothing of that name is worse than its threshold allows", text)
+		}
+	}
+	return nil
+}
