@@ -70,8 +70,8 @@ func (c *Comparison) worseThan(limit float64) bool {
 }
 
 // Acknowledge writes into a baseline that what a check found exceeded may be as it is now. Each of the list names a
-// metric, "peak@ghost*" that of some experiments, and must have been exceeded. What was acknowledged of the metric before
-// is replaced. The rest of the acknowledgement is as given.
+// metric, "peak@ghost*" that of some experiments, and must have been exceeded. What was acknowledged of it before is
+// replaced. The rest of the acknowledgement is as given.
 func Acknowledge(b *schemas.Baseline, r *Result, list []string, as schemas.Acknowledgement, today string) error {
 	switch day, err := time.Parse(time.DateOnly, as.Until); {
 	case err != nil:

@@ -97,7 +97,7 @@ type Comparison struct {
 	Verdict      string   `json:"verdict"`
 	// Acknowledged is what lets the metric pass though it exceeds its threshold; null for others.
 	Acknowledged *schemas.Acknowledgement `json:"acknowledged,omitempty"`
-	Reason       *Reason                  `json:"-"` // why it was skipped or could not be checked; nil where it was checked
+	Reason       *Reason                  `json:"-"` // why it was not checked; nil where it was
 }
 
 // The verdicts of a comparison. The first two fail the check.
