@@ -18,9 +18,32 @@ type Options struct {
 
 // Show serves a view until the context ends, and says where.
 func Show(ctx context.Context, v *View, o Options) error {
-	s, err := Listen(o.Port, v)
+	s, err := begin(v, o)
 	if err != nil {
 		return err
+	}
+	return s.Serve(ctx)
+}
+
+// Beside serves a view while something else goes on, until stop is called.
+func Beside(v *View, o Options) (stop func(), err error) {
+	s, err := begin(v, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	return func() {
+		cancel()
+		<-done
+	}, nil
+}
+
+func begin(v *View, o Options) (*Server, error) {
+	s, err := Listen(o.Port, v)
+	if err != nil {
+		return nil, err
 	}
 	o.Say("page at " + s.URL())
 	if tunnel := s.tunnel(); tunnel != "" {
@@ -28,7 +51,7 @@ func Show(ctx context.Context, v *View, o Options) error {
 	} else if o.Open {
 		openBrowser(s.URL())
 	}
-	return s.Serve(ctx)
+	return s, nil
 }
 
 // Look reads what the view shows, so that the first who asks does not wait for it, and refuses what does not exist.

@@ -22,7 +22,7 @@ type process struct {
 	pickle  *spool.Chunk // events whose counters have not been written yet
 	devices []*device
 	state   page.LiveProcess
-	planned int64
+	plan    spool.PlanInfo
 	open    []string // phases that the last mark stands in
 }
 
@@ -104,10 +104,7 @@ func (p *process) frame(f spool.Frame) error {
 	case spool.FrameNames:
 		return spool.Names(f.Payload, p.names)
 	case spool.FramePlan:
-		var plan spool.PlanInfo
-		err := json.Unmarshal(f.Payload, &plan)
-		p.planned = plan.Warmup + plan.Timed
-		return err
+		return json.Unmarshal(f.Payload, &p.plan)
 	case spool.FrameAllocator:
 		p.pickle = &spool.Chunk{Pickle: f.Payload, Offset: f.Offset}
 	case spool.FrameCheckpoint:
@@ -191,6 +188,14 @@ func (p *process) stepAt(ns int64) int64 {
 		return 0
 	}
 	return times[i-1].Step + 1
+}
+
+// planned is how many steps were announced: unless the run is bare, each timed one has an instrumented one beside it.
+func (p *process) planned(bare bool) int64 {
+	if bare {
+		return p.plan.Warmup + p.plan.Timed
+	}
+	return p.plan.Warmup + 2*p.plan.Timed
 }
 
 // now is a copy of what is known.

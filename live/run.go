@@ -85,7 +85,7 @@ func (r *run) read(now time.Time) *page.Live {
 	l.Samples, l.Host = r.used.list(), r.resident.list()
 	for _, p := range r.processes {
 		l.Processes = append(l.Processes, p.now())
-		l.Planned = max(l.Planned, p.planned)
+		l.Planned = max(l.Planned, p.planned(m.Bare))
 	}
 	slices.SortFunc(l.Processes, func(a, b page.LiveProcess) int {
 		if a.Rank != b.Rank {

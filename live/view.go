@@ -57,6 +57,12 @@ func (v *View) Running() ([]*page.Live, int64) {
 	return v.shown, v.version
 }
 
+// Runs is Running for who shows nothing else.
+func (v *View) Runs() []*page.Live {
+	runs, _ := v.Running()
+	return runs
+}
+
 func (v *View) look() {
 	now := time.Now()
 	if now.Sub(v.looked) < calm {

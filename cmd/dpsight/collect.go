@@ -12,6 +12,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/live"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -26,6 +27,7 @@ type collectCmd struct {
 	Bare           bool                 `help:"Counters and timers only: no allocator events."`
 	SampleInterval time.Duration        `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
 	Quiet          bool                 `help:"${collect_quiet}"`
+	View           bool                 `help:"${collect_view}"`
 	worldFlags
 	suiteFlags `group:"Suite"`
 	grammar.ModelFlags
@@ -79,6 +81,14 @@ func (c *collectCmd) Run(s *streams) error {
 		console.FakeValues()
 	}
 	defer collect.FewThreads(c.Jobs)()
+	if c.View {
+		v := live.NewView(s.source(c.Store), nil, collect.Running)
+		stop, err := live.Beside(v, live.Options{Say: func(text string) { console.Println("dpsight: " + text) }})
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)
 	}

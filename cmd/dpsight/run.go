@@ -35,6 +35,7 @@ type cli struct {
 	Check   checkCmd   `cmd:"" help:"Hold runs to a baseline: exit 1 where memory or time grew."`
 	Export  exportCmd  `cmd:"" help:"Write runs in a format of other tools."`
 	View    viewCmd    `cmd:"" help:"Serve the page of runs, also while they are recorded."`
+	Watch   watchCmd   `cmd:"" help:"Show runs that are being recorded in a terminal."`
 	Demo    demoCmd    `cmd:"" help:"Show what differential privacy costs, on a model of 1 B parameters, without a GPU."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
 	Version versionCmd `cmd:"" help:"Print the version."`

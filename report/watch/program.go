@@ -1,0 +1,149 @@
+package watch
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
+
+	"github.com/dpsight/dpsight/report/page"
+	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// again is the time between two readings.
+const again = 500 * time.Millisecond
+
+// Reader says what is being recorded.
+type Reader func() []*page.Live
+
+// nothing is shown where no run is being recorded.
+const nothing = "Nothing is being recorded. A run appears here when it begins, in the same store."
+
+// keys are what the last line says.
+const keys = "q quit   tab next run   p pause"
+
+// Show shows runs on a terminal until the user ends it. Where in or out is none, it says once what is being recorded.
+func Show(in *os.File, out io.Writer, read Reader) error {
+	o := screen.Of(out)
+	file, ok := o.Writer.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) || !term.IsTerminal(int(in.Fd())) {
+		return once(out, cmp.Or(o.Columns, 80), read)
+	}
+	m := model{read: read, screen: Screen{Columns: 80, Lines: 24, Colours: o.Colours}}
+	_, err := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(file)).Run()
+	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {
+		return nil
+	}
+	return err
+}
+
+// once says what is being recorded now.
+func once(out io.Writer, columns int, read Reader) error {
+	runs := read()
+	text := nothing
+	for i, l := range runs {
+		one := Screen{Columns: columns, Lines: 24}.Text(l)
+		if i == 0 {
+			text = one
+		} else {
+			text += "\n\n" + one
+		}
+	}
+	_, err := io.WriteString(out, text+"\n")
+	return err
+}
+
+type model struct {
+	read   Reader
+	screen Screen
+	runs   []*page.Live
+	known  bool   // something was read
+	chosen string // id of the run that is shown; empty = the newest
+	paused bool
+}
+
+type (
+	tick time.Time
+	seen []*page.Live
+)
+
+func (m model) Init() tea.Cmd { return m.look }
+
+// look reads on a goroutine of its own: keys are answered meanwhile.
+func (m model) look() tea.Msg { return seen(m.read()) }
+
+func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.screen.Columns, m.screen.Lines = msg.Width, msg.Height
+	case seen:
+		m.runs, m.known = msg, true
+		return m, tea.Tick(again, func(t time.Time) tea.Msg { return tick(t) })
+	case tick:
+		if m.paused {
+			return m, tea.Tick(again, func(t time.Time) tea.Msg { return tick(t) })
+		}
+		return m, m.look
+	case tea.KeyPressMsg:
+		switch msg.String() {
+		case "q", "esc", "ctrl+c":
+			return m, tea.Quit
+		case "p", "space":
+			m.paused = !m.paused
+		case "tab", "right", "n":
+			m.next()
+		}
+	}
+	return m, nil
+}
+
+// next shows the run after the one that is shown.
+func (m *model) next() {
+	if n := len(m.runs); n > 0 {
+		m.chosen = m.runs[(m.shown()+1)%n].RunID
+	}
+}
+
+// shown is the place of the run that is shown: the newest, if the chosen one has gone.
+func (m *model) shown() int {
+	for i, l := range m.runs {
+		if l.RunID == m.chosen {
+			return i
+		}
+	}
+	return len(m.runs) - 1
+}
+
+func (m model) View() tea.View {
+	v := tea.NewView(m.text())
+	v.AltScreen = true
+	return v
+}
+
+func (m model) text() string {
+	inner := m.screen
+	inner.Lines = max(0, inner.Lines-1)
+	foot := keys
+	if m.paused {
+		foot = "paused   " + foot
+	}
+	if n := len(m.runs); n > 1 {
+		foot += "   " + units.Plural(n, "run", "runs")
+	}
+	body := nothing
+	switch {
+	case len(m.runs) > 0:
+		body = inner.Text(m.runs[m.shown()])
+	case !m.known:
+		body = ""
+	}
+	if m.screen.Lines < 2 {
+		return body
+	}
+	return body + "\n" + screen.Cut(foot, m.screen.Columns)
+}
