@@ -18,8 +18,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// figuresFile is the copy of a file with figures in the spool folder of each of its runs.
-const figuresFile = "figures.zst"
+// figuresFile names the copy of a file with figures in the spool folder of each of its runs.
+const figuresFile = "figures"
 
 // figuresKind tells what figures an entry has, if any.
 func figuresKind(e packed.Entry) figures.Kind {
@@ -77,7 +77,7 @@ func importFigures(e packed.Entry, kind figures.Kind, file *input, store string,
 		return nil, err
 	}
 	defer holder.Discard()
-	kept := filepath.Join(holder.Dir, figuresFile)
+	kept := filepath.Join(holder.Dir, figuresFile+copySuffix)
 	runs, digests, err := takeFigures(e, kind, kept)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func importPart(m *schemas.Manifest, run *figures.Run, kept, dir, path, store st
 	if err := os.Mkdir(filepath.Join(folder.Dir, spool.Dir), 0o700); err != nil {
 		return Outcome{}, err
 	}
-	if err := copyFile(kept, filepath.Join(folder.Dir, spool.Dir, figuresFile)); err != nil {
+	if err := copyFile(kept, copyPath(folder.Dir, figuresFile)); err != nil {
 		return Outcome{}, err
 	}
 	if err := schemas.WriteManifest(folder.Dir, m); err != nil {
@@ -231,7 +231,7 @@ func figuresManifest(run *figures.Run, name string, kind figures.Kind, file stri
 
 // ingestFigures makes the tables of a run again, from its own copy.
 func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
-	path := filepath.Join(dir, spool.Dir, figuresFile)
+	path := copyPath(dir, figuresFile)
 	if err := checkCopy(path, m.Import); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/dpsight/dpsight/ingest/stackrules"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 const snapshots = "torchsnap/testdata"
@@ -468,7 +468,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 			t.Fatal(outs, err)
 		}
 		dir := outs[0].Dir
-		kept := filepath.Join(dir, spool.Dir, snapshotFile)
+		kept := copyPath(dir, snapshotFile)
 		whole, err := os.ReadFile(kept)
 		if err != nil {
 			t.Fatal(err)
@@ -487,6 +487,10 @@ func TestCopiesHaveDigests(t *testing.T) {
 				if err := schemas.WriteManifest(dir, m); err != nil {
 					t.Fatal(err)
 				}
+				if err := os.Remove(kept); err != nil {
+					t.Fatal(err)
+				}
+				kept, whole = strings.TrimSuffix(kept, copySuffix)+olderSuffix, packed
 			}
 			for state, b := range map[string][]byte{schemas.IngestNew: whole, schemas.IngestRefused: another} {
 				if err := os.WriteFile(kept, b, 0o600); err != nil {
@@ -500,6 +504,16 @@ func TestCopiesHaveDigests(t *testing.T) {
 			if err := os.WriteFile(kept, whole, 0o600); err != nil {
 				t.Fatal(err)
 			}
+		}
+		// The file itself, ingested again, brings a copy as it is kept now.
+		if outs, err = Import(path, store, Options{Again: true}); err != nil || outs[0].State != schemas.IngestNew {
+			t.Error(outs, err)
+		}
+		if fresh := copyPath(dir, snapshotFile); !strings.HasSuffix(fresh, copySuffix) {
+			t.Errorf("the copy is still %s", fresh)
+		}
+		if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the older copy is still there: %v", err)
 		}
 	}
 }

@@ -5,14 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
@@ -30,7 +27,7 @@ func importSnapshot(e packed.Entry, file *input, store string, o Options) (out O
 		return out, err
 	}
 	defer folder.Discard()
-	s, digests, err := take(e, file, filepath.Join(folder.Dir, spool.Dir, snapshotFile))
+	s, digests, err := take(e, file, copyPath(folder.Dir, snapshotFile))
 	if err != nil {
 		return out, err
 	}
@@ -112,8 +109,12 @@ func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapsh
 		return out, err
 	}
 	for _, s := range of {
-		if err := os.Rename(filepath.Join(from, spool.Dir, s.file), filepath.Join(dir, spool.Dir, s.file)); err != nil {
+		older, fresh := copyPath(dir, s.file), filepath.Join(dir, spool.Dir, s.file+copySuffix)
+		if err := os.Rename(copyPath(from, s.file), fresh); err != nil {
 			return out, err
+		}
+		if older != fresh {
+			os.Remove(older)
 		}
 	}
 	o.remake(&out)
@@ -209,86 +210,4 @@ func take(e packed.Entry, file *input, kept string) (*torchsnap.Snapshot, digest
 		err = attributable(s)
 	}
 	return s, sums, err
-}
-
-// A tap passes a stream on. What passes is hashed and then kept, compressed, each beside whoever reads.
-type tap struct {
-	from    io.Reader
-	passed  chan []byte
-	hashed  chan []byte
-	used    chan []byte // buffers to fill again
-	content hash.Hash
-	copy    hash.Hash
-	kept    chan error
-	failed  error // of reading, other than the end
-}
-
-// tapBuffers is how many pieces of the stream wait for who hashes and keeps them.
-const tapBuffers = 16
-
-// copyWindow is how far back the copy's encoder looks. With four times as much, which is usual, it is a seventh slower,
-// and the copy a tenth smaller: the window and its table no longer stay in the processor's cache.
-const copyWindow = 1 << 20
-
-func newTap(r io.Reader, kept string) *tap {
-	t := &tap{from: r, passed: make(chan []byte, tapBuffers), hashed: make(chan []byte, tapBuffers),
-		used: make(chan []byte, 2*tapBuffers), content: sha256.New(), copy: sha256.New(), kept: make(chan error, 1)}
-	go func() {
-		for p := range t.passed {
-			t.content.Write(p)
-			t.hashed <- p
-		}
-		close(t.hashed)
-	}()
-	go func() {
-		err := schemas.WriteFile(kept, func(w io.Writer) error {
-			// More than one encoder would take a quarter more of the processor, and the reader is no faster than one.
-			// Coding the entropy of literals takes a sixth of the time, and saves two to four percent. The copy has a
-			// digest, and needs no checksum.
-			z, err := zstd.NewWriter(io.MultiWriter(w, t.copy), zstd.WithEncoderLevel(zstd.SpeedFastest),
-				zstd.WithEncoderConcurrency(1), zstd.WithNoEntropyCompression(true), zstd.WithEncoderCRC(false),
-				zstd.WithWindowSize(copyWindow))
-			if err != nil {
-				return err
-			}
-			for p := range t.hashed {
-				if _, err := z.Write(p); err != nil {
-					z.Close()
-					return err
-				}
-				select {
-				case t.used <- p:
-				default:
-				}
-			}
-			return z.Close()
-		})
-		for range t.hashed { // nobody keeps it any more, and the reader must not wait
-		}
-		t.kept <- err
-	}()
-	return t
-}
-
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.from.Read(p)
-	if n > 0 {
-		var buffer []byte
-		select {
-		case buffer = <-t.used:
-		default:
-		}
-		t.passed <- append(buffer[:0], p[:n]...)
-	}
-	if err != nil && err != io.EOF {
-		t.failed = err
-	}
-	return n, err
-}
-
-// end waits until all that passed is kept.
-func (t *tap) end() (digests, error) {
-	close(t.passed)
-	err := <-t.kept
-	return digests{hex.EncodeToString(t.content.Sum(nil)), hex.EncodeToString(t.copy.Sum(nil))}, err
 }

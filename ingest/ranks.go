@@ -19,7 +19,6 @@ import (
 	"github.com/dpsight/dpsight/ingest/packed"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // A rankFile is the snapshot of one rank: a file of its own, or an entry of an archive.
@@ -40,8 +39,8 @@ func rankFiles(paths []string) []rankFile {
 	return out
 }
 
-// copyName is the copy of a rank's snapshot in the run's spool folder.
-func copyName(rank int32) string { return fmt.Sprintf("snapshot.rank%d.pickle.zst", rank) }
+// copyName names the copy of a rank's snapshot in the run's spool folder.
+func copyName(rank int32) string { return fmt.Sprintf("snapshot.rank%d.pickle", rank) }
 
 // An importedFile is a file that an imported run keeps a copy of.
 type importedFile struct {
@@ -254,9 +253,9 @@ func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest
 		}
 		var d digests
 		if i == 0 {
-			first, d, err = take(e, file, filepath.Join(dir, spool.Dir, name))
+			first, d, err = take(e, file, copyPath(dir, name))
 		} else {
-			d, err = keep(e, filepath.Join(dir, spool.Dir, name))
+			d, err = keep(e, copyPath(dir, name))
 		}
 		ranks = append(ranks, schemas.ImportedRank{Rank: f.rank, File: file.entryName(e), SHA256: d.content,
 			CopySHA256: d.copy})

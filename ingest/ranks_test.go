@@ -125,7 +125,7 @@ func TestImportRanks(t *testing.T) {
 		}
 		check("again from " + from[0])
 	}
-	if err := os.Remove(filepath.Join(run, "spool", copyName(3))); err != nil {
+	if err := os.Remove(copyPath(run, copyName(3))); err != nil {
 		t.Fatal(err)
 	}
 	if in := ingestAll(t, store, Options{Again: true}, run).Inputs[0]; in.State != schemas.IngestRefused ||

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -25,8 +26,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// snapshotFile is the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
-const snapshotFile = "snapshot.pickle.zst"
+// snapshotFile names the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
+const snapshotFile = "snapshot.pickle"
 
 const hint = "call torch.cuda.memory._record_memory_history() before the first use of the GPU, and " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
@@ -51,7 +52,7 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(form
 func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
 	var of []rankSnapshot
 	for _, f := range importedFiles(m.Import) {
-		path := filepath.Join(dir, spool.Dir, f.file)
+		path := copyPath(dir, f.file)
 		err := checkCopy(path, f.of)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again", f.of.File)
@@ -202,7 +203,7 @@ func sanitize(name string) string {
 // A rankSnapshot is the snapshot of one rank of an imported run.
 type rankSnapshot struct {
 	rank int32
-	file string              // the copy of it in the run's spool folder
+	file string              // names the copy of it in the run's spool folder
 	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
 }
 
@@ -220,7 +221,7 @@ func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Option
 			s := of[i].read
 			of[i].read = nil // its memory is the next one's
 			if s == nil {
-				if s, err = readSnapshot(filepath.Join(dir, spool.Dir, of[i].file)); err != nil {
+				if s, err = readSnapshot(copyPath(dir, of[i].file)); err != nil {
 					return &rankError{i, err}
 				}
 			}
@@ -245,10 +246,8 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 	if err != nil {
 		return err
 	}
-	meanings, err := rules.Meanings(s.Stacks)
-	if err != nil {
-		return err
-	}
+	meaningsOf := sync.OnceValues(func() ([]stackrules.Meaning, error) { return rules.Meanings(s.Stacks) })
+	go meaningsOf() // they are wanted once the replay is made
 	phases, python := rules.Phases(s.Stacks)
 	marked := &spool.Journal{Rank: rank, Names: map[uint32]string{}}
 	for d := range deviceCount(s) {
@@ -272,6 +271,13 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 		found, notes := annotations.Find(annotations.Input{Events: &rec.events, Annotations: s.Annotations,
 			Text: func(event int) string { return s.Text(d, event) }, Phases: phases, Python: python,
 			Allocated: res.Allocated, Late: res.Anomalies.Late()})
+		meanings, err := meaningsOf()
+		if err != nil {
+			if events != nil {
+				events()
+			}
+			return err
+		}
 		from := len(marked.Marks)
 		spans := markPhases(rec, found, marked)
 		if events == nil {

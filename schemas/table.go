@@ -145,18 +145,38 @@ func (w *TableWriter[T]) Write(rows []T) error {
 // writeAllRows is how many rows [TableWriter.WriteAll] holds at a time.
 const writeAllRows = 16 << 10
 
-// WriteAll appends rows that are made one by one, so that never all of a large table's rows exist.
+// WriteAll appends rows that are made one by one, so that never all of a large table's rows exist. Those of a batch are
+// made while the batch before is written.
 func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
-	var batch []T
-	for row := range rows {
-		if batch = append(batch, row); len(batch) == writeAllRows {
-			if err := w.Write(batch); err != nil {
-				return err
+	made, written := make(chan []T), make(chan []T, 2)
+	written <- nil
+	written <- nil
+	go func() {
+		defer close(made)
+		batch := <-written
+		for row := range rows {
+			if batch = append(batch, row); len(batch) < writeAllRows {
+				continue
 			}
-			batch = batch[:0]
+			made <- batch
+			next, goesOn := <-written
+			if !goesOn {
+				return
+			}
+			batch = next[:0]
 		}
+		made <- batch
+	}()
+	for batch := range made {
+		if err := w.Write(batch); err != nil {
+			close(written)
+			for range made {
+			}
+			return err
+		}
+		written <- batch
 	}
-	return w.Write(batch)
+	return nil
 }
 
 // Close writes what is buffered and the footer. It does not close the underlying writer.

@@ -139,7 +139,7 @@ func TestRuleUntracedBlock(t *testing.T) {
 	r.f.births, r.workspaces = make([]birth, 3), make([]bool, 3)
 	for alloc, want := range []string{"", "untraced/lifetime", "untraced/lifetime"} {
 		u := r.about(alloc, nil)
-		expect(t, untracedBlock, r, &u, want)
+		expect(t, untracedBlock, r, u, want)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestRuleLibraryWorkspace(t *testing.T) {
 	for alloc, want := range []string{"", "workspace/lifetime", "", ""} {
 		u := r.about(alloc, nil)
 		u.whole = true
-		expect(t, libraryWorkspace, r, &u, want)
+		expect(t, libraryWorkspace, r, u, want)
 	}
 	u := r.about(1, nil) // of a part of its life something else is known
-	expect(t, libraryWorkspace, r, &u, "")
+	expect(t, libraryWorkspace, r, u, "")
 }
 
 func TestRuleCastOfWeight(t *testing.T) {
@@ -165,7 +165,7 @@ func TestRuleCastOfWeight(t *testing.T) {
 	r.f.allocs[0].FreeRequestedSeq, r.f.allocs[1].FreeRequestedSeq = 4, 5
 	for alloc, want := range []string{"autocast_cache/lifetime", "", ""} {
 		u := r.about(alloc, nil)
-		expect(t, castOfWeight, r, &u, want)
+		expect(t, castOfWeight, r, u, want)
 	}
 }
 

@@ -71,6 +71,7 @@ type rules struct {
 	calls      bool // a model is called
 	marked     bool // the agent says what the script calls, and it is no foreign file
 	scratch    []owner
+	time       unowned // that is judged
 }
 
 func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
@@ -122,7 +123,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 	u := r.about(alloc, all[first:])
 	begin, end := u.AllocSeq, r.f.end(alloc)
 	if first == len(all) {
-		return r.own(all, &u, begin, end)
+		return r.own(all, u, begin, end)
 	}
 	r.scratch = append(r.scratch[:0], all[first:]...)
 	if u.lossTarget { // the name that a script keeps it by says less than what it is for, unless the user says so
@@ -131,23 +132,23 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 	slices.SortFunc(r.scratch, func(a, b owner) int { return cmp.Compare(a.begin, b.begin) })
 	for _, o := range r.scratch {
 		if o.begin > begin {
-			all = r.own(all, &u, begin, o.begin)
+			all = r.own(all, u, begin, o.begin)
 		}
 		begin = max(begin, endOf(o.end))
 	}
 	if begin < end {
-		all = r.own(all, &u, begin, end)
+		all = r.own(all, u, begin, end)
 	}
 	return all
 }
 
 // about is what is known of an allocation with the given owners.
-func (r *rules) about(alloc int, owners []owner) unowned {
-	f := r.f
-	u := unowned{Alloc: &f.allocs[alloc], alloc: alloc, birth: &f.births[alloc], span: f.birthSpan(alloc),
+func (r *rules) about(alloc int, owners []owner) *unowned {
+	f, u := r.f, &r.time
+	*u = unowned{Alloc: &f.allocs[alloc], alloc: alloc, birth: &f.births[alloc], span: f.birthSpan(alloc),
 		family: f.family(alloc), untraced: f.untraced(alloc), workspace: r.workspaces[alloc],
 		unmatched: r.matches.unmatched(f, alloc)}
-	u.lossTarget = r.isLossTarget(&u, owners)
+	u.lossTarget = r.isLossTarget(u, owners)
 	u.output = slices.ContainsFunc(owners, func(o owner) bool { return o.category == outputs && o.observed })
 	return u
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 )
@@ -71,6 +72,9 @@ var compressions = []compression{
 			return nil, err
 		}
 		return z.IOReadCloser(), nil
+	}},
+	{"S2", "\xff\x06\x00\x00S2sTwO", []string{".s2"}, func(r io.Reader) (io.ReadCloser, error) {
+		return io.NopCloser(s2.NewReader(r)), nil
 	}},
 	{"xz", "\xfd7zXZ\x00", []string{".xz"}, func(r io.Reader) (io.ReadCloser, error) {
 		z, err := xz.NewReader(bufio.NewReaderSize(r, 1<<20))

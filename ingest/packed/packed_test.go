@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 )
@@ -34,6 +35,10 @@ func through(t *testing.T, p []byte, writer func(io.Writer) (io.WriteCloser, err
 
 func gzipped(t *testing.T, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })
+}
+
+func s2Packed(t *testing.T, p []byte) []byte {
+	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w), nil })
 }
 
 func zstdPacked(t *testing.T, p []byte) []byte {
@@ -106,6 +111,7 @@ func TestList(t *testing.T) {
 		{"a.pickle", plain, "a.pickle"},
 		{"dir/a.pickle.gz", gzipped(t, plain), "a.pickle"},
 		{`dir\a.pickle.ZST`, zstdPacked(t, plain), "a.pickle"},
+		{"a.pickle.s2", s2Packed(t, plain), "a.pickle"},
 		{"a.pickle.xz", xzPacked(t, plain), "a.pickle"},
 		{"a.pickle.bz2", bzipped(t), "a.pickle"},
 		{"a.pickle", gzipped(t, zstdPacked(t, plain)), "a.pickle"}, // bytes count, and not names
@@ -146,6 +152,7 @@ func TestList(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	plain := []byte(strings.Repeat(content, 1000))
 	zipped, packedZstd, packedXZ := gzipped(t, plain), zstdPacked(t, plain), xzPacked(t, plain)
+	packedS2 := s2Packed(t, plain)
 	deep := plain
 	for range maxDepth + 1 {
 		deep = gzipped(t, deep)
@@ -157,6 +164,7 @@ func TestDamaged(t *testing.T) {
 	}{
 		{zipped[:len(zipped)/2], "gzip: "},
 		{packedZstd[:len(packedZstd)/2], "zstd: "},
+		{packedS2[:len(packedS2)/2], "S2: "},
 		{packedXZ[:len(packedXZ)/2], "xz: "},
 		{bzipped(t)[:20], "bzip2: "},
 		{archive[:len(archive)/2], "zip: "},
