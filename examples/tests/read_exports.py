@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pandas
 import polars
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -45,7 +46,9 @@ def tensorboard(folder: Path) -> dict[str, Any]:
 
 def trace(file: Path) -> dict[str, Any]:
     """The highest of each counter, and how many slices of each thread there are; slices of a thread do not overlap."""
-    events = json.loads(file.read_text())["traceEvents"]
+    document = json.loads(file.read_text())
+    events = document["traceEvents"]
+    check_trace(document)
     highest: dict[str, int] = defaultdict(int)
     threads: dict[str, list[tuple[float, float]]] = defaultdict(list)
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
@@ -60,6 +63,18 @@ def trace(file: Path) -> dict[str, Any]:
         for (_, end), (begin, later) in zip(ordered, ordered[1:], strict=False):
             assert begin >= end - 0.001 or later <= end + 0.001, f"slices of {name} overlap in part"
     return {"highest": highest, "slices": {name: len(slices) for name, slices in threads.items()}}
+
+
+def check_trace(document: dict[str, Any]) -> None:
+    """Holds a trace to the schema of the Trace Event Format: of each shape of events the one with the least time, for
+    there are hundreds of thousands."""
+    shapes: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for e in document["traceEvents"]:
+        shape = (e["ph"], tuple(sorted(e)), tuple(sorted((k, type(v)) for k, v in e.get("args", {}).items())))
+        if shape not in shapes or e.get("ts", 0) < shapes[shape].get("ts", 0):
+            shapes[shape] = e
+    schema = json.loads(Path(__file__).with_name("trace_schema.json").read_text())
+    jsonschema.validate({**document, "traceEvents": list(shapes.values())}, schema)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import (
 
 // Tables are those that [Of] looks at.
 const Tables = timeline.CategoryTables | schemas.WantTimes | schemas.WantClock | schemas.WantReserved |
-	schemas.WantSamples
+	schemas.WantSamples | timeline.MarksTables
 
 // A Run is what is exported of a run.
 type Run struct {
@@ -33,11 +33,16 @@ type Device struct {
 	Steps    []schemas.Step
 	Phases   []schemas.Phase
 	Failed   []schemas.OOM
+	Marks    []timeline.Mark // what the script marked
 }
 
 // Of takes a run's tables apart by device. A run without allocator events has its steps and phases.
 func Of(in schemas.Tables) (Run, error) {
 	all, err := timeline.CategoryTimeline(in, timeline.EventRange{}, 0)
+	if none := (*memory.NoEventsError)(nil); err != nil && !errors.As(err, &none) {
+		return Run{}, err
+	}
+	marked, err := timeline.Marks(in)
 	if none := (*memory.NoEventsError)(nil); err != nil && !errors.As(err, &none) {
 		return Run{}, err
 	}
@@ -69,6 +74,11 @@ func Of(in schemas.Tables) (Run, error) {
 				if o := &in.Report.OOMs[i]; o.Rank == p.Rank && o.Device == p.Device {
 					d.Failed = append(d.Failed, *o)
 				}
+			}
+		}
+		for i := range marked.Marks {
+			if m := &marked.Marks[i]; m.Rank == p.Rank && m.Device == d.Device {
+				d.Marks = append(d.Marks, *m)
 			}
 		}
 		run.Devices = append(run.Devices, d)

@@ -21,7 +21,7 @@ func run() *Run {
 		{HighEvent: 1, HighBytes: 16, Bytes: []int64{16, 0}}, {HighEvent: 2, HighBytes: 48, Bytes: []int64{16, 32}},
 		{HighEvent: 3, HighBytes: 32, Bytes: []int64{0, 32}}}
 	return &Run{Identity: identity.Identity{RunID: "r", Name: "a\"</script>\u00e9\x01"},
-		Samples: []schemas.Sample{{Device: 3, TimeNS: 2_000_000, UsedBytes: 99}},
+		Samples: []schemas.Sample{{Device: 3, TimeNS: 900_000, UsedBytes: 98}, {Device: 3, TimeNS: 2_000_000, UsedBytes: 99}},
 		Devices: []Device{{Device: "cuda:0", Timeline: &timeline.DeviceTimeline{Points: points,
 			Categories: []timeline.CategoryMaximum{{Category: schemas.Parameters}, {Category: schemas.Activations}}},
 			TimeNS: []int64{1_000_000, 1_000_000, 1_002_000}, Reserved: []memory.Level{{Seq: 1, Bytes: 64}},
@@ -29,7 +29,8 @@ func run() *Run {
 				PeakBytes: &peak}},
 			Phases: []schemas.Phase{{Phase: schemas.PhaseForward, StartNS: 1_000_500, EndNS: 1_001_500, BeginSeq: 0,
 				EndSeq: 2, PeakBytes: &peak}},
-			Failed: []schemas.OOM{{Seq: 3, RequestedBytes: 7}}},
+			Failed: []schemas.OOM{{Seq: 3, RequestedBytes: 7}},
+			Marks:  []timeline.Mark{{Label: "a\nmark", At: memory.Moment{Event: 2}, Allocated: 48}}},
 			{Device: "cuda:1", Rank: 1, Steps: []schemas.Step{{Step: 0, StartNS: 1_000_000, EndNS: 1_001_000}}}}}
 }
 
@@ -64,21 +65,24 @@ func TestTrace(t *testing.T) {
 			said = append(said, e.Name+" "+number(int64(e.TS*1000))+" "+number(int64(e.Dur*1000)))
 		}
 	}
-	want := `allocated 0 0
-parameters 0 0
-activations 0 0
-allocated 0 16
-parameters 0 16
-allocated 0 48
-activations 0 32
-allocated 2000 32
-parameters 2000 0
-reserved 0 64
-step 0 0 2500
-forward 500 1000
-out of memory 2000 0
-step 0 0 1000
-GPU 3 in use 1000000 99`
+	want := `allocated 100000 0
+parameters 100000 0
+activations 100000 0
+allocated 100000 16
+parameters 100000 16
+allocated 100000 48
+activations 100000 32
+allocated 102000 32
+parameters 102000 0
+reserved 100000 64
+step 0 100000 2500
+forward 100500 1000
+out of memory 102000 0
+mark a
+mark 100000 0
+step 0 100000 1000
+GPU 3 in use 0 98
+GPU 3 in use 1100000 99`
 	if got := strings.Join(said, "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -86,7 +90,7 @@ GPU 3 in use 1000000 99`
 
 // Every file of an export is known as one, and is written over; another is not.
 func TestFiles(t *testing.T) {
-	for format, count := range map[string]int{Perfetto: 1, TensorBoard: 2, Arrow: 4} {
+	for format, count := range map[string]int{Perfetto: 1, TensorBoard: 2, Arrow: 5} {
 		dir := t.TempDir()
 		files := run().Files(format, "name", nil)
 		for range 2 {

@@ -31,8 +31,8 @@ type column struct {
 	values arrow.Array
 }
 
-// Tables are the device's Feather files: events (what was allocated after each event, by category, and reserved), steps
-// and phases. Those that would be empty are not there. What is not known is null.
+// Tables are the device's Feather files: events (what was allocated after each event, by category, and reserved), steps,
+// phases and marks. Those that would be empty are not there. What is not known is null.
 func (d *Device) Tables() (out []Table) {
 	if d.Timeline != nil {
 		out = append(out, Table{"events", d.events()})
@@ -63,20 +63,33 @@ func (d *Device) Tables() (out []Table) {
 			integers("peak_bytes", d.Phases, func(p *schemas.Phase) *int64 { return p.PeakBytes }),
 		}})
 	}
+	if len(d.Marks) > 0 {
+		out = append(out, Table{"marks", []column{
+			words("label", d.Marks, func(m *timeline.Mark) string { return m.Label }),
+			integers("event", d.Marks, func(m *timeline.Mark) *int64 { return &m.At.Event }),
+			integers("time_ns", d.Marks, func(m *timeline.Mark) *int64 { return d.knownTimeOf(m.At.Event) }),
+			integers("allocated_bytes", d.Marks, func(m *timeline.Mark) *int64 { return &m.Allocated }),
+			integers("since_bytes", d.Marks, func(m *timeline.Mark) *int64 { return m.Since }),
+			integers("reserved_bytes", d.Marks, func(m *timeline.Mark) *int64 { return m.Reserved }),
+		}})
+	}
 	return out
+}
+
+// knownTimeOf is when an event happened, Unix time in ns; nil where that is not known.
+func (d *Device) knownTimeOf(event int64) *int64 {
+	if len(d.TimeNS) == 0 {
+		return nil
+	}
+	ns := d.timeOf(event)
+	return &ns
 }
 
 func (d *Device) events() []column {
 	points := d.Timeline.Points
 	columns := []column{
 		integers("event", points, func(p *point) *int64 { return &p.HighEvent }),
-		integers("time_ns", points, func(p *point) *int64 {
-			if len(d.TimeNS) == 0 {
-				return nil
-			}
-			ns := d.timeOf(p.HighEvent)
-			return &ns
-		}),
+		integers("time_ns", points, func(p *point) *int64 { return d.knownTimeOf(p.HighEvent) }),
 		integers("allocated_bytes", points, func(p *point) *int64 { return &p.HighBytes }),
 		integers("reserved_bytes", points, func(p *point) *int64 { return d.reservedAt(p.HighEvent) }),
 		integers("step", points, func(p *point) *int64 { return p.Step }),

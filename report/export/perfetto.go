@@ -20,7 +20,7 @@ const (
 
 // WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open: per device a process,
 // with a counter for each category (bytes allocated, at every event that changes it), for what is allocated and
-// reserved, steps and phases as slices, and failed requests as instants. Times are microseconds since the first; of a
+// reserved, steps and phases as slices, failed requests and marks as instants. Times are microseconds since the first; of a
 // run whose events have no times, a microsecond an event, which otherData says.
 func (r *Run) WritePerfetto(w io.Writer) error {
 	t := &trace{w: bufio.NewWriterSize(w, 1<<20), start: r.start()}
@@ -53,6 +53,9 @@ func (r *Run) start() int64 {
 	}
 	if first == math.MaxInt64 {
 		return 0
+	}
+	for i := range r.Samples { // NVML is asked before the script begins
+		first = min(first, r.Samples[i].TimeNS)
 	}
 	return first
 }
@@ -135,6 +138,11 @@ func (t *trace) device(d *Device) {
 		o := &d.Failed[i]
 		t.event(`"ph":"i","s":"p","name":"out of memory","ts":%s,"args":{"requested_bytes":%d}`,
 			t.since(d.timeOf(o.Seq)), o.RequestedBytes)
+	}
+	for i := range d.Marks {
+		m := &d.Marks[i]
+		t.event(`"ph":"i","s":"p","name":%s,"ts":%s,"args":{"allocated_bytes":%d}`, quoted("mark "+m.Label),
+			t.since(d.timeOf(m.At.Event)), m.Allocated)
 	}
 }
 

@@ -48,6 +48,15 @@ func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
 			e.write(s.EndNS, s.Step, appendMessage(nil, eventSummary, values))
 		}
 	}
+	for i := range d.Marks {
+		m := &d.Marks[i]
+		step := int64(0)
+		if m.At.Step != nil {
+			step = *m.At.Step
+		}
+		e.write(d.timeOf(m.At.Event), step, appendMessage(nil, eventSummary,
+			appendScalar(nil, "mark/"+m.Label+"_MiB", float64(m.Allocated)/(1<<20))))
+	}
 	for _, p := range pictures {
 		e.write(0, 0, appendMessage(nil, eventSummary, p.value()))
 	}
