@@ -8,7 +8,7 @@
 #                 or 2.13
 # make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
 # make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
-# make lint       gofmt, go vet, staticcheck, ruff, mypy, builds for Linux, macOS and Windows, and a report by a build
+# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report by a build
 #                 that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
 .PHONY: walk clean test-notebooks test-page
@@ -120,6 +120,7 @@ lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
+	go tool -modfile=tools/go.mod actionlint .github/workflows/*.yml examples/github/*.yml
 	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples scripts
 	MYPYPATH=$(AGENT) $$(dirname $$($(VENV)/lint.txt))/mypy --strict --python-version 3.10 --follow-imports=silent \
 	  $(AGENT)/dpsight/{__init__,__main__,api}.py $(AGENT)/dpsight/client collect/agent/tests/typed.py

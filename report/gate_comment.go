@@ -16,8 +16,9 @@ import (
 // CommentMarker begins the comment of a check, so that a program finds the one that it wrote before.
 const CommentMarker = "<!-- dpsight check -->"
 
-// mostComment is how long a comment on GitHub may be, in characters. It is counted in bytes here, which are no fewer.
-const mostComment = 65536
+// mostComment is how long a comment is at most, in bytes. GitHub takes 65,536 characters, and who posts the comment may
+// put a line before it.
+const mostComment = 65_000
 
 // commentRoom is how much of a check a comment shows.
 type commentRoom struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +15,7 @@ import (
 
 // memoryWorkflow is what a test needs of the workflow that users copy.
 type memoryWorkflow struct {
-	Env  map[string]string
-	Jobs map[string]struct {
-		Steps []struct {
-			Name, Run string
-			Env       map[string]string
-			If        string
-		}
-	}
+	Jobs map[string]struct{ Steps []actionStep }
 }
 
 // widthScript is a script whose width is its repository's.
@@ -36,10 +30,10 @@ for step in range(2):
     optimizer.step()
 `
 
-// installed runs the workflow's step that installs, without the network, and gives the folder that setup-go puts on
-// PATH. To git this checkout is the repository on GitHub, so that what is built is the module as others get it: its
-// zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules. pip is asked
-// whether the interpreter has what the step names.
+// installed runs the workflow's step that installs, and go install, without the network, and gives the folder that
+// setup-go puts on PATH. To git this checkout is the repository on GitHub, so that what is built is the module as others
+// get it: its zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules. pip is
+// asked whether the interpreter has what the step names.
 func installed(t *testing.T, step, interpreter string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -95,119 +89,65 @@ func installed(t *testing.T, step, interpreter string) string {
 	return filepath.Join(gopath, "bin")
 }
 
-// The steps of the workflow, run by bash as a runner does, over a pull request with a planted growth: the comparison
-// fails, and the comment names the category that grew and by how much. Without growth it passes. The program is the one
-// that the workflow installs.
+// goInstall is how docs/check.md installs dpsight without a checkout.
+const goInstall = "go install github.com/dpsight/dpsight/cmd/dpsight@latest"
+
+// The workflow's use of the action, over a pull request with a planted growth: the check fails, and the comment names
+// the category that grew, the module and the line. Without growth it passes. The program is once the one that go install
+// makes, once the one that the action builds of its own sources.
 func TestMemoryWorkflow(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("the workflow calls git")
-	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "github", "predict.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := filepath.Join("..", "..")
 	var w memoryWorkflow
-	if err := yaml.Unmarshal(text, &w); err != nil {
+	if err := yaml.Unmarshal([]byte(contents(filepath.Join(root, "examples", "github", "predict.yml"))), &w); err != nil {
 		t.Fatal(err)
 	}
-	steps := w.Jobs["predict"].Steps
-	path := filepath.Dir(interpreter) + ":" + os.Getenv("PATH")
-	for _, s := range steps {
+	if !strings.Contains(contents(filepath.Join(root, "docs", "check.md")), goInstall) {
+		t.Errorf("docs/check.md does not say %q", goInstall)
+	}
+	a := readAction(t)
+	install, with := "", map[string]string(nil)
+	for _, s := range w.Jobs["predict"].Steps {
 		if s.Name == "Install" {
-			if dir := installed(t, s.Run, interpreter); dir != "" {
-				path = dir + ":" + path
-			}
+			install = s.Run
+		}
+		if strings.HasPrefix(s.Uses, "dpsight/dpsight@") {
+			with = s.With
 		}
 	}
+	if install == "" || with["command"] == "" || with["thresholds"] == "" {
+		t.Fatalf("the workflow installs by %q and uses the action with %v", install, with)
+	}
 	for _, c := range []struct {
-		name, width string
-		failed      string // the step that fails
-		says        []string
+		name, width, failed string
+		byGo                bool
+		says                []string
 	}{
-		{"grown", "8192", "Compare", []string{"**dpsight check failed: 1 of 1 experiment**", "the largest part of " +
-			"it is parameters (+16.02 MiB)", "train \\[predicted, close\\]",
-			"\n\n**Why the peak of branch differs from that of base", "- all runs: predicted (phantom h100, close)\n",
-			"belong to module 0 and", "33.03 MiB (34 %) more than that of base"}},
-		{"not grown", "4096", "", []string{"**dpsight check: ", "train \\[predicted, close\\]"}},
+		{"grown", "8192", "Verdict", true, []string{"**❌ dpsight check failed: 1 of 1 experiment**",
+			"the largest part of it is parameters (+16.02 MiB)", "; the largest place: parameters of 0, train.py:4 in",
+			"train \\[predicted, close\\]"}},
+		{"not grown", "4096", "", false, []string{"**✅ dpsight check: ", "train \\[predicted, close\\]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			repository, temp := t.TempDir(), t.TempDir()
-			git := func(args ...string) string {
-				cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"},
-					args...)...)
-				cmd.Dir = repository
-				out, err := cmd.CombinedOutput()
-				if err != nil {
-					t.Fatalf("git %q: %v\n%s", args, err, out)
-				}
-				return strings.TrimSpace(string(out))
-			}
-			put := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(repository, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
+			r := newRunner(t, map[string]string{"train.py": widthScript, "width.py": "WIDTH = 4096\n"},
+				map[string]string{"width.py": "WIDTH = " + c.width + "\n"})
+			r.path += ":" + filepath.Dir(interpreter)
+			inputs := maps.Clone(with)
+			inputs["command"] = "python train.py"
+			if c.byGo {
+				if dir := installed(t, install+"\n"+goInstall, interpreter); dir != "" {
+					inputs["dpsight"] = filepath.Join(dir, "dpsight")
 				}
 			}
-			git("init", "-q")
-			put("train.py", widthScript)
-			put("width.py", "WIDTH = 4096\n")
-			git("add", ".")
-			git("commit", "-qm", "base")
-			base := git("rev-parse", "HEAD")
-			put("width.py", "WIDTH = "+c.width+"\n")
-			put("notes.txt", "a change\n")
-			git("add", ".")
-			git("commit", "-qm", "change")
-			// What a hosted runner has and this machine need not: gh, which here keeps the comment.
-			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\nfor file; do :; done\ncp \"$file\" "+
-				"\"$RUNNER_TEMP/posted.md\"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			environ := append(os.Environ(), "PATH="+bin+":"+path, "RUNNER_TEMP="+temp, "GITHUB_STEP_SUMMARY="+
-				filepath.Join(temp, "summary.md"))
-			for k, v := range w.Env {
-				environ = append(environ, k+"="+v)
-			}
-			environ = append(environ, "TRAIN=python train.py")
-			failed, ran := "", 0
-			for _, s := range steps {
-				if s.Run == "" || s.Name == "Install" || failed != "" && !strings.HasPrefix(s.If, "always()") {
-					continue
-				}
-				ran++
-				env := environ
-				for k, v := range s.Env {
-					v = strings.NewReplacer("${{ github.event.pull_request.base.sha }}", base, "${{ github.token }}",
-						"", "${{ github.event.pull_request.number }}", "7").Replace(v)
-					if strings.Contains(v, "${{") {
-						t.Fatalf("%s is not known here", v)
-					}
-					env = append(env, k+"="+v)
-				}
-				cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", s.Run)
-				cmd.Dir, cmd.Env = repository, env
-				out, err := cmd.CombinedOutput()
-				t.Logf("%s: %v\n%s", s.Name, err, out)
-				if err != nil {
-					failed = s.Name
-				}
-			}
-			if ran != 4 || failed != c.failed {
-				t.Fatalf("%d steps, %q failed", ran, failed)
-			}
-			posted, err := os.ReadFile(filepath.Join(temp, "posted.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			summary, err := os.ReadFile(filepath.Join(temp, "summary.md"))
-			if err != nil || string(summary) != string(posted) {
-				t.Errorf("the summary is not the comment, %v", err)
+			r.run(t, &a, inputs)
+			comments := r.comments()
+			if r.failed != c.failed || len(comments) != 1 {
+				t.Fatalf("%q failed, and there are %d comments", r.failed, len(comments))
 			}
 			for _, want := range c.says {
-				if !strings.Contains(string(posted), want) {
-					t.Errorf("no %q in\n%s", want, posted)
+				if !strings.Contains(comments[0], want) {
+					t.Errorf("no %q in\n%s", want, comments[0])
 				}
 			}
 		})
