@@ -8,8 +8,8 @@
 #                 or 2.13
 # make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
 # make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
-# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report by a build
-#                 that has nothing else
+# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report
+#                 by a build that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
 .PHONY: walk clean test-notebooks test-page
 

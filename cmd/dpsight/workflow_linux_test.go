@@ -31,9 +31,9 @@ for step in range(2):
 `
 
 // installed runs the workflow's step that installs, and go install, without the network, and gives the folder that
-// setup-go puts on PATH. To git this checkout is the repository on GitHub, so that what is built is the module as others
-// get it: its zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules. pip is
-// asked whether the interpreter has what the step names.
+// setup-go puts on PATH. To git this checkout is the repository on GitHub, so that what is built is the module as
+// others get it: its zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules.
+// pip is asked whether the interpreter has what the step names.
 func installed(t *testing.T, step, interpreter string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -93,14 +93,15 @@ func installed(t *testing.T, step, interpreter string) string {
 const goInstall = "go install github.com/dpsight/dpsight/cmd/dpsight@latest"
 
 // The workflow's use of the action, over a pull request with a planted growth: the check fails, and the comment names
-// the category that grew, the module and the line. Without growth it passes. The program is once the one that go install
-// makes, once the one that the action builds of its own sources.
+// the category that grew, the module and the line. Without growth it passes. The program is once the one that
+// go install makes, once the one that the action builds of its own sources.
 func TestMemoryWorkflow(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
 	root := filepath.Join("..", "..")
 	var w memoryWorkflow
-	if err := yaml.Unmarshal([]byte(contents(filepath.Join(root, "examples", "github", "predict.yml"))), &w); err != nil {
+	example := contents(filepath.Join(root, "examples", "github", "predict.yml"))
+	if err := yaml.Unmarshal([]byte(example), &w); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(contents(filepath.Join(root, "docs", "check.md")), goInstall) {
