@@ -216,8 +216,8 @@ func (r *runner) comments() []string {
 	return out
 }
 
-// replayer is a dpsight that predicts by taking a recorded run out of a store: the one that a file of the folder that it
-// is called in names. All else it does itself.
+// replayer is a dpsight that predicts by taking a recorded run out of a store: the one that method.txt of the current
+// folder names. All else it does itself.
 const replayer = `#!/bin/bash
 case "$1" in predict|collect) ;; *) exec dpsight-itself "$@" ;; esac
 while [ $# -gt 1 ]; do [ "$1" = --store ] && store="$2"; shift; done
@@ -225,8 +225,8 @@ mkdir -p "$store"
 cp -r "$RECORDED"/*-"$(cat method.txt)"-* "$store"
 `
 
-// The action's scripts over recorded runs: what grew fails and is named in one comment, which the next push updates;
-// what did not grow passes; a baseline file takes the place of the base.
+// The action's scripts over recorded runs: what grew fails and is named in one comment, which the next push updates.
+// What did not grow passes. A baseline file takes the place of the base.
 func TestAction(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" {
