@@ -31,8 +31,8 @@ type column struct {
 	values arrow.Array
 }
 
-// Tables are the device's Feather files: events (what was allocated after each event, by category, and reserved), steps,
-// phases and marks. Those that would be empty are not there. What is not known is null.
+// Tables are the device's Feather files: events (what was allocated after each event, by category, and reserved),
+// steps, phases and marks. Those that would be empty are not there. What is not known is null.
 func (d *Device) Tables() (out []Table) {
 	if d.Timeline != nil {
 		out = append(out, Table{"events", d.events()})

@@ -20,8 +20,8 @@ const (
 
 // WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open: per device a process,
 // with a counter for each category (bytes allocated, at every event that changes it), for what is allocated and
-// reserved, steps and phases as slices, failed requests and marks as instants. Times are microseconds since the first; of a
-// run whose events have no times, a microsecond an event, which otherData says.
+// reserved, steps and phases as slices, failed requests and marks as instants. Times are microseconds since the first;
+// of a run whose events have no times, a microsecond an event, which otherData says.
 func (r *Run) WritePerfetto(w io.Writer) error {
 	t := &trace{w: bufio.NewWriterSize(w, 1<<20), start: r.start()}
 	fmt.Fprintf(t.w, `{"displayTimeUnit":"ms","otherData":{"generator":"dpsight","run_id":%s,"name":%s,"source":%s,`+
