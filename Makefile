@@ -99,6 +99,7 @@ test-long: setup
 	$(call WITH,2.15) go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples/tests
 	scripts=$$($(VENV)/scripts.txt) && $(call WITH,2.11) DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts \
 	  go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
+	$(call WITH,2.11) DPSIGHT_TEST_LONG=1 go test -timeout 60m -count=1 -run TrendOfARepository ./cmd/dpsight
 
 	$(MAKE) --no-print-directory repeat
 

@@ -52,10 +52,11 @@ func (d *RunsDocument) Differing() []string {
 // RunsRow is one run of a store.
 type RunsRow struct {
 	identity.Identity
-	Suite             *string `json:"suite"`
-	Trial             bool    `json:"trial,omitempty"` // of a value, in a search of predict --vary
-	PeakBytes         *int64  `json:"peak_bytes"`
-	PeakReservedBytes *int64  `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
+	Tags              []string `json:"tags,omitempty"` // that somebody gave the run
+	Suite             *string  `json:"suite"`
+	Trial             bool     `json:"trial,omitempty"` // of a value, in a search of predict --vary
+	PeakBytes         *int64   `json:"peak_bytes"`
+	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
 	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated; null where that is not known.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
 	// PeakReservedBytes is that of several processes on one device

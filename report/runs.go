@@ -93,6 +93,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: %s", r.RunID, r.Status, r.Reason))
 		}
 	}
+	if slices.ContainsFunc(doc.Runs, func(r analyze.RunsRow) bool { return len(r.Tags) > 0 }) {
+		t.Columns = append(t.Columns, table.Column{Title: "Tags", Key: "tags", Priority: 2})
+		for i := range doc.Runs {
+			t.Rows[i] = append(t.Rows[i], table.Text(strings.Join(doc.Runs[i].Tags, " ")))
+		}
+	}
 	if imported {
 		t.Notes = append(t.Notes, "no status: an imported file does not say how its run ended")
 	}

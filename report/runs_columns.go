@@ -16,7 +16,7 @@ import (
 // shortNames are what the columns of the list of runs may also be called.
 var shortNames = map[string]string{"id": "run_id", "run": "run_id", "peak": "peak_bytes",
 	"reserved": "peak_reserved_bytes", "step": "step_ms", "time": "step_ms", "samples": "samples_per_s",
-	"date": "started", "gpu": "gpu"}
+	"tag": "tags", "date": "started", "gpu": "gpu"}
 
 // RunsTableOf is [RunsTable] with the columns of some names, and in the order of a column's values: from the least or,
 // with a minus before its name, from the greatest. A column is one of the list's own, a parameter, or a fact such as

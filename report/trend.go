@@ -20,9 +20,12 @@ import (
 // nothingToSay stands where no test can tell whether there is a difference.
 const nothingToSay = "~"
 
-// TrendTables prints for people a row a level: between which points it held, and by what step it began. Programs get a
-// row a point.
-func TrendTables(doc trend.Document) []table.Table {
+// TrendTables prints for people a row a level: between which points it held, and by what step it began; as records, for
+// programs, a row a point.
+func TrendTables(doc trend.Document, records bool) []table.Table {
+	if records {
+		return []table.Table{trendRecords(doc)}
+	}
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit) + " over " + overNames[doc.Over], Document: doc}
 	for _, c := range []table.Column{{Title: "Experiment", Names: true}, {Title: "From", Names: true, Priority: 9},
@@ -156,8 +159,8 @@ func stepModules(s *trend.Step) string {
 	return text
 }
 
-// TrendRecords has a row a point, for programs, with the step that begins there.
-func TrendRecords(doc trend.Document) table.Table {
+// trendRecords has a row a point, with the step that begins there.
+func trendRecords(doc trend.Document) table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Document: doc}
 	for _, key := range []string{"experiment", "point", "revision", "committed", "started", "metric", "unit", "value",

@@ -67,7 +67,7 @@ func trends(t *testing.T) map[string]trend.Document {
 // A trend's table has a row a level, which says by what step it began; a test that can say nothing says so.
 func TestTrendTable(t *testing.T) {
 	rows := func(doc trend.Document) (lines []string) {
-		for _, r := range report.TrendTables(doc)[0].Rows {
+		for _, r := range report.TrendTables(doc, false)[0].Rows {
 			var words []string
 			for _, c := range r {
 				words = append(words, c.Text)
@@ -88,7 +88,7 @@ func TestTrendTable(t *testing.T) {
 		!strings.HasSuffix(got[0], "|~|~|||") {
 		t.Errorf("three times: %q", got)
 	}
-	records := report.TrendRecords(trendOf(t, "peak", map[string][]int64{"train": {1 << 20, 2 << 20}}))
+	records := report.TrendTables(trendOf(t, "peak", map[string][]int64{"train": {1 << 20, 2 << 20}}), true)[0]
 	if len(records.Rows) != 2 || records.Rows[1][12].Value != float64(1<<20) {
 		t.Errorf("%+v", records.Rows)
 	}

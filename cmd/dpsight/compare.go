@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
-	"github.com/dpsight/dpsight/analyze/trend"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -34,8 +32,9 @@ func (c *compareCmd) Run(s *streams) error {
 	if c.Over != "" {
 		return c.trend(s, value)
 	}
-	if c.Out != "" {
-		return withHint(errors.New("-o draws a trend"), "as in --over revision -o DIR; dpsight report -o DIR draws runs")
+	if err := refuse(misuse{c.Out != "", "-o draws a trend", "as in --over revision -o DIR; dpsight report -o DIR draws " +
+		"runs"}); err != nil {
+		return err
 	}
 	o := compare.Options{Value: value, Rows: c.Rows, Cols: c.Cols}
 	doc, err := s.source(c.Store).Only(c.Where).Compare(c.Names, o, c.Baseline)
@@ -47,15 +46,11 @@ func (c *compareCmd) Run(s *streams) error {
 
 // trend follows the experiments over revisions or days.
 func (c *compareCmd) trend(s *streams, value compare.Metric) error {
-	if len(c.Rows) > 0 || len(c.Cols) > 0 || c.Baseline != "" {
-		return withHint(errors.New("--over has no rows, columns and baseline: each experiment is compared with itself"),
-			"as in --over revision --value peak")
+	if err := refuse(misuse{len(c.Rows)+len(c.Cols) > 0 || c.Baseline != "", "--over has no rows, columns and baseline: " +
+		"each experiment is compared with itself", "as in --over revision --value peak"}); err != nil {
+		return err
 	}
-	over, err := trend.ParseOver(c.Over)
-	if err != nil {
-		return withHint(err, "as in --over revision")
-	}
-	doc, err := s.source(c.Store).Only(c.Where).Trend(c.Names, over, value)
+	doc, err := s.source(c.Store).Only(c.Where).Trend(c.Names, c.Over, value)
 	if err != nil {
 		return err
 	}
@@ -66,9 +61,5 @@ func (c *compareCmd) trend(s *streams, value compare.Metric) error {
 		}
 		s.say(strings.Join(written, ", "))
 	}
-	tables := report.TrendTables(doc)
-	if c.Format == "csv" {
-		tables = []table.Table{report.TrendRecords(doc)}
-	}
-	return table.Write(s.out, c.Format, tables...)
+	return table.Write(s.out, c.Format, report.TrendTables(doc, c.Format == "csv")...)
 }

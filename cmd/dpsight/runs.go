@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // formatFlag is --format, wherever a table is printed.
@@ -11,6 +14,17 @@ type formatFlag struct {
 }
 
 type runsCmd struct {
+	List  runsListCmd  `cmd:"" default:"withargs" help:"List the runs of a store: what dpsight runs does."`
+	Show  runsShowCmd  `cmd:"" help:"Show all that is known of a run."`
+	Tag   runsTagCmd   `cmd:"" help:"Give runs tags, which --where and --columns know."`
+	Untag runsUntagCmd `cmd:"" help:"Take tags from runs."`
+	Rm    runsRmCmd    `cmd:"" help:"Remove runs, and say what names them."`
+	Du    runsDuCmd    `cmd:"" help:"Say what runs take on disk, by kinds of files."`
+}
+
+func (runsCmd) Help() string { return help("runs") }
+
+type runsListCmd struct {
 	storeFlag
 	formatFlag
 	Columns []string `help:"${runs_columns}" placeholder:"NAME"`
@@ -19,23 +33,84 @@ type runsCmd struct {
 	Names   []string `arg:"" optional:"" name:"run" predictor:"run" help:"${runs_run}"`
 }
 
-func (runsCmd) Help() string { return help("runs") }
+func (runsListCmd) Help() string { return help("runs-list") }
 
-func (c *runsCmd) Run(s *streams) error {
-	runs, err := s.source(c.Store).Only(c.Where).SelectEach(c.Names)
-	if err != nil {
-		return err
-	}
-	if len(runs.Runs) == 1 { // of several it was said
-		runs.WarnPending()
-	}
-	doc, err := runs.List()
+func (c *runsListCmd) Run(s *streams) error {
+	doc, err := s.source(c.Store).Only(c.Where).List(c.Names)
 	if err != nil {
 		return err
 	}
 	t, err := report.RunsTableOf(doc, c.Columns, c.Sort)
+	return write(s, c.Format, err, t)
+}
+
+type runsShowCmd struct {
+	storeFlag
+	formatFlag
+	Names []string `arg:"" name:"run" predictor:"run" help:"Runs, suites or stores."`
+}
+
+func (runsShowCmd) Help() string { return help("runs-show") }
+
+func (c *runsShowCmd) Run(s *streams) error {
+	doc, err := s.source(c.Store).Show(c.Names)
+	return write(s, c.Format, err, report.ShownTables(doc)...)
+}
+
+// tagged are the runs and the words of tag and untag.
+type tagged struct {
+	storeFlag
+	Name string   `arg:"" name:"run" predictor:"run" help:"Run, name of several, suite or store."`
+	Tags []string `arg:"" name:"tag" help:"Words of letters, digits and _.+/-"`
+}
+
+type runsTagCmd struct{ tagged }
+
+func (runsTagCmd) Help() string { return help("runs-tag") }
+
+func (c *runsTagCmd) Run(s *streams) error { return s.source(c.Store).Tag(c.Name, c.Tags, nil) }
+
+type runsUntagCmd struct{ tagged }
+
+func (runsUntagCmd) Help() string { return help("runs-untag") }
+
+func (c *runsUntagCmd) Run(s *streams) error { return s.source(c.Store).Tag(c.Name, nil, c.Tags) }
+
+type runsRmCmd struct {
+	storeFlag
+	Yes   bool     `short:"y" help:"Do not ask."`
+	Names []string `arg:"" name:"run" predictor:"run" help:"Runs or suites. A name stands for all runs that have it."`
+}
+
+func (runsRmCmd) Help() string { return help("runs-rm") }
+
+func (c *runsRmCmd) Run(s *streams) error {
+	return s.source(c.Store).Remove(c.Names, func(question string) (yes, asked bool) {
+		if c.Yes {
+			return true, true
+		}
+		return screen.Confirm(os.Stdin, s.err, "dpsight: "+question)
+	})
+}
+
+type runsDuCmd struct {
+	storeFlag
+	formatFlag
+	Where string   `help:"${where}" placeholder:"CONDITION"`
+	Names []string `arg:"" optional:"" name:"run" predictor:"run" help:"${runs_run}"`
+}
+
+func (runsDuCmd) Help() string { return help("runs-du") }
+
+func (c *runsDuCmd) Run(s *streams) error {
+	doc, err := s.source(c.Store).Only(c.Where).Usage(c.Names)
+	return write(s, c.Format, err, report.UsageTable(doc))
+}
+
+// write prints tables, unless there was an error before.
+func write(s *streams, format string, err error, tables ...table.Table) error {
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, t)
+	return table.Write(s.out, format, tables...)
 }

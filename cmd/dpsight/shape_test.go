@@ -80,7 +80,7 @@ var (
 	})}}
 
 	runsShape = object{"schema": "string", "runs": list{with(identity, object{
-		"suite": "string?", "trial?": "bool", "peak_bytes": "int?", "peak_reserved_bytes": "int?",
+		"tags?": list{"string"}, "suite": "string?", "trial?": "bool", "peak_bytes": "int?", "peak_reserved_bytes": "int?",
 		"reserved_at_peak_bytes": "int?",
 		"reserved_together?":     "bool", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
 		"started": "string", "superseded_by": "string?", "failed_requests": "int?", "warnings": list{"string"},

@@ -29,6 +29,9 @@ func (r *Runs) List() (analyze.RunsDocument, error) {
 		return doc, err
 	}
 	doc.Runs = append(doc.Runs, rows...)
+	for i := range doc.Runs {
+		doc.Runs[i].Tags = read.Runs[i].Tags
+	}
 	doc.Supersede(read.Manifests())
 	return doc, nil
 }

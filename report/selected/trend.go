@@ -10,11 +10,16 @@ import (
 // Trend follows each experiment over the revisions or the days of its runs: a name stands for all runs that have it,
 // and no name for the whole store. Of the runs beside a step it reads the tables, which say whose bytes changed; where
 // they cannot be read the step has no modules.
-func (s *Source) Trend(names []string, over trend.Over, value compare.Metric) (doc trend.Document, err error) {
+func (s *Source) Trend(names []string, along string, value compare.Metric) (doc trend.Document, err error) {
+	over, err := trend.ParseOver(along)
+	if err != nil {
+		return doc, schemas.WithHint(err, "as in --over revision")
+	}
 	r, err := s.SelectEach(names)
 	if err != nil {
 		return doc, err
 	}
+	r.Runs = store.Asked(r.Runs)
 	r = leaveSuperseded(leaveTrials(r))
 	if err := r.Ingested(); err != nil {
 		return doc, err

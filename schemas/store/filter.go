@@ -16,6 +16,7 @@ import (
 const (
 	factRun      = "run"
 	factName     = "name"
+	factTag      = "tag"
 	factSuite    = "suite" // a suite's name or id
 	factSource   = "source"
 	factStatus   = "status"
@@ -34,8 +35,8 @@ const (
 
 // Facts are the names of what a condition may name beside parameters.
 func Facts() []string {
-	return []string{factRun, factName, factSuite, factSource, factStatus, factBare, factDate, factRevision, factDirty,
-		factGPU, factHost, factTorch, factCUDA, factOpacus, factDriver, factDpsight}
+	return []string{factRun, factName, factTag, factSuite, factSource, factStatus, factBare, factDate, factRevision,
+		factDirty, factGPU, factHost, factTorch, factCUDA, factOpacus, factDriver, factDpsight}
 }
 
 // Where leaves those of the selected runs of which a condition is true.
@@ -93,6 +94,7 @@ func factsOf(r Run) map[string]any {
 	}
 	add(factRun, m.RunID)
 	add(factName, m.Name)
+	facts[factTag] = words(r.Tags) // of a run without any it is known that it has none
 	add(factSource, m.Source)
 	add(factStatus, m.Status)
 	facts[factBare] = m.Bare

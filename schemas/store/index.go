@@ -37,7 +37,7 @@ const (
 	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
 	LeastIndexed = 100
 
-	indexVersion = 1               // of its tables
+	indexVersion = 2               // of its tables
 	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
@@ -277,6 +277,12 @@ func stampOf(dir string, now time.Time) (stamp string, has documents) {
 	return string(b), has
 }
 
+// listing is what the index has of a run: a brief manifest, and the tags.
+type listing struct {
+	*schemas.Manifest
+	Tags []string `json:"tags,omitempty"`
+}
+
 // brief is a manifest with what selecting runs asks for, --where too.
 func brief(m *schemas.Manifest) *schemas.Manifest {
 	b := &schemas.Manifest{RunID: m.RunID, Name: m.Name, Source: m.Source, Profile: m.Profile, Status: m.Status,
@@ -310,9 +316,9 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 			return
 		}
 		e, ok := had[filepath.Base(dir)]
-		m := new(schemas.Manifest)
-		if ok && stamps[i] != "" && e.stamp == stamps[i] && json.Unmarshal(e.data, m) == nil {
-			found[i] = Run{ID: m.RunID, Dir: dir, Manifest: m, brief: true}
+		l := listing{Manifest: new(schemas.Manifest)}
+		if ok && stamps[i] != "" && e.stamp == stamps[i] && json.Unmarshal(e.data, &l) == nil {
+			found[i] = Run{ID: l.RunID, Dir: dir, Manifest: l.Manifest, Tags: l.Tags, brief: true}
 		} else {
 			found[i], failed[i] = OpenRun(dir)
 		}
@@ -331,7 +337,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		if found[i].brief || stamps[i] == "" {
 			continue
 		}
-		if data, err := json.Marshal(brief(found[i].Manifest)); err == nil {
+		if data, err := json.Marshal(listing{brief(found[i].Manifest), found[i].Tags}); err == nil {
 			fresh[filepath.Base(dir)] = entry{stamps[i], data}
 		}
 	}

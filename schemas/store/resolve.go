@@ -246,7 +246,7 @@ func (s *Store) newest(sel *Selection) error {
 	}
 	damaged = append(damaged, damagedSuites...)
 	sel.Damaged = damaged
-	runs = asked(runs)
+	runs = Asked(runs)
 	last := runs[len(runs)-1]
 	// a trial of a search is not what a user made last, unless there is nothing else
 	for _, r := range slices.Backward(runs) {

@@ -46,6 +46,9 @@ func (r *resolver) take(arg string) error {
 	if err == nil && st.IsDir() {
 		return r.takeStore(arg)
 	}
+	if suite, dir := suiteAt(arg); suite != nil {
+		return r.takeSuiteOf(suite, dir)
+	}
 	suites, _, _ := r.store.Suites()
 	for _, suite := range slices.Backward(suites) {
 		if suite.Name == arg || suite.ID == arg {
@@ -121,6 +124,32 @@ func (r *resolver) takeStore(dir string) error {
 	return nil
 }
 
+// suiteAt is the suite whose document is at a path, with its store; nil where there is none.
+func suiteAt(path string) (*Suite, string) {
+	dir := filepath.Dir(absolute(path))
+	if filepath.Base(dir) != suitesFolder || filepath.Ext(path) != ".json" {
+		return nil, ""
+	}
+	suite, err := readSuite(path)
+	if err != nil {
+		return nil, ""
+	}
+	return suite, filepath.Dir(dir)
+}
+
+// takeSuiteOf takes the runs of a suite of a store, which may be another.
+func (r *resolver) takeSuiteOf(suite *Suite, dir string) error {
+	if absolute(r.store.dir) == dir {
+		return r.takeSuite(suite)
+	}
+	other := &resolver{store: &Store{dir: dir, indexed: r.store.indexed}, sel: r.sel, seen: r.seen}
+	var err error
+	if other.runs, other.damaged, err = other.store.Runs(); err != nil {
+		return err
+	}
+	return other.takeSuite(suite)
+}
+
 // takeSuite takes the runs of a suite of the store.
 func (r *resolver) takeSuite(suite *Suite) error {
 	var of Selection
@@ -167,7 +196,7 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 			prefixed = append(prefixed, r)
 		}
 	}
-	named = asked(named)
+	named = Asked(named)
 	switch {
 	case len(named) > 0:
 		return named[len(named)-1], len(named), nil
@@ -187,9 +216,9 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(words, arg)}
 }
 
-// asked is runs without those that a prediction among them made for its range, with garbage collected at other
+// Asked is runs without those that a prediction among them made for its range, with garbage collected at other
 // moments: its own run is the answer.
-func asked(runs []Run) []Run {
+func Asked(runs []Run) []Run {
 	bounds := map[string]bool{}
 	for _, r := range runs {
 		if p := r.Manifest.Phantom; p != nil {

@@ -21,6 +21,7 @@ type Run struct {
 	ID       string
 	Dir      string
 	Manifest *schemas.Manifest
+	Tags     []string  // that somebody gave it; see [schemas.Tags]
 	Progress *Progress // of a run that is still being recorded
 
 	brief bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
@@ -127,7 +128,11 @@ func OpenRun(dir string) (Run, error) {
 	if m.RunID == "" {
 		return Run{}, fmt.Errorf("%s: it names no run_id", schemas.ManifestFile)
 	}
-	return Run{ID: m.RunID, Dir: dir, Manifest: m}, nil
+	tags, err := schemas.ReadTags(dir)
+	if err != nil {
+		return Run{}, err
+	}
+	return Run{ID: m.RunID, Dir: dir, Manifest: m, Tags: tags}, nil
 }
 
 // full is the run with its whole manifest. One that is being recorded keeps the status that it was given.

@@ -1,0 +1,69 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+)
+
+// TagsFile is the name of the file of a run's tags in its folder. A run without tags has none.
+const TagsFile = "tags.json"
+
+// TagsSchema is the version that this package writes.
+const TagsSchema = "dpsight.tags/1"
+
+// Tags (tags.json) are words that somebody gave to a run. They are no part of what was recorded: no figure depends on
+// them.
+type Tags struct {
+	Schema string   `json:"schema"`
+	Tags   []string `json:"tags"` // in order, each once
+}
+
+// tagForm are words that a condition can name without quotation marks.
+var tagForm = regexp.MustCompile(`^[\p{L}\p{N}_.+/-]+$`)
+
+// CheckTag refuses what no condition could name.
+func CheckTag(tag string) error {
+	if !tagForm.MatchString(tag) || slices.Contains([]string{"and", "or", "not"}, tag) {
+		return WithHint(fmt.Errorf("tag %q is no word of letters, digits and _.+/-", tag),
+			"as in dpsight runs tag ghost keep")
+	}
+	return nil
+}
+
+// ReadTags gives the tags of a run folder: none where it has no such file.
+func ReadTags(dir string) ([]string, error) {
+	var t Tags
+	err := ReadDocument(filepath.Join(dir, TagsFile), TagsSchema, &t)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return t.Tags, err
+}
+
+// ChangeTags gives a run tags and takes others from it, and reports whether that changed anything.
+func ChangeTags(dir string, add, remove []string) (changed bool, err error) {
+	lock, err := LockPath(dir)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	had, err := ReadTags(dir)
+	if err != nil {
+		return false, err
+	}
+	tags := slices.DeleteFunc(slices.Concat(had, add), func(t string) bool { return slices.Contains(remove, t) })
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
+	switch {
+	case slices.Equal(tags, had):
+		return false, nil
+	case len(tags) == 0:
+		return true, os.Remove(filepath.Join(dir, TagsFile))
+	}
+	return true, WriteDocument(filepath.Join(dir, TagsFile), &Tags{Schema: TagsSchema, Tags: tags})
+}
