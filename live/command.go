@@ -2,11 +2,14 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"runtime"
+
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // Options of showing a view to somebody.
@@ -54,10 +57,18 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Look reads what the view shows, so that the first who asks does not wait for it, and refuses what does not exist.
+// Look refuses what does not exist, and begins to read the rest: who asks first hardly waits for it.
 func (v *View) Look() error {
-	_, _, err := v.Served()
-	return err
+	_, err := v.source.SelectEach(v.names)
+	if none := (*store.NoRunsError)(nil); err != nil && !errors.As(err, &none) {
+		return err
+	}
+	go func() {
+		if served, _, err := v.Served(); err == nil { // else who asks is told
+			served.Warm()
+		}
+	}()
+	return nil
 }
 
 // tunnel is the command that makes the server reachable from where the user sits; empty where that is this machine.

@@ -34,7 +34,7 @@ func quietSource(store string) *selected.Source { return &selected.Source{Store:
 // testHandler is a server's whole chain.
 func testHandler(t testing.TB) http.Handler {
 	t.Helper()
-	if err := recorded().Look(); err != nil {
+	if _, _, err := recorded().Served(); err != nil {
 		t.Fatal(err)
 	}
 	return NewHandler(testToken, 8642, recorded())
@@ -255,7 +255,7 @@ func openFiles(t *testing.T) int {
 
 // A server listens on this machine alone, answers over a real connection, and ends when it is told to.
 func TestServe(t *testing.T) {
-	if err := recorded().Look(); err != nil {
+	if _, _, err := recorded().Served(); err != nil {
 		t.Fatal(err)
 	}
 	before := runtime.NumGoroutine()

@@ -26,12 +26,12 @@ func WriteServed(w io.Writer) error {
 	return out.Flush()
 }
 
-// ServedDevice adds a device whose blocks a server gives when they are asked for. from and to are the events that are
-// shown first of a device that has too many.
-func (b *Builder) ServedDevice(runID, name string, rank int32, events, from, to int64) {
+// ServedDevice adds a device whose blocks a server gives when they are asked for: most at once. Of a device that has
+// more, those around its peak are shown first.
+func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, most int64) {
 	d := &device{RunID: runID, Device: name, Rank: rank, Events: events, Detail: DetailAll, To: events}
-	if events > MostServed {
-		d.Detail, d.From, d.To = DetailWindow, from, min(to, from+MostServed)
+	if events > most {
+		d.Detail, d.From, d.To = DetailWindow, max(0, peak-most/2), min(events, peak+most/2)
 	}
 	b.devices = append(b.devices, d)
 }

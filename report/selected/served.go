@@ -20,6 +20,7 @@ type Served struct {
 
 	runs   *Runs
 	places []servedPlace
+	most   int64 // events that are given one by one
 
 	mu   sync.Mutex
 	last *servedRun // whose tables are at hand
@@ -37,11 +38,20 @@ type servedRun struct {
 	run     int
 	tables  schemas.Tables
 	devices []blocks.Device
+	whole   map[servedWhole]*timeline.DeviceTimeline
+}
+
+// servedWhole is a line of all events of a device, of so many points: each window is shown beside it.
+type servedWhole struct {
+	place  servedPlace
+	points int
 }
 
 // Served reads what a page shows of runs that a view names: of all of a store, where it names none. Runs without tables
 // are in its list alone.
-func (s *Source) Served(names []string) (*Served, error) {
+func (s *Source) Served(names []string) (*Served, error) { return s.served(names, page.MostServed) }
+
+func (s *Source) served(names []string, most int64) (*Served, error) {
 	r, err := s.SelectEach(names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
 		b := page.NewBuilder("dpsight")
@@ -60,7 +70,7 @@ func (s *Source) Served(names []string) (*Served, error) {
 	}
 	b := page.NewBuilder(m.Title)
 	breakdown := r.documents(b, m.Study)
-	out := &Served{runs: r}
+	out := &Served{runs: r, most: most}
 	for i := range breakdown.Runs {
 		row := &breakdown.Runs[i]
 		at := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == row.RunID })
@@ -73,8 +83,7 @@ func (s *Source) Served(names []string) (*Served, error) {
 		}
 		for _, d := range row.Devices {
 			out.places = append(out.places, servedPlace{at, d.Device, d.Rank})
-			from, to := max(0, d.At.Event-page.MostServed/2), d.At.Event+page.MostServed/2
-			b.ServedDevice(row.RunID, d.Device, d.Rank, eventsOn(&in, d.Device, d.Rank), from, to)
+			b.ServedDevice(row.RunID, d.Device, d.Rank, eventsOn(&in, d.Device, d.Rank), d.At.Event, most)
 		}
 	}
 	out.About, out.Documents, err = b.Served()
@@ -97,6 +106,15 @@ func eventsOn(in *schemas.Tables, device string, rank int32) int64 {
 // Devices is how many there are.
 func (s *Served) Devices() int { return len(s.places) }
 
+// Warm reads the device that is looked at first, where there is no choice.
+func (s *Served) Warm() {
+	if len(s.places) == 1 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.read(s.places[0].run) // what cannot be read is said to who asks for it
+	}
+}
+
 // Device gives the Arrow streams of a device over a range of events: every block that lives in it, and points of all
 // events. Of a range that is too long there are more points and no blocks.
 func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
@@ -114,11 +132,11 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 		return nil, fmt.Errorf("run %s has no blocks on %s", s.runs.Runs[place.run].ID, place.name)
 	}
 	d := &run.devices[k]
-	if d.Events <= page.MostServed {
+	if d.Events <= s.most {
 		return page.Streams(d, nil)
 	}
 	from, to = max(0, from), min(to, d.Events)
-	if to-from > page.MostServed {
+	if to-from > s.most {
 		line, err := s.points(run, place, timeline.EventRange{Device: place.name, From: &from, To: &to}, points)
 		if err != nil {
 			return nil, err
@@ -126,9 +144,14 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 		none := d.Within(1, 0)
 		return page.Streams(&none, line)
 	}
-	line, err := s.points(run, place, timeline.EventRange{Device: place.name}, points)
-	if err != nil {
-		return nil, err
+	key := servedWhole{place, points}
+	line := run.whole[key]
+	if line == nil {
+		if line, err = s.points(run, place, timeline.EventRange{Device: place.name}, points); err != nil {
+			return nil, err
+		}
+		clear(run.whole) // a page asks for as many points each time
+		run.whole[key] = line
 	}
 	within := d.Within(from, to)
 	return page.Streams(&within, line)
@@ -162,6 +185,6 @@ func (s *Served) read(run int) (*servedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.last = &servedRun{run, in, devices}
+	s.last = &servedRun{run, in, devices, map[servedWhole]*timeline.DeviceTimeline{}}
 	return s.last, nil
 }

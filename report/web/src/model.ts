@@ -11,6 +11,7 @@ import {
   type RunRow,
 } from './data'
 import { seriesOf, pointsOf, type Dimension, type Series } from './series'
+import { served } from './source'
 import { set, state } from './state'
 
 export interface Run {
@@ -103,7 +104,10 @@ export function blocks(): Device | null {
   if (!at) return null
   const got = decoded.get(at.i)
   if (got instanceof Promise) return null
-  if (got) return got
+  if (got) {
+    nearer(at.i, got)
+    return got
+  }
   decoded.set(
     at.i,
     readDevice(at.i, at.meta).then(
@@ -120,6 +124,38 @@ export function blocks(): Device | null {
   return null
 }
 export let failed = ''
+
+const mostExact = 100_000 // events in view, of which a server is asked for each
+let asking = false
+
+/** nearer asks a server for every event of what is in view, where they are not here. What is shown stays until they
+ * come. */
+function nearer(i: number, d: Device) {
+  const { from, to } = state,
+    has = d.meta
+  if (!served || asking || has.detail !== 'window' || from === null || to === null) return
+  const here = from >= has.from && Math.min(to, has.events) <= has.to
+  if (here || to - from > mostExact) return
+  const margin = (mostExact - (to - from)) >> 1
+  const meta = { ...has, from: Math.max(0, from - margin), to: Math.min(has.events, to + margin) }
+  asking = true
+  readDevice(i, meta)
+    .then(
+      (near) => {
+        about.devices[i] = meta
+        decoded.set(i, near)
+        series.clear()
+        set({ scope: 'exact' })
+      },
+      (e: unknown) => {
+        failed = String(e)
+        set({})
+      },
+    )
+    .finally(() => {
+      asking = false
+    })
+}
 
 export function seriesFor(d: Device, by: Dimension, whole: boolean): Series | null {
   const key = `${d.meta.run_id} ${d.meta.rank} ${d.meta.device} ${by} ${String(whole)}`

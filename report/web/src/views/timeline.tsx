@@ -5,6 +5,7 @@ import { category as words, t } from '../i18n'
 import { blocks, breakdownOf, current, currentDevice, failed, peakEvent, seriesFor } from '../model'
 import { canvasPen, fontSize, inkOn, svgPen, theme, type Cell, type Layer, type Pen } from '../pen'
 import { folded, levelAt, phaseAt, type Dimension, type Series } from '../series'
+import { served } from '../source'
 import { set, state } from '../state'
 import {
   Announce,
@@ -460,14 +461,20 @@ export function detailNote(d: Device) {
   return (
     <>
       <span class="tag warn">◈ {t('reduced detail')}</span>{' '}
-      {d.meta.detail === 'window'
-        ? t(
-            'Of {n} events those of the step of the peak, {from} to {to}, are here one by one; the rest as stretches of which each shows its highest event.',
-            { n: count(d.meta.events), from: count(d.meta.from), to: count(d.meta.to) },
-          )
-        : t('Of {n} events stretches are here, of which each shows its highest event.', {
+      {served && d.meta.detail === 'window'
+        ? t('Of {n} events {from} to {to} are here one by one. Zoom into another stretch to have its events fetched.', {
             n: count(d.meta.events),
-          })}{' '}
+            from: count(d.meta.from),
+            to: count(d.meta.to),
+          })
+        : d.meta.detail === 'window'
+          ? t(
+              'Of {n} events those of the step of the peak, {from} to {to}, are here one by one; the rest as stretches of which each shows its highest event.',
+              { n: count(d.meta.events), from: count(d.meta.from), to: count(d.meta.to) },
+            )
+          : t('Of {n} events stretches are here, of which each shows its highest event.', {
+              n: count(d.meta.events),
+            })}{' '}
       {t('The peak is exact.')}
     </>
   )
