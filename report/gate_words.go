@@ -278,6 +278,9 @@ func reasonWords(r *gate.Reason) string {
 		return side + "'s " + r.Table + " is gone"
 	case gate.NotAPhase:
 		return side + " has no such phase"
+	case gate.NotSignificant:
+		return fmt.Sprintf("it may be chance: a rank test does not tell %d runs from the baseline's %d (p = %.2f)", r.Runs[0],
+			r.Runs[1], r.P)
 	case gate.NotExact:
 		return side + "'s is known within bounds only, which reach over the threshold"
 	case gate.NotOneRules:

@@ -122,6 +122,8 @@ type BaselineTime struct {
 	Low   float64 `json:"low"`   // ms
 	High  float64 `json:"high"`  // ms
 	Clock string  `json:"clock"` // gpu or wall
+	// Runs are the median steps of the runs in ms, where there are several; absent for one, and in older documents.
+	Runs []float64 `json:"runs,omitempty"`
 }
 
 // Versions are what a figure depends on beside the experiment. Null where unknown.

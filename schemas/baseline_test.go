@@ -16,7 +16,8 @@ func TestBaselineDocument(t *testing.T) {
 			Status: StatusOK, Runs: 5, PeakBytes: &bytes,
 			Categories: map[Category]int64{Parameters: bytes - 1, Slack: 1},
 			PhasePeaks: map[string]int64{PhaseForward: 7},
-			StepMS:     &BaselineTime{4.5, 4.25, 5, "gpu"}, TokensPerS: &tokens, Versions: Versions{Torch: &torch}},
+			StepMS:     &BaselineTime{Median: 4.5, Low: 4.25, High: 5, Clock: "gpu"},
+			TokensPerS: &tokens, Versions: Versions{Torch: &torch}},
 		{Name: "oom", Source: Predicted, Status: StatusOOM, Reason: "CUDA out of memory"},
 	}}
 	if err := WriteBaseline(path, want); err != nil {

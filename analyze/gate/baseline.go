@@ -137,6 +137,13 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	}
 	if t := c.StepMS; t != nil {
 		e.StepMS = &schemas.BaselineTime{Median: t.Median, Low: t.Low, High: t.High, Clock: t.Clock}
+		if c.Good > 1 {
+			for _, r := range runs {
+				if r.Status == schemas.StatusOK && r.StepMS != nil && r.StepMS.Clock == t.Clock {
+					e.StepMS.Runs = append(e.StepMS.Runs, r.StepMS.Median)
+				}
+			}
+		}
 	}
 	e.SamplesPerS, e.TokensPerS, e.JoulesPerSample = c.SamplesPerS, c.TokensPerS, c.JoulesPerSample
 	return e

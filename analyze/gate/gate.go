@@ -293,6 +293,12 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 	switch before, after := *c.Baseline+openOf(m, base), *c.Current+openOf(m, now); {
 	case t.exceeded(before, *c.Current, floor):
 		c.Verdict = VerdictExceeded
+		if m.Name == compare.MetricTime {
+			c.Reason = insignificant(base.StepMS.Runs, now.StepMS.Runs)
+		}
+		if c.Reason != nil {
+			c.Verdict = VerdictOK
+		}
 	case t.exceeded(after, *c.Baseline, floor):
 		c.Verdict = VerdictImproved
 	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both it may be either

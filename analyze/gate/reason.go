@@ -10,10 +10,12 @@ import (
 // A Reason is why values were not compared.
 type Reason struct {
 	Why        Why
-	OfBaseline bool   // whether the baseline lacks it, and not the run
-	Source     string // of that side, for [NotMeasured]
-	Table      string // of that side, for [NotKept]: a file
-	Rules      [2]int // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
+	OfBaseline bool    // whether the baseline lacks it, and not the run
+	Source     string  // of that side, for [NotMeasured]
+	Table      string  // of that side, for [NotKept]: a file
+	P          float64 // of the rank test, for [NotSignificant]
+	Runs       [2]int  // of the run and of the baseline, for [NotSignificant]
+	Rules      [2]int  // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
 }
 
 // Why is what stands in the way of a comparison.
@@ -31,6 +33,8 @@ const (
 	NotExact      Why = "not exact"   // within its bounds it is both below and above the threshold
 	NotWellInBoth Why = "not well"    // no experiment ended well in both
 	NotInBoth     Why = "not there"
+	// the times of several runs exceed the threshold, and a rank test does not tell them from the baseline's
+	NotSignificant Why = "not significant"
 )
 
 // incomparable says why two values cannot be compared, and whether that is a fault: memory that the baseline knows must

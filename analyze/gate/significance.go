@@ -1,0 +1,25 @@
+package gate
+
+import (
+	"github.com/aclements/go-moremath/mathx"
+	"github.com/aclements/go-moremath/stats"
+)
+
+// significant is the probability below which slower times are no chance.
+const significant = 0.05
+
+// insignificant is why times that exceed their threshold may be chance: a rank test does not tell them from the
+// baseline's. Nil where it does, or where there are so few runs that it never could, so that the threshold decides.
+func insignificant(base, now []float64) *Reason {
+	if 1/mathx.Choose(len(base)+len(now), len(base)) >= significant {
+		return nil
+	}
+	p := 1.0 // all values are equal
+	if r, err := stats.MannWhitneyUTest(now, base, stats.LocationGreater); err == nil {
+		p = r.P
+	}
+	if p < significant {
+		return nil
+	}
+	return &Reason{Why: NotSignificant, P: p, Runs: [2]int{len(now), len(base)}}
+}
