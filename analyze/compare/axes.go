@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -19,7 +20,7 @@ const originKey = "origin"
 
 // axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source,
 // run. The method of a command that names none is the run's name, as in [SuccessRow]. Case does not matter where the
-// parameter itself has none.
+// parameter itself has none. Further facts are of its origin: revision, date, host, dpsight.
 func axisValue(s *analyze.Summary, key string) (string, bool) {
 	if v, ok := s.Params[key]; ok && v != nil {
 		return identity.TextOf(v), true
@@ -48,9 +49,20 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 		return s.Script, s.Script != ""
 	case "bare":
 		return strconv.FormatBool(s.Bare()), true
+	case dateKey:
+		return s.Started.UTC().Format(time.DateOnly), !s.Started.IsZero()
 	}
-	return "", false
+	v := s.Origin.Fact(key)
+	return v, v != ""
 }
+
+// dateKey is the day on which a run was made, in UTC.
+const dateKey = "date"
+
+// askedKeys are what rows and columns can be where somebody asks for it: by themselves runs are told apart by all that
+// differs in their origins.
+var askedKeys = []string{string(identity.PartRevision), dateKey, string(identity.PartHost),
+	string(identity.PartDpsight)}
 
 // axisKeys lists all that rows and columns can be, in the order in which they are chosen.
 func axisKeys(runs []*analyze.Summary) []string {
@@ -119,7 +131,13 @@ func checkAxes(runs []*analyze.Summary, keys []string) error {
 
 // axisNames lists the keys that somebody may have meant: of the facts the few that anyone compares by.
 func axisNames(runs []*analyze.Summary) []string {
-	return slices.DeleteFunc(axisKeys(runs), func(k string) bool {
+	keys := axisKeys(runs)
+	for _, k := range askedKeys {
+		if slices.ContainsFunc(runs, func(r *analyze.Summary) bool { _, ok := axisValue(r, k); return ok }) {
+			keys = append(keys, k)
+		}
+	}
+	return slices.DeleteFunc(keys, func(k string) bool {
 		return strings.Contains(k, " ") || k == "cuDNN" || k == "deterministic"
 	})
 }

@@ -310,6 +310,8 @@ func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	}
 	if slices.Contains(keys, originKey) {
 		out.Origin = identity.Origin{}
+	} else {
+		out.Origin = s.Origin.Without(keys...)
 	}
 	if p.pair { // all values are shown, and no row or column says what differs
 		return out

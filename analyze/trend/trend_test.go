@@ -223,6 +223,35 @@ func TestNoiseHasFewSteps(t *testing.T) {
 	}
 }
 
+// Rows of a comparison may be revisions and days too, and what a row says differs is no warning.
+func TestRowsOfRevisionsAndDays(t *testing.T) {
+	var runs []analyze.Summary
+	for n, bytes := range []int64{4000, 6000} {
+		in := run(n, 0, bytes)
+		in.Manifest.Start = began.AddDate(0, 0, n)
+		in.Manifest.Collector.Version, in.Manifest.Host.Name = fmt.Sprint("0.", n), fmt.Sprint("host-", n)
+		runs = append(runs, analyze.Summarize(in))
+	}
+	for key, want := range map[string][2]string{"revision": {revision(0)[:12], revision(1)[:12]},
+		"date": {"2026-03-01", "2026-03-02"}, "dpsight": {"0.0", "0.1"}, "host": {"host-0", "host-1"}} {
+		doc, err := compare.Compare(runs, compare.Options{Value: compare.Metric{Name: compare.MetricPeak},
+			Rows: []string{key}})
+		if err != nil || len(doc.Cells) != 2 {
+			t.Fatalf("%s: %v, %+v", key, err, doc.Cells)
+		}
+		for i, c := range doc.Cells {
+			if c.Row[key] == nil || *c.Row[key] != want[i] {
+				t.Errorf("%s: %+v", key, c.Row)
+			}
+		}
+		for _, s := range doc.Said {
+			if s.What == key {
+				t.Errorf("%s: it is a row, and a warning: %+v", key, s)
+			}
+		}
+	}
+}
+
 // What moves among the modules of one parent is the parent's.
 func TestModulesOfOneParent(t *testing.T) {
 	if parentOf("Net.layers.3") != "Net.layers" || parentOf("Net") != "" || parentOf("") != "" {

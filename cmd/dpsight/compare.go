@@ -13,7 +13,7 @@ type compareCmd struct {
 	formatFlag
 	Where    string   `help:"${where}" placeholder:"CONDITION"`
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${compare_run}"`
-	Rows     []string `help:"Parameters that make a row, or facts: name, source, GPU, torch, …" placeholder:"NAME"`
+	Rows     []string `help:"Parameters that make a row, or facts: name, torch, revision, date, …" placeholder:"NAME"`
 	Cols     []string `help:"Parameters that make a column." placeholder:"NAME"`
 	Value    string   `help:"${value}" default:"peak" placeholder:"VALUE"`
 	Baseline string   `predictor:"run" help:"${compare_baseline}" placeholder:"RUN|NAME=VALUE"`

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// resident is the most memory that a process had.
+func resident(s *os.ProcessState) string {
+	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
+		return fmt.Sprintf("%d MB", u.Maxrss*1024/1e6)
+	}
+	return "memory not known"
+}
