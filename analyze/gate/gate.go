@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -155,8 +154,12 @@ func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result 
 		}
 		r.Experiments = append(r.Experiments, x)
 	}
+	matched := map[int]bool{}
+	for _, j := range pairs {
+		matched[j] = true
+	}
 	for j := range now {
-		if !slices.Contains(slices.Collect(maps.Values(pairs)), j) {
+		if !matched[j] {
 			x := described(&now[j], nil)
 			x.Label, x.State = nowLabels[j], StateNew
 			r.Experiments = append(r.Experiments, x)

@@ -3,6 +3,7 @@ package gate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
@@ -15,49 +16,100 @@ import (
 func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := Contents(now), Contents(base)
-	pass := func(same func(b, n *Content) bool) {
+	// Only experiments of one key are compared, so that ten thousand take no hundred million comparisons.
+	pass := func(key func(c *Content) string, same func(b, n *Content) bool) {
+		type group struct{ base, now []int }
+		groups, order := map[string]*group{}, []string{}
+		of := func(c *Content) *group {
+			k := key(c)
+			if k == "" {
+				return new(group) // it matches nothing
+			}
+			if groups[k] == nil {
+				groups[k], order = new(group), append(order, k)
+			}
+			return groups[k]
+		}
 		for i := range theirs {
-			if _, done := pairs[i]; done {
-				continue
+			if _, done := pairs[i]; !done {
+				g := of(&theirs[i])
+				g.base = append(g.base, i)
 			}
-			found, rivals := -1, 0
-			for j := range ours {
-				if !taken[j] && same(&theirs[i], &ours[j]) {
-					found = j
-					rivals++
-				}
+		}
+		for j := range ours {
+			if !taken[j] {
+				g := of(&ours[j])
+				g.now = append(g.now, j)
 			}
-			if rivals != 1 {
-				continue
-			}
-			for k := range theirs {
-				if _, done := pairs[k]; !done && k != i && same(&theirs[k], &ours[found]) {
-					rivals++
-				}
-			}
-			if rivals == 1 {
-				pairs[i], taken[found] = found, true
+		}
+		for _, k := range order {
+			g := groups[k]
+			for i, j := range onlyPairs(g.base, g.now, func(i, j int) bool { return same(&theirs[i], &ours[j]) }) {
+				pairs[i], taken[j] = j, true
 			}
 		}
 	}
-	for _, same := range []func(b, n *Content) bool{
-		func(b, n *Content) bool { return b.ContentKey != "" && b.ContentKey == n.ContentKey },
-		func(b, n *Content) bool {
-			return b.Name == n.Name && b.ParamsText == n.ParamsText && b.Command != nil &&
-				slices.Equal(b.Command, n.Command)
-		},
-		func(b, n *Content) bool { return b.Name == n.Name && b.ParamsText == n.ParamsText },
-		func(b, n *Content) bool { return b.ParamsText != "" && b.ParamsText == n.ParamsText },
-		func(b, n *Content) bool {
-			return b.Name == n.Name && len(differingParams(b.Params, n.Params, false)) == 0
-		},
+	always := func(b, n *Content) bool { return true }
+	for _, level := range []struct {
+		key  func(c *Content) string
+		same func(b, n *Content) bool
+	}{
+		{func(c *Content) string { return c.ContentKey }, always},
+		{func(c *Content) string {
+			if len(c.Command) == 0 {
+				return ""
+			}
+			return strings.Join(append([]string{c.Name, c.ParamsText}, c.Command...), "\x00")
+		}, always},
+		{func(c *Content) string { return c.Name + "\x00" + c.ParamsText }, always},
+		{func(c *Content) string { return c.ParamsText }, always},
+		{func(c *Content) string { return c.Name + "\x00" }, func(b, n *Content) bool {
+			return len(differingParams(b.Params, n.Params, false)) == 0
+		}},
 	} {
-		pass(func(b, n *Content) bool { return b.known() == n.known() && same(b, n) })
-		pass(func(b, n *Content) bool { return b.Source == n.Source && same(b, n) })
-		pass(same)
+		for _, how := range []func(c *Content) string{(*Content).known, func(c *Content) string { return c.Source },
+			func(*Content) string { return "" }} {
+			pass(func(c *Content) string {
+				k := level.key(c)
+				if k == "" {
+					return ""
+				}
+				return k + "\x00" + how(c)
+			}, level.same)
+		}
 	}
 	if pair && len(base) == 1 && len(now) == 1 {
 		pairs[0] = 0
+	}
+	return pairs
+}
+
+// onlyPairs are the pairs of which neither side is the same as another.
+func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
+	pairs := map[int]int{}
+	if len(base) == 0 || len(now) == 0 {
+		return pairs
+	}
+	taken := map[int]bool{}
+	for _, i := range base {
+		found, rivals := -1, 0
+		for _, j := range now {
+			if !taken[j] && same(i, j) {
+				found = j
+				rivals++
+			}
+		}
+		if rivals != 1 {
+			continue
+		}
+		for _, k := range base {
+			if _, done := pairs[k]; !done && k != i && same(k, found) {
+				rivals++
+			}
+		}
+		if rivals == 1 {
+			pairs[i], taken[found] = found, true
+		}
 	}
 	return pairs
 }
