@@ -51,7 +51,10 @@ func (c *checkCmd) Run(s *streams) error {
 	}
 	if err := refuse(misuse{len(c.Acknowledge) > 0 && (c.Baseline == "" || c.WriteBaseline != ""),
 		"--acknowledge is for the file that --baseline names, and without --write-baseline",
-		"as in --baseline baseline.json --acknowledge peak@ghost"}); err != nil {
+		"as in --baseline baseline.json --acknowledge peak@ghost"},
+		misuse{len(c.Acknowledge) == 0 && (c.Until != "" || c.Why != ""),
+			"--until and --why are of an acknowledgement, and no --acknowledge is given",
+			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'mended in the next release'"}); err != nil {
 		return err
 	}
 	base, done, err := ingest.Baseline(c.Baseline, version)
