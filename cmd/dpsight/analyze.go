@@ -19,6 +19,7 @@ type analyses struct {
 	Findings  findingsCmd  `cmd:"" help:"What is worth changing, with its figures: what to change and what it would save."`
 	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from what was measured."`
 	Marks     marksCmd     `cmd:"" help:"What was allocated at the moments that the script marked with dpsight.mark."`
+	Ranks     ranksCmd     `cmd:"" help:"Peaks of the ranks side by side, and what the one that lies apart has more of."`
 	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 

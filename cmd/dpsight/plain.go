@@ -38,3 +38,11 @@ func (marksCmd) Help() string { return help("marks") }
 func (c *marksCmd) Run(s *streams) error {
 	return show(s, &c.analysis, (*selected.Runs).Marks, alone(report.MarksTable))
 }
+
+type ranksCmd struct{ analysis }
+
+func (ranksCmd) Help() string { return help("ranks") }
+
+func (c *ranksCmd) Run(s *streams) error {
+	return showRecords(s, &c.analysis, (*selected.Runs).Ranks, report.RanksTables, report.RanksTable)
+}

@@ -97,6 +97,18 @@ var (
 		"warnings":          list{"string"},
 	})}}
 
+	ranksPart = object{"category?": "string", "module?": "string", "line?": "string", "source?": "string", "bytes": "int",
+		"beside_bytes": "int", "delta_bytes": "int"}
+
+	ranksShape = object{"schema": "string", "bound_percent": "number", "runs": list{with(identity, object{
+		"ranks": list{object{"rank": "int", "device": "string", "peak_allocated_bytes": "int?",
+			"peak_reserved_bytes": "int?", "step": "int?", "phase": "string?", "others_median_bytes": "int?",
+			"delta_bytes": "int?", "apart": "bool"}},
+		"outlier": nullable{object{"rank": "int", "device": "string", "delta_bytes": "int",
+			"beside": object{"rank": "int", "device": "string"}, "parts_delta_bytes": "int?",
+			"categories": list{ranksPart}, "modules": list{ranksPart}, "lines": list{ranksPart}}},
+	})}}
+
 	timeShape = object{"schema": "string", "by": "string", "depth": "int", "fold": "bool", "top": "int",
 		"runs": list{with(identity, object{
 			"ranks": list{object{"rank": "int", "bare_steps": "int", "instrumented_steps": "int", "step_ms": "number?",

@@ -12,6 +12,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/ranks"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report"
@@ -78,6 +79,12 @@ func (r *Runs) Marks() (timeline.MarksDocument, error) {
 		return run, withoutEvents(err, many)
 	})
 	return timeline.NewMarksDocument(rows...), err
+}
+
+// Ranks are the peaks of each run's devices, and what the one that lies apart holds more of.
+func (r *Runs) Ranks() (ranks.Document, error) {
+	rows, err := rows(r, ranks.Tables, ranks.Of)
+	return ranks.NewDocument(rows...), err
 }
 
 // Phases is the memory and time of each phase.

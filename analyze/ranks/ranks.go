@@ -1,0 +1,199 @@
+package ranks
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Tables are those that a comparison of ranks looks at.
+const Tables = grouping.Tables
+
+// Schema is the version of [Document].
+const Schema = "dpsight.ranks/1"
+
+// BoundPercent is how far from the median of the others a peak lies apart, in percent of it.
+const BoundPercent = 1
+
+// Document is what "dpsight analyze ranks --format json" prints.
+type Document struct {
+	Schema       string  `json:"schema"`
+	BoundPercent float64 `json:"bound_percent"`
+	Runs         []Run   `json:"runs"`
+}
+
+// NewDocument makes the document of these runs.
+func NewDocument(runs ...Run) Document {
+	if runs == nil {
+		runs = []Run{}
+	}
+	identity.Distinguish(runs, func(r *Run) *identity.Identity { return &r.Identity })
+	return Document{Schema, BoundPercent, runs}
+}
+
+// Run is one run's devices, by rank.
+type Run struct {
+	identity.Identity
+	Ranks []Peak `json:"ranks"`
+	// Outlier is the device whose peak lies farthest apart; null where none does.
+	Outlier *Outlier `json:"outlier"`
+	// NotIngested is whether the run has no tables yet.
+	NotIngested bool `json:"-"`
+}
+
+// Place is one device of one rank.
+type Place struct {
+	Rank   int32  `json:"rank"`
+	Device string `json:"device"`
+}
+
+// Peak is the highest that a device held.
+type Peak struct {
+	Place
+	AllocatedBytes *int64  `json:"peak_allocated_bytes"` // null = not known
+	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // null = not known
+	Step           *int64  `json:"step"`                 // of the peak; null before the first and where no event was recorded
+	Phase          *string `json:"phase"`
+	// OthersMedianBytes is the median of the other devices' peaks, DeltaBytes the difference to it; null without any.
+	OthersMedianBytes *int64 `json:"others_median_bytes"`
+	DeltaBytes        *int64 `json:"delta_bytes"`
+	Apart             bool   `json:"apart"`
+}
+
+// An Outlier is a device beside the one whose peak is nearest to the median of the others.
+type Outlier struct {
+	Place
+	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
+	Beside     Place `json:"beside"`
+	// PartsBytes is what both hold at their highest recorded moments, subtracted: the sum of the parts' differences. It
+	// is null where a device has no events, and the parts are empty then.
+	PartsBytes *int64 `json:"parts_delta_bytes"`
+	// The parts that differ, in each list those first that make most of the difference.
+	Categories []Part `json:"categories"`
+	Modules    []Part `json:"modules"` // by category and module
+	Lines      []Part `json:"lines"`
+}
+
+// Part is what both devices hold of one category, of one category in one module, or by one line.
+type Part struct {
+	Category schemas.Category `json:"category,omitempty"`
+	Module   string           `json:"module,omitempty"` // up to the first number that like modules differ by
+	Line     string           `json:"line,omitempty"`   // of the script, that asked for the blocks
+	Source   string           `json:"source,omitempty"` // what the line says, where its file is at hand
+
+	Bytes       int64 `json:"bytes"`
+	BesideBytes int64 `json:"beside_bytes"`
+	DeltaBytes  int64 `json:"delta_bytes"`
+}
+
+// Of compares the devices of a run. One without allocator events is compared by torch's counters alone.
+func Of(in schemas.Tables) (Run, error) {
+	run := Run{Identity: identity.Of(&in), Ranks: []Peak{}, NotIngested: in.Report == nil}
+	ledgers := memory.NewLedgers(&in)
+	whole, err := memory.BreakdownWith(&in, memory.At{}, ledgers)
+	if none := (*memory.NoEventsError)(nil); err != nil && !errors.As(err, &none) {
+		return run, err
+	}
+	for _, p := range identity.Places(&in) {
+		run.Ranks = append(run.Ranks, peakOf(&in, p, deviceOf(&whole, p)))
+	}
+	far, beside := run.compare()
+	if far < 0 {
+		return run, nil
+	}
+	o := &Outlier{Place: run.Ranks[far].Place, DeltaBytes: *run.Ranks[far].DeltaBytes, Beside: run.Ranks[beside].Place,
+		Categories: []Part{}, Modules: []Part{}, Lines: []Part{}}
+	run.Outlier = o
+	places := identity.Places(&in)
+	a, b := deviceOf(&whole, places[far]), deviceOf(&whole, places[beside])
+	if a != nil && b != nil {
+		t := newTally(&in, o.DeltaBytes < 0)
+		t.count(ledgers.Of(places[far]), places[far].Rank, a.At.Event, false)
+		t.count(ledgers.Of(places[beside]), places[beside].Rank, b.At.Event, true)
+		o.PartsBytes = new(a.AllocatedBytes - b.AllocatedBytes)
+		o.Categories, o.Modules, o.Lines = t.categories.list(t.less), t.modules.list(t.less), t.lines.list(t.less)
+	}
+	return run, nil
+}
+
+// deviceOf is a place's breakdown; nil where it has none.
+func deviceOf(whole *memory.BreakdownRun, p identity.Place) *memory.DeviceBreakdown {
+	for i := range whole.Devices {
+		if d := &whole.Devices[i]; d.Rank == p.Rank && d.Device == p.String() {
+			return d
+		}
+	}
+	return nil
+}
+
+// peakOf is the peak of a place. Where torch counted more than the events show, nothing tells when that was.
+func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Peak {
+	out := Peak{Place: Place{p.Rank, p.String()}}
+	if v := identity.Verdict(in, p); v != nil {
+		out.AllocatedBytes = identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes)
+		out.ReservedBytes = identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
+	}
+	if d != nil && out.AllocatedBytes != nil && d.AllocatedBytes == *out.AllocatedBytes {
+		out.Step, out.Phase = d.At.Step, d.At.Phase
+	}
+	return out
+}
+
+// compare says of each peak how it stands to the others, and finds the one that lies farthest apart and the one to
+// compare it with; both are -1 where none does. Of two peaks that differ the higher one lies apart: it is what the
+// devices have to hold.
+func (r *Run) compare() (far, beside int) {
+	far, beside = -1, -1
+	for i := range r.Ranks {
+		x := &r.Ranks[i]
+		others := r.others(i)
+		if x.AllocatedBytes == nil || len(others) == 0 {
+			continue
+		}
+		x.OthersMedianBytes = new(median(others))
+		x.DeltaBytes = new(*x.AllocatedBytes - *x.OthersMedianBytes)
+		x.Apart = memory.AtLeast(magnitude(*x.DeltaBytes), *x.OthersMedianBytes, BoundPercent) &&
+			(len(others) > 1 || *x.DeltaBytes > 0)
+		if x.Apart && (far < 0 || farther(*x.DeltaBytes, *r.Ranks[far].DeltaBytes)) {
+			far = i
+		}
+	}
+	if far < 0 {
+		return far, beside
+	}
+	away := func(i int) int64 { return magnitude(*r.Ranks[i].AllocatedBytes - *r.Ranks[far].OthersMedianBytes) }
+	for i := range r.Ranks {
+		if i != far && r.Ranks[i].AllocatedBytes != nil && (beside < 0 || away(i) < away(beside)) {
+			beside = i
+		}
+	}
+	return far, beside
+}
+
+// others are the known peaks of all devices but one, in order.
+func (r *Run) others(but int) (out []int64) {
+	for i := range r.Ranks {
+		if i != but && r.Ranks[i].AllocatedBytes != nil {
+			out = append(out, *r.Ranks[i].AllocatedBytes)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// median is that of what is in order.
+func median(sorted []int64) int64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func magnitude(n int64) int64 { return max(n, -n) }
+
+// farther reports whether a difference is larger than another, or as large and above.
+func farther(a, b int64) bool {
+	return magnitude(a) > magnitude(b) || magnitude(a) == magnitude(b) && a > b
+}
