@@ -56,7 +56,7 @@ type Peak struct {
 	Place
 	AllocatedBytes *int64  `json:"peak_allocated_bytes"` // null = not known
 	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // null = not known
-	Step           *int64  `json:"step"`                 // of the peak; null before the first and where no event was recorded
+	Step           *int64  `json:"step"`                 // of the peak; null before the first, and where not recorded
 	Phase          *string `json:"phase"`
 	// OthersMedianBytes is the median of the other devices' peaks, DeltaBytes the difference to it; null without any.
 	OthersMedianBytes *int64 `json:"others_median_bytes"`
