@@ -33,6 +33,7 @@ func WriteComment(w io.Writer, doc *CheckDocument) error {
 	room := commentRoom{experiments: 100, failures: 50, places: 8, figures: 400, notes: 50, text: 2000}
 	text := comment(doc, room)
 	for len(text) > mostComment {
+		was := room
 		half := func(n int) int { return max(1, n/2) }
 		switch {
 		case room.figures > 20:
@@ -42,6 +43,10 @@ func WriteComment(w io.Writer, doc *CheckDocument) error {
 		default:
 			room = commentRoom{half(room.experiments), half(room.failures), half(room.places), half(room.figures),
 				half(room.notes), max(100, half(room.text))}
+		}
+		if room == was { // names alone are too long
+			text = cutText(text, mostComment-len("…"))
+			break
 		}
 		text = comment(doc, room)
 	}

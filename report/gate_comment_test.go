@@ -94,6 +94,11 @@ func TestCommentFits(t *testing.T) {
 	if open, shut := strings.Count(text, "<details>"), strings.Count(text, "</details>"); open != shut {
 		t.Errorf("%d folds begin, %d end", open, shut)
 	}
+	doc.Experiments[0].Label = strings.Repeat("ß", 100_000)
+	b.Reset()
+	if err := report.WriteComment(&b, &doc); err != nil || b.Len() > 65536 || b.Len() < 10_000 {
+		t.Errorf("with a name that is too long: %d bytes, %v", b.Len(), err)
+	}
 }
 
 // Other tools get the state, and SARIF the line, relative to the repository.
