@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -138,8 +139,11 @@ func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 		v.Text = c.Failed[0].Status
 	}
 	d, r := table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio)
-	if c.IsBaseline {
+	switch {
+	case c.IsBaseline:
 		d.Text, r.Text = "", ""
+	case c.P != nil && *c.P >= timing.Significant:
+		d.Text, r.Text = nothingToSay, nothingToSay
 	}
 	n := table.Count(int64(c.N))
 	return []table.Cell{v, d, r, table.Optional(c.Low, value), table.Optional(c.High, value), n}
@@ -148,8 +152,9 @@ func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 // compareNotes say once what is true of many cells.
 func compareNotes(doc *compare.Document) []string {
 	var notes []string
-	failed, several, lower := 0, 0, ""
+	failed, several, lower, unsure := 0, 0, "", false
 	for _, c := range doc.Cells {
+		unsure = unsure || c.P != nil && *c.P >= timing.Significant
 		failed += len(c.Failed)
 		if doc.Unit == compare.UnitBytes && c.Value != nil && c.N%2 == 0 && *c.Low != *c.High {
 			lower = ", of two in the middle the lower one: bytes that a run had"
@@ -161,6 +166,10 @@ func compareNotes(doc *compare.Document) []string {
 	if several > 0 {
 		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs%s; where they differ, their range "+
 			"stands beside it", several, lower))
+	}
+	if unsure {
+		notes = append(notes, nothingToSay+": a rank test of the runs' times does not tell them from the baseline's "+
+			"(Mann and Whitney, p ≥ 0.05)")
 	}
 	if failed > 0 {
 		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))

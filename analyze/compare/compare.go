@@ -58,8 +58,12 @@ type CompareCell struct {
 	High        *float64 `json:"high"`
 	Delta       *float64 `json:"delta"`
 	Ratio       *float64 `json:"ratio"`
-	IsBaseline  bool     `json:"is_baseline"`
-	Marks       []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
+	// P is by a rank test of a cell's times and those of the baseline's cell, where both are of several runs.
+	P          *float64 `json:"p,omitempty"`
+	IsBaseline bool     `json:"is_baseline"`
+	Marks      []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
+
+	values []float64 // of its runs
 }
 
 // FailedRun is a run of a cell that did not end well: its figures are of what it did until then, and not counted.

@@ -132,6 +132,7 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 				}
 				if k, ok := index[home]; ok {
 					theirs, c.IsBaseline = p.cells[k].Value, home == id
+					p.test(c, &p.cells[k])
 					base = p.speaker(at[home])
 				}
 			}
@@ -232,7 +233,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 			high = max(high, float64(*r.PeakAtMost()))
 		}
 	}
-	c.Value, c.Low, c.High = &m, &low, &high
+	c.Value, c.Low, c.High, c.values = &m, &low, &high, values
 	return c
 }
 
@@ -249,6 +250,13 @@ func (p *pivot) clockOf(runs []*analyze.Summary) string {
 		}
 	}
 	return clock
+}
+
+// test compares the times of two cells of several runs by their ranks.
+func (p *pivot) test(c, base *CompareCell) {
+	if p.value.Timed() && !c.IsBaseline && len(c.values) > 1 && len(base.values) > 1 {
+		c.P = new(timing.RankTest(c.values, base.values))
+	}
 }
 
 func (p *pivot) difference(c *CompareCell, theirs *float64) {

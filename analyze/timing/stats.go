@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/aclements/go-moremath/stats"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -90,6 +91,19 @@ func medianRank(n int) int {
 // 1 - 2·P(Binomial(n, 1/2) < k).
 func coverage(n, k int) float64 {
 	return max(0, 1-2*distuv.Binomial{N: float64(n), P: 0.5}.CDF(float64(k-1)))
+}
+
+// Significant is the probability below which a difference of ranks is no chance.
+const Significant = 0.05
+
+// RankTest is the probability that two samples of one distribution differ by as much in their ranks (Mann and Whitney);
+// 1 where nothing can be said.
+func RankTest(a, b []float64) float64 {
+	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
+	if err != nil { // all values are equal, or there are none
+		return 1
+	}
+	return r.P
 }
 
 // Plus adds what is known.

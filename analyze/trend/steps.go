@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/aclements/go-moremath/mathx"
-	"github.com/aclements/go-moremath/stats"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
@@ -49,9 +48,6 @@ type PhaseChange struct {
 	Phase   string  `json:"phase"`
 	DeltaMS float64 `json:"delta_ms"`
 }
-
-// significant is the probability below which a difference of ranks is no chance.
-const significant = 0.05
 
 // byteSteps finds where bytes change by more than repeats at any point do.
 func (e *Experiment) byteSteps(value compare.Metric) {
@@ -96,11 +92,11 @@ func (e *Experiment) timeSteps(value compare.Metric) {
 	divide = func(from, to int) {
 		best, at := math.Inf(1), 0
 		for k := from + 1; k < to; k++ {
-			if p := rankTest(e.values(timed[from:k]), e.values(timed[k:to])); p < best {
+			if p := timing.RankTest(e.values(timed[from:k]), e.values(timed[k:to])); p < best {
 				best, at = p, k
 			}
 		}
-		if at == 0 || best*float64(to-from-1) >= significant {
+		if at == 0 || best*float64(to-from-1) >= timing.Significant {
 			return
 		}
 		cuts = append(cuts, at)
@@ -119,7 +115,7 @@ func (e *Experiment) timeSteps(value compare.Metric) {
 		}
 		before, after := e.values(timed[from:at]), e.values(timed[at:to])
 		// A part that was divided further may not differ any more from the level beside it.
-		if p := rankTest(before, after); p < significant {
+		if p := timing.RankTest(before, after); p < timing.Significant {
 			slices.Sort(before)
 			slices.Sort(after)
 			e.step(timed[at-1], timed[at], timing.Middle(before), timing.Middle(after), &p, value)
@@ -132,7 +128,7 @@ func (e *Experiment) testable(timed []int) bool {
 	n := len(e.values(timed))
 	for k := 1; k < len(timed); k++ {
 		least := 2 / mathx.Choose(n, len(e.values(timed[:k])))
-		if least*float64(len(timed)-1) < significant {
+		if least*float64(len(timed)-1) < timing.Significant {
 			return true
 		}
 	}
@@ -145,16 +141,6 @@ func (e *Experiment) values(places []int) (out []float64) {
 		out = append(out, e.Points[i].values...)
 	}
 	return out
-}
-
-// rankTest is the probability that two samples of one distribution differ by as much in their ranks (Mann and Whitney);
-// 1 where nothing can be said.
-func rankTest(a, b []float64) float64 {
-	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
-	if err != nil { // all values are equal, or there are none
-		return 1
-	}
-	return r.P
 }
 
 // step adds a step between two points.

@@ -198,7 +198,7 @@ func TestTimesStepByTheirRanks(t *testing.T) {
 			t.Errorf("%s: steps at %v, undecided %v", c.name, places(e), e.Undecided)
 		}
 		for _, s := range e.Steps {
-			if s.P == nil || *s.P >= significant {
+			if s.P == nil || *s.P >= timing.Significant {
 				t.Errorf("%s: p is %v", c.name, s.P)
 			}
 		}
@@ -247,6 +247,40 @@ func TestRowsOfRevisionsAndDays(t *testing.T) {
 		for _, s := range doc.Said {
 			if s.What == key {
 				t.Errorf("%s: it is a row, and a warning: %+v", key, s)
+			}
+		}
+	}
+}
+
+// Times of several runs are compared by their ranks; those of one run, and bytes, are not.
+func TestCellsAreTestedByTheirRanks(t *testing.T) {
+	for _, c := range []struct {
+		was, is []float64
+		sure    bool
+		tested  bool
+	}{
+		{[]float64{100, 101, 102, 103, 104}, []float64{110, 111, 112, 113, 114}, true, true},
+		{[]float64{100, 101, 102, 103, 104}, []float64{100.5, 101.5, 102.5, 103.5, 99}, false, true},
+		{[]float64{100, 101}, []float64{200, 201}, false, true}, // too few, whatever they are
+		{[]float64{100}, []float64{200}, false, false},
+	} {
+		var runs []analyze.Summary
+		for n, side := range [][]float64{c.was, c.is} {
+			for k, ms := range side {
+				s := timed(n, k, ms)
+				s.Params = map[string]any{"method": []string{"vanilla", "other"}[n]}
+				runs = append(runs, s)
+			}
+		}
+		for _, value := range []string{compare.MetricTime, compare.MetricPeak} {
+			doc, err := compare.Compare(runs, compare.Options{Value: compare.Metric{Name: value}, Rows: []string{"method"}})
+			if err != nil || len(doc.Cells) != 2 {
+				t.Fatal(err, len(doc.Cells))
+			}
+			p := doc.Cells[1].P
+			if tested := c.tested && value == compare.MetricTime; (p != nil) != tested || tested && (*p < timing.Significant) !=
+				c.sure || doc.Cells[0].P != nil {
+				t.Errorf("%s of %v beside %v: %+v", value, c.is, c.was, doc.Cells[1])
 			}
 		}
 	}
