@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
@@ -185,7 +187,7 @@ func TestOptionTexts(t *testing.T) {
 
 var optionText = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
-// The commands that documents show are commands, and the suites are suites.
+// The commands that documents show are commands, the suites are suites, and configurations are ones.
 func TestCommandsOfDocuments(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
 	if err != nil || len(pages) < 4 {
@@ -202,6 +204,16 @@ func TestCommandsOfDocuments(t *testing.T) {
 				parses(t, line)
 			}
 			for _, block := range yamlBlock.FindAllSubmatch(text, -1) {
+				if bytes.HasPrefix(block[1], []byte("check:")) {
+					path := filepath.Join(t.TempDir(), schemas.ConfigFile)
+					if err := os.WriteFile(path, block[1], 0o600); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := schemas.FindConfig(path); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
 				suites++
 				if _, err := suite.Parse(filepath.Base(name), block[1]); err != nil {
 					t.Error(err)
