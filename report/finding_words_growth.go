@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/report/prose"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // FindingGrowth is how memory grows, in a finding of it.
@@ -67,6 +68,10 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	}
 	w.growthFigures(&x, unit)
 	w.Title = growthTitle(&x, *w.Bytes, steps)
+	if x.Devices > 1 {
+		w.Title += fmt.Sprintf(", on %s of rank %d", *w.Device, *w.Rank)
+		w.say("On %s of rank %d: ", *w.Device, *w.Rank)
+	}
 	if evenly(&x, *w.Bytes) {
 		w.say("Memory grows by %s: %s in %s %s (%s of %s)", growthRate(x.Growth), table.Size(*w.Bytes),
 			table.Count(x.Steps()).Text, steps, w.share(*w.Bytes), w.peak)
@@ -96,6 +101,9 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		w.say(", all within step %d", *x.Step)
 	}
 	w.say(": something keeps tensors or graphs of earlier %s alive.", steps)
+	if x.Alike > 0 {
+		w.say(" %s alike, and no faster.", units.Plural(x.Alike, "other device grows", "other devices grow"))
+	}
 	if x.GivenBack {
 		w.say(" Most of it is freed before the run ends, so it raises the peak and is no leak.")
 	}
@@ -119,6 +127,9 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	}
 	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
 		"each more adds to it", unit, steps)
+	if x.Elsewhere {
+		w.Assumption += "; the peak is that of this device, and another device has the highest of the run"
+	}
 }
 
 // growthTitle says what keeps what: "20 evaluation passes keep their autograd graph: 84 MiB, 4.2 MiB a pass".

@@ -504,6 +504,20 @@ func TestFindingNamesTheLineToEdit(t *testing.T) {
 	}
 }
 
+// A growth of one rank of several names it, and says that its saving is not of the run's highest peak.
+func TestWordsOfGrowthOfARank(t *testing.T) {
+	none := make([]int64, 11)
+	in := fixture.Ranks(fixture.Growing(0, append([]int64{3000}, none...)...),
+		fixture.Growing(0, slices.Repeat([]int64{100}, 12)...), fixture.Growing(0, slices.Repeat([]int64{100}, 12)...))
+	f := saidOf(in)[findings.KeptGraphs]
+	if !strings.HasPrefix(f.Sentence, "On cuda:0 of rank 1: ") ||
+		!strings.Contains(f.Sentence, " 1 other device grows alike, and no faster.") ||
+		!strings.HasSuffix(f.Assumption, "another device has the highest of the run") {
+		t.Errorf("%+v", f)
+	}
+}
+
+
 // The number of steps and what each adds stand beside what all add only where they make it.
 func TestGrowthFiguresAgree(t *testing.T) {
 	const mib = 1 << 20

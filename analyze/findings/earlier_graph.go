@@ -13,7 +13,7 @@ const earlierPercent = 5 // of the peak, held by graphs of other steps than that
 // No backward pass has freed them, or one that keeps the graph: a name of the script still stands for the result.
 // Where that adds up from step to step, it is a growth.
 func (x *evidence) earlierGraph() []Finding {
-	if g := x.run.Growth; g != nil {
+	if x.grows != nil {
 		return nil
 	}
 	now := x.stepOf(x.d.At.Event)

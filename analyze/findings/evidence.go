@@ -6,12 +6,14 @@ import (
 	"sort"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// evidence is what checks look at: a run, and the device of it with the highest peak.
+// evidence is what checks look at: a run, and a device of it, the one with the highest peak unless a check looks at
+// others too.
 type evidence struct {
 	in        *schemas.Tables
 	run       *analyze.Summary
@@ -20,6 +22,7 @@ type evidence struct {
 
 	// The rest is of the device, and empty where no bytes are known.
 	p       identity.Place
+	grows   *growth.Growth // nil where the device's memory does not
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
@@ -35,18 +38,34 @@ type evidence struct {
 
 func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *evidence {
 	x := &evidence{in: in, run: s, ledgers: ledgers}
-	d := s.Main()
-	if d == nil {
-		return x
-	}
-	x.p, x.d = memory.PlaceOf(in, d), d
-	x.holders = memory.NewHolders(in, x.p)
-	x.l, x.modules, x.looked = ledgers.Of(x.p), memory.NewModuleIndex(in, x.p.Rank), knownEvents(in, x.p)
-	x.whole = OfPeakAllocated
-	if !s.BrokenDown() {
-		x.whole = OfHighestRecorded
+	if d := s.Main(); d != nil {
+		x.lookAt(d, s.BrokenDown())
+		x.grows = s.Growth
 	}
 	return x
+}
+
+// lookAt takes a device, whose peak the breakdown explains or not.
+func (x *evidence) lookAt(d *memory.DeviceBreakdown, brokenDown bool) {
+	x.p, x.d = memory.PlaceOf(x.in, d), d
+	x.holders = memory.NewHolders(x.in, x.p)
+	x.l, x.modules, x.looked = x.ledgers.Of(x.p), memory.NewModuleIndex(x.in, x.p.Rank), knownEvents(x.in, x.p)
+	x.whole = OfPeakAllocated
+	if !brokenDown {
+		x.whole = OfHighestRecorded
+	}
+}
+
+// brokenDown reports whether the device's peak is one that the breakdown explains.
+func (x *evidence) brokenDown() bool { return x.whole == OfPeakAllocated }
+
+// elsewhere is what growth is looked for in on another device.
+func (x *evidence) elsewhere(d *memory.DeviceBreakdown) *evidence {
+	y := &evidence{in: x.in, run: x.run, ledgers: x.ledgers}
+	torch := d.TorchPeakAllocatedBytes
+	y.lookAt(d, torch == nil || *torch <= d.AllocatedBytes)
+	y.grows = growth.Of(x.in, y.p, y.l, d.At, d.AllocatedBytes)
+	return y
 }
 
 // knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A
@@ -84,7 +103,7 @@ func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes,
 // finding begins one of the peak.
 func (x *evidence) finding(id string) Finding {
 	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At),
-		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.run.BrokenDown()}}
+		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.brokenDown()}}
 }
 
 // needless begins a finding of the activations at the peak that are wanted and need not be there; nil where they are
@@ -116,7 +135,7 @@ func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).By
 // a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
 // without tags reached it, nothing is said, as nobody knows what else would have to go.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
-	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
+	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {
 		return
 	}
 	changes := x.l.Changes()

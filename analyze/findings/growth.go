@@ -16,6 +16,8 @@ const (
 	growthPartPercent = 5 // of the growth: what is less is not named
 	// of the growth, made in backward where gradients have a graph
 	growthBackwardPercent = 10
+	// by how much another device has to grow more a step than one that grows alike, to be told of in its place
+	growthMorePercent = 1
 )
 
 // GrowthFacts are those of [Growth], whose bytes are all that the steps added.
@@ -25,6 +27,10 @@ type GrowthFacts struct {
 	Categories, Modules []NamedBytes
 	// of what is kept by views that show less of it; 0 where that is not most of the growth
 	BaseBytes, ViewBytes int64
+	// Devices is how many devices of the run were looked at, Alike how many others grow alike and by no more; Elsewhere
+	// says that the device is not the one with the highest peak.
+	Devices, Alike int
+	Elsewhere      bool
 }
 
 // KeepsGraphs reports whether more than a quarter of what grows are activations, which only a graph of autograd keeps.
@@ -45,10 +51,49 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth tells of what every step, or pass, leaves behind. What keeps it makes it a finding of its own: a graph of an
-// evaluation, or of a step, or one that goes through gradients.
+// growth tells of what every step, or pass, leaves behind, on each device of the run: one rank may keep what the others
+// free, and its peak need not be the highest. Devices that grow alike, as those do that run the same faulty line, are
+// one finding, of the one that grows most.
 func (x *evidence) growth() []Finding {
-	g := x.run.Growth
+	out := x.growthHere()
+	devices := x.run.Breakdown.Devices
+	for i := range devices {
+		if devices[i].Rank == x.d.Rank && devices[i].Device == x.d.Device {
+			continue
+		}
+		for _, f := range x.elsewhere(&devices[i]).growthHere() {
+			facts := f.Facts.(GrowthFacts)
+			facts.Elsewhere = true
+			k := slices.IndexFunc(out, func(o Finding) bool { return growsAlike(&o, &f) })
+			if k < 0 {
+				f.Facts = facts
+				out = append(out, f)
+				continue
+			}
+			most := out[k].Facts.(GrowthFacts)
+			alike := most.Alike + 1
+			if facts.Slope >= (1+growthMorePercent/100.)*most.Slope {
+				out[k], most = f, facts
+			}
+			most.Alike = alike
+			out[k].Facts = most
+		}
+	}
+	return out
+}
+
+// growsAlike reports whether two devices keep the same by the same line of the script.
+func growsAlike(a, b *Finding) bool {
+	if a.ID != b.ID || (a.Line == nil) != (b.Line == nil) {
+		return false
+	}
+	return a.Line == nil || a.Line.Line.File == b.Line.Line.File && a.Line.Line.Number == b.Line.Line.Number
+}
+
+// growthHere is that of one device. What keeps it makes it a finding of its own: a graph of an evaluation, or of a
+// step, or one that goes through gradients.
+func (x *evidence) growthHere() []Finding {
+	g := x.grows
 	if g == nil {
 		return nil
 	}
@@ -63,7 +108,8 @@ func (x *evidence) growth() []Finding {
 		bytes -= once
 		delete(categories, schemas.Workspace)
 	}
-	facts := GrowthFacts{Growth: g, Categories: largest(categories, bytes), Modules: largest(modules, bytes)}
+	facts := GrowthFacts{Growth: g, Categories: largest(categories, bytes), Modules: largest(modules, bytes),
+		Devices: len(x.run.Breakdown.Devices)}
 	id := Growth
 	switch kept := facts.KeepsGraphs(); {
 	case kept && g.Unit == growth.EvaluationPass:
@@ -121,7 +167,7 @@ var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Opti
 // more may be freed. It is by all events, as no tag is needed to tell when a block was made. copied: what views show of
 // it is kept, as a copy.
 func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
-	if !x.run.BrokenDown() {
+	if !x.brokenDown() {
 		return
 	}
 	var voids []memory.Void

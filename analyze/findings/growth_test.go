@@ -108,3 +108,48 @@ func TestGrowthIsToldApart(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// A rank that grows is named though another has the highest peak. Ranks that grow alike are one finding, of the one that
+// grows more than the others if one does.
+func TestGrowthOfARank(t *testing.T) {
+	rank := func(first, each int64) schemas.Tables {
+		in := fixture.Growing(0, append([]int64{first}, slices.Repeat([]int64{each}, 11)...)...)
+		in.Lines = []schemas.Line{{Line: 1, File: "train.py", Number: 24}}
+		for i := range in.Allocations {
+			if in.Allocations[i].RequestedBytes == each {
+				in.Allocations[i].Line = 1
+			}
+		}
+		return in
+	}
+	for _, c := range []struct {
+		what      string
+		ranks     []schemas.Tables
+		found     []int32
+		bytes     int64
+		alike     int
+		elsewhere bool
+	}{
+		{"the fullest does not grow", []schemas.Tables{rank(3000, 0), rank(100, 100), rank(0, 0)}, []int32{1}, 1100, 0, true},
+		{"the fullest alone grows", []schemas.Tables{rank(0, 0), rank(100, 100)}, []int32{1}, 1100, 0, false},
+		{"all grow", []schemas.Tables{rank(100, 100), rank(100, 100), rank(100, 100)}, []int32{0}, 1100, 2, false},
+		{"one grows more", []schemas.Tables{rank(3000, 100), rank(300, 300), rank(100, 100)}, []int32{1}, 3300, 2, true},
+		{"none grows", []schemas.Tables{rank(3000, 0), rank(0, 0)}, nil, 0, 0, false},
+	} {
+		var found []int32
+		for _, f := range inspected(fixture.Ranks(c.ranks...)) {
+			facts, is := f.Facts.(GrowthFacts)
+			if !is {
+				continue
+			}
+			found = append(found, *f.Rank)
+			if *f.Bytes != c.bytes || facts.Alike != c.alike || facts.Elsewhere != c.elsewhere || f.Line == nil ||
+				f.Line.Line.Number != 24 || facts.Devices != len(c.ranks) {
+				t.Errorf("%s: %d bytes, %+v", c.what, *f.Bytes, facts)
+			}
+		}
+		if !slices.Equal(found, c.found) {
+			t.Errorf("%s: found on ranks %d", c.what, found)
+		}
+	}
+}

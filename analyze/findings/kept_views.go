@@ -17,7 +17,7 @@ type ViewFacts struct {
 // keptViews looks for blocks that only views keep, each of which shows a part: a copy of the part would free the rest.
 // Where that adds up from step to step, it is a growth.
 func (x *evidence) keptViews() []Finding {
-	if x.run.Growth != nil {
+	if x.grows != nil {
 		return nil
 	}
 	at := func(a *schemas.Allocation) bool {
