@@ -517,7 +517,6 @@ func TestWordsOfGrowthOfARank(t *testing.T) {
 	}
 }
 
-
 // The number of steps and what each adds stand beside what all add only where they make it.
 func TestGrowthFiguresAgree(t *testing.T) {
 	const mib = 1 << 20
