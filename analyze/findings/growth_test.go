@@ -130,8 +130,10 @@ func TestGrowthOfARank(t *testing.T) {
 		alike     int
 		elsewhere bool
 	}{
-		{"the fullest does not grow", []schemas.Tables{rank(3000, 0), rank(100, 100), rank(0, 0)}, []int32{1}, 1100, 0, true},
-		{"the fullest alone grows", []schemas.Tables{rank(0, 0), rank(100, 100)}, []int32{1}, 1100, 0, false},
+		{"the fullest does not grow", []schemas.Tables{rank(3000, 0), rank(100, 100), rank(0, 0)}, []int32{1}, 1100, 0,
+			true},
+		{"the fullest alone grows", []schemas.Tables{rank(0, 0), rank(100, 100)}, []int32{1}, 1100, 0,
+			false},
 		{"all grow", []schemas.Tables{rank(100, 100), rank(100, 100), rank(100, 100)}, []int32{0}, 1100, 2, false},
 		{"one grows more", []schemas.Tables{rank(3000, 100), rank(300, 300), rank(100, 100)}, []int32{1}, 3300, 2, true},
 		{"none grows", []schemas.Tables{rank(3000, 0), rank(0, 0)}, nil, 0, 0, false},
