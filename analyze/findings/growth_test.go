@@ -109,8 +109,8 @@ func TestGrowthIsToldApart(t *testing.T) {
 	}
 }
 
-// A rank that grows is named though another has the highest peak. Ranks that grow alike are one finding, of the one that
-// grows more than the others if one does.
+// A rank that grows is named though another has the highest peak. Ranks that grow alike are one finding, of the one
+// that grows more than the others if one does.
 func TestGrowthOfARank(t *testing.T) {
 	rank := func(first, each int64) schemas.Tables {
 		in := fixture.Growing(0, append([]int64{first}, slices.Repeat([]int64{each}, 11)...)...)
