@@ -76,16 +76,24 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 		return list
 	}
 	unknown := 0
-	for i, r := range runs {
+	seen := map[string]bool{}
+	var origins []*identity.Origin // those that are not the same: thousands of repeats have few
+	for _, r := range runs {
 		if !r.Origin.CodeKnown() {
 			unknown++
 		}
-		for _, o := range runs[:i] {
-			a, b := o.Origin.Revisions(&r.Origin)
+		key := r.Origin.Key()
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		for _, o := range origins {
+			a, b := o.Revisions(&r.Origin)
 			revisions = note(revisions, a, b)
-			a, b = o.Origin.Versions(&r.Origin)
+			a, b = o.Versions(&r.Origin)
 			versions = note(versions, a, b)
 		}
+		origins = append(origins, &r.Origin)
 	}
 	if len(revisions) > 0 {
 		out = append(out, Remark{Kind: RemarkPooled, What: string(identity.PartRevision), N: len(runs), Names: revisions})

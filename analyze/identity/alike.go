@@ -17,10 +17,10 @@ func (o *Origin) Alike(p *Origin) bool {
 }
 
 // Key is the same for origins that are the same in all that is known of them.
-func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside() }
+func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
-// beside is [Origin.Key] without the revision.
-func (o *Origin) beside() string {
+// text is [Origin.Key] without the revision. It is made once: many runs share an origin.
+func (o *Origin) text() string {
 	var b strings.Builder
 	add := func(words ...string) {
 		for _, w := range words {
@@ -58,7 +58,7 @@ func telling(ids []Identity, group []int) (some []int) {
 	seen := map[string]*class{}
 	for _, i := range group {
 		o := &ids[i].Origin
-		key, rev := o.beside(), revision(o.Git)
+		key, rev := o.beside, revision(o.Git)
 		switch c := seen[key]; {
 		case c == nil:
 			seen[key] = &class{first: rev}

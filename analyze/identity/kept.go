@@ -47,9 +47,11 @@ func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 		f.Fact.Whole = f.Whole
 		facts = append(facts, f.Fact)
 	}
-	return Origin{Code: k.Code, Complete: k.Complete, source: source, version: k.Version, agent: k.Agent,
+	o := Origin{Code: k.Code, Complete: k.Complete, source: source, version: k.Version, agent: k.Agent,
 		phantom: k.Phantom, rules: k.MadeBy, host: k.Host, cards: k.Cards, memory: k.Memory,
-		facts: conditions(facts, source)}, facts
+		facts: conditions(facts, source)}
+	o.beside = o.text()
+	return o, facts
 }
 
 // Into gives an identity what was kept.

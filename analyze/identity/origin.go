@@ -25,6 +25,8 @@ type Origin struct {
 	cards                          []string // UUIDs
 	memory                         int64    // of the first card, in bytes
 	facts                          []Fact   // conditions of what it ran on: GPU, torch, …
+
+	beside string // all of it but the revision, as one string
 }
 
 // OriginOf gathers a run's origin.
@@ -54,6 +56,7 @@ func OriginOf(in *schemas.Tables) Origin {
 		}
 	}
 	o.facts = conditions(FactsOf(m), m.Source)
+	o.beside = o.text()
 	return o
 }
 

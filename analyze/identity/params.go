@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +29,10 @@ func ToldText(params map[string]any) string {
 func ParamsText(params map[string]any) string {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(params)) {
-		fmt.Fprintf(&b, "%q=%s\x00", k, TextOf(params[k]))
+		b.WriteString(strconv.Quote(k))
+		b.WriteByte('=')
+		b.WriteString(TextOf(params[k]))
+		b.WriteByte(0)
 	}
 	return b.String()
 }
@@ -35,8 +40,16 @@ func ParamsText(params map[string]any) string {
 // TextOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of
 // many, or not.
 func TextOf(v any) string {
-	if s, ok := v.(string); ok {
-		return s
+	const exact = 1 << 53 // whole numbers below it print the same as JSON does
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		if whole := int64(v); float64(whole) == v && -exact < whole && whole < exact && (v != 0 || !math.Signbit(v)) {
+			return strconv.FormatInt(whole, 10)
+		}
 	}
 	if b, err := json.Marshal(v); err == nil {
 		return string(b)
