@@ -63,11 +63,7 @@ func (v *View) Look() error {
 	if none := (*store.NoRunsError)(nil); err != nil && !errors.As(err, &none) {
 		return err
 	}
-	go func() {
-		if served, _, err := v.Served(); err == nil { // else who asks is told
-			served.Warm()
-		}
-	}()
+	go v.Served() // who asks is told of an error
 	return nil
 }
 

@@ -104,23 +104,26 @@ func (h *handler) page(w http.ResponseWriter, _ *http.Request) {
 	give(w, "text/html; charset=utf-8", text, err)
 }
 
-func (h *handler) about(w http.ResponseWriter, _ *http.Request) {
-	served, version, err := h.content.Served()
-	if err != nil {
-		give(w, "", nil, err)
-		return
-	}
-	w.Header().Set("Dpsight-Version", strconv.FormatInt(version, 10))
-	give(w, "application/json", served.About, nil)
+func (h *handler) about(w http.ResponseWriter, r *http.Request) {
+	t, err := h.told(r)
+	give(w, "application/json", t.About, err)
 }
 
-func (h *handler) documents(w http.ResponseWriter, _ *http.Request) {
+func (h *handler) documents(w http.ResponseWriter, r *http.Request) {
+	t, err := h.told(r)
+	give(w, "application/json", t.Documents, err)
+}
+
+// told is all that there is to tell, or what comes first, if a request asks for that.
+func (h *handler) told(r *http.Request) (selected.Told, error) {
 	served, _, err := h.content.Served()
-	if err != nil {
-		give(w, "", nil, err)
-		return
+	switch {
+	case err != nil:
+		return selected.Told{}, err
+	case r.URL.Query().Has("first"):
+		return served.First, nil
 	}
-	give(w, "application/json", served.Documents, nil)
+	return served.Whole()
 }
 
 const arrowStreams = "application/vnd.apache.arrow.stream"

@@ -152,12 +152,20 @@ func TestServedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var docs map[string]json.RawMessage
-	if err := json.Unmarshal(served.Documents, &docs); err != nil || docs["runs"] == nil || docs["findings"] == nil {
+	var first, docs map[string]json.RawMessage
+	if err := json.Unmarshal(served.First.Documents, &first); err != nil || first["runs"] == nil ||
+		first["breakdown"] == nil || first["findings"] != nil {
+		t.Errorf("%v: %d documents come first", err, len(first))
+	}
+	whole, err := served.Whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(whole.Documents, &docs); err != nil || docs["runs"] == nil || docs["findings"] == nil {
 		t.Errorf("%v: %d documents", err, len(docs))
 	}
 	var about struct{ Devices []struct{ Detail string } }
-	if err := json.Unmarshal(served.About, &about); err != nil || len(about.Devices) != served.Devices() ||
+	if err := json.Unmarshal(whole.About, &about); err != nil || len(about.Devices) != served.Devices() ||
 		served.Devices() == 0 || about.Devices[0].Detail != page.DetailAll {
 		t.Errorf("%v: %+v of %d devices", err, about, served.Devices())
 	}

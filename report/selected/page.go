@@ -29,23 +29,29 @@ const (
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	r = r.quiet(r.Selection) // what is to be said of the runs, the report says
 	b := page.NewBuilder(title)
-	r.documents(b, study)
+	r.firstDocuments(b)
+	r.otherDocuments(b, study)
 	_, err := r.Each(blocks.Tables, true, func(in schemas.Tables) error { return addBlocks(b, &in) })
 	return b, err
 }
 
-// documents adds what the commands print of the runs, and gives their breakdown.
-func (r *Runs) documents(b *page.Builder, study compare.Study) memory.BreakdownDocument {
+// firstDocuments adds what a reader needs to look at anything: the list of the runs, and their breakdown, which it gives.
+func (r *Runs) firstDocuments(b *page.Builder) memory.BreakdownDocument {
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
 	for i := range r.Runs {
 		b.Revision(r.Runs[i].ID, r.Runs[i].Manifest.Git)
 	}
+	breakdown, err := r.Breakdown(memory.At{})
+	b.Document("breakdown", report.BreakdownTables(breakdown), err)
+	return breakdown
+}
+
+// otherDocuments adds what the other commands print of the runs.
+func (r *Runs) otherDocuments(b *page.Builder, study compare.Study) {
 	if study.Overhead != nil {
 		b.Document("overhead", report.OverheadTables(study), nil)
 	}
-	breakdown, err := r.Breakdown(memory.At{})
-	b.Document("breakdown", report.BreakdownTables(breakdown), err)
 	found, err := r.Findings()
 	b.Document("findings", report.FindingsView{All: true, Schema: 2}.Tables(found), err)
 	ladder, err := r.Ladder()
@@ -57,7 +63,6 @@ func (r *Runs) documents(b *page.Builder, study compare.Study) memory.BreakdownD
 	times, err := r.ModuleTimes(timing.ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true})
 	b.Document("time", report.ModuleTimeTables(times), err)
 	r.explained(b, study)
-	return breakdown
 }
 
 // quiet are some of the runs, of which nothing is said.

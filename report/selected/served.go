@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/blocks"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/page"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -16,7 +17,10 @@ import (
 
 // Served is what a server shows of runs: the page's documents, and the blocks of a device when they are asked for.
 type Served struct {
-	About, Documents []byte // JSON
+	// First is what the page needs to show anything. Whole is all of it, which takes several readings of the runs more:
+	// it is begun at once.
+	First Told
+	Whole func() (Told, error)
 
 	runs   *Runs
 	places []servedPlace
@@ -25,6 +29,9 @@ type Served struct {
 	mu   sync.Mutex
 	last *servedRun // whose tables are at hand
 }
+
+// Told is what a page knows of itself, and what the commands print, as JSON.
+type Told struct{ About, Documents []byte }
 
 // servedPlace is a device of a run.
 type servedPlace struct {
@@ -54,22 +61,16 @@ func (s *Source) Served(names []string) (*Served, error) { return s.served(names
 func (s *Source) served(names []string, most int64) (*Served, error) {
 	r, err := s.SelectEach(names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
-		b := page.NewBuilder("dpsight")
-		out := &Served{}
-		out.About, out.Documents, err = b.Served()
-		return out, err
+		first, err := told(page.NewBuilder("dpsight"))
+		return &Served{First: first, Whole: func() (Told, error) { return first, nil }}, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	r = leaveSuperseded(leaveTrials(r))
 	r = r.quiet(r.Selection)
-	m, err := r.Model("")
-	if err != nil {
-		return nil, err
-	}
-	b := page.NewBuilder(m.Title)
-	breakdown := r.documents(b, m.Study)
+	b := page.NewBuilder(report.NewModel(r.Selection, nil).Title)
+	breakdown := r.firstDocuments(b)
 	out := &Served{runs: r, most: most}
 	for i := range breakdown.Runs {
 		row := &breakdown.Runs[i]
@@ -86,8 +87,25 @@ func (s *Source) served(names []string, most int64) (*Served, error) {
 			b.ServedDevice(row.RunID, d.Device, d.Rank, eventsOn(&in, d.Device, d.Rank), d.At.Event, most)
 		}
 	}
-	out.About, out.Documents, err = b.Served()
-	return out, err
+	if out.First, err = told(b); err != nil {
+		return nil, err
+	}
+	out.Whole = sync.OnceValues(func() (Told, error) {
+		out.warm()
+		m, err := r.Model("")
+		if err != nil {
+			b.Document("overhead", nil, err)
+		}
+		r.otherDocuments(b, m.Study)
+		return told(b)
+	})
+	go out.Whole()
+	return out, nil
+}
+
+func told(b *page.Builder) (t Told, err error) {
+	t.About, t.Documents, err = b.Served()
+	return t, err
 }
 
 // eventsOn is how many allocator events a device of a run has.
@@ -106,8 +124,8 @@ func eventsOn(in *schemas.Tables, device string, rank int32) int64 {
 // Devices is how many there are.
 func (s *Served) Devices() int { return len(s.places) }
 
-// Warm reads the device that is looked at first, where there is no choice.
-func (s *Served) Warm() {
+// warm reads the device that is looked at first, where there is no choice.
+func (s *Served) warm() {
 	if len(s.places) == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()

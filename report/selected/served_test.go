@@ -102,9 +102,9 @@ func TestServedLosesNoExtreme(t *testing.T) {
 			Detail           string
 		}
 	}
-	if err := json.Unmarshal(parts.About, &about); err != nil || len(about.Devices) != 1 ||
+	if err := json.Unmarshal(parts.First.About, &about); err != nil || len(about.Devices) != 1 ||
 		about.Devices[0].Detail != "window" || about.Devices[0].To-about.Devices[0].From > most {
-		t.Fatalf("%v: %s", err, parts.About)
+		t.Fatalf("%v: %s", err, parts.First.About)
 	}
 	events := about.Devices[0].Events
 	totals := totalsOf(streams(t, all), events)

@@ -233,8 +233,8 @@ export interface About {
   revisions: Record<string, string | undefined>
 }
 
-export const about = async () => (await aboutPart()) as About
-export const documents = async () => (await documentsPart()) as Documents
+export const about = async (first: boolean) => (await aboutPart(first)) as About
+export const documents = async (first: boolean) => (await documentsPart(first)) as Documents
 
 /** What all pieces of a kind have in common, in columns; names are places in texts. */
 export interface Kinds {

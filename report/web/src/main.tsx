@@ -3,11 +3,11 @@ import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { about as readAbout, documents } from './data'
 import { count, mib, percent, shown } from './format'
 import { t } from './i18n'
-import { about, baseline, current, currentDevice, devicesOf, docs, load, runs } from './model'
+import { about, baseline, current, currentDevice, devicesOf, docs, load, pending, runs } from './model'
 import { follow, live } from './live'
 import { served } from './source'
 import { onChange, set, shownHere, state, toHash, type View } from './state'
-import { Pick } from './ui'
+import { Loading, Pick } from './ui'
 import { axisKeys } from './views/timeline'
 import { Blocks } from './views/blocks'
 import { Breakdown } from './views/breakdown'
@@ -35,6 +35,7 @@ const shownViews: Record<View, [string, () => preact.JSX.Element]> = {
   live: ['Live', Live],
 }
 const order = shownHere
+const later = new Set<View>(['compare', 'findings', 'phases', 'proof']) // of documents that do not come first
 
 function countOf(v: View): number | null {
   if (v === 'runs') return runs.length
@@ -109,7 +110,7 @@ function App() {
     lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
   if (root.dataset.theme !== state.theme) root.dataset.theme = state.theme
   if (root.lang !== lang) root.lang = lang
-  const View = shownViews[state.view][1],
+  const View = pending && later.has(state.view) ? Loading : shownViews[state.view][1],
     devices = devicesOf(current()),
     at = currentDevice()
   return (
@@ -337,15 +338,18 @@ function Keys(p: { close: () => void }) {
 }
 
 let bare = location.hash.length < 2
-const read = async () => {
-  const [a, d] = await Promise.all([readAbout(), documents()])
-  load(a, d)
+const read = async (first: boolean) => {
+  const [a, d] = await Promise.all([readAbout(first), documents(first)])
+  load(a, d, first)
   document.title = about.title || 'dpsight'
+  set({})
 }
+const readAll = () => read(served).then(() => (served ? read(false) : undefined))
 
-read().then(
+read(served).then(
   () => {
     render(<App />, document.getElementById('app')!)
+    if (served) void read(false)
     follow(
       () => state.view === 'live',
       () => {
@@ -354,9 +358,7 @@ read().then(
         bare = false
       },
       () => {
-        void read().then(() => {
-          set({})
-        })
+        void readAll()
       },
     )
   },

@@ -5,6 +5,7 @@ import {
   type About,
   type BreakdownRun,
   type Device,
+  type DeviceMeta,
   type DeviceBreakdown,
   type Documents,
   type OverheadCell,
@@ -29,11 +30,22 @@ export let runs: Run[] = []
 const decoded = new Map<number, Device | Promise<void>>()
 const series = new Map<string, Series>()
 
-export function load(a: About, d: Documents) {
-  about = a
+/** pending is set while there are documents to come. */
+export let pending = false
+
+const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.events}`
+
+export function load(a: About, d: Documents, first: boolean) {
+  pending = first
   docs = d
-  decoded.clear()
-  series.clear()
+  // What was decoded stays, with what it says of itself, if it is of the same devices.
+  if (runs.length && a.devices.map(deviceKey).join() === about.devices.map(deviceKey).join())
+    about = { ...a, devices: about.devices }
+  else {
+    about = a
+    decoded.clear()
+    series.clear()
+  }
   const rows = d.runs?.runs ?? []
   const named = new Map<string, number>()
   for (const r of rows) named.set(r.name, (named.get(r.name) ?? 0) + 1)

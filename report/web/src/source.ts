@@ -27,9 +27,13 @@ async function unpacked(id: string): Promise<Uint8Array> {
 const decoded = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as unknown
 
 /** What the page knows of itself, and what the commands print. */
-export const aboutPart = async () =>
-  served ? decoded(await asked('data/about')) : (JSON.parse(textOf('about')) as unknown)
-export const documentsPart = async () => decoded(await (served ? asked('data/documents') : unpacked('documents')))
+export const aboutPart = async (first: boolean) =>
+  served ? decoded(await asked(`data/about${only(first)}`)) : (JSON.parse(textOf('about')) as unknown)
+export const documentsPart = async (first: boolean) =>
+  decoded(await (served ? asked(`data/documents${only(first)}`) : unpacked('documents')))
+
+/** A server has what comes first before it has all. */
+const only = (first: boolean) => (first ? '?first=1' : '')
 
 /** The Arrow streams of a device: of a server, over a range of events. */
 export const devicePart = (i: number, from: number, to: number) =>
