@@ -35,7 +35,8 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	return b, err
 }
 
-// firstDocuments adds what a reader needs to look at anything: the list of the runs, and their breakdown, which it gives.
+// firstDocuments adds what a reader needs to look at anything: the list of the runs, and their breakdown, which it
+// gives.
 func (r *Runs) firstDocuments(b *page.Builder) memory.BreakdownDocument {
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
