@@ -77,7 +77,8 @@ test-page: build
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
-  ingest/packed:FuzzList ingest/stackrules:FuzzUserRules collect/suite:FuzzWhere live:FuzzRequest
+  ingest/packed:FuzzList ingest/stackrules:FuzzUserRules collect/suite:FuzzWhere live:FuzzRequest \
+  schemas/dense:FuzzUnmarshal
 
 # Without a bound, finding a shorter input for each that reaches something new takes nearly all of the time.
 test-edges: setup

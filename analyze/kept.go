@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/dense"
 )
 
 // KeptVersion is of what a kept summary holds and how it is computed: a new one makes all summaries anew. It changes
@@ -153,12 +154,29 @@ func keep(s *Summary, rest identity.Kept) kept {
 	return k
 }
 
-// A KeptReader decodes what [Keep] has encoded. Origins that many runs share it decodes once. It may be used by several
-// at once.
+// Pack makes of the JSON of a row and of what is compared what a [KeptReader] decodes.
+func Pack(row, compared []byte) (packedRow, packedCompared []byte, err error) {
+	var r keptRow
+	var k kept
+	if err = errors.Join(json.Unmarshal(row, &r), json.Unmarshal(compared, &k)); err != nil {
+		return nil, nil, err
+	}
+	if packedRow, err = dense.Marshal(&r); err != nil {
+		return nil, nil, err
+	}
+	packedCompared, err = dense.Marshal(&k)
+	return packedRow, packedCompared, err
+}
+
+// A KeptReader decodes what [Keep] has encoded and [Pack] has packed. Origins that many runs share it decodes once. It
+// may be used by several at once.
 type KeptReader struct {
 	mu      sync.Mutex
-	origins map[string]*readOrigin
+	origins map[originKey]*readOrigin
+	readers dense.Readers
 }
+
+type originKey struct{ source, origin string }
 
 // readOrigin is an origin of runs of one source, with their facts.
 type readOrigin struct {
@@ -168,9 +186,8 @@ type readOrigin struct {
 
 // originOf decodes an origin.
 func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
-	key := source + "\n" + string(b)
 	r.mu.Lock()
-	o := r.origins[key]
+	o := r.origins[originKey{source, string(b)}]
 	r.mu.Unlock()
 	if o != nil {
 		return o, nil
@@ -184,9 +201,9 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.origins == nil {
-		r.origins = map[string]*readOrigin{}
+		r.origins = map[originKey]*readOrigin{}
 	}
-	r.origins[key] = o
+	r.origins[originKey{source, string(b)}] = o
 	return o, nil
 }
 
@@ -194,7 +211,7 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 // of a run reads its tables.
 func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	var k kept
-	if err := json.Unmarshal(compared, &k); err != nil {
+	if err := r.readers.Unmarshal(compared, &k); err != nil {
 		return Summary{}, err
 	}
 	o, err := r.originOf(origin, k.ID.Source)
@@ -241,7 +258,7 @@ type keptRow struct {
 // Row is a run's row in the list of runs.
 func (r *KeptReader) Row(origin, row []byte) (RunsRow, error) {
 	var k keptRow
-	if err := json.Unmarshal(row, &k); err != nil {
+	if err := r.readers.Unmarshal(row, &k); err != nil {
 		return RunsRow{}, err
 	}
 	o, err := r.originOf(origin, k.Source)

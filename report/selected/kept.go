@@ -19,7 +19,8 @@ func keeper() store.Keeper {
 			kept, err := analyze.Keep(&row, &sum)
 			s.Origin, s.Row, s.Compared = kept.Origin, kept.Row, kept.Compared
 			return err == nil
-		}}
+		},
+		Pack: func(s *schemas.Summary) (row, compared []byte, err error) { return analyze.Pack(s.Row, s.Compared) }}
 }
 
 // summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The

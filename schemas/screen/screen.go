@@ -128,6 +128,8 @@ func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		switch {
+		case r < 0xad: // before the first that combines
+			n++
 		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Cf, r):
 		case wide(r):
 			n += 2

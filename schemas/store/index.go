@@ -1,14 +1,12 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"net/url"
@@ -23,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the index
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/dense"
 )
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
@@ -37,7 +36,7 @@ const (
 	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
 	LeastIndexed = 100
 
-	indexVersion = 2               // of its tables
+	indexVersion = 3               // of its tables
 	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
@@ -105,7 +104,7 @@ func openIndexAt(path string) (*index, error) {
 		return x, nil
 	}
 	err = x.write(func(tx *sql.Tx) error {
-		for _, table := range []string{tableManifests, tableRows, tableCompared} {
+		for _, table := range []string{tableManifests, tableRows, tableCompared, tableOrigins} {
 			if _, err := tx.Exec("DROP TABLE IF EXISTS " + table); err != nil {
 				return err
 			}
@@ -124,11 +123,14 @@ func openIndexAt(path string) (*index, error) {
 	return x, nil
 }
 
-// The tables of an index: each has one document a run folder.
+// The tables of an index: each has one document a run folder, encoded by [dense], but that of origins, which many runs
+// share: it has their JSON by its digest, which stands before the documents that rest on them. The origin of a run that
+// is gone stays: the next run is likely to have it.
 const (
 	tableManifests = "manifests" // of each run, without what only its own analyses need
 	tableRows      = "listed"    // [schemas.Summary.Row]
 	tableCompared  = "compared"  // [schemas.Summary.Compared]
+	tableOrigins   = "origins"   // [schemas.Summary.Origin]
 )
 
 // corrupt reports whether a file is there that is no index: it is dpsight's own to remove, by its name.
@@ -308,6 +310,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	found := make([]Run, len(dirs))
 	failed := make([]error, len(dirs))
 	stamps := make([]string, len(dirs))
+	var readers dense.Readers
 	inParallel(len(dirs), func(i int) {
 		dir := dirs[i]
 		var has documents
@@ -317,7 +320,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		}
 		e, ok := had[filepath.Base(dir)]
 		l := listing{Manifest: new(schemas.Manifest)}
-		if ok && stamps[i] != "" && e.stamp == stamps[i] && json.Unmarshal(e.data, &l) == nil {
+		if ok && stamps[i] != "" && e.stamp == stamps[i] && readers.Unmarshal(e.data, &l) == nil {
 			found[i] = Run{ID: l.RunID, Dir: dir, Manifest: l.Manifest, Tags: l.Tags, brief: true}
 		} else {
 			found[i], failed[i] = OpenRun(dir)
@@ -337,7 +340,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		if found[i].brief || stamps[i] == "" {
 			continue
 		}
-		if data, err := json.Marshal(listing{brief(found[i].Manifest), found[i].Tags}); err == nil {
+		if data, err := dense.Marshal(&listing{brief(found[i].Manifest), found[i].Tags}); err == nil {
 			fresh[filepath.Base(dir)] = entry{stamps[i], data}
 		}
 	}
@@ -385,13 +388,12 @@ const (
 	KeptCompared KeptKind = tableCompared
 )
 
-// of is the document with the origin before it: neither has a line end.
-func (k KeptKind) of(s *schemas.Summary) []byte {
-	own := s.Compared
-	if k == KeptRow {
-		own = s.Row
-	}
-	return bytes.Join([][]byte{s.Origin, own}, []byte("\n"))
+const digestSize = 32 // of an origin, in hexadecimal digits
+
+// digestOf is the name of an origin in the index.
+func digestOf(origin []byte) string {
+	sum := sha256.Sum256(origin)
+	return hex.EncodeToString(sum[:])[:digestSize]
 }
 
 // Kept hands what is kept of the selected runs to decode, by their places in the selection and several at once. A run
@@ -399,10 +401,15 @@ func (k KeptKind) of(s *schemas.Summary) []byte {
 // is to be told. What a store of many runs has not kept is made and kept.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
-	read := func(i int, both []byte) {
-		if origin, data, ok := bytes.Cut(both, []byte("\n")); ok {
-			decoded[i] = decode(i, origin, data)
+	read := func(i int, p *Packed) {
+		if p == nil {
+			return
 		}
+		data := p.Compared
+		if kind == KeptRow {
+			data = p.Row
+		}
+		decoded[i] = decode(i, p.Origin, data)
 	}
 	stores := map[string][]int{}
 	for i, r := range sel.Runs {
@@ -413,30 +420,33 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 	}
 	for dir, places := range stores {
 		var x *index
-		var had map[string]entry
+		var had, origins map[string]entry
 		if slices.ContainsFunc(places, func(i int) bool { return sel.Runs[i].listed }) {
 			x = openIndex(dir)
-			had = x.read(string(kind), len(places))
+			had, origins = x.read(string(kind), len(places)), x.read(tableOrigins, 0)
 		}
-		made := make([]*schemas.Summary, len(places))
+		made := make([]*Packed, len(places))
 		inParallel(len(places), func(p int) {
 			i := places[p]
 			r := sel.Runs[i]
-			e, ok := had[filepath.Base(r.Dir)]
-			switch {
-			case ok && r.stamp != "" && e.stamp == stampedKept(r.stamp, k.Version):
-				read(i, e.data)
-			case r.listed:
-				if made[p] = k.summary(r); made[p] != nil {
-					read(i, kind.of(made[p]))
+			if e, ok := had[filepath.Base(r.Dir)]; ok && r.stamp != "" && e.stamp == stampedKept(r.stamp, k.Version) {
+				name := e.data[:min(digestSize, len(e.data))]
+				if o, ok := origins[string(name)]; ok && decode(i, o.data, e.data[len(name):]) {
+					decoded[i] = true
+					return
 				}
+			}
+			switch {
+			case r.listed:
+				made[p] = k.packed(k.summary(r))
+				read(i, made[p])
 			default: // of few runs none is made, and damage to tables is looked for: that takes little time
 				if s := k.read(r); s != nil && intact(r) {
-					read(i, kind.of(s))
+					read(i, k.packed(s))
 				}
 			}
 		})
-		rows, compared := map[string]entry{}, map[string]entry{}
+		rows, compared, fresh := map[string]entry{}, map[string]entry{}, map[string]entry{}
 		now := time.Now()
 		for p, s := range made {
 			r := sel.Runs[places[p]]
@@ -446,10 +456,15 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 			// A summary that was just written has changed the folder: it is kept at the next use.
 			if stamp, _ := stampOf(r.Dir, now); stamp != "" && stamp == r.stamp {
 				folder, stamp := filepath.Base(r.Dir), stampedKept(stamp, k.Version)
-				rows[folder] = entry{stamp, KeptRow.of(s)}
-				compared[folder] = entry{stamp, KeptCompared.of(s)}
+				name := digestOf(s.Origin)
+				rows[folder] = entry{stamp, append([]byte(name), s.Row...)}
+				compared[folder] = entry{stamp, append([]byte(name), s.Compared...)}
+				if _, ok := origins[name]; !ok {
+					fresh[name] = entry{"", s.Origin}
+				}
 			}
 		}
+		x.keep(tableOrigins, fresh, nil)
 		x.keep(tableRows, rows, nil)
 		x.keep(tableCompared, compared, nil)
 		x.Close()

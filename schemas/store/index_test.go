@@ -74,7 +74,7 @@ var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary)
 	s.Origin = fmt.Appendf(nil, "%q", t.Manifest.Host.Name)
 	s.Row, s.Compared = fmt.Appendf(nil, "%q", t.Manifest.Name), fmt.Appendf(nil, "%q", "compared "+t.Manifest.Name)
 	return true
-}}
+}, Pack: func(s *schemas.Summary) (row, compared []byte, err error) { return s.Row, s.Compared, nil }}
 
 // answer is all that a command over many runs gets of a store.
 func answer(dir string, indexed bool) (string, error) {
@@ -99,8 +99,11 @@ func answer(dir string, indexed bool) (string, error) {
 				}
 				s := new(schemas.Summary)
 				named.Make(t, s)
-				both := strings.SplitN(string(kind.of(s)), "\n", 2)
-				lines[i] += " " + both[0] + " " + both[1]
+				own := s.Row
+				if kind == KeptCompared {
+					own = s.Compared
+				}
+				lines[i] += fmt.Sprintf(" %s %s", s.Origin, own)
 			}
 		}
 	}

@@ -1,0 +1,415 @@
+// Package dense encodes values of plain types for an index, which can be made again: in a tenth of the time that JSON
+// takes to decode. What is encoded can be decoded into the same type alone, with the same fields in the same order, and
+// says so.
+package dense
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Of the fields of structs those are encoded that JSON has: none that is not exported, none with the tag "-", and no
+// interface with methods, which cannot be made again.
+
+// errCut says that there is less than the type needs.
+var errCut = errors.New("the encoding is cut off")
+
+// Marshal encodes what v points to.
+func Marshal(v any) ([]byte, error) {
+	c := codecOf(reflect.TypeOf(v).Elem())
+	return c.put(binary.BigEndian.AppendUint32(nil, c.layout), reflect.ValueOf(v).Elem())
+}
+
+// A Reader decodes. Strings that come again it has once. It is for one goroutine at a time.
+type Reader struct {
+	words map[string]string
+	rest  []byte
+	err   error
+}
+
+// Unmarshal decodes into what v points to, which has its zero value.
+func (r *Reader) Unmarshal(b []byte, v any) error {
+	c := codecOf(reflect.TypeOf(v).Elem())
+	if len(b) < 4 || binary.BigEndian.Uint32(b) != c.layout {
+		return fmt.Errorf("the encoding is of another type than %T", v)
+	}
+	r.rest, r.err = b[4:], nil
+	c.get(r, reflect.ValueOf(v).Elem())
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = errors.New("the encoding has more than its type")
+	}
+	return r.err
+}
+
+// take gives the next n bytes.
+func (r *Reader) take(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.err, r.rest = errCut, nil
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *Reader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.err, r.rest = errCut, nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// length is how many elements follow, and whether there are any or none: nil is not the same as empty.
+func (r *Reader) length() (n int, is bool) {
+	one := r.number()
+	if one == 0 {
+		return 0, false
+	}
+	if one-1 > uint64(len(r.rest)) { // each takes a byte at least
+		r.err, r.rest = errCut, nil
+		return 0, false
+	}
+	return int(one - 1), true
+}
+
+func putLength(b []byte, n int, is bool) []byte {
+	if !is {
+		return binary.AppendUvarint(b, 0)
+	}
+	return binary.AppendUvarint(b, uint64(n)+1)
+}
+
+func (r *Reader) float() float64 {
+	if b := r.take(8); b != nil {
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (r *Reader) flag() bool {
+	b := r.take(1)
+	return b != nil && b[0] != 0
+}
+
+func (r *Reader) word() string {
+	b := r.take(r.number())
+	if s, ok := r.words[string(b)]; ok {
+		return s
+	}
+	if r.words == nil {
+		r.words = map[string]string{}
+	}
+	s := string(b)
+	r.words[s] = s
+	return s
+}
+
+func putWord(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+
+func putFlag(b []byte, set bool) []byte {
+	if set {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func putFloat(b []byte, f float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f))
+}
+
+// codec is how a type is encoded.
+type codec struct {
+	layout uint32 // a checksum of the type's form
+	put    func([]byte, reflect.Value) ([]byte, error)
+	get    func(*Reader, reflect.Value)
+}
+
+var codecs sync.Map // by type
+
+func codecOf(t reflect.Type) *codec {
+	if c, ok := codecs.Load(t); ok {
+		return c.(*codec)
+	}
+	c, form := newCodec(t)
+	c.layout = crc32.ChecksumIEEE([]byte(form))
+	codecs.Store(t, c)
+	return c
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// newCodec makes the codec of a type, and describes its form.
+func newCodec(t reflect.Type) (c *codec, form string) {
+	form = t.Kind().String()
+	switch {
+	case t == timeType:
+		return timeCodec, t.String()
+	case t == reflect.TypeFor[any]():
+		return anyCodec, "any"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return &codec{
+			put: func(b []byte, v reflect.Value) ([]byte, error) { return putFlag(b, v.Bool()), nil },
+			get: func(r *Reader, v reflect.Value) { v.SetBool(r.flag()) }}, form
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return &codec{
+			put: func(b []byte, v reflect.Value) ([]byte, error) { return binary.AppendVarint(b, v.Int()), nil },
+			get: func(r *Reader, v reflect.Value) {
+				n := r.number()
+				v.SetInt(int64(n>>1) ^ -int64(n&1))
+			}}, form
+	case reflect.Float64:
+		return &codec{
+			put: func(b []byte, v reflect.Value) ([]byte, error) { return putFloat(b, v.Float()), nil },
+			get: func(r *Reader, v reflect.Value) { v.SetFloat(r.float()) }}, form
+	case reflect.String:
+		return &codec{
+			put: func(b []byte, v reflect.Value) ([]byte, error) { return putWord(b, v.String()), nil },
+			get: func(r *Reader, v reflect.Value) { v.SetString(r.word()) }}, form
+	case reflect.Pointer:
+		of, its := newCodec(t.Elem())
+		return pointerCodec(of, t.Elem()), form + its
+	case reflect.Slice:
+		of, its := newCodec(t.Elem())
+		return sliceCodec(of), form + its
+	case reflect.Map:
+		if t == reflect.TypeFor[map[string]any]() {
+			return fieldsCodec, form
+		}
+		if t.Key().Kind() == reflect.String {
+			of, its := newCodec(t.Elem())
+			return mapCodec(of, t), form + its
+		}
+	case reflect.Struct:
+		return structCodec(t)
+	}
+	err := fmt.Errorf("a %s cannot be encoded", t)
+	return &codec{
+		put: func(b []byte, _ reflect.Value) ([]byte, error) { return b, err },
+		get: func(r *Reader, _ reflect.Value) { r.err = err }}, form
+}
+
+func pointerCodec(of *codec, t reflect.Type) *codec {
+	return &codec{
+		put: func(b []byte, v reflect.Value) ([]byte, error) {
+			if b = putFlag(b, !v.IsNil()); v.IsNil() {
+				return b, nil
+			}
+			return of.put(b, v.Elem())
+		},
+		get: func(r *Reader, v reflect.Value) {
+			if r.flag() {
+				v.Set(reflect.New(t))
+				of.get(r, v.Elem())
+			}
+		}}
+}
+
+func sliceCodec(of *codec) *codec {
+	return &codec{
+		put: func(b []byte, v reflect.Value) (_ []byte, err error) {
+			b = putLength(b, v.Len(), !v.IsNil())
+			for i := 0; i < v.Len() && err == nil; i++ {
+				b, err = of.put(b, v.Index(i))
+			}
+			return b, err
+		},
+		get: func(r *Reader, v reflect.Value) {
+			n, is := r.length()
+			if !is {
+				return
+			}
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				of.get(r, v.Index(i))
+			}
+		}}
+}
+
+func mapCodec(of *codec, t reflect.Type) *codec {
+	return &codec{
+		put: func(b []byte, v reflect.Value) (_ []byte, err error) {
+			b = putLength(b, v.Len(), !v.IsNil())
+			for k, e := range v.Seq2() {
+				if b, err = of.put(putWord(b, k.String()), e); err != nil {
+					return b, err
+				}
+			}
+			return b, nil
+		},
+		get: func(r *Reader, v reflect.Value) {
+			n, is := r.length()
+			if !is {
+				return
+			}
+			v.Set(reflect.MakeMapWithSize(t, n))
+			for range n {
+				k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+				k.SetString(r.word())
+				of.get(r, e)
+				v.SetMapIndex(k, e)
+			}
+		}}
+}
+
+func structCodec(t reflect.Type) (*codec, string) {
+	form := "{"
+	var at []int
+	var of []*codec
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() || f.Tag.Get("json") == "-" || f.Type.Kind() == reflect.Interface && f.Type.NumMethod() > 0 {
+			continue
+		}
+		c, its := newCodec(f.Type)
+		at, of = append(at, i), append(of, c)
+		form += f.Name + " " + its + ";"
+	}
+	return &codec{
+		put: func(b []byte, v reflect.Value) (_ []byte, err error) {
+			for k, i := range at {
+				if b, err = of[k].put(b, v.Field(i)); err != nil {
+					return b, err
+				}
+			}
+			return b, nil
+		},
+		get: func(r *Reader, v reflect.Value) {
+			for k, i := range at {
+				of[k].get(r, v.Field(i))
+			}
+		}}, form + "}"
+}
+
+var timeCodec = &codec{
+	put: func(b []byte, v reflect.Value) ([]byte, error) {
+		text, err := v.Interface().(time.Time).MarshalBinary()
+		return putWord(b, string(text)), err
+	},
+	get: func(r *Reader, v reflect.Value) {
+		if b := r.take(r.number()); r.err == nil {
+			r.err = v.Addr().Interface().(*time.Time).UnmarshalBinary(b)
+		}
+	}}
+
+var anyCodec = &codec{
+	put: func(b []byte, v reflect.Value) ([]byte, error) { return putAny(b, v.Interface()) },
+	get: func(r *Reader, v reflect.Value) { *v.Addr().Interface().(*any) = r.any() }}
+
+var fieldsCodec = &codec{
+	put: func(b []byte, v reflect.Value) ([]byte, error) { return putMap(b, v.Interface().(map[string]any)) },
+	get: func(r *Reader, v reflect.Value) { *v.Addr().Interface().(*map[string]any) = r.fields() }}
+
+// The kinds of values that JSON has.
+const (
+	kindNull = iota
+	kindFalse
+	kindTrue
+	kindNumber
+	kindText
+	kindList
+	kindFields
+)
+
+func putAny(b []byte, v any) (_ []byte, err error) {
+	switch v := v.(type) {
+	case nil:
+		return append(b, kindNull), nil
+	case bool:
+		if v {
+			return append(b, kindTrue), nil
+		}
+		return append(b, kindFalse), nil
+	case float64:
+		return putFloat(append(b, kindNumber), v), nil
+	case string:
+		return putWord(append(b, kindText), v), nil
+	case []any:
+		b = putLength(append(b, kindList), len(v), true)
+		for i := 0; i < len(v) && err == nil; i++ {
+			b, err = putAny(b, v[i])
+		}
+		return b, err
+	case map[string]any:
+		return putMap(append(b, kindFields), v)
+	}
+	return b, fmt.Errorf("a %T is no value of JSON", v)
+}
+
+func (r *Reader) any() any {
+	kind := r.take(1)
+	if kind == nil {
+		return nil
+	}
+	switch kind[0] {
+	case kindNull:
+		return nil
+	case kindFalse:
+		return false
+	case kindTrue:
+		return true
+	case kindNumber:
+		return r.float()
+	case kindText:
+		return r.word()
+	case kindList:
+		n, _ := r.length()
+		list := make([]any, n)
+		for i := range list {
+			list[i] = r.any()
+		}
+		return list
+	case kindFields:
+		return r.fields()
+	}
+	r.err = fmt.Errorf("the encoding has a value of kind %d", kind[0])
+	return nil
+}
+
+func putMap(b []byte, m map[string]any) (_ []byte, err error) {
+	b = putLength(b, len(m), m != nil)
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if b, err = putAny(putWord(b, k), m[k]); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func (r *Reader) fields() map[string]any {
+	n, is := r.length()
+	if !is {
+		return nil
+	}
+	m := make(map[string]any, n)
+	for range n {
+		k := r.word()
+		m[k] = r.any()
+	}
+	return m
+}
+
+// Readers decode for several goroutines at once.
+type Readers struct{ pool sync.Pool }
+
+// Unmarshal is [Reader.Unmarshal].
+func (p *Readers) Unmarshal(b []byte, v any) error {
+	r, ok := p.pool.Get().(*Reader)
+	if !ok {
+		r = new(Reader)
+	}
+	defer p.pool.Put(r)
+	return r.Unmarshal(b, v)
+}

@@ -1,0 +1,89 @@
+package dense
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+type part struct {
+	Name  string
+	Bytes *int64
+	Held  float64
+}
+
+type inner struct{ N int32 }
+
+type whole struct {
+	Inner  inner  `json:"-"`
+	Parts  []part `json:"parts"`
+	None   []part
+	Empty  []string
+	Params map[string]any
+	Words  map[string]string
+	Nested *part
+	At     time.Time
+	Any    any
+	Set    bool
+	Count  int
+	Err    error
+}
+
+func example() *whole {
+	bytes := int64(-5)
+	return &whole{Parts: []part{{"a", &bytes, 0.1}, {"b", nil, -1e300}}, Empty: []string{},
+		Params: map[string]any{"x": 1.0, "y": "word", "z": nil, "l": []any{true, false, map[string]any{"k": "v"}}},
+		Words:  map[string]string{"one": "1", "two": "2"}, Nested: &part{Name: "n"},
+		At: time.Date(2026, 10, 1, 2, 3, 4, 5, time.UTC), Any: "any", Set: true, Count: -1 << 40}
+}
+
+// What is decoded is what was encoded, nil and empty ones told apart.
+func TestDecodesWhatWasEncoded(t *testing.T) {
+	b, err := Marshal(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Readers
+	for range 2 {
+		got := new(whole)
+		if err := r.Unmarshal(b, got); err != nil || !reflect.DeepEqual(got, example()) {
+			t.Fatalf("%+v (%v), not %+v", got, err, example())
+		}
+	}
+}
+
+// An encoding that is cut off, too long, or of another type is an error.
+func TestRefusesWhatIsNotOfItsType(t *testing.T) {
+	b, err := Marshal(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Reader
+	for n := range b {
+		if r.Unmarshal(b[:n], new(whole)) == nil {
+			t.Fatalf("the first %d of %d bytes are decoded", n, len(b))
+		}
+	}
+	if r.Unmarshal(append(b, 0), new(whole)) == nil {
+		t.Error("a byte too many is passed over")
+	}
+	if r.Unmarshal(b, new(part)) == nil {
+		t.Error("it is decoded as another type")
+	}
+	if _, err := Marshal(&whole{Any: 1}); err == nil {
+		t.Error("a whole number, which JSON would not give back as one, is encoded")
+	}
+}
+
+// A damaged byte never stops the program.
+func FuzzUnmarshal(f *testing.F) {
+	b, err := Marshal(example())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		var r Reader
+		_ = r.Unmarshal(b, new(whole)) // an error or not: either will do
+	})
+}
