@@ -16,12 +16,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 import { Pictures } from './pictures.mjs'
+import { audited, axe, go, quiet, watched } from './tab.mjs'
 
 const [dpsight, executablePath, examples, out] = process.argv.slice(2, 6).map((path) => resolve(path))
 const [part = 'all', keep] = process.argv.slice(6)
@@ -29,10 +29,7 @@ const here = dirname(fileURLToPath(import.meta.url)),
   checkout = process.cwd()
 // The script of one recording lies there: dpsight looks for what its lines say in the working folder.
 process.chdir(join(here, 'testdata'))
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const views = ['runs', 'breakdown', 'timeline', 'blocks', 'modules', 'compare', 'findings', 'phases', 'proof']
-// Nothing is waited for by the clock: this only ends what would never end, on the busiest machine too.
-const patience = 180_000
 const desk = { width: 1440, height: 900 },
   phone = { width: 360, height: 740 },
   laptop = { width: 1280, height: 800 },
@@ -174,58 +171,11 @@ const keptOf = (of, size, theme) =>
 /** opened gives a tab that watches: any request, error or message of the console is a failure. */
 async function opened(of, hash, size = desk) {
   const p = await browser.newPage({ viewport: size })
-  p.setDefaultTimeout(patience)
-  p.on('console', (m) => {
-    if (['error', 'warning'].includes(m.type())) fail(`${of.name} ${p.url()}: the console says ${m.text()}`)
-  })
-  p.on('pageerror', (e) => fail(`${of.name} ${p.url()}: ${e.stack ?? e}`))
-  p.on('crash', () => fail(`${of.name} ${p.url()}: the tab crashed`))
-  p.on('request', (r) => {
-    if (!/^(file|data|blob):/.test(r.url())) fail(`${of.name}: a request for ${r.url()}`)
-  })
+  watched(p, of.name, (url) => /^(file|data|blob):/.test(url), fail)
   await p.goto(`file://${of.file}#${hash}`)
   await p.waitForSelector('#answer')
   await quiet(p)
   return p
-}
-
-/** quiet waits until nothing is being read, and nothing has changed in four frames. */
-async function quiet(p) {
-  await p.evaluate(
-    () =>
-      new Promise((done) => {
-        let calm = 0
-        const watch = new MutationObserver(() => {
-          calm = 0
-        })
-        watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true })
-        const frame = () => {
-          if (document.querySelector('.skel')) calm = 0
-          if (calm++ < 4) requestAnimationFrame(frame)
-          else {
-            watch.disconnect()
-            done()
-          }
-        }
-        requestAnimationFrame(frame)
-      }),
-  )
-}
-
-/** go shows something else in a tab, as a link would. */
-async function go(p, hash) {
-  const want = Object.fromEntries(new URLSearchParams(hash))
-  await p.evaluate((h) => {
-    location.hash = h
-  }, hash)
-  await p.waitForFunction(
-    ({ view, theme, lang }) =>
-      document.querySelector('[role=tab][aria-selected=true]')?.id === `tab-${view}` &&
-      document.documentElement.dataset.theme === theme &&
-      document.documentElement.lang.startsWith(lang),
-    want,
-  )
-  await quiet(p)
 }
 
 /** press does what a key does, and waits for what comes of it. */
@@ -250,13 +200,7 @@ async function look(of, p, view, theme, lang, size, { audit = false, more = '' }
   })
   if (wide) fail(`${name} is wider than the window by ${wide}`)
   if ((await p.locator('#answer').textContent()).length < 2) fail(`${name} has no answer`)
-  if (audit) {
-    const found = await p.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
-    for (const v of found.violations.filter((q) => ['serious', 'critical'].includes(q.impact))) {
-      const nodes = v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))
-      fail(`${name}: ${v.id}: ${nodes.join(' | ')}`)
-    }
-  }
+  if (audit) await audited(p, name, fail)
   if (!pictured.includes(size)) return
   const png = await p.screenshot({ path: join(out, `${name}.png`), fullPage: true })
   if (!keptOf(of, size, theme)) return

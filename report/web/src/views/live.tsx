@@ -52,9 +52,12 @@ export function Live() {
     ? t('{run} has ended after {n} steps', values)
     : !p
       ? t('{run} begins: no process of it has used the GPU yet', values)
-      : free === null
-        ? t('{run} has ended {n} steps, with {bytes} allocated', values)
-        : t('{run} has ended {n} steps, and {free} of the device are not reserved', values)
+      : [
+          t(r.planned ? '{run} is at step {n} of {of}' : '{run} is at step {n}', values),
+          free === null
+            ? t('{bytes} are allocated', values)
+            : t('{free} of the device’s memory are not reserved by it', values),
+        ].join(t('; '))
   const rows = (): Cell[][] => [
     ['rank', 'device', 'from_ms', 'ms', 'to_ms', 'step', 'allocated_bytes', 'lowest_bytes', 'reserved_bytes', 'source'],
     ...r.processes.flatMap((q) =>
