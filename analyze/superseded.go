@@ -36,9 +36,9 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 
 // superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place:
 // the newest one of the same experiment, for which their name stands, unless both are repeats of one suite. A run that
-// ended well is superseded by none: those made after it are its repeats. A suite that was resumed may have made a
-// repeat twice: the one that ended well counts, else the newer. Imported files of one name need not hold the same
-// experiment.
+// ended well is superseded by none: those made after it are its repeats. Nor is one that is still running. A suite that
+// was resumed may have made a repeat twice: the one that ended well counts, else the newer. Imported files of one name
+// need not hold the same experiment.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
 	for _, m := range all {
@@ -58,7 +58,11 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	}
 	out := map[string]*schemas.Manifest{}
 	for _, m := range all {
-		if m.Source == schemas.Imported || m.Status == schemas.StatusOK {
+		switch m.Status {
+		case schemas.StatusOK, schemas.StatusRunning: // of which nobody knows yet how it will end
+			continue
+		}
+		if m.Source == schemas.Imported {
 			continue
 		}
 		id := experimentOfManifest(m)

@@ -57,14 +57,22 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Look refuses what does not exist, and begins to read the rest: who asks first hardly waits for it.
-func (v *View) Look() error {
+// Check refuses names of what does not exist. A store may be empty: what is recorded in it appears.
+func (v *View) Check() error {
 	_, err := v.source.SelectEach(v.names)
-	if none := (*store.NoRunsError)(nil); err != nil && !errors.As(err, &none) {
-		return err
+	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
+		return nil
 	}
-	go v.Served() // who asks is told of an error
-	return nil
+	return err
+}
+
+// Look checks the names, and begins to read what they stand for: who asks first hardly waits for it.
+func (v *View) Look() error {
+	err := v.Check()
+	if err == nil {
+		go v.Served() // who asks is told of an error
+	}
+	return err
 }
 
 // tunnel is the command that makes the server reachable from where the user sits; empty where that is this machine.

@@ -46,7 +46,7 @@ func TestComment(t *testing.T) {
 	}
 	text := b.String()
 	for _, want := range []string{report.CommentMarker + "\n**❌ dpsight check failed: 1 of 2 experiments**\n",
-		"\n| ghost | regressed | ", "; the largest place: activations of blocks.\\*.mlp, my models/train.py:47 in " +
+		"\n| ghost | regressed | ", "; its largest place: activations of blocks.\\*.mlp, my models/train.py:47 in " +
 			"&lt;module&gt; (+48.64 MiB)\n",
 		"<details><summary>Where ghost grew</summary>\n\n| Category | Module | Line |",
 		"| activations | blocks.\\*.mlp | my models/train.py:47 in &lt;module&gt; | 953.67 | 1,002.31 | +48.64 |",

@@ -98,13 +98,23 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 func (d *CheckDocument) Sentence() string {
 	switch n := len(d.Failures); n {
 	case 0:
-		matched := 0
+		matched, acknowledged := 0, 0
 		for i := range d.Experiments {
-			if len(d.Experiments[i].Comparisons) > 0 {
+			list := d.Experiments[i].Comparisons
+			if len(list) > 0 {
 				matched++
 			}
+			for k := range list {
+				if list[k].Verdict == gate.VerdictAcknowledged {
+					acknowledged++
+				}
+			}
 		}
-		return "no regression in " + units.Plural(matched, "experiment", "experiments")
+		of := units.Plural(matched, "experiment", "experiments")
+		if acknowledged > 0 {
+			return fmt.Sprintf("no new regression in %s; acknowledged: %d", of, acknowledged)
+		}
+		return "no regression in " + of
 	case 1:
 		return d.Failures[0]
 	default:
@@ -163,7 +173,7 @@ func (x *CheckExperiment) failures(floor int64) []checkFailure {
 		case gate.VerdictExceeded:
 			f := checkFailure{x.Label + ": " + c.sentence(floor) + x.cause(c), x.place(c.Metric)}
 			if f.place != nil {
-				f.sentence += "; the largest place: " + placeWords(f.place)
+				f.sentence += "; its largest place: " + placeWords(f.place)
 			}
 			out = append(out, f)
 		}

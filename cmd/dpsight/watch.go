@@ -16,5 +16,9 @@ type watchCmd struct {
 func (watchCmd) Help() string { return help("watch") }
 
 func (c *watchCmd) Run(s *streams) error {
-	return watch.Show(os.Stdin, s.out, live.NewView(s.source(c.Store), c.Names, collect.Running).Runs)
+	v := live.NewView(s.source(c.Store), c.Names, collect.Running)
+	if err := v.Check(); err != nil {
+		return err
+	}
+	return watch.Show(os.Stdin, s.out, v.Runs)
 }

@@ -126,7 +126,7 @@ func TestMemoryWorkflow(t *testing.T) {
 		says                []string
 	}{
 		{"grown", "8192", "Verdict", true, []string{"**❌ dpsight check failed: 1 of 1 experiment**",
-			"the largest part of it is parameters (+16.02 MiB)", "; the largest place: parameters of 0, train.py:4 in",
+			"the largest part of it is parameters (+16.02 MiB)", "; its largest place: parameters of 0, train.py:4 in",
 			"train \\[predicted, close\\]"}},
 		{"not grown", "4096", "", false, []string{"**✅ dpsight check: ", "train \\[predicted, close\\]"}},
 	} {
