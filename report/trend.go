@@ -226,6 +226,9 @@ func trendNotes(doc *trend.Document) (notes []string) {
 		notes = append(notes, "bytes are exact: a step is a change by more than repeats of one "+
 			map[trend.Over]string{trend.Revision: "revision", trend.Date: "day"}[doc.Over]+" differ by")
 	}
+	if steps > 0 && doc.Over == trend.Revision {
+		notes = append(notes, "a step came with the revision that its level begins at, or with one before it that was not run")
+	}
 	if steps == 0 && !undecided {
 		notes = append(notes, "no steps: each experiment has one level")
 	}
