@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"runtime"
 
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -44,6 +45,10 @@ func Beside(v *View, o Options) (stop func(), err error) {
 }
 
 func begin(v *View, o Options) (*Server, error) {
+	if o.Port < 0 || o.Port > 65535 {
+		return nil, schemas.WithHint(errors.New("a port is a number from 0 to 65535"),
+			"0, or no --port, takes one that is free")
+	}
 	s, err := Listen(o.Port, v)
 	if err != nil {
 		return nil, err

@@ -227,7 +227,8 @@ func trendNotes(doc *trend.Document) (notes []string) {
 			map[trend.Over]string{trend.Revision: "revision", trend.Date: "day"}[doc.Over]+" differ by")
 	}
 	if steps > 0 && doc.Over == trend.Revision {
-		notes = append(notes, "a step came with the revision that its level begins at, or with one before it that was not run")
+		notes = append(notes, "a step came with the revision that its level begins at, or with one before it that "+
+			"was not run")
 	}
 	if steps == 0 && !undecided {
 		notes = append(notes, "no steps: each experiment has one level")

@@ -24,9 +24,6 @@ type viewCmd struct {
 func (viewCmd) Help() string { return help("view") }
 
 func (c *viewCmd) Run(s *streams) error {
-	if err := c.check(); err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	v := live.NewView(s.source(c.Store), c.Names, collect.Running)
@@ -34,11 +31,6 @@ func (c *viewCmd) Run(s *streams) error {
 		return err
 	}
 	return live.Show(ctx, v, c.options(s))
-}
-
-func (f *serveFlags) check() error {
-	return refuse(misuse{f.Port < 0 || f.Port > 65535, "a port is a number from 0 to 65535",
-		"0, or no --port, takes one that is free"})
 }
 
 func (f *serveFlags) options(s *streams) live.Options {
