@@ -61,7 +61,7 @@ func tile(row []byte, pixel [4]byte) {
 }
 
 // save writes the picture alone: what it is called and shows is in the SVG beside it.
-func (b *bitmap) save(w io.Writer, _, _ string) error { return encodePNG(w, b.img) }
+func (b *bitmap) save(w io.Writer, _, _ string) error { return WritePNG(w, b.img, 0) }
 
 // glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if
 // there is one.

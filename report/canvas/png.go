@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"image"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -14,10 +15,10 @@ import (
 // time.
 const pngLevel = 5
 
-// encodePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours.
+// WritePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours.
 // image/png tries five filters on every row, for longer than drawing takes; they are for photographs, and leave flat
-// colours and repeated letters larger.
-func encodePNG(w io.Writer, img *image.RGBA) error {
+// colours and repeated letters larger. The file says how many dots an inch has, unless that is 0.
+func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {
 		return err
@@ -27,6 +28,14 @@ func encodePNG(w io.Writer, img *image.RGBA) error {
 	header = append(header, 8, 3, 0, 0, 0) // bits a pixel, of a palette, deflate, adaptive filters, not interlaced
 	if err := writeChunk(w, "IHDR", header); err != nil {
 		return err
+	}
+	if dots > 0 {
+		const inches = 0.0254 // metres
+		each := uint32(math.Round(dots / inches))
+		size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, each), each)
+		if err := writeChunk(w, "pHYs", append(size, 1)); err != nil { // a metre
+			return err
+		}
 	}
 	colours, index := palette(img)
 	table := make([]byte, 0, 3*len(colours))

@@ -1,0 +1,439 @@
+package plates
+
+import (
+	"slices"
+)
+
+// A State says what a value is, where it is not simply measured.
+type State int
+
+// The states.
+const (
+	Measured  State = iota
+	Predicted       // outlined by dashes
+	Bounded         // at least this much: events were lost
+	OOM             // out of memory: a hatched bar up to the device's capacity
+	Failed          // failed or timed out: named, and no bar
+	NotRun          // left out of bars and lines; an empty cell
+)
+
+// A Segment is a part of a bar: bytes of a category or seconds of a phase.
+type Segment struct {
+	Key   string // a category or a phase, as in results.json
+	Value float64
+}
+
+// A Bar is one run.
+type Bar struct {
+	Label    string
+	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" where there is none
+	Segments []Segment
+	State    State
+}
+
+// total is the sum of a bar's segments.
+func (b Bar) total() (sum float64) {
+	for _, s := range b.Segments {
+		sum += s.Value
+	}
+	return sum
+}
+
+// Breakdown shows what each run's peak is made of: stacked bars of bytes from 0.
+type Breakdown struct {
+	Bars     []Bar             // in the order in which they are read, segments in stacking order
+	Baseline string            // the label of the bar that others are compared with, in each group; "" for none
+	Capacity float64           // of the device, in bytes: the length of bars that ran out of memory; 0 where unknown
+	Names    map[string]string // of categories, where the package's own do not fit
+}
+
+// Time shows where a step's time goes: stacked bars of seconds from 0.
+type Time struct {
+	Bars     []Bar
+	Baseline string
+	Names    map[string]string // of phases
+}
+
+// Draw draws the figure.
+func (f Breakdown) Draw(s Style) (*Drawing, error) {
+	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, capacity: f.Capacity, names: f.Names,
+		colours: categories, order: categoryKeys,
+		unit: unitOfBytes, axis: "Allocated at the peak", line: true,
+		change: percent})
+}
+
+// Draw draws the figure.
+func (f Time) Draw(s Style) (*Drawing, error) {
+	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: f.Names, colours: phases, order: PhaseKeys,
+		unit: unitOfSeconds, axis: "Time of a step",
+		change: func(v, base float64) string { return decimal(v/base, 2) + "×" }})
+}
+
+// MostBars is how many bars a figure shows, a slide fewer. Draw leaves later ones out and names them in
+// [Drawing.LeftOut].
+const MostBars = 24
+
+// bars is what breakdowns and times have in common.
+type bars struct {
+	all      []Bar
+	baseline string
+	capacity float64
+	names    map[string]string
+	colours  map[string]colour
+	order    []string // of the keys in a legend
+	unit     func(float64) unit
+	axis     string
+	line     bool // a dashed line at the baseline's total
+	change   func(v, base float64) string
+
+	d      *Drawing
+	of     unit
+	most   float64 // the longest bar's value
+	keys   []string
+	groups []group
+}
+
+// A group is the bars of one panel; rows without a bar of theirs are empty.
+type group struct {
+	title string
+	rows  map[string]Bar
+	base  float64
+}
+
+// slightest is the length, in points, of a segment that is seen: 0.3 mm.
+const slightest = 0.85
+
+func drawBars(s Style, f bars) (*Drawing, error) {
+	f.d = newDrawing(s)
+	f.choose()
+	for _, b := range f.all {
+		if b.State == Measured || b.State == Predicted || b.State == Bounded {
+			f.most = max(f.most, b.total())
+		}
+	}
+	if f.most <= 0 {
+		return nil, ErrEmpty // all out of memory, or failed: a table says that better
+	}
+	f.of = f.unit(f.most)
+	for _, b := range f.all {
+		if b.State == OOM {
+			f.most = max(f.most, f.capacity)
+		}
+	}
+	rows := f.arrange()
+	f.layout(rows)
+	return f.d, nil
+}
+
+// choose takes as many bars as the place has room for.
+func (f *bars) choose() {
+	const ofSlide, panelsOfSlide = 8, 3
+	inGroup := map[string]int{}
+	all := f.all
+	f.all = nil
+	for _, b := range all {
+		if b.State == NotRun {
+			continue
+		}
+		n, known := inGroup[b.Group]
+		full := len(f.all) == MostBars ||
+			f.d.style.slide() && (n == ofSlide || !known && len(inGroup) == panelsOfSlide)
+		if full {
+			f.d.LeftOut = append(f.d.LeftOut, b.Label)
+			continue
+		}
+		inGroup[b.Group]++
+		f.all = append(f.all, b)
+	}
+}
+
+// arrange divides the bars into groups and collects the labels of the rows, in the order in which they are met.
+func (f *bars) arrange() (rows []string) {
+	for _, b := range f.all {
+		i := slices.IndexFunc(f.groups, func(g group) bool { return g.title == b.Group })
+		if i < 0 {
+			i = len(f.groups)
+			f.groups = append(f.groups, group{title: b.Group, rows: map[string]Bar{}})
+		}
+		label := b.Label
+		for n := 2; ; n++ { // two runs of one label are two rows
+			if _, taken := f.groups[i].rows[label]; !taken {
+				break
+			}
+			label = b.Label + " (" + decimal(float64(n), 0) + ")"
+		}
+		f.groups[i].rows[label] = b
+		if !slices.Contains(rows, label) {
+			rows = append(rows, label)
+		}
+		if b.Label == f.baseline && (b.State == Measured || b.State == Predicted) {
+			f.groups[i].base = b.total()
+		}
+	}
+	return rows
+}
+
+func (f *bars) layout(rows []string) {
+	d, s := f.d, f.d.style
+	labels := make([][]string, len(rows))
+	left, lines := 0.0, 1
+	for i, r := range rows {
+		labels[i] = wrapped(r)
+		lines = max(lines, len(labels[i]))
+		for _, l := range labels[i] {
+			left = max(left, wide(d.lab(l)))
+		}
+	}
+	left += 3.5
+	across := min(len(f.groups), s.panels())
+	if s.slide() {
+		across = len(f.groups)
+	}
+	down := (len(f.groups) + across - 1) / across
+	gap := 1.2 * s.Label
+	panel := (s.Width - left - float64(across-1)*gap) / float64(across)
+	right := f.endWidth(across == 1)
+	scale := (panel - right) / f.most // points a byte or a second
+	f.keep(scale)
+
+	size := max(1.62*s.Label, float64(lines)*s.line()+1)
+	titled := 0.0
+	if len(f.groups) > 1 || f.groups[0].title != "" {
+		titled = 1.6 * s.Label
+	}
+	legend, drawLegend := d.legend(f.entries(scale), 0, s.Width)
+	top := legend
+	if legend > 0 {
+		top += 0.5 * s.Label
+		drawLegend(0)
+	}
+	model := &axes{xTicks: []tick{{0, "0"}}, xLabel: f.axis}
+	under := d.below(model) + 0.5*s.Label
+	if s.slide() {
+		most := (s.Height - top - float64(down)*(titled+under)) / float64(down*len(rows))
+		size = min(2.4*s.Label, max(most, float64(lines)*s.line()))
+	}
+	height := size * float64(len(rows))
+	for g := range f.groups {
+		x := left + float64(g%across)*(panel+gap)
+		y := top + titled + float64(g/across)*(height+titled+under)
+		x1 := x + f.most*scale
+		a := &axes{box: box{x, y, x1, y + height}, x1: f.most / f.of.size, y0: float64(len(rows)) + 0.5, y1: 0.5,
+			xTicks: ticks(0, f.most/f.of.size, int(max(2, min(8, (x1-x)/(3*s.Label))))), xLine: true, xGrid: true}
+		if g/across == down-1 || g+across >= len(f.groups) {
+			a.xLabel = f.axis + " (" + f.of.name + ")"
+		}
+		if across > 1 {
+			a.xLabel = ""
+		}
+		d.open(a)
+		f.panel(f.groups[g], rows, labels, g%across == 0)
+		d.open(nil)
+		if titled > 0 {
+			l := d.lab(Short(f.groups[g].title))
+			l.bold = true
+			l.text = fit(l, panel)
+			l.dy = -0.5 * s.Label
+			d.write(l, point{x, y})
+		}
+	}
+	d.height = top + float64(down)*(titled+height+under)
+	if across > 1 {
+		l := d.lab(f.axis + " (" + f.of.name + ")")
+		l.anchor = middle
+		d.write(l, point{(left + s.Width) / 2, d.height - 0.5*s.Label - descent*s.Label})
+	}
+}
+
+// endWidth is the width of the widest text after a bar; with says whether the change stands there too.
+func (f *bars) endWidth(with bool) (w float64) {
+	for _, g := range f.groups {
+		for label, b := range g.rows {
+			total, change := f.end(g, label, b, with)
+			w = max(w, wide(total)+wide(change)+7)
+		}
+	}
+	return w
+}
+
+// end is what stands after a bar: its total and how that compares.
+func (f *bars) end(g group, row string, b Bar, with bool) (total, change label) {
+	d := f.d
+	total, change = d.lab(f.of.in(b.total())), d.val("")
+	total.bold = true
+	change.colour = soft
+	switch b.State {
+	case OOM:
+		total.text = "OOM"
+	case Failed:
+		total.text, total.bold, total.colour = "failed", false, soft
+	case Bounded:
+		total.text = "≥\u2009" + total.text
+	case Predicted:
+		total.text, total.slant = "~"+total.text, true
+	case Measured, NotRun:
+	}
+	if with && g.base > 0 && b.Label != f.baseline && b.State < OOM && b.State != Bounded {
+		change.text = f.change(b.total(), g.base)
+	}
+	return total, change
+}
+
+// keep merges into one minor segment, at the end of each bar, the keys that nobody could see in any bar.
+func (f *bars) keep(scale float64) {
+	seen := map[string]bool{}
+	for _, g := range f.groups {
+		for _, b := range g.rows {
+			for _, s := range b.Segments {
+				if _, has := f.colours[s.Key]; has && s.Value*scale >= slightest {
+					seen[s.Key] = true
+				}
+			}
+		}
+	}
+	for _, key := range f.order {
+		if seen[key] {
+			f.keys = append(f.keys, key)
+		}
+	}
+	for _, g := range f.groups {
+		for label, b := range g.rows {
+			var kept []Segment
+			rest := 0.0
+			for _, s := range b.Segments {
+				if seen[s.Key] {
+					kept = append(kept, s)
+				} else {
+					rest += s.Value
+				}
+			}
+			if rest > 0 {
+				kept = append(kept, Segment{"", rest})
+			}
+			b.Segments = kept
+			g.rows[label] = b
+		}
+	}
+}
+
+// entries is the legend: what is seen, in stacking order, and not named in a segment of its own.
+func (f *bars) entries(scale float64) (out []entry) {
+	for _, key := range f.keys {
+		out = append(out, entry{nameOf(key, f.names), f.colours[key]})
+	}
+	for _, g := range f.groups {
+		for _, b := range g.rows {
+			for _, s := range b.Segments {
+				if s.Key == "" && s.Value*scale >= slightest {
+					return append(out, entry{"Other", minor})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (f *bars) colour(key string) colour {
+	if c, ok := f.colours[key]; ok && key != "" {
+		return c
+	}
+	return minor
+}
+
+func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
+	d := f.d
+	a := d.current
+	named1 := map[string]bool{} // keys whose name stands in a segment
+	for i, row := range rows {
+		y := a.y(float64(i + 1))
+		if named {
+			for k, part := range labels[i] {
+				l := d.lab(part)
+				l.anchor, l.dx = end, -3
+				l.dy = (float64(k) - float64(len(labels[i])-1)/2) * d.style.line()
+				d.beside(l, point{a.x(0), y})
+			}
+		}
+		b, ok := g.rows[row]
+		if !ok {
+			continue
+		}
+		f.bar(g, row, b, y, named1)
+	}
+	if f.line && g.base > 0 && len(g.rows) > 1 {
+		x := a.x(g.base / f.of.size)
+		d.dashed(text, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+	}
+}
+
+func (f *bars) bar(g group, row string, b Bar, y float64, named map[string]bool) {
+	d := f.d
+	a := d.current
+	step := a.box.height() / (a.y0 - a.y1)
+	half := min(0.36*step, 1.1*d.style.Label)
+	at := 0.0
+	x := func(v float64) float64 { return a.x(v / f.of.size) }
+	switch b.State {
+	case OOM:
+		if f.capacity > 0 {
+			all := box{x(0), y - half, x(f.capacity), y + half}
+			d.hatch(all, soft)
+			d.frame(all, soft, 0.4, false)
+			at = f.capacity
+		}
+	case Failed, NotRun:
+	case Predicted, Bounded, Measured:
+		for _, s := range b.Segments {
+			if s.Value <= 0 {
+				continue
+			}
+			part := box{x(at), y - half, x(at + s.Value), y + half}
+			c := f.colour(s.Key)
+			d.rect(part, c, true)
+			f.inside(part, s, c, named)
+			at += s.Value
+		}
+		all := box{x(0), y - half, x(at), y + half}
+		if b.State == Predicted {
+			d.frame(all, text, 0.5, true)
+		}
+		if b.State == Bounded { // open: two lines that go on beyond the bar
+			d.dashed(text, 0.5, point{all.x1, all.y0}, point{all.x1 + 5, all.y0})
+			d.dashed(text, 0.5, point{all.x1, all.y1}, point{all.x1 + 5, all.y1})
+		}
+	}
+	total, change := f.end(g, row, b, true)
+	total.dx = 3
+	if b.State == Bounded {
+		total.dx = 7
+	}
+	tip := point{x(at), y}
+	if base := x(g.base); f.line && base > tip.x && base < tip.x+total.dx+wide(total) {
+		tip.x = base // beyond the dashed line
+	}
+	d.beside(total, tip)
+	change.dx = total.dx + wide(total) + 2
+	change.dy += (total.size - change.size) * capital / 2 // on one baseline
+	c := change
+	c.dy += c.size * capital / 2
+	if change.text != "" && d.free(c, tip) {
+		d.beside(change, tip)
+	}
+}
+
+// inside writes a segment's value into it where there is room, with its name once.
+func (f *bars) inside(part box, s Segment, c colour, named map[string]bool) {
+	const least = 9.07 // 3.2 mm
+	d := f.d
+	l := d.val(f.of.in(s.Value))
+	if part.width() < least || part.width() < wide(l)+2 || s.Key == "" {
+		return
+	}
+	l.colour, l.anchor = inkOn(c), middle
+	full := l
+	full.text = shortName(s.Key, f.names) + " " + l.text
+	if !named[s.Key] && part.width() >= wide(full)+8 {
+		l, named[s.Key] = full, true
+	}
+	d.beside(l, point{(part.x0 + part.x1) / 2, (part.y0 + part.y1) / 2})
+}

@@ -1,0 +1,240 @@
+package plates
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+)
+
+// slack is what layout adds to the widths of this package's font, for documents whose font is wider: Computer Modern
+// is, by a few per cent.
+const slack = 1.06
+
+// Heights of a line of text above and below its baseline, in multiples of its size.
+const (
+	ascent  = 0.74
+	descent = 0.22
+	capital = 0.72 // height of a capital letter and of a digit
+)
+
+// A face is a font and the widths of the characters that were asked for.
+type face struct {
+	font   *sfnt.Font
+	mu     sync.Mutex
+	buffer sfnt.Buffer
+	widths map[rune]float64 // in multiples of the size; below 0: the font lacks it
+}
+
+func parsed(ttf []byte) func() *face {
+	return sync.OnceValue(func() *face {
+		f, err := sfnt.Parse(ttf)
+		if err != nil {
+			panic("the built-in font: " + err.Error())
+		}
+		return &face{font: f, widths: map[rune]float64{}}
+	})
+}
+
+var (
+	regular = parsed(liberationsansregular.TTF)
+	bold    = parsed(liberationsansbold.TTF)
+)
+
+// eastAsian is a font of the system for the characters that the built-in one lacks, or nil where none is found.
+var eastAsian = sync.OnceValue(func() *face {
+	for _, pattern := range []string{
+		"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
+		"/usr/share/fonts/*/NotoSansCJK-Regular.ttc",
+		"/usr/share/fonts/truetype/wqy/*.ttc",
+		"/usr/share/fonts/truetype/droid/DroidSansFallback*.ttf",
+		"/System/Library/Fonts/PingFang.ttc",
+		"/System/Library/Fonts/STHeiti Light.ttc",
+		`C:\Windows\Fonts\msyh.ttc`,
+		`C:\Windows\Fonts\simsun.ttc`,
+	} {
+		files, _ := filepath.Glob(pattern) // the patterns are well formed
+		for _, name := range files {
+			data, err := os.Open(name) // stays open: glyphs are read when they are drawn
+			if err != nil {
+				continue
+			}
+			all, err := sfnt.ParseCollectionReaderAt(data)
+			if err != nil {
+				continue
+			}
+			if f, err := all.Font(0); err == nil {
+				return &face{font: f, widths: map[rune]float64{}}
+			}
+		}
+	}
+	return nil
+})
+
+// width is a character's advance in multiples of the size.
+func (f *face) width(r rune) (float64, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w, known := f.widths[r]
+	if !known {
+		w = -1
+		if g, err := f.font.GlyphIndex(&f.buffer, r); err == nil && g != 0 {
+			const em = 1 << 10
+			if a, err := f.font.GlyphAdvance(&f.buffer, g, fixed.I(em), font.HintingNone); err == nil {
+				w = float64(a) / 64 / em
+			}
+		}
+		f.widths[r] = w
+	}
+	return w, w >= 0
+}
+
+// outline is a character's outline for a font of size points, about its origin, y downward.
+func (f *face) outline(r rune, size float64) sfnt.Segments {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g, err := f.font.GlyphIndex(&f.buffer, r)
+	if err != nil {
+		return nil
+	}
+	s, err := f.font.LoadGlyph(&f.buffer, g, fixed.Int26_6(size*64), nil)
+	if err != nil {
+		return nil
+	}
+	return append(sfnt.Segments(nil), s...)
+}
+
+func faceOf(heavy bool) *face {
+	if heavy {
+		return bold()
+	}
+	return regular()
+}
+
+// A run is a piece of text that one font draws; without a font, its characters are drawn as boxes.
+type run struct {
+	text  string
+	face  *face
+	own   bool // the built-in font's
+	width float64
+}
+
+// runs divides a text by the fonts that have its characters.
+func runs(s string, size float64, heavy bool) (out []run) {
+	for _, r := range s {
+		f, own := faceOf(heavy), true
+		w, ok := f.width(r)
+		if !ok {
+			f, own, w = eastAsian(), false, 1
+			if f != nil {
+				if _, ok = f.width(r); !ok {
+					f = nil
+				}
+			}
+		}
+		if n := len(out); n > 0 && out[n-1].face == f {
+			out[n-1].text += string(r)
+			out[n-1].width += w * size
+		} else {
+			out = append(out, run{string(r), f, own, w * size})
+		}
+	}
+	return out
+}
+
+// measure is a text's width in points.
+func measure(s string, size float64, heavy bool) float64 {
+	w := 0.0
+	for _, r := range runs(s, size, heavy) {
+		w += r.width
+	}
+	return w
+}
+
+// Lacks reports whether no font at hand draws some character of a label, which is then drawn as a box in PDF and PNG.
+func Lacks(label string) bool {
+	for _, r := range runs(label, 1, false) {
+		if r.face == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// clean makes a label one line of printable characters, in which underscores are spaces.
+func clean(label string) string {
+	return strings.Join(strings.FieldsFunc(label, func(r rune) bool {
+		return r == '_' || r <= ' ' || r == 0x7f
+	}), " ")
+}
+
+// longest is how many characters of a label are shown, and narrowest where it is wrapped. A Chinese character counts as
+// two.
+const (
+	longest = 24
+	wrapAt  = 18
+)
+
+func count(r rune) int {
+	if r >= 0x1100 {
+		return 2
+	}
+	return 1
+}
+
+func length(s string) (n int) {
+	for _, r := range s {
+		n += count(r)
+	}
+	return n
+}
+
+// Short is a label as figures show it: one longer than 24 characters is cut in its middle.
+func Short(label string) string {
+	s := clean(label)
+	if length(s) <= longest {
+		return s
+	}
+	all := []rune(s)
+	head, tail, n := 0, len(all), 1
+	for n < longest {
+		if head <= len(all)-tail {
+			n += count(all[head])
+			head++
+		} else {
+			tail--
+			n += count(all[tail])
+		}
+	}
+	return strings.TrimRight(string(all[:head]), " -") + "…" + strings.TrimLeft(string(all[tail:]), " -")
+}
+
+// wrapped is a label in one line, or in two where it is longer than 18 characters: broken at the space or hyphen
+// nearest to its middle, else in the middle.
+func wrapped(label string) []string {
+	s := Short(label)
+	if length(s) <= wrapAt {
+		return []string{s}
+	}
+	all := []rune(s)
+	best, half := 0, length(s)/2
+	at, distance := 0, 1<<30
+	for i, r := range all {
+		at += count(r)
+		if d := max(at-half, half-at); (r == ' ' || r == '-' || r == '…') && i+1 < len(all) && d < distance && d < half/2 {
+			best, distance = i+1, d
+		}
+	}
+	if best == 0 {
+		for at = 0; at < half; best++ {
+			at += count(all[best])
+		}
+	}
+	return []string{strings.TrimRight(string(all[:best]), " "), string(all[best:])}
+}

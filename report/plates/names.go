@@ -1,0 +1,48 @@
+package plates
+
+import "strings"
+
+// names are what figures call a category or a phase, where that is not its key with spaces.
+var names = map[string]string{
+	"optimizer_state":       "Optimizer state",
+	"summed_gradients":      "Summed gradients",
+	"per_sample_gradients":  "Per-sample gradients",
+	"norm_samples":          "Per-sample norms",
+	"hook_activations":      "Held by DP hooks only",
+	"stored_backprops":      "Stored backprops",
+	"clip_temporaries":      "Clipping temporaries",
+	"activation_gradients":  "Activation gradients",
+	"forward_temporaries":   "Forward temporaries",
+	"optimizer_temporaries": "Optimizer temporaries",
+	"autocast_cache":        "Autocast cache",
+	"script":                "The script's own",
+	"backward":              "Backward, in one pass",
+}
+
+// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Others are drawn as minor ones.
+var PhaseKeys = []string{"forward", "backward", "norm_pass", "gradient_pass", "clip", "noise", "optimizer"}
+
+// nameOf is a key in words: the caller's, this package's, or the key with spaces and a capital.
+func nameOf(key string, callers map[string]string) string {
+	if s := callers[key]; s != "" {
+		return s
+	}
+	if s := names[key]; s != "" {
+		return s
+	}
+	s := clean(key)
+	if s == "" {
+		return "Unnamed"
+	}
+	first := []rune(s)
+	return strings.ToUpper(string(first[:1])) + string(first[1:])
+}
+
+// shortName is a name as it stands within a segment: in small letters.
+func shortName(key string, callers map[string]string) string {
+	s := nameOf(key, callers)
+	if callers[key] == "" && key == "backward" {
+		s = "Backward"
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

@@ -1,0 +1,100 @@
+package plates
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// A unit is what an axis counts in.
+type unit struct {
+	name   string
+	size   float64 // in bytes or seconds
+	digits int     // of a printed value
+}
+
+// unitOfBytes is GiB, or MiB where every value is below 1 GiB, and so on down for tiny models.
+func unitOfBytes(most float64) unit {
+	for _, u := range []unit{{"GiB", 1 << 30, 1}, {"MiB", 1 << 20, 1}, {"KiB", 1 << 10, 1}} {
+		if most >= u.size {
+			if most >= 1000*u.size {
+				u.digits = 0
+			}
+			return u
+		}
+	}
+	return unit{"B", 1, 0}
+}
+
+// unitOfSeconds is s, or ms where every value is below 1 s.
+func unitOfSeconds(most float64) unit {
+	if most >= 1 {
+		return unit{"s", 1, 1}
+	}
+	if most >= 0.01 {
+		return unit{"ms", 1e-3, 0}
+	}
+	return unit{"ms", 1e-3, 2}
+}
+
+// in is a value in a unit, rounded once, from the exact one.
+func (u unit) in(v float64) string { return decimal(v/u.size, u.digits) }
+
+// decimal prints a number; one that is above 0 and below half of the last digit as "<0.1".
+func decimal(v float64, digits int) string {
+	s := units.Fixed(math.Abs(v), digits)
+	if v == 0 {
+		return "0"
+	}
+	if zero, _ := strconv.ParseFloat(s, 64); zero == 0 {
+		return "<" + units.Fixed(math.Pow(10, -float64(digits)), digits)
+	}
+	if v < 0 {
+		return "−" + s
+	}
+	return s
+}
+
+// signed prints a change.
+func signed(v float64, digits int) string {
+	s := decimal(v, digits)
+	if v > 0 && s[0] != '<' {
+		return "+" + s
+	}
+	return s
+}
+
+// percent is a change in per cent of a base, as "+7.4 %".
+func percent(v, base float64) string {
+	p := (v/base - 1) * 100
+	if math.Abs(p) >= 1000 {
+		return signed(p, 0) + "\u2009%"
+	}
+	return signed(p, 1) + "\u2009%"
+}
+
+// ticks are round values from low to high, at most most of them.
+func ticks(low, high float64, most int) (out []tick) {
+	if !(high > low) || most < 1 {
+		return nil
+	}
+	raw := (high - low) / float64(max(most-1, 1))
+	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := 10 * magnitude
+	for _, m := range []float64{1, 2, 5} {
+		if m*magnitude >= raw*(1-1e-9) {
+			step = m * magnitude
+			break
+		}
+	}
+	digits := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {
+		text := units.Fixed(math.Abs(i*step), digits)
+		if i < 0 {
+			text = "−" + text
+		}
+		out = append(out, tick{i * step, text})
+	}
+	return out
+}
