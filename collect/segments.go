@@ -77,6 +77,9 @@ func RecoverTables(dir string) error {
 	if err != nil || m.Tables != nil || m.Schema != schemas.ManifestSchema {
 		return err
 	}
+	if m.Attached != nil {
+		return finishAttached(dir, m)
+	}
 	if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil || len(m.Tables) == 0 {
 		return err
 	}

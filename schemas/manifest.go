@@ -52,12 +52,28 @@ type Manifest struct {
 	Code      *Code      `json:"code,omitempty"`
 	Isolation *Isolation `json:"isolation"`
 	Collector Collector  `json:"collector"`
+	// Attached says how a process that dpsight did not start was recorded; null for all others.
+	Attached *Attached `json:"attached,omitempty"`
 	// Import names the source file of an imported run.
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
 	// Tables has the digests of the tables that the collector wrote, by file name; null in manifests of older versions,
 	// and where the collector did not see the run's end.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
+}
+
+// Attached is what dpsight.attach() says of a run that it wrote: the process went on, and may have written others.
+type Attached struct {
+	Reason       string `json:"reason"` // why it was written: a request that failed, dpsight.dump(), a signal
+	PID          int    `json:"pid"`
+	BeganAnew    int    `json:"began_anew"`    // how often recording began anew, since its journal was full
+	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
+	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
+	JournalBytes int64  `json:"journal_bytes"` // at which recording begins anew
+	// UntracedBytes were allocated when recording began, Models and Optimizers are those whose tensors were tagged then.
+	UntracedBytes int64 `json:"untraced_bytes"`
+	Models        int   `json:"models"`     // how many
+	Optimizers    int   `json:"optimizers"` // how many
 }
 
 // SampledTables are the tables that the collector writes.

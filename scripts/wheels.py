@@ -271,6 +271,10 @@ def sources() -> list[str]:
     )
 
 
+# What the interpreter runs as it begins, where the package is installed: nothing, unless DPSIGHT_ATTACH asks for it.
+PTH = 'import os; os.environ.get("DPSIGHT_ATTACH") == "1" and __import__("dpsight.flight.boot")\n'
+
+
 def write_wheel(program: Path, platform: str, folder: Path) -> Path:
     """Packs the package and a program."""
     name = f"dpsight-{version()}"
@@ -283,6 +287,7 @@ def write_wheel(program: Path, platform: str, folder: Path) -> Path:
         if path.is_file() and path.suffix != ".pyc"
     }
     files |= {
+        "dpsight_attach.pth": (PTH.encode(), 0o644),
         f"{name}.data/scripts/{script}": (program.read_bytes(), 0o755),
         f"{name}.dist-info/METADATA": (metadata().encode(), 0o644),
         f"{name}.dist-info/WHEEL": (wheel.encode(), 0o644),

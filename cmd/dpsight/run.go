@@ -38,6 +38,7 @@ type cli struct {
 	Watch   watchCmd   `cmd:"" help:"Show runs that are being recorded in a terminal."`
 	Demo    demoCmd    `cmd:"" help:"Show what differential privacy costs, on a model of 1 B parameters, without a GPU."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
+	Env     envCmd     `cmd:"" help:"Print the environment of a phantom GPU, for processes that dpsight does not start."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	Completion grammar.Completion `cmd:"" help:"Print what makes a shell complete commands, options and runs."`

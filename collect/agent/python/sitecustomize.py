@@ -92,11 +92,12 @@ def _on_torch(torch):
             sys.stderr.write(
                 f"dpsight: the plugin {os.path.basename(plugin)} failed: {type(error).__name__}: {error}\n"
             )
-    from dpsight import agent
+    from dpsight import agent, api
     from dpsight.prediction import prediction
 
     prediction.follow(values)
     agent.install(torch, Finder.callbacks)
+    api.installed()
 
 
 def _load_plugin(path):

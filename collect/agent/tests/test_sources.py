@@ -65,7 +65,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "script_code": {"kinds", "recorder"},
     "lines": {"kinds", "torch_compat", "recorder", "script_code", "nodes", "lines"},
     "surveys": {"kinds", "torch_compat", "recorder", "lines", "holders", "tensors", "interruptions"},
-    "api": {"kinds", "recorder", "tags", "client"},
+    "api": {"kinds", "recorder", "tags", "client", "flight"},
+    "flight": {
+        "agent",
+        "api",
+        "client",
+        "environment",
+        "holders",
+        "interruptions",
+        "journal",
+        "kinds",
+        "masking",
+        "recorder",
+        "registry",
+        "tensors",
+        "flight",
+    },
     "client": {"client"},
 }
 ANYTHING = {"agent", "__main__"}  # what installs all of it
@@ -167,7 +182,7 @@ class TestSources(unittest.TestCase):
             for node in ast.walk(function)
             if isinstance(node, (ast.Import, ast.ImportFrom))
         }
-        self.assertEqual(found, {"api", "client.store"})
+        self.assertEqual(found, {"api", "client.store", "flight.boot"})
 
     def test_state_lives_in_instances(self) -> None:
         names = [

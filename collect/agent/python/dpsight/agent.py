@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import api, environment, kinds, torch_compat
+from dpsight import environment, kinds, torch_compat
 from dpsight.adapters import ADAPTERS
 from dpsight.endings import ending, refuse
 from dpsight.failed_requests import requests
@@ -32,9 +32,9 @@ from dpsight.hooks import (
 )
 from dpsight.lines.script_lines import lines
 from dpsight.nodes import nodes
-from dpsight.patch import Patches
+from dpsight.patch import Patches, installed
 from dpsight.prediction import prediction
-from dpsight.recorder import drains, events, recorder, stamps, steps, timer
+from dpsight.recorder import drains, events, recorder, stamps, steps, thread, timer
 from dpsight.script_code import script_code
 from dpsight.surveys import surveys
 from dpsight.taggers import per_sample, shards
@@ -54,8 +54,9 @@ Install = Callable[[Any, Patches], None]
 def install(torch: Any, callbacks: Callbacks) -> None:
     """Hooks into torch. callbacks: what to run when another module has been imported."""
     recorder.installs_into(torch)
-    _check(torch)
-    patches = Patches()
+    if problem := why_not(torch):
+        refuse(problem)
+    patches = installed.new()
     try:
         torch_compat.private.bind(torch)
         _install_hooks(patches)
@@ -65,26 +66,39 @@ def install(torch: Any, callbacks: Callbacks) -> None:
         for module, install_into in _LATER.items():
             _when(module, install_into, callbacks, patches)
         dynamo.hide()
-        if hasattr(os, "register_at_fork"):
+        if torch.version.cuda is not None:
+            drains.install()  # the last: where CUDA is there already, recording begins with it
+        if hasattr(os, "register_at_fork") and recorder.first("forks"):
             os.register_at_fork(after_in_parent=_forked, after_in_child=recorder.after_fork)
     except Exception:
         recorder.silence()
-        patches.undo()
+        installed.undo()
         events.forget_listeners()
         raise
-    api.installed()
 
 
-def _check(torch: Any) -> None:
-    """Refuses a torch that cannot be recorded."""
+def uninstall() -> None:
+    """Takes everything out of the process, which goes on as if the agent had never been there."""
+    gradient_hooks.unwatch()
+    recorder.silence()
+    installed.undo()
+    events.forget_listeners()
+    ending.uninstall()
+    recorder.begin_anew(None)
+
+
+def why_not(torch: Any) -> str:
+    """Why a torch cannot be recorded; "" = it can."""
     if torch.version.cuda is None:
         if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
-            refuse(f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed")
+            return f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed"
     elif not torch_compat.records_metadata(torch):
-        refuse(f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed")
+        return f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed"
+    return ""
 
 
 def _install_hooks(patches: Patches) -> None:
+    events.hook_failed.subscribe(thread.close_failed)
     forward.install(patches)
     backward.install(patches)
     optimizers.install(patches)
@@ -124,7 +138,6 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     events.drain_alone.subscribe(tags.flush)
     recorder.on_request(drains.drain_on_request)
     if torch.version.cuda is not None:
-        drains.install()
         timer.install()
         lines.install()
         garbage.install_at_once()
@@ -162,7 +175,7 @@ def _when(name: str, install_into: Install, callbacks: Callbacks, patches: Patch
 
 
 def _late(install_into: Install, module: Any) -> None:
-    patches = Patches()
+    patches = installed.new()
     try:
         install_into(module, patches)
     except Exception as error:

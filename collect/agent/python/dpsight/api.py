@@ -9,11 +9,13 @@ import sys
 TYPE_CHECKING = False  # type checkers take the name for true; to import typing would take longer than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
     from typing import Any, TypeVar
 
     from dpsight.client.predict import Prediction
     from dpsight.client.store import Store
+    from dpsight.flight.session import Flight
 
     _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -40,6 +42,14 @@ def installed() -> None:
     for say in _waiting.said:
         say()
     _waiting.said.clear()
+
+
+def _in_place(there: bool) -> None:
+    """The agent is in place, or gone."""
+    if there:
+        installed()
+    else:
+        _waiting.installed = False
 
 
 def _recording() -> bool:
@@ -226,6 +236,50 @@ def predict(
     from dpsight.client.predict import predict
 
     return predict(target, arguments, device, store)
+
+
+def attach(
+    store: str | os.PathLike[str] = "runs",
+    *,
+    name: str | None = None,
+    events: int = 200_000,
+    journal_mib: int = 64,
+    dumps: int = 3,
+    signals: bool = True,
+) -> Flight:
+    """Records this process from here on. A request for memory that fails, dpsight.dump() and SIGUSR2 each write a run
+    into the store.
+
+    events: of the allocator, that torch keeps at most until they are written. journal_mib: of them and of all else, on
+    disk; once that is full recording begins anew. dumps: after so many runs of failed requests only the 2nd, the 4th,
+    the 8th … of the later ones is written. signals: SIGUSR2 writes a run."""
+    from dpsight.flight import session
+    from dpsight.flight.settings import Wishes
+
+    return session.attach(Wishes.checked(store, name, events, journal_mib, dumps, signals), _in_place)
+
+
+def attach_by_environment() -> Flight:
+    """What DPSIGHT_ATTACH=1 asks for. The other variables change it."""
+    from dpsight.flight import session
+    from dpsight.flight.settings import from_environment
+
+    return session.attach(from_environment(os.environ), _in_place)
+
+
+def dump(reason: str = "dpsight.dump()", *, wait: bool = True) -> Path | None:
+    """Writes a run of what was recorded, and returns its folder; None where nothing records. wait: until its tables are
+    made."""
+    from dpsight.flight import session
+
+    return session.dump(reason, wait)
+
+
+def detach() -> None:
+    """Takes the recorder out of this process, which goes on as if it had never been there."""
+    from dpsight.flight import session
+
+    session.detach()
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -34,6 +34,8 @@ class Ending:
             previous(kind, value, traceback)
 
         patches.set(sys, "excepthook", excepthook)
+        if recorder.settings.alone:
+            return  # it was attached to, and its journal goes when it ends
         atexit.register(self.finish)
         at_once = os._exit
 
@@ -53,6 +55,10 @@ class Ending:
 
         _exit.__module__ = "os"  # where it is found by who unpickles it, in a child without us too
         patches.set(os, "_exit", _exit)
+
+    def uninstall(self) -> None:
+        """The process goes on, and is recorded no more."""
+        atexit.unregister(self.finish)
 
     @guarded("recording an exception")
     def _uncaught(self, kind: type[BaseException], value: BaseException, traceback: Any) -> None:

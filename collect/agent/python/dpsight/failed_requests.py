@@ -56,7 +56,7 @@ class Requests:
     def install(self, patches: Patches) -> None:
         """Waits for CUDA, and for errors: an error is seen when its object is made. What runs a graph of its own, as
         TorchScript does, makes another error of it."""
-        events.cuda_starts.subscribe(lambda native: private.attach_oom_observer(self.failed) if native else None)
+        events.cuda_starts.subscribe(self._observe)
         kind = recorder.torch.OutOfMemoryError
         make = kind.__init__
 
@@ -70,11 +70,16 @@ class Requests:
         except TypeError:  # a class that takes no attributes: then all count as the script's
             self._noted = False
 
+    def _observe(self, native: bool) -> None:
+        if native and recorder.first("observing failed requests"):
+            private.attach_oom_observer(self.failed)
+
     @guarded("recording an out-of-memory error")
     def _raised(self) -> None:
         k = max(_unraised.marks.pop(threading.get_ident(), 0), _unraised.marks.pop(0, 0))
         if k and recorder.level:
             recorder.mark(kinds.RAISED, 0, k)
+            events.request_failed.tell()
 
     @guarded("recording an out-of-memory error")
     def failed(self, device: int, requested: int, limit: int, free: int) -> None:

@@ -47,6 +47,7 @@ class Garbage:
     def install(self) -> None:
         """Watches each collection of a prediction, and has them come when the collector asked for them."""
         gc.callbacks.append(self._collection)
+        events.silenced.subscribe(self._uninstall)
         events.process_ends.subscribe(self._end)
         when = recorder.settings.garbage
         if when == NEVER:
@@ -58,6 +59,10 @@ class Garbage:
         one tracer before Python 3.12."""
         if recorder.settings.garbage == AT_ONCE:
             events.cuda_ready.subscribe(self._begin)
+
+    def _uninstall(self) -> None:
+        if self._collection in gc.callbacks:
+            gc.callbacks.remove(self._collection)
 
     def facts(self) -> dict[str, int]:
         """What was freed so far, in bytes."""

@@ -113,6 +113,7 @@ class Journal:
             raise
         self._lock = threading.Lock()
         self.written = 0
+        self.base = base  # of its two files' paths, without what tells them apart
 
     def grow(self) -> mmap.mmap:
         """Adds a segment. A new map, not a resized one: another thread may be writing into the old one."""

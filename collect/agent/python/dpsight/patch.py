@@ -22,6 +22,8 @@ class Patches:
         old = vars(owner).get(attribute, _MISSING)
 
         def undo() -> None:
+            if vars(owner).get(attribute) is not value:
+                return  # somebody has put something around ours since, which calls it: it does nothing any more
             if old is _MISSING:
                 delattr(owner, attribute)
             else:
@@ -34,10 +36,35 @@ class Patches:
         """Remembers a registered hook by its handle."""
         self._undo.append(handle.remove)
 
+    def on_undo(self, forget: Callable[[], Any]) -> None:
+        """Has forget called when the changes so far are taken back."""
+        self._undo.append(forget)
+
     def undo(self) -> None:
         """Takes everything back, last change first."""
         while self._undo:
             self._undo.pop()()
+
+
+class Installed:
+    """All that the agent has changed in this process."""
+
+    def __init__(self) -> None:
+        self._patches: list[Patches] = []
+
+    def new(self) -> Patches:
+        """Changes that are to come."""
+        patches = Patches()
+        self._patches.append(patches)
+        return patches
+
+    def undo(self) -> None:
+        """Takes everything back, the last change first."""
+        while self._patches:
+            self._patches.pop().undo()
+
+
+installed = Installed()
 
 
 def method(owner: type, attribute: str) -> Callable[..., Any] | None:

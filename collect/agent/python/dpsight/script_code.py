@@ -38,7 +38,7 @@ class ScriptCode:
 
     def install(self) -> None:
         """Reads what has been imported by now; again when recording begins, after the first step and at the end."""
-        self._began = _process_start_ns()
+        self._began, self._written = _process_start_ns(), (0, 0)
         try:
             self._folder = os.getcwd()  # scripts change it later; relative paths are relative to this one
         except OSError:

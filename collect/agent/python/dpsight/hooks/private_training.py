@@ -14,7 +14,7 @@ from typing import Any
 
 from dpsight import kinds, stages
 from dpsight.adapters import Adapter, Classes, Does
-from dpsight.patch import Patches, bracket, method
+from dpsight.patch import Patches, bracket, installed, method
 from dpsight.recorder import PHASES, TAGS, drains, events, guarded, recorder, stamps, steps, thread
 from dpsight.registry import registry
 
@@ -58,6 +58,7 @@ def _patch(cls: type, classes: Classes, patches: Patches) -> None:
     if not any(base.__name__ in classes.names for base in cls.__mro__):
         return
     _present.patched.add(cls)
+    patches.on_undo(lambda: _present.patched.discard(cls))
     for name, does in classes.methods.items():
         function = method(cls, name)
         if function is not None:
@@ -71,7 +72,7 @@ def _patch(cls: type, classes: Classes, patches: Patches) -> None:
 def _patch_subclasses(base: type, classes: Classes, made: type) -> None:
     """Patches what lies between a class of a library and the class of an object that is being made: others extend them
     too. Hooks bind their methods only after this."""
-    patches = Patches()
+    patches = installed.new()
     try:
         for cls in made.__mro__:
             if issubclass(cls, base) and cls not in _present.patched:

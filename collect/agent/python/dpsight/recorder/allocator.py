@@ -19,8 +19,6 @@ from dpsight.recorder.freeze import freeze_threads
 from dpsight.recorder.timing import stamps
 from dpsight.torch_compat import private
 
-# Ring overflow is silent. Host memory is taken only as events come.
-MAX_ENTRIES = 10_000_000
 _ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
 # Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
 _EVERY_NS = 250_000_000
@@ -81,13 +79,16 @@ class Drains:
     # Recording.
 
     def install(self) -> None:
-        """Has recording start with CUDA itself. Starting it now would initialise CUDA."""
+        """Has recording start with CUDA itself, or now if CUDA is there: starting it earlier would initialise CUDA."""
         events.silenced.subscribe(self._silenced)
-        private.lazy_call(self._ready)
+        if recorder.torch.cuda.is_initialized():
+            self._ready()
+        elif recorder.first("waiting for CUDA"):
+            private.lazy_call(self._ready)
 
     @guarded("starting the recording", fatal=True)
     def _ready(self) -> None:
-        if recorder.level != SILENT and recorder.open_journal():
+        if recorder.level != SILENT and not recorder.cuda and recorder.open_journal():
             with uninterrupted:
                 self._start()
 
@@ -106,13 +107,21 @@ class Drains:
         k = stamps.stamp(recorder.mark(kinds.CUDA_READY))
         self._write(k, "start", devices.counters([], all_devices=True), time.monotonic_ns())
         self._last_ns = time.monotonic_ns()
+        if self.recording and devices.seen:
+            # Memory was taken before: the allocator's list of blocks is what replay goes on from.
+            self._drain_in_turn(_WINDOW)
         events.cuda_ready.tell()
 
     def record(self, clear: bool = False) -> None:
         """Turns history on, or empties it. Stacks, of allocations only, in the steps they were asked for: they make a
         drain a hundred times as long."""
         context = "alloc" if self._stacks else None
-        options = {"context": context, "stacks": "python", **(self.user_options or {}), "max_entries": MAX_ENTRIES}
+        options = {
+            "context": context,
+            "stacks": "python",
+            **(self.user_options or {}),
+            "max_entries": recorder.settings.max_entries,
+        }
         private.record_history("all", clear_history=clear, **options)
         if recorder.level == SILENT:  # another thread has failed meanwhile
             self._turn_off()
@@ -211,7 +220,8 @@ class Drains:
         acts = everywhere()
         if waited >= _LONGEST_NS:
             return acts != self._told
-        return sum(map(sum, acts.values())) - sum(map(sum, self._told.values())) > _MOST
+        most = min(_MOST, recorder.settings.max_entries // 2)
+        return sum(map(sum, acts.values())) - sum(map(sum, self._told.values())) > most
 
     def quiet(self) -> bool:
         """Whether no thread that needs no interpreter's lock, such as autograd's, allocates or frees at this moment."""
@@ -367,7 +377,7 @@ class Drains:
         """Keeps what a script that records for itself would find in its own snapshot."""
         if self.user_options is None:
             return
-        most = self.user_options.get("max_entries", MAX_ENTRIES)
+        most = self.user_options.get("max_entries", recorder.settings.max_entries)
         for i, trace in enumerate(traces):
             while len(self.user_traces) <= i:
                 self.user_traces.append([])

@@ -57,6 +57,7 @@ class Recorder:
         "_map",
         "_names",
         "_on_request",
+        "_once",
         "_parts",
         "_reported",
         "_set_metadata",
@@ -80,6 +81,7 @@ class Recorder:
         self.torch: Any = None
         self.forks = 0
         self._parts: list[Any] = []
+        self._once: set[str] = set()  # what was done that no process can undo
         self._on_request: list[Callable[[], bool]] = []
         self._reported: set[str] = set()
         self.out: set[str] = set()  # hooks that have failed
@@ -144,6 +146,29 @@ class Recorder:
     def installs_into(self, torch: Any) -> None:
         """This is the torch that is recorded."""
         self.torch = torch
+
+    def first(self, what: str) -> bool:
+        """Whether this is the first time in this process that something is done which cannot be undone."""
+        if what in self._once:
+            return False
+        self._once.add(what)
+        return True
+
+    def begin_anew(self, settings: Settings | None) -> None:
+        """Records this process from here on as if it had just begun, into another journal. None = it is recorded no
+        more, and nothing of what was is kept."""
+        with uninterrupted, self._lock:
+            journal = self.journal
+            self.settings = settings or Settings({})
+            for seen in (self.out, self._reported, self._failures):
+                seen.clear()
+            self._begin()
+            if settings is None:
+                self._on_request.clear()
+                self._mute()
+            if journal is not None:
+                journal.abandon()
+            self._renew_parts()
 
     # Failures.
 
@@ -381,7 +406,7 @@ class Recorder:
 
     def after_fork(self) -> None:
         """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
-        silent = self.cuda or self.level == SILENT
+        silent = self.cuda or self.level == SILENT or self.settings.alone
         uninterrupted.forget()
         if self.journal is not None:
             self.journal.abandon()
@@ -389,6 +414,9 @@ class Recorder:
         self._begin()
         if silent:
             self._mute()  # and tells nobody: what the parent has turned on, in torch too, is the parent's
+        self._renew_parts()
+
+    def _renew_parts(self) -> None:
         for part in self._parts:
             if hasattr(part, "abandon"):
                 part.abandon()

@@ -33,7 +33,7 @@ class DrainTimer:
     """The thread that has drains made. It is none of the threading module's: the script may count those."""
 
     def __init__(self) -> None:
-        self._runs = False
+        self._turn: object = None  # of the thread that looks
         self._asked_ns = 0  # 0 = the main thread has answered
 
     def install(self) -> None:
@@ -41,12 +41,12 @@ class DrainTimer:
         events.cuda_ready.subscribe(self._begin)
 
     def _begin(self) -> None:
-        if drains.recording and not self._runs:
-            self._runs = True
-            _thread.start_new_thread(self._watch, ())
+        if drains.recording and self._turn is None:
+            self._turn = object()
+            _thread.start_new_thread(self._watch, (self._turn,))
 
-    def _watch(self) -> None:
-        while recorder.level != SILENT and _WHAT not in recorder.out:
+    def _watch(self, turn: object) -> None:
+        while turn is self._turn and recorder.level != SILENT and _WHAT not in recorder.out:
             _sleep(_LOOK)
             self._look()
 

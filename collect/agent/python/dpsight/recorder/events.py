@@ -103,6 +103,9 @@ sample_set = Event()  # (parameter) They hang on the parameter now.
 group_gathered = Event()  # (group) FSDP2 has gathered a group's parameters.
 group_scattered = Event()  # (group) It has scattered their gradients.
 
+# Of requests.
+request_failed = Event()  # () The error of a request that failed is about to reach the script.
+
 # Of the end.
 uncaught = Event()  # (traceback) An exception is about to end the process; its frame is not written.
 exit_begins = Event()  # () The process is about to end, and the last drain to come.

@@ -10,11 +10,13 @@ class Settings:
 
     __slots__ = (
         "agreement",
+        "alone",
         "bare",
         "every_step",
         "garbage",
         "like_a_gpu",
         "lines",
+        "max_entries",
         "ranks",
         "record_steps",
         "source",
@@ -27,6 +29,9 @@ class Settings:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
+        # Events that torch keeps between two drains. Its ring overflows silently, and takes memory only as they come.
+        self.max_entries = whole_number(env.get("DPSIGHT_MAX_ENTRIES"), 10_000_000)
+        self.alone = env.get("DPSIGHT_ALONE") == "1"  # a forked child is not recorded
         self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
         self.lines = env.get("DPSIGHT_LINES") != "none"  # of the script are followed
         self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)

@@ -68,10 +68,10 @@ class GradientHooks:
         if recorded:
             gradients.forget()
             if recorder.level < MODULES:
-                self._unwatch()
+                self.unwatch()
 
     @quiet
-    def _unwatch(self) -> None:
+    def unwatch(self) -> None:
         """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter, and so
         does an empty dictionary of hooks: the engine takes the interpreter's lock to look into it."""
         if not self._watched:

@@ -1,0 +1,34 @@
+"""DPSIGHT_ATTACH=1: what the .pth file of the installed package imports as an interpreter begins. It waits for torch,
+and loads nothing before: most processes never import it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from dpsight.flight.waiting import waiting
+
+
+def _torch_imported(_torch: Any) -> None:
+    """A program that was not changed is not to fail for what goes wrong here."""
+    from dpsight.api import attach_by_environment
+
+    try:
+        attach_by_environment()
+    except Exception as error:
+        sys.stderr.write(f"dpsight: this process is not recorded: {error}\n")
+
+
+def boot() -> None:
+    """Waits for torch, unless a launcher records this process."""
+    if os.environ.get("DPSIGHT_SPOOL"):
+        return
+    if "torch" in sys.modules:  # another .pth file has imported it
+        _torch_imported(sys.modules["torch"])
+    else:
+        waiting.callbacks["torch"] = _torch_imported
+        waiting.install()
+
+
+boot()

@@ -1,0 +1,51 @@
+"""Tags what was alive before recording began: the tensors of models and of optimizers, and all others that a name leads
+to. When they were made is not known, so what has no tag is untraced."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, NamedTuple
+
+from dpsight.holders.look import tag
+from dpsight.recorder import recorder
+from dpsight.registry import registry
+from dpsight.tensors import living
+
+
+class Found(NamedTuple):
+    """What was there."""
+
+    models: int
+    optimizers: int
+    tagged: int  # the number of the mark of its tags; 0 = there was nothing to tag
+
+
+def tag_existing() -> Found:
+    """Makes the models and the optimizers of this process known, and tags what they and others hold on a device."""
+    torch = recorder.torch
+    found = gc.get_objects()  # by their types: an object may pretend to be of another class
+    modules = [o for o in found if issubclass(type(o), torch.nn.Module)]
+    optimizers = [o for o in found if issubclass(type(o), torch.optim.Optimizer)]
+    del found
+    inner = {id(child) for module in modules for child in _children(module)}
+    roots = [m for m in modules if id(m) not in inner and _on_device(m)]
+    for root in roots:
+        registry.number(root, outermost=True)
+    for optimizer in optimizers:
+        registry.optimizer(optimizer)
+    tagged = tag(True, living()) if recorder.cuda and recorder.tagging else 0
+    return Found(len(roots), len(optimizers), tagged)
+
+
+def _children(module: Any) -> list[Any]:
+    try:
+        return [child for child in module.modules() if child is not module]
+    except Exception:  # one that is half made, or refuses to be walked
+        return []
+
+
+def _on_device(module: Any) -> bool:
+    try:
+        return any(p.is_cuda for p in module.parameters())
+    except Exception:
+        return False

@@ -1,0 +1,82 @@
+"""Samples of the device's memory, by process, and of this process's own, in a thread. They are kept in memory, the
+latest only."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from dpsight.flight.nvml import Device, Nvml
+from dpsight.recorder import recorder
+from dpsight.recorder.hostmemory import Resident, pinned_bytes
+
+INTERVAL = 0.5  # s, between two samples
+_KEPT = 7_200  # of each device and of the process: the last hour
+
+
+class Sampler:
+    """The thread, and what it has seen."""
+
+    def __init__(self) -> None:
+        self.samples: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self.nvml = False
+        self.reason = "CUDA has not begun"  # why NVML tells nothing
+        self._devices: list[Device] = []
+        self._library: Nvml | None = None
+        self._stop = threading.Event()
+        self._done = threading.Event()
+        self._asked = False  # whether there is NVML
+        self._resident = Resident()
+
+    def begin(self) -> None:
+        """Begins. The thread is none of the threading module's: the script may count those."""
+        _thread.start_new_thread(self._watch, ())
+
+    def end(self) -> None:
+        """Ends, and waits for the thread."""
+        self._stop.set()
+        self._done.wait(10)
+
+    def _watch(self) -> None:
+        try:
+            while not self._stop.wait(INTERVAL):
+                self.take()
+        finally:
+            if self._library is not None:
+                self._library.close()
+            self._resident.close()
+            self._done.set()
+
+    def take(self) -> None:
+        """Takes a sample of each."""
+        now = time.time_ns()
+        rss = self._resident.bytes()
+        if rss is not None:
+            self.samples.append(
+                {"time_ns": now, "rss": rss, "cpu_ns": time.process_time_ns(), "pinned": pinned_bytes(recorder.torch)}
+            )
+        if recorder.cuda and not self._asked:
+            self._asked = True
+            self._open()
+        for device in self._devices:
+            reading = device.read()
+            if reading is not None:
+                self.samples.append({"time_ns": now, "device": device.index, **reading._asdict()})
+
+    def _open(self) -> None:
+        """Finds the devices of this process. A phantom GPU has no memory that a driver would know of."""
+        if recorder.settings.source != "measured":
+            self.reason = "a phantom GPU has no driver"
+            return
+        try:
+            self._library = Nvml()
+            cuda = recorder.torch.cuda
+            count = cuda.device_count()
+            self._devices = self._library.devices(str(cuda.get_device_properties(i).uuid) for i in range(count))
+            self.nvml = bool(self._devices)
+            self.reason = "" if self.nvml else "NVML knows none of this process's devices"
+        except (OSError, AttributeError, RuntimeError) as error:
+            self.reason = f"NVML cannot be had: {error}"

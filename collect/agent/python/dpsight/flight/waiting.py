@@ -1,0 +1,57 @@
+"""Runs callbacks right after a module's body was executed, in a process that no launcher has prepared. sitecustomize.py
+does the same where dpsight starts the process; it may import nothing, this one is imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class Waiting:
+    """A finder that finds nothing by itself: it has the others find a module, and hears when it was executed."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[str, Callable[[Any], None]] = {}
+        self._looking: set[str] = set()
+
+    def install(self) -> None:
+        """Listens to imports."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def uninstall(self) -> None:
+        """Listens no more."""
+        self.callbacks.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """What the other finders find. The loader of a module that somebody waits for tells of it."""
+        if name not in self.callbacks or name in self._looking:
+            return None
+        self._looking.add(name)
+        try:
+            finders = [f for f in sys.meta_path if f is not self and hasattr(f, "find_spec")]
+            spec = next((s for s in (f.find_spec(name, path, target) for f in finders) if s is not None), None)
+        finally:
+            self._looking.discard(name)
+        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if spec is None or execute is None:
+            return spec
+
+        def exec_module(module: Any) -> None:
+            vars(spec.loader).pop("exec_module", None)  # the loader is left exactly as it was
+            execute(module)
+            callback = self.callbacks.pop(name, None)
+            if callback is not None:
+                callback(module)
+
+        try:
+            spec.loader.exec_module = exec_module
+        except (AttributeError, TypeError):
+            self.callbacks.pop(name, None)
+        return spec
+
+
+waiting = Waiting()

@@ -1,0 +1,183 @@
+package livetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// attachedEnviron is the environment of a process on the phantom GPU that dpsight does not start, and that finds the
+// package, and no program.
+func attachedEnviron(t *testing.T, python string, more ...string) []string {
+	t.Helper()
+	machine, err := collect.OpenMachine("phantom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	vars, err := collect.PhantomEnv(context.Background(), machine, python, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := filepath.Abs("../agent/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := environment("PYTHONPATH="+agent, "PATH="+filepath.Dir(python)+":/usr/bin:/bin")
+	for name, value := range vars {
+		env = append(env, name+"="+value)
+	}
+	return append(env, more...)
+}
+
+// attachedRun has the tables made of a run that an attached process wrote, as the command does.
+func attachedRun(t *testing.T, dir string) (*schemas.Manifest, *schemas.IngestReport) {
+	t.Helper()
+	outcomes, err := ingest.Import(dir, filepath.Dir(dir), ingest.Options{Version: "test", Prepare: collect.Recover})
+	if err != nil || len(outcomes) != 1 || outcomes[0].State == schemas.IngestRefused {
+		t.Fatalf("%s: %v, %+v", dir, err, outcomes)
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Devices) != 1 || r.Devices[0].Verdict != schemas.Exact || r.Devices[0].ResidueBytes != 0 {
+		t.Errorf("%s: conservation is not exact: %+v", filepath.Base(dir), r.Devices)
+	}
+	return m, r
+}
+
+// expectPlanted holds a run against the request for a tebibyte that its script planted, at a line with a comment.
+func expectPlanted(t *testing.T, dir, script string) {
+	t.Helper()
+	m, r := attachedRun(t, dir)
+	if m.Status != schemas.StatusOOM || m.Attached == nil || m.Attached.PID <= 0 {
+		t.Errorf("status %s, attached %+v", m.Status, m.Attached)
+	}
+	if len(r.OOMs) != 1 || r.OOMs[0].RequestedBytes != 1<<40 {
+		t.Fatalf("failed requests: %+v", r.OOMs)
+	}
+	lines, err := schemas.Lines.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(text), "# PLANTED")
+	at := slices.IndexFunc(lines, func(l schemas.Line) bool { return l.Line == r.OOMs[0].Line })
+	if want := int64(strings.Count(before, "\n") + 1); !found || at < 0 || lines[at].Number != want {
+		t.Errorf("the line of the request is %d of %+v, and not line %d", r.OOMs[0].Line, lines, want)
+	}
+}
+
+// expectHolder fails where no block of so many bytes has a holder of this name.
+func expectHolder(t *testing.T, dir string, bytes int64, name string) {
+	t.Helper()
+	allocations, err := schemas.Allocations.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holders, err := schemas.Holders.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, h := range holders {
+		i := slices.IndexFunc(allocations, func(a schemas.Allocation) bool {
+			return a.AllocID == h.AllocID && a.RequestedBytes == bytes
+		})
+		if i >= 0 {
+			paths = append(paths, h.Path)
+		}
+	}
+	if !slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(p, name) }) {
+		t.Errorf("blocks of %d bytes are held by %q, none by %s", bytes, paths, name)
+	}
+}
+
+func TestAttachAmidTraining(t *testing.T) {
+	python, store, temporary, cycles := testkit.Python(t), t.TempDir(), t.TempDir(), 10
+	if testkit.WithRest() {
+		cycles = 100
+	}
+	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles))
+	cmd.Env = attachedEnviron(t, python, "TMPDIR="+temporary)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	var said struct {
+		Runs, Left, Names, Files []string
+		LeftByCycles             []string `json:"left by cycles"`
+		Signals                  []int
+		Caught                   bool
+		Allocated, Untraced      int64
+		Models, Optimizers       int
+		Grown                    struct{ Objects, RSS int64 }
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if len(said.Left)+len(said.LeftByCycles)+len(said.Names)+len(said.Files) > 0 {
+		t.Errorf("attaching left %v, %v: names %v, files %v", said.Left, said.LeftByCycles, said.Names, said.Files)
+	}
+	// A cycle of objects a time would be thousands, a journal that stays mapped a mebibyte a time.
+	if said.Grown.Objects > int64(cycles) || said.Grown.RSS > 4<<20 {
+		t.Errorf("%d times grew the process by %d objects and %d bytes", cycles, said.Grown.Objects, said.Grown.RSS)
+	}
+	if !said.Caught || !slices.Equal(said.Signals, []int{12}) {
+		t.Errorf("the script caught its error: %v, its handler heard signals %v", said.Caught, said.Signals)
+	}
+	if said.Untraced != said.Allocated || said.Models != 1 || said.Optimizers != 1 {
+		t.Errorf("%d of %d bytes came before, of %d models and %d optimizers", said.Untraced, said.Allocated,
+			said.Models, said.Optimizers)
+	}
+	if !strings.Contains(stderr.String(), "at most 50,000 events (38 MiB of host memory), the journal at most 64 MiB") {
+		t.Errorf("the bounds of what it keeps are not said:\n%s", stderr.String())
+	}
+	if len(said.Runs) != 3 {
+		t.Fatalf("runs: %v", said.Runs)
+	}
+	for i, reason := range []string{"dpsight.dump()", "SIGUSR2", "a request for memory failed"} {
+		m, r := attachedRun(t, said.Runs[i])
+		if m.Attached == nil || m.Attached.Reason != reason || m.Attached.UntracedBytes != said.Allocated {
+			t.Errorf("run %d: %+v, expected for %s", i, m.Attached, reason)
+		}
+		if r.Steps.Derived != 4 {
+			t.Errorf("run %d has %d steps since it was attached to", i, r.Steps.Derived)
+		}
+		if m.Environment == nil || m.Host.Cores == 0 || m.Collector.NVML || m.Collector.NVMLReason == "" {
+			t.Errorf("run %d: what is to be completed is not: %+v", i, m.Collector)
+		}
+		host, err := schemas.HostSamples.Read(said.Runs[i])
+		if err != nil || len(host) == 0 || host[len(host)-1].RSSBytes < 50<<20 {
+			t.Errorf("run %d: samples of the process %+v, %v", i, host, err)
+		}
+	}
+	expectPlanted(t, said.Runs[2], script(t, "attach.py"))
+	expectHolder(t, said.Runs[2], 8<<20, "global kept")
+	expectHolder(t, said.Runs[2], 5<<20, "global older")
+	left, err := filepath.Glob(filepath.Join(temporary, "dpsight-attached-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("journals are left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,57 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// profileVariable tells a process that dpsight did not start which device its phantom GPU plays.
+const profileVariable = "DPSIGHT_PROFILE"
+
+// PhantomEnv is what a process needs to have a phantom GPU under it that dpsight does not start: variables and their
+// values.
+func PhantomEnv(ctx context.Context, m *Machine, python string, devices int) (map[string]string, error) {
+	switch {
+	case !m.Predicted:
+		return nil, &UsageError{"a real GPU needs no environment", "name a phantom GPU, as in --device phantom"}
+	case devices < 1 || devices > phantom.MostDevices:
+		return nil, &UsageError{fmt.Sprintf("there can be no %d phantom GPUs", devices),
+			fmt.Sprintf("give 1 to %d", phantom.MostDevices)}
+	}
+	i, err := BuiltinPython(python)
+	if err != nil {
+		return nil, err
+	}
+	built, err := m.phantomFor(ctx, i.Path)
+	if err != nil {
+		return nil, err
+	}
+	library := *built
+	library.MemoryBytes, library.AddressPolicy, library.Devices = m.memory, m.addresses, devices
+	vars := library.Vars()
+	vars[profileVariable] = m.profile.ID
+	return vars, nil
+}
+
+// WriteExports writes variables as a shell reads them. What is in a search list of the loader already stays in it.
+func WriteExports(w io.Writer, vars map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		value := quoted(vars[name])
+		if name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" {
+			value += "${" + name + ":+:$" + name + "}"
+		}
+		if _, err := fmt.Fprintf(w, "export %s=%s\n", name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted is a text that a shell takes as it is.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
