@@ -64,8 +64,8 @@ type Manifest struct {
 
 // Attached is what dpsight.attach() says of a run that it wrote: the process went on, and may have written others.
 type Attached struct {
-	Reason       string `json:"reason"` // why it was written: a request that failed, dpsight.dump(), a signal
-	PID          int    `json:"pid"`
+	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
+	PID          int    `json:"pid"`           // as the process itself knows it
 	BeganAnew    int    `json:"began_anew"`    // how often recording began anew, since its journal was full
 	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
 	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
