@@ -62,11 +62,14 @@ func (f Breakdown) Draw(s Style) (*Drawing, error) {
 		change: percent})
 }
 
+// ratio is how many times the base a value is.
+func ratio(v, base float64) string { return decimal(v/base, 2) + "×" }
+
 // Draw draws the figure.
 func (f Time) Draw(s Style) (*Drawing, error) {
 	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: f.Names, colours: phases, order: PhaseKeys,
 		unit: unitOfSeconds, axis: "Time of a step",
-		change: func(v, base float64) string { return decimal(v/base, 2) + "×" }})
+		change: ratio})
 }
 
 // MostBars is how many bars a figure shows, a slide fewer. Draw leaves later ones out and names them in
@@ -201,13 +204,17 @@ func (f *bars) layout(rows []string) {
 	if len(f.groups) > 1 || f.groups[0].title != "" {
 		titled = 1.6 * s.Label
 	}
-	legend, drawLegend := d.legend(f.entries(scale), 0, s.Width)
+	var entries []entry
+	if len(f.colours) > 1 {
+		entries = f.entries(scale)
+	}
+	legend, drawLegend := d.legend(entries, 0, s.Width)
 	top := legend
 	if legend > 0 {
 		top += 0.5 * s.Label
 		drawLegend(0)
 	}
-	model := &axes{xTicks: []tick{{0, "0"}}, xLabel: f.axis}
+	model := &axes{xTicks: []tick{{0, "0"}}, xLabel: f.axis} // as tall as any
 	under := d.below(model) + 0.5*s.Label
 	if s.slide() {
 		most := (s.Height - top - float64(down)*(titled+under)) / float64(down*len(rows))
@@ -221,7 +228,7 @@ func (f *bars) layout(rows []string) {
 		a := &axes{box: box{x, y, x1, y + height}, x1: f.most / f.of.size, y0: float64(len(rows)) + 0.5, y1: 0.5,
 			xTicks: ticks(0, f.most/f.of.size, int(max(2, min(8, (x1-x)/(3*s.Label))))), xLine: true, xGrid: true}
 		if g/across == down-1 || g+across >= len(f.groups) {
-			a.xLabel = f.axis + " (" + f.of.name + ")"
+			a.xLabel = f.of.titled(f.axis)
 		}
 		if across > 1 {
 			a.xLabel = ""
@@ -239,7 +246,7 @@ func (f *bars) layout(rows []string) {
 	}
 	d.height = top + float64(down)*(titled+height+under)
 	if across > 1 {
-		l := d.lab(f.axis + " (" + f.of.name + ")")
+		l := d.lab(f.of.titled(f.axis))
 		l.anchor = middle
 		d.write(l, point{(left + s.Width) / 2, d.height - 0.5*s.Label - descent*s.Label})
 	}
@@ -343,7 +350,7 @@ func (f *bars) colour(key string) colour {
 func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 	d := f.d
 	a := d.current
-	named1 := map[string]bool{} // keys whose name stands in a segment
+	inBar := map[string]bool{} // keys whose name stands in a segment
 	for i, row := range rows {
 		y := a.y(float64(i + 1))
 		if named {
@@ -358,11 +365,30 @@ func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 		if !ok {
 			continue
 		}
-		f.bar(g, row, b, y, named1)
+		f.bar(g, row, b, y, inBar)
 	}
 	if f.line && g.base > 0 && len(g.rows) > 1 {
-		x := a.x(g.base / f.of.size)
-		d.dashed(text, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+		f.dashedLine(a.x(g.base/f.of.size), len(rows))
+	}
+}
+
+// dashedLine marks the baseline's total, but for the rows where something is written on it.
+func (f *bars) dashedLine(x float64, rows int) {
+	d := f.d
+	a := d.current
+	step := a.box.height() / float64(rows)
+	from := a.box.y0
+	for i := range rows {
+		top := a.box.y0 + float64(i)*step
+		if d.covers(box{x - 0.5, top + 0.3*step, x + 0.5, top + 0.7*step}) {
+			if top > from {
+				d.dashed(text, 0.5, point{x, from}, point{x, top})
+			}
+			from = top + step
+		}
+	}
+	if from < a.box.y1 {
+		d.dashed(text, 0.5, point{x, from}, point{x, a.box.y1})
 	}
 }
 
@@ -426,7 +452,7 @@ func (f *bars) inside(part box, s Segment, c colour, named map[string]bool) {
 	const least = 9.07 // 3.2 mm
 	d := f.d
 	l := d.val(f.of.in(s.Value))
-	if part.width() < least || part.width() < wide(l)+2 || s.Key == "" {
+	if part.width() < least || part.width() < wide(l)+2 || s.Key == "" || len(f.colours) == 1 {
 		return
 	}
 	l.colour, l.anchor = inkOn(c), middle

@@ -34,6 +34,13 @@ var (
 	minor  = both("dpsMinor", 0xe4e4e4) // what is too small for a colour
 )
 
+// A heat map's one hue.
+var (
+	rampPale   = both("dpsRampPale", 0xdfe9f4)
+	rampMiddle = both("dpsRampMiddle", 0x5b9bd5)
+	rampDark   = both("dpsRampDark", 0x174a7c)
+)
+
 // phases are no categories: one neutral ramp, and sand for what is done to gradients between passes.
 var phases = map[string]colour{
 	"forward":       both("dpsForward", 0xc3ceda),
@@ -92,7 +99,10 @@ func StyleTeX() string {
 	for _, key := range PhaseKeys {
 		define(phases[key], phases[key].light)
 	}
-	for _, c := range []colour{minor, ink, accent} {
+	for _, key := range RungKeys {
+		define(rungs[key], rungs[key].light)
+	}
+	for _, c := range []colour{minor, ink, accent, rampPale, rampMiddle, rampDark} {
 		define(c, c.light)
 	}
 	b.WriteString("\\providecommand{\\dpsTheme}{light}\n\\newcommand{\\dpsDark}{dark}\n\\ifx\\dpsTheme\\dpsDark\n")
@@ -113,7 +123,9 @@ const styleTeX = `\providecommand{\dpsLab}{\fontsize{7}{8}\selectfont}
 \pgfplotsset{compat=1.16,
   dps/.style={scale only axis, anchor=south west, clip=false, axis on top=false,
     axis line style={dpsSoft, line width=.4pt}, tick style={dpsSoft, line width=.4pt}, major tick length=2pt,
-    tick align=outside, tick label style={font=\dpsLab, text=dpsText}, label style={font=\dpsLab, text=dpsText},
+    tick align=outside, tick label style={font=\dpsLab, text=dpsText, inner sep=2pt},
+    label style={font=\dpsLab, text=dpsText, inner sep=1.5pt},
+    title style={font=\dpsLab\bfseries, text=dpsText, yshift=-4pt},
     grid style={dpsGrid, line width=.4pt}, scaled ticks=false},
   dps bars/.style={dps, axis x line*=bottom, axis y line=none, xmajorgrids},
   dps open/.style={dps, axis x line*=bottom, axis y line*=left, ymajorgrids}}

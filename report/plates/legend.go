@@ -29,6 +29,8 @@ func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw 
 		}
 	}
 	rows := (len(entries) + best - 1) / best
+	best = (len(entries) + rows - 1) / rows // no row of one beside rows of many
+	columns = columnsOf(d, entries, best)
 	row := 1.3 * size
 	return float64(rows) * row, func(y float64) {
 		for i, e := range entries {

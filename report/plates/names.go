@@ -1,6 +1,9 @@
 package plates
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // names are what figures call a category or a phase, where that is not its key with spaces.
 var names = map[string]string{
@@ -17,6 +20,10 @@ var names = map[string]string{
 	"autocast_cache":        "Autocast cache",
 	"script":                "The script's own",
 	"backward":              "Backward, in one pass",
+	"pending_free":          "Waiting to be freed",
+	"cached":                "Cached by torch",
+	"non_torch":             "Outside of torch",
+	"modules":               "CUDA modules",
 }
 
 // PhaseKeys are the keys of the phases that have a colour, in the order of a step. Others are drawn as minor ones.
@@ -38,11 +45,20 @@ func nameOf(key string, callers map[string]string) string {
 	return strings.ToUpper(string(first[:1])) + string(first[1:])
 }
 
+// within is a label inside of a sentence: a word that begins with one capital begins small.
+func within(label string) string {
+	all := []rune(label)
+	if len(all) > 1 && unicode.IsUpper(all[0]) && unicode.IsLower(all[1]) {
+		all[0] = unicode.ToLower(all[0])
+	}
+	return string(all)
+}
+
 // shortName is a name as it stands within a segment: in small letters.
 func shortName(key string, callers map[string]string) string {
 	s := nameOf(key, callers)
 	if callers[key] == "" && key == "backward" {
 		s = "Backward"
 	}
-	return strings.ToLower(s[:1]) + s[1:]
+	return within(s)
 }

@@ -130,6 +130,17 @@ func (d *Drawing) rect(b box, fill colour, parted bool) {
 	d.add(i)
 }
 
+func (d *Drawing) polygon(fill colour, points ...point) { d.add(item{fill: &fill, points: points}) }
+
+// outlined fills a polygon and strokes its edge.
+func (d *Drawing) outlined(fill, stroke colour, points ...point) {
+	d.add(item{fill: &fill, stroke: &stroke, width: 0.6, points: points})
+}
+
+func (d *Drawing) circle(p point, radius float64, fill, stroke colour, width float64) {
+	d.add(item{fill: &fill, stroke: &stroke, width: width, points: []point{p}, radius: radius})
+}
+
 func (d *Drawing) line(stroke colour, width float64, points ...point) {
 	d.add(item{stroke: &stroke, width: width, points: points})
 }
@@ -179,7 +190,16 @@ func (l label) boxAt(p point) box {
 		x -= w
 	case start:
 	}
-	return box{x, y - ascent*l.size, x + w, y + descent*l.size}
+	under := 0.03 * l.size
+	if strings.IndexFunc(l.text, descends) >= 0 {
+		under = descent * l.size
+	}
+	return box{x, y - ascent*l.size, x + w, y + under}
+}
+
+// descends reports whether a character may reach below the line.
+func descends(r rune) bool {
+	return strings.ContainsRune("gjpqyQ,;()[]{}|_$@µ/\\", r) || r > 0x2ff && r != '−'
 }
 
 // write writes a label whose baseline begins, ends or has its middle at p.

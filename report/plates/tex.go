@@ -56,7 +56,8 @@ func (d *Drawing) texAxes(b *bytes.Buffer, a *axes) {
 	case !a.xLine:
 		kind = "dps open, axis x line=none"
 	}
-	fmt.Fprintf(b, "\\begin{axis}[%s, at={(%s,%s)}, width=%sbp, height=%sbp,\n  xmin=%s, xmax=%s, ymin=%s, ymax=%s,", kind,
+	fmt.Fprintf(b, "\\begin{axis}[%s, at={(%sbp,%sbp)}, width=%sbp, height=%sbp,\n"+
+		"  xmin=%s, xmax=%s, ymin=%s, ymax=%s,", kind,
 		bp(a.box.x0), bp(d.height-a.box.y1), bp(a.box.width()), bp(a.box.height()),
 		number(min(a.x0, a.x1)), number(max(a.x0, a.x1)), number(min(a.y0, a.y1)), number(max(a.y0, a.y1)))
 	if a.y0 > a.y1 {
@@ -121,7 +122,9 @@ func (d *Drawing) texItem(b *bytes.Buffer, i item) {
 	if i.fill != nil {
 		how = append(how, "fill="+i.fill.name)
 	}
-	if i.stroke != nil {
+	if i.stroke == nil {
+		how = append(how, "draw=none")
+	} else {
 		how = append(how, "draw="+i.stroke.name, "line width="+bp(i.width)+"bp")
 	}
 	if i.dash {
@@ -193,7 +196,7 @@ func (d *Drawing) texLabel(b *bytes.Buffer, i item) {
 func tex(s string) string { return texReplacer.Replace(canvasSafe(s)) }
 
 var texReplacer = strings.NewReplacer(`\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`,
-	`_`, `\_`, `%`, `\%`, `~`, `\textasciitilde{}`, `^`, `\textasciicircum{}`, `<`, `\ensuremath{<}`, `>`,
+	`_`, `\_`, `%`, `\%`, `~`, `\ensuremath{\sim}`, `^`, `\textasciicircum{}`, `<`, `\ensuremath{<}`, `>`,
 	`\ensuremath{>}`, "−", `\ensuremath{-}`, "+", `\ensuremath{+}`, "×", `\ensuremath{\times}`, "≥", `\ensuremath{\geq}`,
 	"≤", `\ensuremath{\leq}`, "±", `\ensuremath{\pm}`, "Δ", `\ensuremath{\Delta}`, "σ", `\ensuremath{\sigma}`,
 	"ε", `\ensuremath{\varepsilon}`, "δ", `\ensuremath{\delta}`, "µ", `\ensuremath{\mu}`, "…", `\ldots{}`, "–", `--`,

@@ -1,0 +1,380 @@
+package plates
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// A Quantity says what values are.
+type Quantity int
+
+// The quantities.
+const (
+	Bytes   Quantity = iota
+	Seconds          // of a step
+	Ratio            // to the baseline, printed with ×
+	Count            // a number of samples, or of anything else
+)
+
+// unitOf is the unit of values of which the largest is most.
+func (q Quantity) unitOf(most float64) unit {
+	switch q {
+	case Bytes:
+		return unitOfBytes(most)
+	case Seconds:
+		return unitOfSeconds(most)
+	case Ratio:
+		return unit{"×", 1, 2}
+	case Count:
+	}
+	return unit{"", 1, 0}
+}
+
+// titled is an axis's title with its unit.
+func (u unit) titled(axis string) string {
+	if u.name == "" || axis == "" {
+		return axis
+	}
+	return axis + " (" + u.name + ")"
+}
+
+// A Series is one method over the swept values.
+type Series struct {
+	Label  string
+	Values []float64 // one for each swept value
+	States []State   // nil where all are measured
+	Accent bool      // the one of the finding
+}
+
+func (s Series) state(i int) State {
+	if i < len(s.States) {
+		return s.States[i]
+	}
+	return Measured
+}
+
+// A LinesPanel is one setting of the other parameters.
+type LinesPanel struct {
+	Title  string
+	X      string // the swept parameter, as "Sequence length"
+	At     []float64
+	Names  []string // of the places At, where they are no numbers
+	Series []Series
+}
+
+// Lines shows how peak or time grows with a swept parameter.
+type Lines struct {
+	Panels   []LinesPanel
+	Axis     string // what values are, as "Peak over non-private"
+	Quantity Quantity
+}
+
+// MostLines is how many lines a panel has.
+const MostLines = 10
+
+type linesPanel struct {
+	LinesPanel
+	at   []float64 // places along the axis: of doubling values, their logarithms
+	axes axes
+	of   unit
+	fits float64 // height that the labels at the right need
+	tail float64 // width that they need, and then have
+}
+
+// Draw draws the figure.
+func (f Lines) Draw(s Style) (*Drawing, error) {
+	d := newDrawing(s)
+	var panels []*linesPanel
+	low, high, least := 0.0, 0.0, math.Inf(1)
+	for _, p := range f.Panels {
+		q := f.panel(d, p)
+		if q == nil {
+			continue
+		}
+		if len(panels) == mostPanels(s) {
+			d.LeftOut = append(d.LeftOut, p.Title)
+			continue
+		}
+		panels = append(panels, q)
+		low, high, least = min(low, q.axes.y0), max(high, q.axes.y1), min(least, q.axes.y1)
+	}
+	if len(panels) == 0 {
+		return nil, ErrEmpty
+	}
+	g := gridOf(s, len(panels))
+	titled := 0.0
+	if len(panels) > 1 || panels[0].Title != "" {
+		titled = 1.7 * s.Label
+	}
+	need := 0.0
+	for i, p := range panels {
+		own := high > 4*least // axes of their own, where one scale would hide the smaller
+		if own {
+			p.of = f.Quantity.unitOf(max(p.axes.y1, -p.axes.y0))
+		} else {
+			p.axes.y0, p.axes.y1, p.of = low, high, f.Quantity.unitOf(max(high, -low))
+		}
+		p.axes.y0, p.axes.y1 = between(p.axes.y0/p.of.size, p.axes.y1/p.of.size)
+		p.axes.xLine, p.axes.yLine, p.axes.yGrid = true, true, true
+		p.axes.yTicks = ticks(p.axes.y0, p.axes.y1, 5)
+		if i%g.across == 0 || own && p.of.name != panels[0].of.name {
+			p.axes.yLabel = p.of.titled(f.Axis)
+		}
+		p.axes.xLabel = p.X
+		if titled > 0 {
+			p.axes.title = letter(i, len(panels), p.Title)
+		}
+		if p.of.digits < 2 && p.of.name != "" && max(p.axes.y1, -p.axes.y0) < 10 {
+			p.of.digits = 2
+		}
+		p.tail = 0
+		for _, r := range p.Series {
+			name, value := f.end(p, r)
+			p.tail = max(p.tail, wide(d.val(name+value))+4)
+		}
+		need = max(need, p.fits)
+	}
+	under := d.below(&axes{xTicks: []tick{{}}, xLabel: "x"}) + 0.5*s.Label
+	tall := g.tall(s, max(need, min(Centimetres(4.2), max(Centimetres(3.4), g.width*0.6))), titled+under)
+	for i, p := range panels {
+		x, y := g.x(i), float64(i/g.across)*(tall+titled+under)+titled
+		a := &p.axes
+		p.tail = min(p.tail, g.width/2)
+		a.box = box{x + d.left(a), y, x + g.width - p.tail, y + tall}
+		title := d.lab(a.title)
+		title.bold = true
+		a.title = fit(title, g.width)
+		a.xLabel = fit(d.lab(a.xLabel), g.width)
+		p.ticks(d, x-g.gap/2, min(s.Width, x+g.width+g.gap/2))
+		d.open(a)
+		f.draw(d, p)
+		d.open(nil)
+	}
+	d.height = float64(g.down)*(tall+titled+under) - 0.3*s.Label
+	return d, nil
+}
+
+// panel keeps what is drawn of one: series with a value at two or more places.
+func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
+	q := &linesPanel{LinesPanel: p}
+	q.Series = nil
+	for _, r := range p.Series {
+		known := 0
+		for i, v := range r.Values {
+			if i < len(p.At) && plotted(r.state(i)) && !math.IsNaN(v) {
+				known++
+				q.axes.y0, q.axes.y1 = min(q.axes.y0, v), max(q.axes.y1, v)
+			}
+		}
+		switch {
+		case known == 0:
+		case len(q.Series) == MostLines:
+			d.LeftOut = append(d.LeftOut, r.Label)
+		default:
+			q.Series = append(q.Series, r)
+		}
+	}
+	if len(q.Series) == 0 || len(p.At) < 2 || q.axes.y1 == q.axes.y0 {
+		return nil
+	}
+	q.at = slices.Clone(p.At)
+	if p.Names == nil && doubles(p.At) {
+		for i, v := range q.at {
+			q.at[i] = math.Log2(v)
+		}
+	}
+	first, last := slices.Min(q.at), slices.Max(q.at)
+	room := (last - first) * 0.08
+	q.axes.x0, q.axes.x1 = first-room, last+room
+	q.fits = float64(len(q.Series)) * 1.1 * d.style.Value
+	return q
+}
+
+func plotted(s State) bool { return s == Measured || s == Predicted || s == Bounded }
+
+// doubles reports whether swept values grow by factors and not by differences.
+func doubles(at []float64) bool {
+	for i := range at {
+		if at[i] <= 0 || i > 0 && at[i] < 1.5*at[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// ticks stand at the swept values; one whose number would lie over its neighbour's, or beyond the edges, has none.
+func (p *linesPanel) ticks(d *Drawing, edge, last float64) {
+	p.axes.xTicks = nil
+	for i, v := range p.at {
+		l := d.lab(amount(p.At[i]))
+		if len(p.Names) == len(p.At) {
+			l.text = Short(p.Names[i])
+		}
+		x, half := p.axes.x(v), wide(l)/2+1.5
+		if x-half < edge || x+half > last {
+			l.text = ""
+		} else {
+			edge = x + half
+		}
+		p.axes.xTicks = append(p.axes.xTicks, tick{v, l.text})
+	}
+}
+
+// amount is a swept value as it is said: 16,384 or 0.5.
+func amount(v float64) string {
+	const most = 6 // digits behind the point
+	_, fraction, _ := strings.Cut(strings.TrimRight(strconv.FormatFloat(v, 'f', most, 64), "0"), ".")
+	return units.Fixed(v, len(fraction))
+}
+
+// end is what stands at a line's right end: its name, and its last value.
+func (f Lines) end(p *linesPanel, r Series) (name, last string) {
+	if i := lastKnown(r, len(p.At)); i >= 0 {
+		value := p.of.in(r.Values[i])
+		switch r.state(i) {
+		case Predicted:
+			value = "~" + value
+		case Bounded:
+			value = "≥\u2009" + value
+		case Measured, OOM, Failed, NotRun:
+		}
+		last = " " + value
+	}
+	if slices.Contains(r.States, OOM) {
+		last += ", then OOM"
+	}
+	return Short(r.Label), last
+}
+
+func lastKnown(r Series, n int) int {
+	for i := min(n, len(r.Values)) - 1; i >= 0; i-- {
+		if plotted(r.state(i)) && !math.IsNaN(r.Values[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// A look tells lines apart: by colour, by dashes and by the marker.
+type look struct {
+	colour colour
+	dash   bool
+	sides  int // of the marker; 0: a circle
+	hollow bool
+}
+
+var looks = []look{{text, false, 0, false}, {soft, true, 4, false}, {text, true, 3, false}, {soft, false, 0, true},
+	{text, false, 4, true}, {soft, true, 3, true}, {text, true, 0, true}, {soft, false, 4, false}, {text, false, 3, true},
+	{soft, true, 0, false}}
+
+func (f Lines) draw(d *Drawing, p *linesPanel) {
+	a := &p.axes
+	type tag struct {
+		label label
+		x, y  float64
+	}
+	var tags []tag
+	next := 0
+	for _, r := range p.Series {
+		l := looks[next%len(looks)]
+		if r.Accent {
+			l = look{colour: accent}
+		} else {
+			next++
+		}
+		var line []point
+		for i := range min(len(p.at), len(r.Values)) {
+			if !plotted(r.state(i)) || math.IsNaN(r.Values[i]) {
+				if r.state(i) == OOM {
+					f.gone(d, a, p.at[i], line, l)
+				}
+				continue
+			}
+			line = append(line, point{a.x(p.at[i]), a.y(r.Values[i] / p.of.size)})
+		}
+		if l.dash {
+			d.dashed(l.colour, 0.9, line...)
+		} else if len(line) > 1 {
+			d.line(l.colour, 0.9, line...)
+		}
+		for _, at := range line {
+			d.marker(at, l)
+		}
+		name, last := f.end(p, r)
+		t := d.val(name)
+		t.text = fit(t, p.tail-4-wide(d.val(last))) + last
+		if r.Accent {
+			t.colour = accent
+		}
+		tags = append(tags, tag{t, line[len(line)-1].x, line[len(line)-1].y})
+	}
+	// Names stand at the right edge, from the top down, a line apart.
+	slices.SortStableFunc(tags, func(a, b tag) int {
+		if a.y < b.y {
+			return -1
+		}
+		if a.y > b.y {
+			return 1
+		}
+		return 0
+	})
+	apart := (ascent + descent) * 1.05 * d.style.Value
+	ys := make([]float64, len(tags))
+	for i, t := range tags {
+		ys[i] = t.y
+	}
+	spread(ys, apart, a.box.y0, a.box.y1-0.3*d.style.Value)
+	for i, t := range tags {
+		t.label.dx = 3.5
+		d.beside(t.label, point{a.box.x1, ys[i]})
+		if t.x < a.box.x1-hair || math.Abs(ys[i]-t.y) > 1 { // a line from the end to its name
+			d.line(grid, 0.5, point{t.x + 2.2, t.y}, point{a.box.x1 + 2, ys[i]})
+		}
+	}
+}
+
+// spread moves sorted places apart, as little as it can, within from and to.
+func spread(ys []float64, apart, from, to float64) {
+	for i := range ys {
+		ys[i] = max(ys[i], from)
+		if i > 0 {
+			ys[i] = max(ys[i], ys[i-1]+apart)
+		}
+	}
+	limit := to
+	for i, y := range slices.Backward(ys) {
+		ys[i] = min(y, limit)
+		limit = ys[i] - apart
+	}
+}
+
+// gone draws where a line leaves the axes because memory ran out: a dotted line up, and a cross.
+func (f Lines) gone(d *Drawing, a *axes, at float64, line []point, l look) {
+	x, y := a.x(at), a.box.y0+2
+	if len(line) > 0 {
+		d.dashed(l.colour, 0.5, line[len(line)-1], point{x, y})
+	}
+	d.line(l.colour, 0.9, point{x - 1.8, y - 1.8}, point{x + 1.8, y + 1.8})
+	d.line(l.colour, 0.9, point{x - 1.8, y + 1.8}, point{x + 1.8, y - 1.8})
+}
+
+func (d *Drawing) marker(p point, l look) {
+	fill := l.colour
+	if l.hollow {
+		fill = page
+	}
+	const r = 1.6
+	switch l.sides {
+	case 3:
+		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.1, p.y + r*0.8}, point{p.x - r*1.1, p.y + r*0.8})
+	case 4:
+		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.2, p.y}, point{p.x, p.y + r*1.2},
+			point{p.x - r*1.2, p.y})
+	default:
+		d.circle(p, r, fill, l.colour, 0.6)
+	}
+}

@@ -1,0 +1,68 @@
+package plates
+
+import "math"
+
+// row lays panels of equal size out side by side, as many as the place has room for, in rows under one another.
+// decorate gives each its own axes; left is what stands beside each, right what its labels need at its end.
+type panelGrid struct {
+	across, down int
+	width        float64 // of one panel with what stands beside it
+	gap          float64
+}
+
+func gridOf(s Style, n int) panelGrid {
+	g := panelGrid{across: min(n, s.panels()), gap: 1.4 * s.Label}
+	if s.slide() {
+		g.across = min(n, 3)
+	}
+	g.down = (n + g.across - 1) / g.across
+	g.width = (s.Width - float64(g.across-1)*g.gap) / float64(g.across)
+	return g
+}
+
+// tall is the height of one panel's plot: near want, less where the place has a height to keep.
+func (g panelGrid) tall(s Style, want, rest float64) float64 {
+	if s.slide() {
+		return max(4*s.Label, (s.Height-rest*float64(g.down))/float64(g.down))
+	}
+	return want
+}
+
+// x is where a panel begins.
+func (g panelGrid) x(i int) float64 { return float64(i%g.across) * (g.width + g.gap) }
+
+// most is how many panels a place has room for.
+func mostPanels(s Style) int {
+	if s.slide() {
+		return 3
+	}
+	return 12
+}
+
+// letter is a panel's title: "(a) name" among several, the name alone, or none, for one.
+func letter(i, of int, title string) string {
+	if of == 1 {
+		return Short(title)
+	}
+	s := "(" + string(rune('a'+i%26)) + ")"
+	if title != "" {
+		s += " " + Short(title)
+	}
+	return s
+}
+
+// between is the range from low to high, with a little room at either end that is not 0, never empty.
+func between(low, high float64) (from, to float64) {
+	if high == low {
+		high = low + max(1, math.Abs(low)*0.1)
+	}
+	room := (high - low) * 0.06
+	from, to = low-room, high+room
+	if low >= 0 && from < 0 {
+		from = 0
+	}
+	if high <= 0 && to > 0 {
+		to = 0
+	}
+	return from, to
+}

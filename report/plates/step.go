@@ -1,0 +1,359 @@
+package plates
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Band is a category over the step's allocator events.
+type Band struct {
+	Key    string
+	Values []float64 // bytes from event At[i] to event At[i+1]
+}
+
+// A Span is a phase of the step.
+type Span struct {
+	Key, Name string  // Name: where the key in words does not fit
+	From, To  float64 // events
+}
+
+// Step shows when and why one step's memory peaks: stacked areas over its allocator events, which are in order but not
+// to scale of time.
+type Step struct {
+	At     []float64 // events at which values begin; the last one ends the step, so there is one more than values
+	Bands  []Band    // in stacking order
+	Phases []Span
+	Cause  string // the key of the category to name at the peak; "" for none
+	Names  map[string]string
+}
+
+// MostStretches is how many pieces a step is drawn in. Each shows the moment of its highest total.
+const MostStretches = 300
+
+// reduced is the step in at most MostStretches pieces, with bands summed up in stacking order: each has the height of
+// its upper edge.
+type reduced struct {
+	at    []float64
+	tops  [][]float64
+	keys  []string
+	peak  int     // the piece with the highest total
+	event float64 // of the peak, and how much each band has there
+	here  []float64
+}
+
+func (f Step) reduce() (r reduced) {
+	n := len(f.At) - 1
+	for _, b := range f.Bands {
+		n = min(n, len(b.Values))
+	}
+	if n < 1 || len(f.Bands) == 0 {
+		return r
+	}
+	total := func(i int) (sum float64) {
+		for _, b := range f.Bands {
+			sum += b.Values[i]
+		}
+		return sum
+	}
+	pieces := min(n, MostStretches)
+	var moments []int
+	for p := range pieces {
+		from, to := p*n/pieces, (p+1)*n/pieces
+		best := from
+		for i := from + 1; i < to; i++ {
+			if total(i) > total(best) {
+				best = i
+			}
+		}
+		moments = append(moments, best)
+		r.at = append(r.at, f.At[from])
+		if total(best) > total(moments[r.peak]) {
+			r.peak = p
+		}
+	}
+	r.at = append(r.at, f.At[n])
+	r.event = f.At[moments[r.peak]]
+	below := make([]float64, pieces)
+	for _, b := range f.Bands {
+		tops := make([]float64, pieces)
+		for p, i := range moments {
+			tops[p] = below[p] + b.Values[i]
+		}
+		r.tops, r.keys = append(r.tops, tops), append(r.keys, b.Key)
+		r.here = append(r.here, b.Values[moments[r.peak]])
+		below = tops
+	}
+	return r
+}
+
+// Draw draws the figure.
+func (f Step) Draw(s Style) (*Drawing, error) {
+	r := f.reduce()
+	if len(r.tops) == 0 {
+		return nil, ErrEmpty
+	}
+	peak := r.tops[len(r.tops)-1][r.peak]
+	first, last := r.at[0], r.at[len(r.at)-1]
+	if peak <= 0 || last <= first {
+		return nil, ErrEmpty
+	}
+	d := newDrawing(s)
+	of := unitOfBytes(peak)
+	events, thousand := "Allocator events of the step", 1.0
+	if last >= 10000 {
+		events, thousand = events+" (thousands)", 1000
+	}
+	height := Centimetres(4.3)
+	if s.slide() {
+		height = s.Height * 0.62
+	}
+	// Room above the peak for its name, in the axis's unit.
+	room := 2.1 * s.Label / (height - 2.1*s.Label) * peak / of.size
+	a := &axes{x0: first / thousand, x1: last / thousand, y1: peak/of.size + room, xLine: true, yLine: true,
+		xLabel: events, yLabel: "Allocated (" + of.name + ")"}
+	a.yTicks = ticks(0, peak/of.size, 5)
+	a.box = box{d.left(a), 0, s.Width - 0.6*s.Label, height}
+	a.xTicks = ticks(a.x0, a.x1, int(min(8, a.box.width()/(4*s.Label))))
+	a.box.x1 -= max(0, wide(d.lab(lastOf(a.xTicks)))/2-0.6*s.Label)
+	phases := f.phases(d, a, thousand)
+	legend := f.unplaced(d, a, r, of, thousand)
+	high, drawLegend := d.legend(legend, a.box.x0, s.Width)
+	if high > 0 {
+		high += 0.5 * s.Label
+		drawLegend(0)
+	}
+	top := high + phases.height
+	a.box.y0, a.box.y1 = top, top+height
+
+	d.open(a)
+	f.areas(d, a, r, of, thousand)
+	phases.draw(d, a)
+	f.name(d, a, r, of, thousand)
+	f.mark(d, a, r, of, thousand)
+	d.open(nil)
+	d.height = a.box.y1 + d.below(a) + 0.2*s.Label
+	return d, nil
+}
+
+func lastOf(all []tick) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1].text
+}
+
+func (f Step) colour(key string) colour {
+	if c, ok := categories[key]; ok {
+		return c
+	}
+	return minor
+}
+
+// areas fills the bands from the highest down, so that each covers what lies under it.
+func (f Step) areas(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
+	for b, tops := range slices.Backward(r.tops) {
+		line := []point{{a.x(r.at[0] / thousand), a.y(0)}}
+		empty := true
+		for i, v := range tops {
+			below := 0.0
+			if b > 0 {
+				below = r.tops[b-1][i]
+			}
+			empty = empty && v == below
+			y := a.y(v / of.size)
+			if n := len(line); i > 0 && line[n-1].y == y {
+				line[n-1].x = a.x(r.at[i+1] / thousand)
+				continue
+			}
+			line = append(line, point{a.x(r.at[i] / thousand), y}, point{a.x(r.at[i+1] / thousand), y})
+		}
+		if !empty {
+			d.polygon(f.colour(r.keys[b]), append(line, point{a.x(r.at[len(r.at)-1] / thousand), a.y(0)})...)
+		}
+	}
+}
+
+// A place is where a band's name fits in it.
+type place struct {
+	x, y float64 // of the label's middle
+	ok   bool
+}
+
+// placeIn finds where a band is tallest over the width of a label.
+func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
+	tallest := 1.02 * l.size
+	w := wide(l) + 4
+	middle := (a.box.x0 + a.box.x1) / 2
+	for i := range r.tops[b] {
+		from := a.x(r.at[i] / thousand)
+		upper, lower := math.Inf(1), math.Inf(-1)
+		for k := i; k < len(r.tops[b]); k++ {
+			below := 0.0
+			if b > 0 {
+				below = r.tops[b-1][k]
+			}
+			upper, lower = min(upper, r.tops[b][k]), max(lower, below)
+			tall := (upper - lower) / of.size / (a.y1 - a.y0) * a.box.height()
+			if tall < min(tallest, 2*l.size) {
+				break
+			}
+			if to := a.x(r.at[k+1] / thousand); to-from >= w {
+				at := place{(from + to) / 2, a.y((upper + lower) / 2 / of.size), true}
+				if nearer := math.Abs(at.x-middle) < math.Abs(best.x-middle); tall > 1.02*tallest || !best.ok || nearer {
+					tallest, best = max(tall, tallest), at
+				}
+				break
+			}
+		}
+	}
+	return best
+}
+
+func (f Step) label(d *Drawing, key string) label {
+	l := d.val(strings.ToLower(nameOf(key, f.Names)))
+	l.anchor, l.colour = middle, inkOn(f.colour(key))
+	return l
+}
+
+// unplaced are the bands that are seen and have no room for their names.
+func (f Step) unplaced(d *Drawing, a *axes, r reduced, of unit, thousand float64) (out []entry) {
+	for b, key := range r.keys {
+		tall := 0.0
+		for i, v := range r.tops[b] {
+			if b > 0 {
+				v -= r.tops[b-1][i]
+			}
+			tall = max(tall, v/of.size/(a.y1-a.y0)*a.box.height())
+		}
+		if tall >= slightest && !f.placeIn(d, a, r, b, f.label(d, key), of, thousand).ok {
+			out = append(out, entry{nameOf(key, f.Names), f.colour(key)})
+		}
+	}
+	return out
+}
+
+func (f Step) name(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
+	for b, key := range r.keys {
+		l := f.label(d, key)
+		if p := f.placeIn(d, a, r, b, l, of, thousand); p.ok {
+			d.beside(l, point{p.x, p.y})
+		}
+	}
+}
+
+// mark names the peak above it, with its size and the category that the caller names.
+func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
+	x, y := a.x(r.event/thousand), a.y(r.tops[len(r.tops)-1][r.peak]/of.size)
+	l := d.lab(fmt.Sprintf("Peak %s %s", of.in(r.tops[len(r.tops)-1][r.peak]), of.name))
+	l.bold = true
+	more := d.val("")
+	if i := slices.Index(r.keys, f.Cause); i >= 0 && r.here[i] > 0 {
+		more.text = fmt.Sprintf("of which %s %s %s", of.in(r.here[i]), of.name, strings.ToLower(nameOf(f.Cause, f.Names)))
+	}
+	const gap = 1.5
+	whole := wide(l) + wide(more) + gap
+	if whole > d.style.Width-a.box.x0 {
+		more.text, whole = "", wide(l)
+	}
+	at := max(min(x+4, d.style.Width-whole), a.box.x0+2)
+	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
+	d.line(text, 0.4, point{x, y}, point{max(min(x+3, at+whole), at-1), base - 0.2*l.size})
+	d.circle(point{x, y}, 1.4, text, text, 0.3)
+	d.write(l, point{at, base})
+	d.write(more, point{at + wide(l) + gap, base})
+}
+
+// phaseBar is what stands above a step: its phases, narrow ones raised on a tick.
+type phaseBar struct {
+	height float64
+	ends   []float64 // places of the axis where phases begin and end
+	names  []phaseName
+}
+
+type phaseName struct {
+	label label
+	x     float64 // middle of the phase
+	level int     // 0: beside the axis
+}
+
+// phases places the names in up to three levels. One that has no room in any is left out, as zero_grad mostly is.
+func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
+	const levels = 3
+	var taken [levels][][2]float64
+	size := d.style.Value
+	high := 0
+	if len(f.Phases) == 0 {
+		return out
+	}
+	for _, p := range f.Phases {
+		x0, x1 := a.x(max(p.From/thousand, a.x0)), a.x(min(p.To/thousand, a.x1))
+		if x1 <= x0 {
+			continue
+		}
+		name := p.Name
+		if name == "" {
+			name = strings.ToLower(nameOf(p.Key, f.Names))
+			if p.Key == "backward" {
+				name = "backward"
+			}
+		}
+		l := d.val(Short(name))
+		l.anchor = middle
+		out.ends = append(out.ends, x0, x1)
+		mid, half := (x0+x1)/2, wide(l)/2+2
+		if mid-half < a.box.x0 && x1-x0 < 2*half { // may hang over the axes a little
+			mid = max(mid, half)
+		}
+		at := max(min(mid, d.style.Width-half), half)
+		for level := range levels {
+			if level == 0 && x1-x0 < 2*half {
+				continue
+			}
+			if slices.ContainsFunc(taken[level][:], func(o [2]float64) bool { return at-half < o[1] && o[0] < at+half }) {
+				continue
+			}
+			if level > 0 && x1-x0 < slightest {
+				break
+			}
+			clear := true // a tick must not cross the names under it
+			for below := range level {
+				for _, o := range taken[below] {
+					clear = clear && (mid < o[0] || mid > o[1])
+				}
+			}
+			if !clear {
+				continue
+			}
+			taken[level] = append(taken[level], [2]float64{at - half, at + half})
+			l.dx = at - mid
+			out.names = append(out.names, phaseName{l, mid, level})
+			high = max(high, level)
+			break
+		}
+	}
+	out.height = float64(high+1)*1.25*size + 4
+	return out
+}
+
+func (p phaseBar) draw(d *Drawing, a *axes) {
+	if p.height == 0 {
+		return
+	}
+	y := a.box.y0 - 1.5
+	for _, x := range p.ends {
+		d.line(page, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+		d.line(soft, 0.4, point{x, y - 2}, point{x, y + 1})
+	}
+	if n := len(p.ends); n > 0 {
+		d.line(soft, 0.4, point{p.ends[0], y}, point{p.ends[n-1], y})
+	}
+	for _, n := range p.names {
+		base := y - 2 - float64(n.level)*1.25*d.style.Value - descent*d.style.Value
+		if n.level > 0 {
+			d.line(soft, 0.4, point{n.x, y}, point{n.x, base + descent*d.style.Value - 0.5})
+		}
+		d.write(n.label, point{n.x, base})
+	}
+}

@@ -1,0 +1,357 @@
+package plates
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Point is one run: what it needs in time and in memory.
+type Point struct {
+	Label             string
+	Time, Peak        float64 // seconds of a step, bytes
+	TimeLow, TimeHigh float64 // fastest and slowest of repeats; both 0 without repeats
+	State             State   // only measured, predicted and bounded points are drawn
+	NotPrivate        bool    // never on the front
+}
+
+// A TradeoffPanel is one setting.
+type TradeoffPanel struct {
+	Title  string
+	Points []Point
+}
+
+// Tradeoff shows which method to choose: time and peak of each, and the front of those that no other beats in both.
+type Tradeoff struct {
+	Panels   []TradeoffPanel
+	Baseline string // the label of the point, in each panel, over which both axes count in per cent; "" for none
+}
+
+// MostNamed is how many points of a panel are named. Beyond it, only those on the front are.
+const MostNamed = 12
+
+// spot is a point in the units of the axes.
+type spot struct {
+	label        string
+	x, y         float64
+	low, high    float64
+	front, other bool
+	outside      bool
+}
+
+type tradeoffPanel struct {
+	spots []spot
+	axes  axes
+	stair []point // the front's points within the axes, in data
+}
+
+// Draw draws the figure.
+func (f Tradeoff) Draw(s Style) (*Drawing, error) {
+	d := newDrawing(s)
+	var panels []*tradeoffPanel
+	var titles []string
+	bytes, seconds := f.units()
+	for _, p := range f.Panels {
+		if q := f.panel(p, bytes, seconds); q != nil {
+			if len(panels) == mostPanels(s) {
+				d.LeftOut = append(d.LeftOut, p.Title)
+				continue
+			}
+			panels, titles = append(panels, q), append(titles, p.Title)
+		}
+	}
+	if len(panels) == 0 {
+		return nil, ErrEmpty
+	}
+	xName, yName := "Step time ("+seconds.name+")", "Peak ("+bytes.name+")"
+	if f.Baseline != "" {
+		over := " over " + within(Short(f.Baseline)) + " (%)"
+		xName, yName = "Step time"+over, "Peak"+over
+	}
+	g := gridOf(s, len(panels))
+	titled := 0.0
+	if len(panels) > 1 || titles[0] != "" {
+		titled = 1.7 * s.Label
+	}
+	for i, p := range panels {
+		p.axes.xLine, p.axes.yLine, p.axes.xGrid, p.axes.yGrid = true, true, true, true
+		p.axes.yTicks = ticks(p.axes.y0, p.axes.y1, 5)
+		if i%g.across == 0 {
+			p.axes.yLabel = yName
+		}
+		p.axes.title = letter(i, len(panels), titles[i])
+		if titled == 0 {
+			p.axes.title = ""
+		}
+	}
+	under := d.below(&axes{xTicks: []tick{{}}, xLabel: xName}) + 0.5*s.Label
+	left := 0.0
+	for _, p := range panels {
+		left = max(left, d.left(&p.axes))
+	}
+	tall := g.tall(s, min(Centimetres(4.4), max(Centimetres(3.5), g.width*0.7)), titled+under)
+	for i, p := range panels {
+		x, y := g.x(i), float64(i/g.across)*(tall+titled+under)+titled
+		a := &p.axes
+		a.box = box{x + left, y, x + g.width - 0.8*s.Label, y + tall}
+		a.xTicks = ticks(a.x0, a.x1, max(2, int(a.box.width()/(3.4*s.Label))))
+		if i+g.across >= len(panels) {
+			a.xLabel = xName
+		}
+		if l := d.lab(a.xLabel); wide(l) > g.width && g.across > 1 {
+			a.xLabel = ""
+		}
+		title := d.lab(a.title)
+		title.bold = true
+		a.title = fit(title, g.width)
+		d.open(a)
+		f.draw(d, p)
+		d.open(nil)
+	}
+	d.height = float64(g.down)*(tall+titled+under) - 0.3*s.Label
+	if panels[len(panels)-1].axes.xLabel == "" {
+		l := d.lab(xName)
+		l.anchor = middle
+		d.write(l, point{(left + s.Width) / 2, d.height - descent*s.Label - 0.2*s.Label})
+	}
+	return d, nil
+}
+
+// units are those of absolute axes.
+func (f Tradeoff) units() (bytes, seconds unit) {
+	var peak, time float64
+	for _, p := range f.Panels {
+		for _, q := range p.Points {
+			peak, time = max(peak, q.Peak), max(time, q.Time)
+		}
+	}
+	return unitOfBytes(peak), unitOfSeconds(time)
+}
+
+func (f Tradeoff) panel(p TradeoffPanel, bytes, seconds unit) *tradeoffPanel {
+	x := func(v float64) float64 { return v / seconds.size }
+	y := func(v float64) float64 { return v / bytes.size }
+	if f.Baseline != "" {
+		i := slices.IndexFunc(p.Points, func(q Point) bool { return q.Label == f.Baseline })
+		if i < 0 || !drawable(p.Points[i]) {
+			return nil
+		}
+		base := p.Points[i]
+		x = func(v float64) float64 { return (v/base.Time - 1) * 100 }
+		y = func(v float64) float64 { return (v/base.Peak - 1) * 100 }
+	}
+	out := &tradeoffPanel{}
+	for _, q := range p.Points {
+		if !drawable(q) || f.Baseline != "" && q.Label == f.Baseline {
+			continue
+		}
+		t := spot{label: Short(q.Label), x: x(q.Time), y: y(q.Peak), other: q.NotPrivate}
+		t.low, t.high = t.x, t.x
+		if q.TimeHigh > q.TimeLow && q.TimeLow > 0 {
+			t.low, t.high = x(q.TimeLow), x(q.TimeHigh)
+		}
+		out.spots = append(out.spots, t)
+	}
+	if len(out.spots) == 0 {
+		return nil
+	}
+	out.front()
+	out.fit()
+	return out
+}
+
+func drawable(p Point) bool {
+	return (p.State == Measured || p.State == Predicted || p.State == Bounded) && p.Time > 0 && p.Peak > 0
+}
+
+// front marks the private points that none beats, fastest first.
+func (p *tradeoffPanel) front() {
+	slices.SortStableFunc(p.spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y)) })
+	best := math.Inf(1)
+	for i, t := range p.spots {
+		if !t.other && t.y < best {
+			best = t.y
+			p.spots[i].front = true
+		}
+	}
+}
+
+// fit finds the axes. A point that is far beyond all others, in one direction, is outside: an arrow names it.
+func (p *tradeoffPanel) fit() {
+	far := func(of func(spot) float64) float64 {
+		var all []float64
+		for _, t := range p.spots {
+			all = append(all, math.Abs(of(t)))
+		}
+		slices.Sort(all)
+		limit := all[len(all)-1]
+		if n := len(all); n >= 3 && all[n-1] > 3*all[n-2] && all[n-1] > 4*all[n/2] && all[n-2] > 0 {
+			limit = all[n-2]
+		}
+		return limit
+	}
+	limitX, limitY := far(func(t spot) float64 { return t.x }), far(func(t spot) float64 { return t.y })
+	var x0, x1, y0, y1 float64
+	for i, t := range p.spots {
+		if math.Abs(t.x) > limitX || math.Abs(t.y) > limitY {
+			p.spots[i].outside = true
+			continue
+		}
+		x0, x1 = min(x0, t.x, t.low), max(x1, t.x, min(t.high, 1.3*limitX))
+		y0, y1 = min(y0, t.y), max(y1, t.y)
+	}
+	p.axes.x0, p.axes.x1 = between(x0, x1)
+	p.axes.y0, p.axes.y1 = between(y0, y1)
+	tall := p.axes.y1 - p.axes.y0
+	p.axes.y1 += 0.1 * tall // for the names above the highest points
+	lowest := math.Inf(1)
+	for _, t := range p.spots {
+		if t.front && !t.outside {
+			p.stair = append(p.stair, point{t.x, t.y})
+			lowest = min(lowest, t.y)
+		}
+	}
+	if lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // and below the front
+		p.axes.y0 = lowest - 0.25*tall
+	}
+}
+
+func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
+	a := &p.axes
+	in := func(x, y float64) point {
+		return point{a.x(max(min(x, a.x1), a.x0)), a.y(max(min(y, a.y1), a.y0))}
+	}
+	for _, t := range p.spots {
+		if t.high > t.low && !t.outside {
+			d.line(soft, 0.4, in(t.low, t.y), in(t.high, t.y))
+		}
+	}
+	stair := []point{}
+	for i, q := range p.stair {
+		if i == 0 {
+			stair = append(stair, in(q.x, a.y1))
+		} else {
+			stair = append(stair, in(q.x, p.stair[i-1].y))
+		}
+		stair = append(stair, in(q.x, q.y))
+	}
+	if n := len(p.stair); n > 0 {
+		stair = append(stair, in(a.x1, p.stair[n-1].y))
+		d.line(accent, 0.8, stair...)
+	}
+	const radius = 1.7
+	var marks []box
+	for _, t := range p.spots {
+		if t.outside {
+			continue
+		}
+		at := in(t.x, t.y)
+		marks = append(marks, box{at.x - radius, at.y - radius, at.x + radius, at.y + radius})
+		switch {
+		case t.front:
+			d.circle(at, radius, accent, accent, 0.3)
+		case t.other:
+			d.circle(at, radius, soft, soft, 0.3)
+		default:
+			d.circle(at, radius-0.1, page, text, 0.6)
+		}
+	}
+	for _, t := range p.spots {
+		if t.outside {
+			p.arrow(d, t, in)
+		}
+	}
+	for _, c := range p.clusters(in, 4*radius) {
+		if !p.nameCluster(d, c, stair, marks, in) {
+			for _, t := range c {
+				d.LeftOut = append(d.LeftOut, t.label)
+			}
+		}
+	}
+}
+
+// clusters are the points that are named, those closer than two markers together. Names on the front come first.
+func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out [][]spot) {
+	many := len(p.spots) > MostNamed
+	spots := slices.Clone(p.spots)
+	slices.SortStableFunc(spots, func(a, b spot) int {
+		switch {
+		case a.front == b.front:
+			return 0
+		case a.front:
+			return -1
+		}
+		return 1
+	})
+	for _, t := range spots {
+		if t.outside || many && !t.front {
+			continue
+		}
+		at := in(t.x, t.y)
+		i := slices.IndexFunc(out, func(c []spot) bool {
+			return slices.ContainsFunc(c, func(o spot) bool {
+				to := in(o.x, o.y)
+				return math.Hypot(to.x-at.x, to.y-at.y) < near
+			})
+		})
+		if i < 0 {
+			out = append(out, []spot{t})
+		} else {
+			out[i] = append(out[i], t)
+		}
+	}
+	return out
+}
+
+// nameCluster writes the names of points that lie together, in one line or in lines of their own, where they cover
+// nothing.
+func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks []box,
+	in func(x, y float64) point) bool {
+	var names []string
+	around := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+	for _, t := range c {
+		names = append(names, t.label)
+		at := in(t.x, t.y)
+		around = box{min(around.x0, at.x), min(around.y0, at.y), max(around.x1, at.x), max(around.y1, at.y)}
+	}
+	return d.nameBeside(p.limits(d), []string{strings.Join(names, ", ")}, around, stair, marks) ||
+		d.nameBeside(p.limits(d), names, around, stair, marks)
+}
+
+// limits are where names may stand.
+func (p *tradeoffPanel) limits(d *Drawing) box {
+	a := p.axes.box
+	return box{a.x0 + 1, a.y0 - 1, min(d.style.Width, a.x1+0.8*d.style.Label), a.y1 - 1}
+}
+
+// arrow points to a point beyond the axes, with its name.
+func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point) {
+	a := p.axes.box
+	tip := in(t.x, t.y)
+	at := point{tip.x, tip.y}
+	dx, dy := 0.0, 0.0
+	if tip.x >= a.x1-hair {
+		dx = 1
+	} else if tip.x <= a.x0+hair {
+		dx = -1
+	}
+	if tip.y >= a.y1-hair {
+		dy = 1
+	} else if tip.y <= a.y0+hair {
+		dy = -1
+	}
+	length := math.Hypot(dx, dy)
+	if length == 0 {
+		return
+	}
+	dx, dy = dx/length, dy/length
+	from := point{at.x - 12*dx, at.y - 12*dy}
+	d.line(accent, 0.7, from, point{at.x - 2.5*dx, at.y - 2.5*dy})
+	foot := point{at.x - 4*dx, at.y - 4*dy}
+	d.polygon(accent, at, point{foot.x - 1.7*dy, foot.y + 1.7*dx}, point{foot.x + 1.7*dy, foot.y - 1.7*dx})
+	around := box{min(from.x, at.x), min(from.y, at.y), max(from.x, at.x), max(from.y, at.y)}
+	if !d.nameBeside(p.limits(d), []string{t.label}, around, nil, nil) {
+		d.LeftOut = append(d.LeftOut, t.label)
+	}
+}

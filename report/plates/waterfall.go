@@ -1,0 +1,175 @@
+package plates
+
+import "math"
+
+// A Block is what one run adds to the baseline's peak.
+type Block struct {
+	Label   string
+	Changes []Segment // signed bytes by category, in stacking order; bytes that only move between two are netted before
+}
+
+// Waterfall shows how each run gets from the baseline's peak, which is 0 here, to its own.
+type Waterfall struct {
+	Blocks   []Block
+	Baseline string  // the baseline's label
+	Base     float64 // its peak in bytes, of which the net is given in per cent; 0 for none
+	Names    map[string]string
+}
+
+// A step of a waterfall reaches from one sum to the next.
+type fall struct {
+	name     string
+	colour   colour
+	from, to float64
+	text     string
+	net      bool
+}
+
+// slightPart of the net is what a row of a waterfall must have.
+const slightPart = 0.005
+
+// Draw draws the figure.
+func (f Waterfall) Draw(s Style) (*Drawing, error) {
+	d := newDrawing(s)
+	low, high := 0.0, 0.0
+	for _, b := range f.Blocks {
+		sum := 0.0
+		for _, c := range b.Changes {
+			sum += c.Value
+			low, high = min(low, sum), max(high, sum)
+		}
+	}
+	if high == low {
+		return nil, ErrEmpty
+	}
+	of := unitOfBytes(max(high, -low))
+	of.digits = max(of.digits, min(2, of.digits+1))
+	blocks, rows := f.blocks(d, of)
+	if len(blocks) == 0 {
+		return nil, ErrEmpty
+	}
+
+	title, name, tail := 0.0, 0.0, 0.0
+	for i, b := range blocks {
+		for _, line := range wrapped(f.Blocks[i].Label) {
+			l := d.lab(line)
+			l.bold = true
+			title = max(title, wide(l))
+		}
+		for _, r := range b {
+			l := d.val(r.name)
+			l.bold = r.net
+			name = max(name, wide(l))
+			l.text = r.text
+			tail = max(tail, wide(l))
+		}
+	}
+	across := 1
+	if s.Wide && len(blocks) > 1 {
+		across = 2
+	}
+	panel := (s.Width - float64(across-1)*2*s.Label) / float64(across)
+	left := title + s.Label + name + 3.5
+	step := 1.3 * s.Label
+	if s.slide() {
+		step = min(1.5*s.Label, (s.Height-3*s.line())/float64(rows))
+	}
+	per := (len(blocks) + across - 1) / across
+	tallest := 0.0
+	heights := make([]float64, across) // of the panels, in rows
+	for i, b := range blocks {
+		heights[i/per] += float64(max(len(b), len(wrapped(f.Blocks[i].Label)))) + gapOfBlocks
+	}
+	for _, h := range heights {
+		tallest = max(tallest, h)
+	}
+	for p := range across {
+		x := float64(p) * (panel + 2*s.Label)
+		a := &axes{box: box{x + left, 0, x + panel - tail - 2.5, tallest * step}, x0: low / of.size, x1: high / of.size,
+			y0: tallest, xLine: true, xGrid: true}
+		a.xTicks = ticks(a.x0, a.x1, max(2, int(a.box.width()/(3*s.Label))))
+		a.xLabel = "Over the " + within(Short(f.Baseline)) + " peak (" + of.name + ")"
+		if f.Baseline == "" {
+			a.xLabel = "Over the baseline's peak (" + of.name + ")"
+		}
+		d.open(a)
+		at := 0.5
+		for i := p * per; i < min(len(blocks), (p+1)*per); i++ {
+			for k, line := range wrapped(f.Blocks[i].Label) {
+				l := d.lab(line)
+				l.bold = true
+				d.beside(l, point{x, a.y(at + float64(k))})
+			}
+			for k, r := range blocks[i] {
+				f.row(d, r, at+float64(k), of, k+1 < len(blocks[i]))
+			}
+			at += float64(max(len(blocks[i]), len(wrapped(f.Blocks[i].Label)))) + gapOfBlocks
+		}
+		d.open(nil)
+		d.height = a.box.y1 + d.below(a) + 0.2*s.Label
+	}
+	return d, nil
+}
+
+// gapOfBlocks parts two blocks, in rows.
+const gapOfBlocks = 0.35
+
+// blocks are the rows of every block that the place has room for, and their number.
+func (f Waterfall) blocks(d *Drawing, of unit) (out [][]fall, rows int) {
+	most := 48
+	if d.style.slide() {
+		most = int((d.style.Height - 3*d.style.line()) / d.style.line())
+	}
+	for _, b := range f.Blocks {
+		steps := f.steps(b, of)
+		if rows+len(steps) > most {
+			d.LeftOut = append(d.LeftOut, b.Label)
+			continue
+		}
+		rows += len(steps)
+		out = append(out, steps)
+	}
+	return out, rows
+}
+
+func (f Waterfall) steps(b Block, of unit) (out []fall) {
+	net := 0.0
+	for _, c := range b.Changes {
+		net += c.Value
+	}
+	sum := 0.0
+	for _, c := range b.Changes {
+		from := sum
+		sum += c.Value
+		if c.Value == 0 || math.Abs(c.Value) < slightPart*math.Abs(net) {
+			continue
+		}
+		fill, known := categories[c.Key]
+		if !known {
+			fill = minor
+		}
+		out = append(out, fall{nameOf(c.Key, f.Names), fill, from, sum, signed(c.Value/of.size, of.digits), false})
+	}
+	text := signed(net/of.size, of.digits)
+	if f.Base > 0 {
+		text += " (" + percent(f.Base+net, f.Base) + ")"
+	}
+	return append(out, fall{"Net", soft, 0, net, text, true})
+}
+
+func (f Waterfall) row(d *Drawing, r fall, at float64, of unit, more bool) {
+	a := d.current
+	y, half := a.y(at), 0.36*a.box.height()/(a.y0-a.y1)
+	x0, x1 := a.x(min(r.from, r.to)/of.size), a.x(max(r.from, r.to)/of.size)
+	l := d.val(r.name)
+	l.bold, l.anchor, l.dx = r.net, end, -3
+	d.beside(l, point{a.box.x0, y})
+	d.rect(box{x0, y - half, min(x1, a.box.x1), y + half}, r.colour, false)
+	if more && !r.net {
+		step := a.box.height() / (a.y0 - a.y1)
+		d.line(soft, 0.3, point{a.x(r.to / of.size), y + half}, point{a.x(r.to / of.size), y + step - half})
+	}
+	l = d.val(r.text)
+	l.bold, l.dx = r.net, 2.5
+	d.beside(l, point{x1, y})
+}
