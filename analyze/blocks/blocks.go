@@ -83,6 +83,14 @@ func Of(in *schemas.Tables) ([]Device, error) {
 	return out, nil
 }
 
+// Within lists the blocks of one device of which the tables have no others than those that live at some event from one
+// to another.
+func Within(in *schemas.Tables, p identity.Place, from, to int64) Device {
+	d := deviceOf(in, p, memory.NewLedger(in, p))
+	d.From, d.To = max(from, 0), min(to, d.Events)
+	return d
+}
+
 func deviceOf(in *schemas.Tables, p identity.Place, l *memory.Ledger) Device {
 	d := Device{Device: p.String(), Rank: p.Rank, Reserved: memory.ReservedSteps(in, p), Sources: map[string]string{}}
 	if v := identity.Verdict(in, p); v != nil {

@@ -17,7 +17,7 @@ import (
 
 const content = "what is packed\n"
 
-func through(t *testing.T, p []byte, writer func(io.Writer) (io.WriteCloser, error)) []byte {
+func through(t testing.TB, p []byte, writer func(io.Writer) (io.WriteCloser, error)) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := writer(&b)
@@ -33,24 +33,24 @@ func through(t *testing.T, p []byte, writer func(io.Writer) (io.WriteCloser, err
 	return b.Bytes()
 }
 
-func gzipped(t *testing.T, p []byte) []byte {
+func gzipped(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })
 }
 
-func s2Packed(t *testing.T, p []byte) []byte {
+func s2Packed(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w), nil })
 }
 
-func zstdPacked(t *testing.T, p []byte) []byte {
+func zstdPacked(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })
 }
 
-func xzPacked(t *testing.T, p []byte) []byte {
+func xzPacked(t testing.TB, p []byte) []byte {
 	return through(t, p, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })
 }
 
 // bzipped is the content as Python's bz2 packs it: Go has no writer.
-func bzipped(t *testing.T) []byte {
+func bzipped(t testing.TB) []byte {
 	p, err := base64.StdEncoding.DecodeString(
 		"QlpoOTFBWSZTWSlPnJoAAAdRgAAQQAAuaEyAIAAxANABRphNP0jgXVi+cUrBdyRThQkClPnJoA==")
 	if err != nil {
@@ -59,7 +59,7 @@ func bzipped(t *testing.T) []byte {
 	return p
 }
 
-func zipOf(t *testing.T, files map[string][]byte) []byte {
+func zipOf(t testing.TB, files map[string][]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -78,7 +78,7 @@ func zipOf(t *testing.T, files map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-func tarOf(t *testing.T, names []string, p []byte) []byte {
+func tarOf(t testing.TB, names []string, p []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -192,6 +192,11 @@ func FuzzList(f *testing.F) {
 	f.Add([]byte("PK\x03\x04"))
 	f.Add([]byte("\x1f\x8b\x08"))
 	f.Add([]byte("BZh9"))
+	plain := []byte(strings.Repeat(content, 3))
+	for _, p := range [][]byte{gzipped(f, plain), s2Packed(f, plain), zstdPacked(f, plain), xzPacked(f, plain), bzipped(f),
+		zipOf(f, map[string][]byte{"a.pickle": plain}), gzipped(f, tarOf(f, []string{"a.pickle"}, plain))} {
+		f.Add(p)
+	}
 	f.Fuzz(func(t *testing.T, p []byte) {
 		entries, err := List(bytes.NewReader(p), int64(len(p)), "a")
 		if err != nil {

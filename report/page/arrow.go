@@ -118,6 +118,7 @@ func writeDevice(w io.Writer, d *blocks.Device, points *timeline.DeviceTimeline)
 	}
 	if d != nil {
 		tables.blocks(d)
+		tables.times(d, points)
 	}
 	return tables.err
 }
@@ -201,17 +202,10 @@ func (t *writer) rest(d *blocks.Device) {
 	t.table("failed",
 		each("event", d.Failed, func(f *blocks.Failure) uint32 { return uint32(f.Event) }),
 		each("bytes", d.Failed, func(f *blocks.Failure) float64 { return float64(f.Bytes) }))
-	var start int64 // in whole microseconds, which is what the allocator's clock tells
-	since := make([]int64, len(d.TimeNS))
+	var start int64
 	if len(d.TimeNS) > 0 {
 		start = d.TimeNS[0] / 1000
-		before := start
-		for i, ns := range d.TimeNS {
-			now := ns / 1000
-			since[i], before = now-before, now
-		}
 	}
-	t.table("times", spans("us", since))
 	t.table("samples",
 		each("us", d.Samples, func(s *schemas.Sample) float64 { return float64(s.TimeNS/1000 - start) }),
 		each("used", d.Samples, func(s *schemas.Sample) float64 { return float64(s.UsedBytes) }))
@@ -222,6 +216,46 @@ func (t *writer) rest(d *blocks.Device) {
 	t.table("marks",
 		each("event", d.Marks, func(m *schemas.UserMark) uint32 { return uint32(m.Seq) }),
 		eachText("label", d.Marks, func(m *schemas.UserMark) string { return m.Label }))
+}
+
+// times tells when events were, in whole microseconds, which is what the allocator's clock tells, each after the one
+// before: of all events, or of those that are shown, by their numbers.
+func (t *writer) times(d *blocks.Device, points *timeline.DeviceTimeline) {
+	shown := shownEvents(d, points)
+	since := make([]int64, len(shown))
+	for i := 1; i < len(shown); i++ {
+		since[i] = d.TimeNS[shown[i]-1]/1000 - d.TimeNS[shown[i-1]-1]/1000
+	}
+	columns := []column{spans("us", since)}
+	if n := len(shown); n > 0 && n < len(d.TimeNS) {
+		columns = append(columns, numbers("event", deltas(shown)))
+	}
+	t.table("times", columns...)
+}
+
+// shownEvents are the events whose times are known and looked at, in order: those of the blocks' window, and the ends
+// and the highest of each point.
+func shownEvents(d *blocks.Device, points *timeline.DeviceTimeline) (shown []uint32) {
+	last := int64(len(d.TimeNS))
+	add := func(event int64) {
+		if event = min(event, last); event > 0 {
+			shown = append(shown, uint32(event))
+		}
+	}
+	add(1)
+	for event := max(1, d.From); event <= min(d.To, last); event++ {
+		add(event)
+	}
+	if points != nil {
+		for i := range points.Points {
+			p := &points.Points[i]
+			add(p.FromEvent)
+			add(p.HighEvent)
+			add(p.ToEvent)
+		}
+	}
+	slices.Sort(shown)
+	return slices.Compact(shown)
 }
 
 // orNone is -1 for what is not known.

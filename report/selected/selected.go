@@ -148,6 +148,15 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	return withConfidence(t), nil
 }
 
+// ReadWithin is [Read], of the blocks that live in a window.
+func ReadWithin(r store.Run, want schemas.Want, w store.Window) (schemas.Tables, error) {
+	t, err := store.LoadWithin(r, want, w)
+	if err != nil {
+		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
+	}
+	return withConfidence(t), nil
+}
+
 // withConfidence adds how sure a prediction is, and why, which the reports of older versions do not say. All tables
 // that this package reads go through it: an analysis never has a level without its reasons.
 func withConfidence(t *schemas.Tables) schemas.Tables {

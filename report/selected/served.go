@@ -1,6 +1,7 @@
 package selected
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,8 +18,8 @@ import (
 
 // Served is what a server shows of runs: the page's documents, and the blocks of a device when they are asked for.
 type Served struct {
-	// First is what the page needs to show anything. Whole is all of it, which takes several readings of the runs more:
-	// it is begun at once.
+	// First is what the page needs to show anything. Whole is all of it, which takes several readings of the runs more,
+	// the first time that it is asked for.
 	First Told
 	Whole func() (Told, error)
 
@@ -27,7 +28,7 @@ type Served struct {
 	most   int64 // events that are given one by one
 
 	mu   sync.Mutex
-	last *servedRun // whose tables are at hand
+	last *servedDevice
 }
 
 // Told is what a page knows of itself, and what the commands print, as JSON.
@@ -35,23 +36,19 @@ type Told struct{ About, Documents []byte }
 
 // servedPlace is a device of a run.
 type servedPlace struct {
-	run  int
-	name string
-	rank int32
+	run    int
+	place  identity.Place
+	events int64
 }
 
-// servedRun is a run as it is read.
-type servedRun struct {
-	run     int
-	tables  schemas.Tables
-	devices []blocks.Device
-	whole   map[servedWhole]*timeline.DeviceTimeline
-}
-
-// servedWhole is a line of all events of a device, of so many points: each window is shown beside it.
-type servedWhole struct {
-	place  servedPlace
-	points int
+// servedDevice is what was read of a device for the last who asked: all of its blocks, or where there are too many, the
+// bytes of all by category.
+type servedDevice struct {
+	i      int // place
+	all    *blocks.Device
+	bytes  schemas.Tables
+	whole  *timeline.DeviceTimeline // a line of all events: each window is shown beside it
+	points int                      // of whole
 }
 
 // Served reads what a page shows of runs that a view names: of all of a store, where it names none. Runs without tables
@@ -83,15 +80,15 @@ func (s *Source) served(names []string, most int64) (*Served, error) {
 			return nil, err
 		}
 		for _, d := range row.Devices {
-			out.places = append(out.places, servedPlace{at, d.Device, d.Rank})
-			b.ServedDevice(row.RunID, d.Device, d.Rank, eventsOn(&in, d.Device, d.Rank), d.At.Event, most)
+			place, events := placeOf(&in, d.Device, d.Rank)
+			out.places = append(out.places, servedPlace{at, place, events})
+			b.ServedDevice(row.RunID, d.Device, d.Rank, events, d.At.Event, most)
 		}
 	}
 	if out.First, err = told(b); err != nil {
 		return nil, err
 	}
 	out.Whole = sync.OnceValues(func() (Told, error) {
-		out.warm()
 		m, err := r.Model("")
 		if err != nil {
 			b.Document("overhead", nil, err)
@@ -99,7 +96,7 @@ func (s *Source) served(names []string, most int64) (*Served, error) {
 		r.otherDocuments(b, m.Study)
 		return told(b)
 	})
-	go out.Whole()
+	go out.warm()
 	return out, nil
 }
 
@@ -108,17 +105,17 @@ func told(b *page.Builder) (t Told, err error) {
 	return t, err
 }
 
-// eventsOn is how many allocator events a device of a run has.
-func eventsOn(in *schemas.Tables, device string, rank int32) int64 {
+// placeOf is a device of a run by its name, and how many allocator events it has.
+func placeOf(in *schemas.Tables, device string, rank int32) (p identity.Place, events int64) {
 	if in.Report == nil {
-		return 0
+		return p, 0
 	}
 	for _, v := range in.Report.Devices {
-		if p := (identity.Place{Rank: v.Rank, Device: v.Device}); p.String() == device && p.Rank == rank {
-			return v.Events
+		if p = (identity.Place{Rank: v.Rank, Device: v.Device}); p.String() == device && p.Rank == rank {
+			return p, v.Events
 		}
 	}
-	return 0
+	return identity.Place{}, 0
 }
 
 // Devices is how many there are.
@@ -129,7 +126,7 @@ func (s *Served) warm() {
 	if len(s.places) == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.read(s.places[0].run) // what cannot be read is said to who asks for it
+		s.read(0) // what cannot be read is said to who asks for it
 	}
 }
 
@@ -138,64 +135,80 @@ func (s *Served) warm() {
 func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	place := s.places[i]
-	run, err := s.read(place.run)
-	if err != nil {
-		return nil, err
-	}
-	k := slices.IndexFunc(run.devices, func(d blocks.Device) bool {
-		return d.Device == place.name && d.Rank == place.rank
-	})
-	if k < 0 {
-		return nil, fmt.Errorf("run %s has no blocks on %s", s.runs.Runs[place.run].ID, place.name)
-	}
-	d := &run.devices[k]
-	if d.Events <= s.most {
-		return page.Streams(d, nil)
-	}
-	from, to = max(0, from), min(to, d.Events)
-	if to-from > s.most {
-		line, err := s.points(run, place, timeline.EventRange{Device: place.name, From: &from, To: &to}, points)
+	at := &s.places[i]
+	if at.events <= s.most {
+		d, err := s.read(i)
 		if err != nil {
 			return nil, err
 		}
-		none := d.Within(1, 0)
-		return page.Streams(&none, line)
+		return page.Streams(d.all, nil)
 	}
-	key := servedWhole{place, points}
-	line := run.whole[key]
-	if line == nil {
-		if line, err = s.points(run, place, timeline.EventRange{Device: place.name}, points); err != nil {
-			return nil, err
-		}
-		clear(run.whole) // a page asks for as many points each time
-		run.whole[key] = line
+	from, to = max(0, from), min(to, at.events)
+	window := store.Window{Rank: at.place.Rank, Device: at.place.Device, From: from, To: to}
+	within, want := timeline.EventRange{}, blocks.Tables
+	if to-from > s.most {
+		within, want = timeline.EventRange{From: &from, To: &to}, blocks.Tables&^schemas.WantMemory
+		window.From, window.To = 1, 0 // none
 	}
-	within := d.Within(from, to)
-	return page.Streams(&within, line)
+	var in schemas.Tables
+	failed := make(chan error, 1)
+	go func() { // beside the reading of what the line needs
+		var err error
+		in, err = ReadWithin(s.runs.Runs[at.run], want, window)
+		failed <- err
+	}()
+	line, err := s.line(i, within, points)
+	if err = cmp.Or(<-failed, err); err != nil {
+		return nil, err
+	}
+	d := blocks.Within(&in, at.place, window.From, window.To)
+	return page.Streams(&d, line)
 }
 
-func (s *Served) points(run *servedRun, place servedPlace, within timeline.EventRange, points int) (
-	*timeline.DeviceTimeline, error) {
-	lines, err := timeline.CategoryTimeline(run.tables, within, points)
+// line gives points of a range of a device's events.
+func (s *Served) line(i int, within timeline.EventRange, points int) (*timeline.DeviceTimeline, error) {
+	d, err := s.read(i)
 	if err != nil {
 		return nil, err
 	}
-	for i := range lines.Devices {
-		if d := &lines.Devices[i]; d.Device == place.name && d.Rank == place.rank {
-			return d, nil
+	whole := within == timeline.EventRange{}
+	if whole && d.whole != nil && d.points == points {
+		return d.whole, nil
+	}
+	place := s.places[i].place
+	within.Device = place.String()
+	lines, err := timeline.CategoryTimeline(d.bytes, within, points)
+	if err != nil {
+		return nil, err
+	}
+	for k := range lines.Devices {
+		if t := &lines.Devices[k]; t.Device == within.Device && t.Rank == place.Rank {
+			if whole {
+				d.whole, d.points = t, points
+			}
+			return t, nil
 		}
 	}
-	return nil, fmt.Errorf("run %s has no timeline on %s", run.tables.Manifest.RunID, place.name)
+	return nil, fmt.Errorf("run %s has no timeline on %s", d.bytes.Manifest.RunID, within.Device)
 }
 
-// read reads the tables of a run, and keeps them until another's are wanted.
-func (s *Served) read(run int) (*servedRun, error) {
-	if s.last != nil && s.last.run == run {
+// read reads what is kept of a device, until another is asked for.
+func (s *Served) read(i int) (*servedDevice, error) {
+	if s.last != nil && s.last.i == i {
 		return s.last, nil
 	}
-	s.last = nil // two runs at once would take twice the memory
-	in, err := Read(s.runs.Runs[run], blocks.Tables|timeline.CategoryTables)
+	s.last = nil // two at once would take twice the memory
+	at, d := &s.places[i], &servedDevice{i: i}
+	run := s.runs.Runs[at.run]
+	if at.events > s.most {
+		in, err := Read(run, timeline.CategoryTables)
+		if err != nil {
+			return nil, err
+		}
+		d.bytes, s.last = in, d
+		return d, nil
+	}
+	in, err := Read(run, blocks.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +216,12 @@ func (s *Served) read(run int) (*servedRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.last = &servedRun{run, in, devices, map[servedWhole]*timeline.DeviceTimeline{}}
-	return s.last, nil
+	k := slices.IndexFunc(devices, func(d blocks.Device) bool {
+		return d.Device == at.place.String() && d.Rank == at.place.Rank
+	})
+	if k < 0 {
+		return nil, fmt.Errorf("run %s has no blocks on %s", run.ID, at.place)
+	}
+	d.all, s.last = &devices[k], d
+	return d, nil
 }

@@ -7,32 +7,28 @@ import (
 )
 
 // eventClocks reads when each event of each device happened.
-func eventClocks(dir string, needed bool) ([]schemas.EventClock, error) {
-	type row struct {
-		rank, device int32
-		seq, ns      int64
+func eventClocks(dir string, needed bool) (out []schemas.EventClock, err error) {
+	var wrong error
+	names := []string{"rank", "device", "seq", "time_ns"}
+	err = columns(dir, schemas.Events, names, func(int64) {}, func(p []*piece, n int) {
+		for i := range n {
+			k, rank, device := len(out)-1, int32(p[0].ints[i]), int32(p[1].ints[i])
+			if k < 0 || out[k].Rank != rank || out[k].Device != device { // rows are in that order
+				out, k = append(out, schemas.EventClock{Rank: rank, Device: device}), k+1
+			}
+			c := &out[k]
+			if seq := p[2].ints[i]; seq != int64(len(c.TimeNS))+1 && wrong == nil {
+				wrong = fmt.Errorf("%s: event %d of rank %d, device %d is out of its place", schemas.Events.File(), seq,
+					rank, device)
+			}
+			c.TimeNS = append(c.TimeNS, p[3].ints[i])
+		}
+	})
+	if err = optional(err, needed); err == nil {
+		err = wrong
 	}
-	rows, err := readColumns(dir, schemas.Events, []column[row]{
-		{name: "rank", int: func(r *row, v int64) { r.rank = int32(v) }},
-		{name: "device", int: func(r *row, v int64) { r.device = int32(v) }},
-		{name: "seq", int: func(r *row, v int64) { r.seq = v }},
-		{name: "time_ns", int: func(r *row, v int64) { r.ns = v }},
-	}, nil)
-	if err = optional(err, needed); err != nil {
+	if err != nil {
 		return nil, err
-	}
-	var out []schemas.EventClock
-	for _, r := range rows {
-		k := len(out) - 1 // rows are in the order of rank, device and seq
-		if k < 0 || out[k].Rank != r.rank || out[k].Device != r.device {
-			out = append(out, schemas.EventClock{Rank: r.rank, Device: r.device})
-			k++
-		}
-		if r.seq != int64(len(out[k].TimeNS))+1 {
-			return nil, fmt.Errorf("%s: event %d of rank %d, device %d is out of its place", schemas.Events.File(),
-				r.seq, r.rank, r.device)
-		}
-		out[k].TimeNS = append(out[k].TimeNS, r.ns)
 	}
 	return out, nil
 }

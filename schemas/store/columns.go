@@ -28,9 +28,9 @@ func (c *column[R]) set(r *R, p *piece, i int) {
 	}
 }
 
-// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, only the rows are read
-// whose value of the first column it takes: events are many, and an analysis looks at one in hundreds.
-func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func(*piece, int) bool) ([]R,
+// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, only the rows are made
+// whose values it takes, in the order of the columns: events are many, and an analysis looks at one in hundreds.
+func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func([]*piece, int) bool) ([]R,
 	error) {
 	var rows []R
 	names := make([]string, len(cols))
@@ -54,7 +54,7 @@ func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R],
 			return
 		}
 		for k := range n {
-			if keep(pieces[0], k) {
+			if keep(pieces, k) {
 				rows = append(rows, *new(R))
 				for i := range cols {
 					cols[i].set(&rows[len(rows)-1], pieces[i], k)

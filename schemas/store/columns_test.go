@@ -32,11 +32,11 @@ func TestColumnsAreTheRows(t *testing.T) {
 	if err := errors.Join(schemas.Allocations.Write(dir, blocks), schemas.Owners.Write(dir, who)); err != nil {
 		t.Fatal(err)
 	}
-	gotBlocks, err := allocations(dir, true, true)
+	gotBlocks, err := allocations(dir, true, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotOwners, err := owners(dir, true, true)
+	gotOwners, err := owners(dir, true, true, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,22 +48,39 @@ func TestColumnsAreTheRows(t *testing.T) {
 			t.Fatalf("row %d: %+v and %+v, want %+v and %+v", i, gotBlocks[i], gotOwners[i], blocks[i], who[i])
 		}
 	}
+	w := &Window{Rank: 1, Device: 2, From: n / 2, To: n/2 + n/8}
+	var blocksWithin []schemas.Allocation
+	var whoWithin []schemas.Owner
+	for i := range blocks {
+		b := &blocks[i]
+		ended := b.FreeRequestedSeq != 0 && b.FreeRequestedSeq <= w.From
+		if b.Rank == w.Rank && b.Device == w.Device && b.AllocSeq <= w.To && !ended {
+			blocksWithin, whoWithin = append(blocksWithin, *b), append(whoWithin, who[i])
+		}
+	}
+	gotBlocks, err = allocations(dir, true, true, w)
+	if err != nil || !slices.Equal(gotBlocks, blocksWithin) || len(gotBlocks) == 0 {
+		t.Errorf("%d blocks within a window, want %d, %v", len(gotBlocks), len(blocksWithin), err)
+	}
+	if gotOwners, err = owners(dir, true, true, w, gotBlocks); err != nil || !slices.Equal(gotOwners, whoWithin) {
+		t.Errorf("%d owners within a window, want %d, %v", len(gotOwners), len(whoWithin), err)
+	}
 	// Detail is read only where somebody wants it.
-	if b, err := allocations(dir, true, false); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" ||
+	if b, err := allocations(dir, true, false, nil); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" ||
 		b[20].Module != 0 {
 		t.Errorf("%+v, %v", b[20], err)
 	}
-	if o, err := owners(dir, true, false); err != nil || o[20].Category == "" || o[20].Name != "" || o[20].Module != 0 {
+	if o, err := owners(dir, true, false, nil, nil); err != nil || o[20].Category == "" || o[20].Name != "" || o[20].Module != 0 {
 		t.Errorf("%+v, %v", o[20], err)
 	}
 }
 
 func TestColumnsOfWhatIsNoTable(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := allocations(dir, true, true); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := allocations(dir, true, true, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an absent table: %v", err)
 	}
-	if rows, err := allocations(dir, false, true); err != nil || rows != nil {
+	if rows, err := allocations(dir, false, true, nil); err != nil || rows != nil {
 		t.Errorf("an absent table that is not needed: %v, %v", rows, err)
 	}
 	path := filepath.Join(dir, schemas.Allocations.File())
@@ -74,7 +91,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var schema *schemas.SchemaError
-	if _, err := allocations(dir, true, true); !errors.As(err, &schema) {
+	if _, err := allocations(dir, true, true, nil); !errors.As(err, &schema) {
 		t.Errorf("another table: %v", err)
 	}
 	if err := schemas.Allocations.Write(dir, make([]schemas.Allocation, 1000)); err != nil {
@@ -88,7 +105,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := allocations(dir, true, true); err == nil {
+		if _, err := allocations(dir, true, true, nil); err == nil {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
 		}
 	}
@@ -98,7 +115,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if rows, err := allocations(dir, true, true); err == nil && len(rows) != 1000 {
+		if rows, err := allocations(dir, true, true, nil); err == nil && len(rows) != 1000 {
 			t.Errorf("byte %d damaged: %d rows and no error", at, len(rows))
 		}
 	}

@@ -54,7 +54,7 @@ func gradientTags(dir string) ([]tagged, error) {
 		{name: "kind", word: func(*tagged, string) {}},
 		{name: "rank", int: func(t *tagged, v int64) { t.rank = v }},
 		{name: "a", int: func(t *tagged, v int64) { t.k = v }},
-	}, func(p *piece, i int) bool { return p.words[i] == surveyMark })
+	}, func(p []*piece, i int) bool { return p[0].words[i] == surveyMark })
 	if optional(err, false) != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func gradientTags(dir string) ([]tagged, error) {
 		{name: "rank", int: func(t *tagged, v int64) { t.rank = v }},
 		{name: "k", int: func(t *tagged, v int64) { t.k = v }},
 		{name: "address", int: func(t *tagged, v int64) { t.address = uint64(v) }},
-	}, func(p *piece, i int) bool { return p.words[i] == gradientTag })
+	}, func(p []*piece, i int) bool { return p[0].words[i] == gradientTag })
 	surveyed := map[tagged]bool{} // by rank and mark alone
 	for _, s := range surveys {
 		surveyed[s] = true

@@ -22,7 +22,9 @@ func (e *NotIngestedError) Error() string {
 
 // Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
 // where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
-func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
+func Load(r Run, want schemas.Want) (*schemas.Tables, error) { return load(r, want, nil) }
+
+func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
 	r, err := r.full()
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 		digests = map[string]string{}
 	}
 	maps.Copy(digests, r.Manifest.Tables)
-	jobs := loads(r, t, want)
+	jobs := loads(r, t, want, within)
 	// Decoding is all of a report's time, and the tables do not depend on each other.
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup
@@ -68,15 +70,15 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 	return t, sayGone(t.Report, r.Dir)
 }
 
-// A load reads one field of a run's tables.
-type load struct {
+// A tableLoad reads one or two fields of a run's tables.
+type tableLoad struct {
 	want  schemas.Want // for any of these
 	read  func() error
 	files []string // that it reads
 }
 
 // loads are all that fill t, whose report is there.
-func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
+func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableLoad {
 	report := t.Report
 	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
 	events := sync.OnceValues(func() ([]schemas.Event, error) { return segmentEvents(r.Dir, recorded) })
@@ -88,13 +90,21 @@ func loads(r Run, t *schemas.Tables, want schemas.Want) []load {
 	if len(report.Devices) > 1 { // what is reserved depends on whether several had one GPU, and a summary says it
 		processes |= schemas.WantMemory | schemas.WantLives | schemas.WantTimes
 	}
-	return []load{
+	detail := want&schemas.WantDetail != 0
+	blocks := sync.OnceValues(func() ([]schemas.Allocation, error) {
+		return allocations(r.Dir, recorded, detail, within)
+	})
+	return []tableLoad{
+		{schemas.WantMemory, func() (err error) { t.Allocations, err = blocks(); return err },
+			[]string{schemas.Allocations.File()}},
 		{schemas.WantMemory, func() (err error) {
-			t.Allocations, err = allocations(r.Dir, recorded, want&schemas.WantDetail != 0)
-			return err
-		}, []string{schemas.Allocations.File()}},
-		{schemas.WantMemory, func() (err error) {
-			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
+			var of []schemas.Allocation
+			if within != nil { // whose owners are wanted is known when its blocks are
+				if of, err = blocks(); err != nil {
+					return err
+				}
+			}
+			t.Owners, err = owners(r.Dir, recorded, detail, within, of)
 			return err
 		}, []string{schemas.Owners.File()}},
 		{schemas.WantLives, func() (err error) {

@@ -7,20 +7,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// allocations reads what an analysis of bytes asks of a block: which it is, its sizes and its life; with
-// detail also where it was born and its stack, which would take most of a report's time.
-func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) {
+// allocations reads what an analysis of bytes asks of a block: which it is, its sizes and its life; with detail also
+// where it was born and its stack, which would take most of a report's time. It makes rows of all blocks, or of those
+// that live in a window.
+func allocations(dir string, needed, detail bool, within *Window) ([]schemas.Allocation, error) {
 	type row = schemas.Allocation
 	cols := []column[row]{
 		{name: "rank", int: func(a *row, v int64) { a.Rank = int32(v) }},
 		{name: "device", int: func(a *row, v int64) { a.Device = int32(v) }},
 		{name: "alloc_id", int: func(a *row, v int64) { a.AllocID = v }},
+		{name: "alloc_seq", int: func(a *row, v int64) { a.AllocSeq = v }},
+		{name: "free_requested_seq", int: func(a *row, v int64) { a.FreeRequestedSeq = v }},
 		{name: "address", int: func(a *row, v int64) { a.Address = uint64(v) }},
 		{name: "requested_bytes", int: func(a *row, v int64) { a.RequestedBytes = v }},
 		{name: "block_bytes", int: func(a *row, v int64) { a.BlockBytes = v }},
 		{name: "open_bytes", int: func(a *row, v int64) { a.OpenBytes = v }},
-		{name: "alloc_seq", int: func(a *row, v int64) { a.AllocSeq = v }},
-		{name: "free_requested_seq", int: func(a *row, v int64) { a.FreeRequestedSeq = v }},
 		{name: "free_completed_seq", int: func(a *row, v int64) { a.FreeCompletedSeq = v }},
 	}
 	if detail {
@@ -36,12 +37,19 @@ func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) 
 			{name: "stream", int: func(a *row, v int64) { a.Stream = uint64(v) }},
 		}...)
 	}
-	rows, err := readColumns(dir, schemas.Allocations, cols, nil)
+	var keep func([]*piece, int) bool
+	if within != nil {
+		keep = func(p []*piece, i int) bool {
+			return within.on(p[0].ints[i], p[1].ints[i]) && within.live(p[3].ints[i], p[4].ints[i])
+		}
+	}
+	rows, err := readColumns(dir, schemas.Allocations, cols, keep)
 	return rows, optional(err, needed)
 }
 
-// owners reads who holds each block, and when; with detail under which name and in which module.
-func owners(dir string, needed, detail bool) ([]schemas.Owner, error) {
+// owners reads who holds each block, and when; with detail under which name and in which module. It makes rows of all
+// owners, or of those of a window's blocks.
+func owners(dir string, needed, detail bool, within *Window, blocks []schemas.Allocation) ([]schemas.Owner, error) {
 	type row = schemas.Owner
 	cols := []column[row]{
 		{name: "rank", int: func(o *row, v int64) { o.Rank = int32(v) }},
@@ -58,7 +66,15 @@ func owners(dir string, needed, detail bool) ([]schemas.Owner, error) {
 			{name: "module_id", int: func(o *row, v int64) { o.Module = v }},
 		}...)
 	}
-	rows, err := readColumns(dir, schemas.Owners, cols, nil)
+	var keep func([]*piece, int) bool
+	if within != nil {
+		ids := make(map[int64]bool, len(blocks))
+		for i := range blocks {
+			ids[blocks[i].AllocID] = true
+		}
+		keep = func(p []*piece, i int) bool { return within.on(p[0].ints[i], p[1].ints[i]) && ids[p[2].ints[i]] }
+	}
+	rows, err := readColumns(dir, schemas.Owners, cols, keep)
 	return rows, optional(err, needed)
 }
 

@@ -23,8 +23,8 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 		{name: "seq", int: func(e *row, v int64) { e.Seq = v }},
 		{name: "size_bytes", int: func(e *row, v int64) { e.Size = v }},
 		{name: "address", int: func(e *row, v int64) { e.Addr = uint64(v) }},
-	}, func(p *piece, i int) bool {
-		return schemas.Action(p.ints[i]).Reserves()
+	}, func(p []*piece, i int) bool {
+		return schemas.Action(p[0].ints[i]).Reserves()
 	})
 	return rows, optional(err, needed)
 }

@@ -20,7 +20,7 @@ func userMarks(dir string) ([]schemas.UserMark, error) {
 		{name: "rank", int: func(m *mark, v int64) { m.rank = v }},
 		{name: "k", int: func(m *mark, v int64) { m.k = v }},
 		{name: "label", word: func(m *mark, v string) { m.label = v }},
-	}, func(p *piece, i int) bool { return p.words[i] == kind })
+	}, func(p []*piece, i int) bool { return p[0].words[i] == kind })
 	if err != nil || len(marks) == 0 {
 		return nil, optional(err, false)
 	}

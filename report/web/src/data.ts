@@ -1,6 +1,7 @@
 // What the file has: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
 
 import { tableFromIPC, type Table } from 'apache-arrow'
+import { Clock } from './clock'
 import { aboutPart, devicePart, documentsPart } from './source'
 
 export interface Moment {
@@ -274,7 +275,7 @@ export interface Device {
   reserved: { event: Uint32Array; bytes: Float64Array }
   segments: { event: Uint32Array; action: Uint8Array; address: Float64Array; bytes: Float64Array }
   failed: { event: Uint32Array; bytes: Float64Array }
-  time: Float64Array | null // µs after the first event, by event
+  clock: Clock | null // where it is known when events were
   samples: { us: Float64Array; used: Float64Array }
   host: { us: Float64Array; resident: Float64Array; pinned: Float64Array } // pinned: -1 = unknown
   marks: { event: Uint32Array; label: string[] }
@@ -302,6 +303,13 @@ export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   return tables
 }
 
+/** summed are the numbers that differ by so much, each from the one before. */
+function summed(differences: Int32Array): Uint32Array {
+  const out = Uint32Array.from(differences)
+  for (let k = 1; k < out.length; k++) out[k] += out[k - 1]
+  return out
+}
+
 /** Device decodes what there is of the blocks of the i-th device. */
 export async function device(i: number, meta: DeviceMeta): Promise<Device> {
   const bytes = meta.detail === 'none' ? new Uint8Array() : await devicePart(i, meta.from, meta.to)
@@ -320,22 +328,18 @@ export async function device(i: number, meta: DeviceMeta): Promise<Device> {
     points = tables.get('points'),
     host = tables.get('host'),
     marks = tables.get('marks')
-  const begin = Uint32Array.from(column(pieces, 'begin', new Int32Array()))
-  for (let k = 1; k < begin.length; k++) begin[k] = (begin[k] + begin[k - 1]) >>> 0
+  const begin = summed(column(pieces, 'begin', new Int32Array()))
   const life = column(pieces, 'life', u32()),
     end = new Uint32Array(life.length)
   for (let k = 0; k < end.length; k++) end[k] = life[k] ? begin[k] + life[k] : forever
-  const us: ArrayLike<number> = column<Int32Array | Float64Array>(tables.get('times'), 'us', new Int32Array())
-  let time: Float64Array | null = null
-  if (us.length) {
-    time = new Float64Array(us.length + 1)
-    for (let k = 0; k < us.length; k++) time[k + 1] = time[k] + us[k]
-  }
+  const times = tables.get('times'),
+    us: ArrayLike<number> = column<Int32Array | Float64Array>(times, 'us', new Int32Array()),
+    timed = column<Int32Array | null>(times, 'event', null)
   return {
     meta,
     begin,
     end,
-    time,
+    clock: us.length ? new Clock(us, timed && summed(timed)) : null,
     kind: column(pieces, 'kind', u32()),
     address: column(pieces, 'address', u32()),
     next: column(pieces, 'next', u8()),

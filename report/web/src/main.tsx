@@ -3,7 +3,7 @@ import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { about as readAbout, documents } from './data'
 import { count, mib, percent, shown } from './format'
 import { t } from './i18n'
-import { about, baseline, current, currentDevice, devicesOf, docs, load, pending, runs } from './model'
+import { arrived, about, baseline, current, currentDevice, devicesOf, docs, load, pending, runs } from './model'
 import { follow, live } from './live'
 import { served } from './source'
 import { onChange, set, shownHere, state, toHash, type View } from './state'
@@ -349,7 +349,8 @@ const readAll = () => read(served).then(() => (served ? read(false) : undefined)
 read(served).then(
   () => {
     render(<App />, document.getElementById('app')!)
-    if (served) void read(false)
+    // The server reads faster what is looked at when it does not read all else beside it.
+    if (served) void arrived().then(() => read(false))
     follow(
       () => state.view === 'live',
       () => {

@@ -137,6 +137,9 @@ export function blocks(): Device | null {
 }
 export let failed = ''
 
+/** arrived waits for the blocks that have been asked for. */
+export const arrived = () => Promise.all<unknown>([...decoded.values()])
+
 const mostExact = 100_000 // events in view, of which a server is asked for each
 let asking = false
 

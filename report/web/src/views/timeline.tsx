@@ -40,8 +40,8 @@ function range(s: Series): [number, number] {
 
 /** position is where a moment lies on the axis: its event, or its time. */
 function positions(d: Device, s: Series): (i: number) => number {
-  const time = d.time
-  return state.axis === 'time' && time ? (i) => time[Math.min(s.event(i), time.length - 1)] : (i) => s.event(i)
+  const clock = d.clock
+  return state.axis === 'time' && clock ? (i) => clock.at(s.event(i)) : (i) => s.event(i)
 }
 
 /** columns gives each pixel the moment with the highest total in it: a state that was. */
@@ -257,27 +257,21 @@ function sampledLine(
   X: (event: number, us: number) => number,
   Y: (b: number) => number,
 ): number[] {
-  const line: number[] = [],
-    time = d.time
-  if (!time) return line
+  const line: number[] = []
+  if (!d.clock) return line
   for (let i = 0; i < us.length; i++) {
-    let low = 0,
-      high = time.length - 1
-    while (low < high) {
-      const m = (low + high + 1) >> 1
-      if (time[m] <= us[i]) low = m
-      else high = m - 1
-    }
-    if (low >= e0 && low <= e1 && bytes[i] >= 0) line.push(X(low, us[i]), Y(bytes[i]))
+    const event = d.clock.eventAt(us[i])
+    if (event >= e0 && event <= e1 && bytes[i] >= 0) line.push(X(event, us[i]), Y(bytes[i]))
   }
   return line
 }
 
 /** sampledAt is what the last sample before an event says, -1 for nothing. */
 function sampledAt(d: Device, us: Float64Array, bytes: Float64Array, event: number): number {
-  if (!d.time || event >= d.time.length) return -1
+  if (!d.clock || event > d.clock.last) return -1
+  const now = d.clock.at(event)
   let last = -1
-  for (let i = 0; i < us.length && us[i] <= d.time[event]; i++) last = bytes[i]
+  for (let i = 0; i < us.length && us[i] <= now; i++) last = bytes[i]
   return last
 }
 
@@ -598,7 +592,7 @@ export function Timeline() {
           }}
           options={[
             ['event', t('Events')],
-            ['time', t('Time'), d.time ? '' : t('Nothing says when the events happened.')],
+            ['time', t('Time'), d.clock ? '' : t('Nothing says when the events happened.')],
           ]}
         />
         {d.meta.detail === 'window' ? (
@@ -643,7 +637,7 @@ export function Timeline() {
           />{' '}
           {t('reserved')}
         </label>
-        {d.samples.us.length && d.time ? (
+        {d.samples.us.length && d.clock ? (
           <label class="cap">
             <input
               type="checkbox"
@@ -655,7 +649,7 @@ export function Timeline() {
             NVML
           </label>
         ) : null}
-        {d.host.us.length && d.time ? (
+        {d.host.us.length && d.clock ? (
           <label class="cap">
             <input
               type="checkbox"
@@ -778,7 +772,7 @@ export function Timeline() {
               <dd>
                 {phaseName}
                 {step !== null && step >= 0 ? ` · ${t('Step').toLowerCase()} ${step}` : ''}
-                {d.time && event < d.time.length ? ` · ${ms(d.time[event] / 1000)}` : ''}
+                {d.clock && event <= d.clock.last ? ` · ${ms(d.clock.at(event) / 1000)}` : ''}
               </dd>
               <dt>{t('change')}</dt>
               <dd>

@@ -1,0 +1,23 @@
+package store
+
+import "github.com/dpsight/dpsight/schemas"
+
+// A Window is a range of events of a device.
+type Window struct {
+	Rank, Device int32
+	From, To     int64 // both in it; event 0 is the state before the first
+}
+
+// on reports whether a row is of the window's device.
+func (w *Window) on(rank, device int64) bool {
+	return rank == int64(w.Rank) && device == int64(w.Device)
+}
+
+// live reports whether a block counts just after some event of the window. A block that is never freed has free 0.
+func (w *Window) live(alloc, free int64) bool { return alloc <= w.To && (free == 0 || free > w.From) }
+
+// LoadWithin is [Load], but of blocks and their owners it makes rows of those alone that live in the window. It takes as
+// much memory as they do, however many blocks the run has.
+func LoadWithin(r Run, want schemas.Want, w Window) (*schemas.Tables, error) {
+	return load(r, want, &w)
+}
