@@ -73,7 +73,7 @@ test-page: build
 	  exit 0; fi; \
 	scripts/page.sh check && pictures=$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/page-pictures && \
 	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures" \
-	  $(PICTURES) && \
+	  $(PICTURES) && $(call WITH,2.11) \
 	node report/web/tests/served_page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \

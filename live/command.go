@@ -40,7 +40,9 @@ func Beside(v *View, o Options) (stop func(), err error) {
 	go func() { done <- s.Serve(ctx) }()
 	return func() {
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			o.Say("warning: the page was served no longer: " + err.Error())
+		}
 	}, nil
 }
 
@@ -57,7 +59,7 @@ func begin(v *View, o Options) (*Server, error) {
 	if tunnel := s.tunnel(); tunnel != "" {
 		o.Say("from where you sit: " + tunnel + ", then open that address there")
 	} else if o.Open {
-		openBrowser(s.URL())
+		openBrowser(s.urlOnce())
 	}
 	return s, nil
 }

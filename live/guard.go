@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/dpsight/dpsight/report/page"
 )
@@ -17,6 +18,31 @@ type guard struct {
 	token  string
 	cookie string // its name
 	next   http.Handler
+
+	mu   sync.Mutex
+	once string // a token that lets one browser in
+}
+
+// admitOnce gives a token that works once. Others on this machine can read what a program is started with.
+func (g *guard) admitOnce() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.once = newToken()
+	return g.once
+}
+
+// admits reports whether a token lets a browser in.
+func (g *guard) admits(token string) bool {
+	if g.is(token) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := g.once != "" && subtle.ConstantTimeCompare([]byte(token), []byte(g.once)) == 1
+	if known {
+		g.once = ""
+	}
+	return known
 }
 
 // newToken is 32 random hexadecimal digits.
@@ -55,7 +81,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // enter takes the token out of the address, where it would be seen and sent on, and puts it into a cookie.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
-	if !g.is(r.URL.Query().Get("token")) {
+	if !g.admits(r.URL.Query().Get("token")) {
 		http.Error(w, "the token is wrong: open the address that this dpsight view printed", http.StatusForbidden)
 		return
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -88,15 +89,12 @@ func (r *run) read(now time.Time) *page.Live {
 		l.Planned = max(l.Planned, p.planned(m.Bare))
 	}
 	slices.SortFunc(l.Processes, func(a, b page.LiveProcess) int {
-		if a.Rank != b.Rank {
-			return int(a.Rank - b.Rank)
-		}
-		return int(a.PID - b.PID)
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.PID, b.PID))
 	})
 	for i := range l.Processes {
 		l.Findings = append(l.Findings, findings(&l.Processes[i], l.LimitBytes)...)
 	}
-	slices.SortStableFunc(l.Findings, func(a, b page.LiveFinding) int { return int(b.Step - a.Step) })
+	slices.SortStableFunc(l.Findings, func(a, b page.LiveFinding) int { return cmp.Compare(b.Step, a.Step) })
 	return l
 }
 

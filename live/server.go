@@ -34,7 +34,7 @@ type Content interface {
 type Server struct {
 	listener net.Listener
 	http     *http.Server
-	token    string
+	guard    *guard
 }
 
 // Listen begins to serve on 127.0.0.1: on any free port, where port is 0.
@@ -43,9 +43,10 @@ func Listen(port int, content Content) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving on port %d of 127.0.0.1: %w", port, err)
 	}
-	s := &Server{listener: l, token: newToken()}
+	s := &Server{listener: l}
+	s.guard = newHandler(newToken(), s.Port(), content)
 	s.http = &http.Server{
-		Handler:           NewHandler(s.token, s.Port(), content),
+		Handler:           s.guard,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
@@ -73,10 +74,17 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // URL is the address to open.
-func (s *Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d/?token=%s", s.Port(), s.token) }
+func (s *Server) URL() string { return s.address(s.guard.token) }
 
-// NewHandler answers requests for a content with a token. The port tells the cookies of several servers apart.
-func NewHandler(token string, port int, content Content) http.Handler {
+// urlOnce is an address that lets one browser in.
+func (s *Server) urlOnce() string { return s.address(s.guard.admitOnce()) }
+
+func (s *Server) address(token string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d/?token=%s", s.Port(), token)
+}
+
+// newHandler answers requests for a content with a token. The port tells the cookies of several servers apart.
+func newHandler(token string, port int, content Content) *guard {
 	h := &handler{content: content}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.page)
@@ -85,7 +93,7 @@ func NewHandler(token string, port int, content Content) http.Handler {
 	mux.HandleFunc("GET /data/device/{device}", h.device)
 	mux.HandleFunc("GET /live/runs", h.running)
 	mux.HandleFunc("GET /live/run/{run}", h.live)
-	return &guard{token, "dpsight-" + strconv.Itoa(port), mux}
+	return &guard{token: token, cookie: "dpsight-" + strconv.Itoa(port), next: mux}
 }
 
 // handler answers what a guard lets through.

@@ -37,7 +37,7 @@ func testHandler(t testing.TB) http.Handler {
 	if _, _, err := recorded().Served(); err != nil {
 		t.Fatal(err)
 	}
-	return NewHandler(testToken, 8642, recorded())
+	return newHandler(testToken, 8642, recorded())
 }
 
 func request(method, target string, change func(*http.Request)) *http.Request {
@@ -138,6 +138,28 @@ func TestEnter(t *testing.T) {
 	}
 	if a, b := newToken(), newToken(); a == b || len(a) != 32 {
 		t.Error("tokens are not random")
+	}
+}
+
+// A browser is started with a token that lets in once.
+func TestEnterOnce(t *testing.T) {
+	h := newHandler(testToken, 8642, recorded())
+	enter := func(token string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request("GET", "/?token="+token, func(r *http.Request) { r.Header.Del("Cookie") }))
+		return w.Code
+	}
+	if code := enter(""); code != http.StatusForbidden {
+		t.Errorf("no token: %d", code)
+	}
+	once := h.admitOnce()
+	for i, want := range []int{http.StatusOK, http.StatusForbidden} {
+		if code := enter(once); code != want {
+			t.Errorf("time %d: %d, want %d", i+1, code, want)
+		}
+	}
+	if code := enter(testToken); code != http.StatusOK {
+		t.Errorf("the token itself: %d", code)
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -96,7 +97,7 @@ func (v *View) look() {
 		}
 		shown = append(shown, e.live)
 	}
-	slices.SortFunc(shown, func(a, b *page.Live) int { return int(a.StartNS - b.StartNS) })
+	slices.SortFunc(shown, func(a, b *page.Live) int { return cmp.Compare(a.StartNS, b.StartNS) })
 	v.shown = shown
 }
 

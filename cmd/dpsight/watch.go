@@ -20,5 +20,5 @@ func (c *watchCmd) Run(s *streams) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	return watch.Show(os.Stdin, s.out, v.Runs)
+	return watch.Show(os.Stdin, s.out, c.Names, v.Runs)
 }

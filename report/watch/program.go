@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -21,20 +22,26 @@ const again = 500 * time.Millisecond
 // Reader says what is being recorded.
 type Reader func() []*page.Live
 
-// nothing is shown where no run is being recorded.
-const nothing = "Nothing is being recorded. A run appears here when it begins, in the same store."
+// nothing is shown where no run is being recorded, of those that were named, or of all.
+func nothing(names []string) string {
+	if len(names) == 0 {
+		return "Nothing is being recorded. A run appears here when it begins, in the same store."
+	}
+	return "Nothing of " + strings.Join(names, ", ") + " is being recorded. What has ended is shown by dpsight breakdown."
+}
 
 // keys are what the last line says.
 const keys = "q quit   tab next run   p pause"
 
-// Show shows runs on a terminal until the user ends it. Where in or out is none, it says once what is being recorded.
-func Show(in *os.File, out io.Writer, read Reader) error {
+// Show shows runs, those of the names if there are any, on a terminal until the user ends it. Where in or out is none,
+// it says once what is being recorded.
+func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	o := screen.Of(out)
 	file, ok := o.Writer.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || !term.IsTerminal(int(in.Fd())) {
-		return once(out, cmp.Or(o.Columns, 80), read)
+		return once(out, cmp.Or(o.Columns, 80), names, read)
 	}
-	m := model{read: read, screen: Screen{Columns: 80, Lines: 24, Colours: o.Colours}}
+	m := model{read: read, names: names, screen: Screen{Columns: 80, Lines: 24, Colours: o.Colours}}
 	_, err := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(file)).Run()
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) {
 		return nil
@@ -43,9 +50,9 @@ func Show(in *os.File, out io.Writer, read Reader) error {
 }
 
 // once says what is being recorded now.
-func once(out io.Writer, columns int, read Reader) error {
+func once(out io.Writer, columns int, names []string, read Reader) error {
 	runs := read()
-	text := nothing
+	text := nothing(names)
 	for i, l := range runs {
 		one := Screen{Columns: columns, Lines: 24}.Text(l)
 		if i == 0 {
@@ -60,6 +67,7 @@ func once(out io.Writer, columns int, read Reader) error {
 
 type model struct {
 	read   Reader
+	names  []string
 	screen Screen
 	runs   []*page.Live
 	known  bool   // something was read
@@ -135,7 +143,7 @@ func (m model) text() string {
 	if n := len(m.runs); n > 1 {
 		foot += "   " + units.Plural(n, "run", "runs")
 	}
-	body := nothing
+	body := nothing(m.names)
 	switch {
 	case len(m.runs) > 0:
 		body = inner.Text(m.runs[m.shown()])

@@ -140,12 +140,15 @@ func TestKeys(t *testing.T) {
 
 func TestOnce(t *testing.T) {
 	var b strings.Builder
-	if err := once(&b, 80, func() []*page.Live { return []*page.Live{sample("one"), sample("two")} }); err != nil ||
+	if err := once(&b, 80, nil, func() []*page.Live { return []*page.Live{sample("one"), sample("two")} }); err != nil ||
 		!strings.HasPrefix(b.String(), "one  ") || !strings.Contains(b.String(), "\n\ntwo  ") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 	b.Reset()
-	if err := once(&b, 80, func() []*page.Live { return nil }); err != nil || b.String() != nothing+"\n" {
+	if err := once(&b, 80, nil, func() []*page.Live { return nil }); err != nil || b.String() != nothing(nil)+"\n" {
 		t.Errorf("%v: %s", err, b.String())
+	}
+	if text := nothing([]string{"one", "two"}); !strings.HasPrefix(text, "Nothing of one, two is being recorded") {
+		t.Errorf("of what was named: %s", text)
 	}
 }

@@ -70,7 +70,8 @@ func TestColumnsAreTheRows(t *testing.T) {
 		b[20].Module != 0 {
 		t.Errorf("%+v, %v", b[20], err)
 	}
-	if o, err := owners(dir, true, false, nil, nil); err != nil || o[20].Category == "" || o[20].Name != "" || o[20].Module != 0 {
+	if o, err := owners(dir, true, false, nil, nil); err != nil || o[20].Category == "" || o[20].Name != "" ||
+		o[20].Module != 0 {
 		t.Errorf("%+v, %v", o[20], err)
 	}
 }

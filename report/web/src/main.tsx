@@ -337,7 +337,12 @@ function Keys(p: { close: () => void }) {
   )
 }
 
+/** Whether nobody has chosen a view, by an address or on the page. */
 let bare = location.hash.length < 2
+for (const chosen of ['hashchange', 'pointerdown', 'keydown'])
+  addEventListener(chosen, () => {
+    bare = false
+  })
 const read = async (first: boolean) => {
   const [a, d] = await Promise.all([readAbout(first), documents(first)])
   load(a, d, first)

@@ -246,9 +246,9 @@ function span(r: LiveRun, steps: number): number {
 function Memory(p: { r: LiveRun; d: LiveDevice | undefined; svg: { current: SVGSVGElement | null } }) {
   const [ref, W] = useWidth(),
     { r, d } = p,
-    H = 300,
+    H = 284,
     left = 66,
-    bottom = H - 40,
+    bottom = H - 24,
     now = (r.now_ns - r.start_ns) / 1e6,
     end = span(r, Math.max(0, ...r.processes.map((q) => q.steps)))
   let most = Math.max(1, d?.peak_reserved_bytes ?? 0, d?.peak_allocated_bytes ?? 0)
@@ -337,15 +337,19 @@ function Memory(p: { r: LiveRun; d: LiveDevice | undefined; svg: { current: SVGS
             {t('now')}
           </text>
           {nice(0, end / 1000, W / 110).map((v) => (
-            <text key={v} class="ax" x={X(v * 1000)} y={bottom + 16} text-anchor="middle">
+            <text
+              key={v}
+              class="ax"
+              x={Math.min(X(v * 1000), W - 2)}
+              y={bottom + 16}
+              text-anchor={X(v * 1000) > W - 40 ? 'end' : 'middle'}
+            >
               {count(v)} s
             </text>
           ))}
-          <text class="ax" x={left} y={H - 6}>
-            {t('area: allocated, the highest of each stretch · dashed: reserved · amber: NVML')}
-          </text>
         </svg>
       ) : null}
+      <p class="hint">{t('area: allocated, the highest of each stretch · dashed: reserved · amber: NVML')}</p>
     </div>
   )
 }
