@@ -21,8 +21,9 @@ type Accuracy struct {
 }
 
 const (
-	farNames = 5   // how many points are named
-	farRatio = 20. // between the largest and the smallest value, beyond which axes are logarithmic
+	farNames = 5    // how many points are named
+	farOff   = 0.01 // and what they are off by at least
+	farRatio = 20.  // between the largest and the smallest value, beyond which axes are logarithmic
 )
 
 // Draw draws the figure.
@@ -62,23 +63,29 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	}
 	d.open(a)
 	d.dashed(soft, 0.5, point{a.box.x0, a.box.y1}, point{a.box.x1, a.box.y0})
+	var right []point // that line in pieces, none of which a name may touch
+	const pieces = 100
+	for i := range pieces + 1 {
+		part := float64(i) / pieces
+		right = append(right, point{a.box.x0 + part*a.box.width(), a.box.y1 - part*a.box.height()})
+	}
 	var marks []box
-	const radius = 1.6
+	radius := d.scaled(1.6)
 	off := func(p Prediction) float64 { return math.Abs(math.Log(p.Predicted / p.Measured)) }
 	slices.SortStableFunc(points, func(a, b Prediction) int { return cmp.Compare(off(b), off(a)) })
 	for i, p := range points {
 		at := point{a.x(place(p.Measured)), a.y(place(p.Predicted))}
 		marks = append(marks, box{at.x - radius, at.y - radius, at.x + radius, at.y + radius})
-		if i < farNames && off(p) > 0 {
+		if i < farNames && off(p) > farOff {
 			d.circle(at, radius, accent, accent, 0.3)
 		} else {
-			d.circle(at, radius-0.1, page, text, 0.6)
+			d.circle(at, radius-0.1, page, text, d.scaled(0.6))
 		}
 	}
 	limits := box{a.box.x0 + 1, a.box.y0 - 1, s.Width, a.box.y1 - 1}
 	for i, p := range points[:min(len(points), farNames)] {
 		name := Short(p.Label) + " " + percent(p.Predicted, p.Measured)
-		if off(p) > 0 && !d.nameBeside(limits, []string{name}, marks[i], nil, marks) {
+		if off(p) > farOff && !d.nameBeside(limits, []string{name}, marks[i], right, marks) {
 			d.LeftOut = append(d.LeftOut, p.Label)
 		}
 	}

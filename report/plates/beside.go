@@ -35,7 +35,7 @@ func (d *Drawing) nameBeside(limits box, lines []string, around box, line []poin
 	return false
 }
 
-// crosses reports whether a line of level and upright pieces touches a box.
+// crosses reports whether the box around a piece of a line touches a box.
 func crosses(b box, line []point) bool {
 	for i := 1; i < len(line); i++ {
 		p, q := line[i-1], line[i]

@@ -297,9 +297,9 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 			line = append(line, point{a.x(p.at[i]), a.y(r.Values[i] / p.of.size)})
 		}
 		if l.dash {
-			d.dashed(l.colour, 0.9, line...)
+			d.dashed(l.colour, d.scaled(0.9), line...)
 		} else if len(line) > 1 {
-			d.line(l.colour, 0.9, line...)
+			d.line(l.colour, d.scaled(0.9), line...)
 		}
 		for _, at := range line {
 			d.marker(at, l)
@@ -367,7 +367,7 @@ func (d *Drawing) marker(p point, l look) {
 	if l.hollow {
 		fill = page
 	}
-	const r = 1.6
+	r := d.scaled(1.6)
 	switch l.sides {
 	case 3:
 		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.1, p.y + r*0.8}, point{p.x - r*1.1, p.y + r*0.8})
@@ -375,6 +375,6 @@ func (d *Drawing) marker(p point, l look) {
 		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.2, p.y}, point{p.x, p.y + r*1.2},
 			point{p.x - r*1.2, p.y})
 	default:
-		d.circle(p, r, fill, l.colour, 0.6)
+		d.circle(p, r, fill, l.colour, d.scaled(0.6))
 	}
 }

@@ -170,6 +170,9 @@ func (d *Drawing) hatch(b box, stroke colour) {
 	}
 }
 
+// scaled is the size of a marker or the width of a line that goes with the letters, given for those of 7 points.
+func (d *Drawing) scaled(v float64) float64 { return v * d.style.Label / 7 }
+
 // lab and val are labels of the two sizes.
 func (d *Drawing) lab(s string) label { return label{text: s, size: d.style.Label, colour: text} }
 func (d *Drawing) val(s string) label {

@@ -1,6 +1,7 @@
 package plates
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -181,11 +182,13 @@ type place struct {
 	ok   bool
 }
 
-// placeIn finds where a band is tallest over the width of a label.
+// placeIn finds where a band is tall enough over the width of a label: within a phase and near the middle of the axes,
+// if there is a choice.
 func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
-	tallest := 1.02 * l.size
 	w := wide(l) + 4
-	middle := (a.box.x0 + a.box.x1) / 2
+	var found []place
+	var tall []float64
+	tallest := 1.02 * l.size
 	for i := range r.tops[b] {
 		from := a.x(r.at[i] / thousand)
 		upper, lower := math.Inf(1), math.Inf(-1)
@@ -195,17 +198,31 @@ func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, t
 				below = r.tops[b-1][k]
 			}
 			upper, lower = min(upper, r.tops[b][k]), max(lower, below)
-			tall := (upper - lower) / of.size / (a.y1 - a.y0) * a.box.height()
-			if tall < min(tallest, 2*l.size) {
+			high := (upper - lower) / of.size / (a.y1 - a.y0) * a.box.height()
+			if high < 1.02*l.size {
 				break
 			}
 			if to := a.x(r.at[k+1] / thousand); to-from >= w {
-				at := place{(from + to) / 2, a.y((upper + lower) / 2 / of.size), true}
-				if nearer := math.Abs(at.x-middle) < math.Abs(best.x-middle); tall > 1.02*tallest || !best.ok || nearer {
-					tallest, best = max(tall, tallest), at
-				}
+				found = append(found, place{(from + to) / 2, a.y((upper + lower) / 2 / of.size), true})
+				tall = append(tall, high)
+				tallest = max(tallest, high)
 				break
 			}
+		}
+	}
+	cost := math.Inf(1)
+	for i, p := range found {
+		if tall[i] < min(0.8*tallest, 2.5*l.size) {
+			continue
+		}
+		c := math.Abs(p.x - (a.box.x0+a.box.x1)/2)
+		for _, phase := range f.Phases {
+			if x := a.x(phase.To / thousand); math.Abs(x-p.x) < w/2 {
+				c += a.box.width()
+			}
+		}
+		if c < cost {
+			cost, best = c, p
 		}
 	}
 	return best
@@ -260,7 +277,7 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	at := max(min(x+4, d.style.Width-whole), a.box.x0+2)
 	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
 	d.line(text, 0.4, point{x, y}, point{max(min(x+3, at+whole), at-1), base - 0.2*l.size})
-	d.circle(point{x, y}, 1.4, text, text, 0.3)
+	d.circle(point{x, y}, d.scaled(1.4), text, text, 0.3)
 	d.write(l, point{at, base})
 	d.write(more, point{at + wide(l) + gap, base})
 }
@@ -287,17 +304,16 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	if len(f.Phases) == 0 {
 		return out
 	}
-	for _, p := range f.Phases {
+	widest := slices.Clone(f.Phases) // first: the narrow ones take what is left
+	slices.SortStableFunc(widest, func(a, b Span) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
+	for _, p := range widest {
 		x0, x1 := a.x(max(p.From/thousand, a.x0)), a.x(min(p.To/thousand, a.x1))
 		if x1 <= x0 {
 			continue
 		}
 		name := p.Name
 		if name == "" {
-			name = strings.ToLower(nameOf(p.Key, f.Names))
-			if p.Key == "backward" {
-				name = "backward"
-			}
+			name = shortName(p.Key, f.Names)
 		}
 		l := d.val(Short(name))
 		l.anchor = middle
@@ -317,13 +333,16 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			if level > 0 && x1-x0 < slightest {
 				break
 			}
-			clear := true // a tick must not cross the names under it
+			crossed := false // a tick must not cross the names under it, nor this name a tick
 			for below := range level {
 				for _, o := range taken[below] {
-					clear = clear && (mid < o[0] || mid > o[1])
+					crossed = crossed || mid >= o[0] && mid <= o[1]
 				}
 			}
-			if !clear {
+			for _, o := range out.names {
+				crossed = crossed || o.level > level && o.x >= at-half && o.x <= at+half
+			}
+			if crossed {
 				continue
 			}
 			taken[level] = append(taken[level], [2]float64{at - half, at + half})
@@ -333,6 +352,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			break
 		}
 	}
+	slices.Sort(out.ends)
 	out.height = float64(high+1)*1.25*size + 4
 	return out
 }
@@ -343,7 +363,9 @@ func (p phaseBar) draw(d *Drawing, a *axes) {
 	}
 	y := a.box.y0 - 1.5
 	for _, x := range p.ends {
-		d.line(page, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+		if x > a.box.x0+1 && x < a.box.x1-1 {
+			d.line(page, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+		}
 		d.line(soft, 0.4, point{x, y - 2}, point{x, y + 1})
 	}
 	if n := len(p.ends); n > 0 {

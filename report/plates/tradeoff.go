@@ -222,9 +222,12 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 	in := func(x, y float64) point {
 		return point{a.x(max(min(x, a.x1), a.x0)), a.y(max(min(y, a.y1), a.y0))}
 	}
+	var marks []box
 	for _, t := range p.spots {
 		if t.high > t.low && !t.outside {
-			d.line(soft, 0.4, in(t.low, t.y), in(t.high, t.y))
+			low, high := in(t.low, t.y), in(t.high, t.y)
+			d.line(soft, 0.4, low, high)
+			marks = append(marks, box{low.x, low.y - 0.5, high.x, high.y + 0.5})
 		}
 	}
 	stair := []point{}
@@ -238,10 +241,9 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 	}
 	if n := len(p.stair); n > 0 {
 		stair = append(stair, in(a.x1, p.stair[n-1].y))
-		d.line(accent, 0.8, stair...)
+		d.line(accent, d.scaled(0.8), stair...)
 	}
-	const radius = 1.7
-	var marks []box
+	radius := d.scaled(1.7)
 	for _, t := range p.spots {
 		if t.outside {
 			continue
@@ -254,7 +256,7 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 		case t.other:
 			d.circle(at, radius, soft, soft, 0.3)
 		default:
-			d.circle(at, radius-0.1, page, text, 0.6)
+			d.circle(at, radius-0.1, page, text, d.scaled(0.6))
 		}
 	}
 	for _, t := range p.spots {
