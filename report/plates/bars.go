@@ -94,6 +94,8 @@ type bars struct {
 	most   float64 // the longest bar's value
 	keys   []string
 	groups []group
+
+	changes bool // stand after the totals
 }
 
 // A group is the bars of one panel; rows without a bar of theirs are empty.
@@ -195,7 +197,9 @@ func (f *bars) layout(rows []string) {
 	down := (len(f.groups) + across - 1) / across
 	gap := 1.2 * s.Label
 	panel := (s.Width - left - float64(across-1)*gap) / float64(across)
-	right := f.endWidth(across == 1)
+	const mostOfPanel = 0.6 // for what stands after the bars
+	f.changes = f.endWidth(true) <= mostOfPanel*panel
+	right := f.endWidth(f.changes)
 	scale := (panel - right) / f.most // points a byte or a second
 	f.keep(scale)
 
@@ -255,8 +259,8 @@ func (f *bars) layout(rows []string) {
 // endWidth is the width of the widest text after a bar; with says whether the change stands there too.
 func (f *bars) endWidth(with bool) (w float64) {
 	for _, g := range f.groups {
-		for label, b := range g.rows {
-			total, change := f.end(g, label, b, with)
+		for _, b := range g.rows {
+			total, change := f.end(g, b, with)
 			w = max(w, wide(total)+wide(change)+7)
 		}
 	}
@@ -264,7 +268,7 @@ func (f *bars) endWidth(with bool) (w float64) {
 }
 
 // end is what stands after a bar: its total and how that compares.
-func (f *bars) end(g group, row string, b Bar, with bool) (total, change label) {
+func (f *bars) end(g group, b Bar, with bool) (total, change label) {
 	d := f.d
 	total, change = d.lab(f.of.in(b.total())), d.val("")
 	total.bold = true
@@ -365,7 +369,7 @@ func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 		if !ok {
 			continue
 		}
-		f.bar(g, row, b, y, inBar)
+		f.bar(g, b, y, inBar)
 	}
 	if f.line && g.base > 0 && len(g.rows) > 1 {
 		f.dashedLine(a.x(g.base/f.of.size), len(rows))
@@ -392,7 +396,7 @@ func (f *bars) dashedLine(x float64, rows int) {
 	}
 }
 
-func (f *bars) bar(g group, row string, b Bar, y float64, named map[string]bool) {
+func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 	d := f.d
 	a := d.current
 	step := a.box.height() / (a.y0 - a.y1)
@@ -428,7 +432,7 @@ func (f *bars) bar(g group, row string, b Bar, y float64, named map[string]bool)
 			d.dashed(text, 0.5, point{all.x1, all.y1}, point{all.x1 + 5, all.y1})
 		}
 	}
-	total, change := f.end(g, row, b, true)
+	total, change := f.end(g, b, f.changes)
 	total.dx = 3
 	if b.State == Bounded {
 		total.dx = 7

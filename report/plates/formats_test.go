@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"encoding/xml"
+	"flag"
 	"fmt"
 	"image/png"
 	"io"
@@ -82,6 +83,27 @@ func TestNumbers(t *testing.T) {
 			if !slices.ContainsFunc(got, func(s string) bool { return s == want || strings.HasSuffix(s, " "+want) }) {
 				t.Errorf("%s: no %q in %q", c.name, want, got)
 			}
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden figures")
+
+// Two figures are what they were, to the hundredth of a point.
+func TestGoldenFigures(t *testing.T) {
+	for _, name := range []string{"breakdown", "waterfall"} {
+		got, path := written(t, drawn(t, figures()[name], Column), "svg"), filepath.Join("testdata", name+".svg")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s differs from %s: look at both; -update rewrites it", name, path)
 		}
 	}
 }
@@ -303,8 +325,8 @@ func TestTeXCompiles(t *testing.T) {
 	}{
 		{"column", Column, few, "", false},
 		{"all in a column", Column, plain, "", true},
-		{"all on a page", Page, plain, "\\usepackage{mathptmx}\n", true},
-		{"all on a dark slide", Slide.OnDark(), plain, "\\newcommand{\\dpsTheme}{dark}\\usepackage{helvet}" +
+		{"on a page", Page, few, "\\usepackage{mathptmx}\n", true},
+		{"on a dark slide", Slide.OnDark(), few, "\\newcommand{\\dpsTheme}{dark}\\usepackage{helvet}" +
 			"\\renewcommand{\\familydefault}{\\sfdefault}\n\\newcommand{\\dpsLab}{\\fontsize{11}{12.5}\\selectfont}" +
 			"\\newcommand{\\dpsVal}{\\fontsize{10}{11.5}\\selectfont}\n", true},
 	} {

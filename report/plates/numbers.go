@@ -74,20 +74,25 @@ func percent(v, base float64) string {
 	return signed(p, 1) + "\u2009%"
 }
 
-// ticks are round values from low to high, at most most of them.
+// ticks are round values from low to high, at most most of them, but two at least.
 func ticks(low, high float64, most int) (out []tick) {
-	if !(high > low) || most < 1 {
+	if !(high > low) {
 		return nil
 	}
 	raw := (high - low) / float64(max(most-1, 1))
-	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
-	step := 10 * magnitude
-	for _, m := range []float64{1, 2, 5} {
-		if m*magnitude >= raw*(1-1e-9) {
-			step = m * magnitude
+	power := math.Floor(math.Log10(raw)) + 1
+	for _, m := range []float64{10, 5, 2, 1, 0.5, 0.2, 0.1} { // of the power of ten above raw
+		step := m / 10 * math.Pow(10, power)
+		if step < raw*(1-1e-9) && len(out) > 1 {
 			break
 		}
+		out = multiples(step, low, high)
 	}
+	return out
+}
+
+// multiples are those of a step from low to high.
+func multiples(step, low, high float64) (out []tick) {
 	digits := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
 	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {
 		text := units.Fixed(math.Abs(i*step), digits)

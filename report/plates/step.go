@@ -295,7 +295,7 @@ type phaseName struct {
 	level int     // 0: beside the axis
 }
 
-// phases places the names in up to three levels. One that has no room in any is left out, as zero_grad mostly is.
+// phases places the names in up to three levels. One that has no room in any is left out.
 func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	const levels = 3
 	var taken [levels][][2]float64
@@ -330,8 +330,8 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			if slices.ContainsFunc(taken[level][:], func(o [2]float64) bool { return at-half < o[1] && o[0] < at+half }) {
 				continue
 			}
-			if level > 0 && x1-x0 < slightest {
-				break
+			if level > 0 && (x1-x0 < slightest || p.Key == "zero_grad" || p.Key == "between") {
+				break // too narrow to see, or without memory of its own
 			}
 			crossed := false // a tick must not cross the names under it, nor this name a tick
 			for below := range level {
