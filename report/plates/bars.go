@@ -230,7 +230,8 @@ func (f *bars) layout(rows []string) {
 		y := top + titled + float64(g/across)*(height+titled+under)
 		x1 := x + f.most*scale
 		a := &axes{box: box{x, y, x1, y + height}, x1: f.most / f.of.size, y0: float64(len(rows)) + 0.5, y1: 0.5,
-			xTicks: ticks(0, f.most/f.of.size, int(max(2, min(8, (x1-x)/(3*s.Label))))), xLine: true, xGrid: true}
+			xLine: true, xGrid: true}
+		d.along(a)
 		if g/across == down-1 || g+across >= len(f.groups) {
 			a.xLabel = f.of.titled(f.axis)
 		}

@@ -74,12 +74,12 @@ func percent(v, base float64) string {
 	return signed(p, 1) + "\u2009%"
 }
 
-// ticks are round values from low to high, at most most of them, but two at least.
+// ticks are round values from low to high: at least two, and at most most steps.
 func ticks(low, high float64, most int) (out []tick) {
 	if !(high > low) {
 		return nil
 	}
-	raw := (high - low) / float64(max(most-1, 1))
+	raw := (high - low) / float64(max(most, 1))
 	power := math.Floor(math.Log10(raw)) + 1
 	for _, m := range []float64{10, 5, 2, 1, 0.5, 0.2, 0.1} { // of the power of ten above raw
 		step := m / 10 * math.Pow(10, power)

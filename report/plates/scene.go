@@ -246,6 +246,22 @@ func (d *Drawing) free(l label, p point) bool {
 	return true
 }
 
+// along gives axes of which the box is known as many numbers at their bottom as stand well apart.
+func (d *Drawing) along(a *axes) {
+	const most = 8
+	for n := most; n >= 1; n-- {
+		a.xTicks = ticks(a.x0, a.x1, n)
+		apart := true
+		for i := 1; i < len(a.xTicks); i++ {
+			half := (wide(d.lab(a.xTicks[i-1].text)) + wide(d.lab(a.xTicks[i].text))) / 2
+			apart = apart && a.x(a.xTicks[i].at)-a.x(a.xTicks[i-1].at) >= half+0.9*d.style.Label
+		}
+		if apart {
+			return
+		}
+	}
+}
+
 // open makes axes the place of what is drawn next, and draws their grid; nil ends that.
 func (d *Drawing) open(a *axes) {
 	d.current = a

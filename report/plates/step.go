@@ -116,7 +116,7 @@ func (f Step) Draw(s Style) (*Drawing, error) {
 		xLabel: events, yLabel: "Allocated (" + of.name + ")"}
 	a.yTicks = ticks(0, peak/of.size, 5)
 	a.box = box{d.left(a), 0, s.Width - 0.6*s.Label, height}
-	a.xTicks = ticks(a.x0, a.x1, int(min(8, a.box.width()/(4*s.Label))))
+	d.along(a)
 	a.box.x1 -= max(0, wide(d.lab(lastOf(a.xTicks)))/2-0.6*s.Label)
 	phases := f.phases(d, a, thousand)
 	legend := f.unplaced(d, a, r, of, thousand)

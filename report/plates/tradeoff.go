@@ -95,7 +95,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 		x, y := g.x(i), float64(i/g.across)*(tall+titled+under)+titled
 		a := &p.axes
 		a.box = box{x + left, y, x + g.width - 0.8*s.Label, y + tall}
-		a.xTicks = ticks(a.x0, a.x1, max(2, int(a.box.width()/(3.4*s.Label))))
+		d.along(a)
 		if i+g.across >= len(panels) {
 			a.xLabel = xName
 		}
@@ -186,7 +186,7 @@ func (p *tradeoffPanel) fit() {
 		}
 		slices.Sort(all)
 		limit := all[len(all)-1]
-		if n := len(all); n >= 3 && all[n-1] > 3*all[n-2] && all[n-1] > 4*all[n/2] && all[n-2] > 0 {
+		if n := len(all); n >= 5 && all[n-1] > 4*all[n-2] && all[n-2] > 0 {
 			limit = all[n-2]
 		}
 		return limit

@@ -87,7 +87,7 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		x := float64(p) * (panel + 2*s.Label)
 		a := &axes{box: box{x + left, 0, x + panel - tail - 2.5, tallest * step}, x0: low / of.size, x1: high / of.size,
 			y0: tallest, xLine: true, xGrid: true}
-		a.xTicks = ticks(a.x0, a.x1, max(2, int(a.box.width()/(3*s.Label))))
+		d.along(a)
 		a.xLabel = "Over the " + within(Short(f.Baseline)) + " peak (" + of.name + ")"
 		if f.Baseline == "" {
 			a.xLabel = "Over the baseline's peak (" + of.name + ")"
