@@ -153,7 +153,8 @@ class Flight:
 
     # Its bounds.
 
-    def _size(self) -> int:
+    def journal_bytes(self) -> int:
+        """What the journal takes on disk."""
         journal = recorder.journal
         if journal is None:
             return 0
@@ -163,7 +164,7 @@ class Flight:
 
     def _look(self) -> None:
         """Looks how large the journal is, whenever events were added to it."""
-        size = self._size()
+        size = self.journal_bytes()
         self._full = size > self._wishes.journal_bytes
         if size > _OVER * self._wishes.journal_bytes:
             recorder.failed("keeping the journal small", RuntimeError("no step ended, and no model was called"))
