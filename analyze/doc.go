@@ -3,6 +3,8 @@
 //
 //   - identity, confidence: which run a figure is of, and how sure it is.
 //   - memory, grouping, timeline, ladder: what held the memory at a moment, over time, and below torch's allocator.
+//   - ranks: the devices of one run beside each other.
+//   - hostmemory: what a run takes of the host, by phase.
 //   - growth: what is held more from step to step, and when it fills the device.
 //   - timing: steps, phases, modules, energy.
 //   - repeats, compare, gate, explain: several runs beside each other.

@@ -10,6 +10,7 @@ func DerivedFiles() []string {
 		schemas.Steps.File(),
 		schemas.Phases.File(), schemas.Modules.File(), schemas.Checkpoints.File(), schemas.Segments.File(),
 		schemas.Stacks.File(), schemas.Lines.File(), schemas.Holders.File(),
-		schemas.Processes.File(), schemas.ModuleTimes.File(), schemas.Reserved.File(), schemas.IngestReportFile,
+		schemas.Processes.File(), schemas.ModuleTimes.File(), schemas.Reserved.File(), schemas.HostMarks.File(),
+		schemas.IngestReportFile,
 	}
 }

@@ -47,6 +47,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	}
 	t.addStacks(m.RunID, j.Rank, stacks)
 	t.addLines(m.RunID, j)
+	t.addHost(m.RunID, j)
 	t.processes = append(t.processes, processes(m, j, recs, r)...)
 	return t.marks.WriteAll(markRows(m.RunID, j, ctx.Tags()))
 }

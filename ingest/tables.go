@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/replay"
@@ -35,6 +36,7 @@ type tables struct {
 	processes   []schemas.Process
 	moduleTimes []schemas.ModuleTime
 	reserved    []schemas.ReservedLevel
+	hostMarks   []schemas.HostMark
 }
 
 // write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if
@@ -135,6 +137,7 @@ func (t *tables) small() error {
 		func() error { return whole(t, schemas.Processes, t.processes) },
 		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
 		func() error { return whole(t, schemas.Reserved, t.reserved) },
+		func() error { return whole(t, schemas.HostMarks, t.hostMarks) },
 	} {
 		waits = append(waits, t.begin(write))
 	}
@@ -303,6 +306,21 @@ func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
 				Depth:    int32(depth),
 				Function: f.Function, File: f.File, Line: f.Line})
 		}
+	}
+}
+
+// addHost adds what a process took of the host's memory.
+func (t *tables) addHost(runID string, j *spool.Journal) {
+	for _, h := range j.Host {
+		at, found := slices.BinarySearchFunc(j.Marks, h.K, func(m spool.Mark, k uint32) int { return cmp.Compare(m.K, k) })
+		if !found {
+			continue // a mark that its thread did not live to write
+		}
+		row := schemas.HostMark{RunID: runID, Rank: j.Rank, K: int64(h.K), TimeNS: j.Marks[at].TimeNS, RSSBytes: h.RSSBytes}
+		if h.PinnedBytes >= 0 {
+			row.PinnedBytes = &h.PinnedBytes
+		}
+		t.hostMarks = append(t.hostMarks, row)
 	}
 }
 

@@ -34,7 +34,8 @@ type Tables struct {
 	Phases      []Phase
 	Processes   []Process
 	Samples     []Sample
-	Host        []HostSample
+	Host        []HostSample // the host's memory
+	HostMarks   []HostMark   // likewise
 	UserMarks   []UserMark
 	Events      []Event // segment events only
 	Gradients   []GradientWrite

@@ -165,7 +165,8 @@ def main() -> None:
         "pairs": arguments.pairs,
         "steps": arguments.steps,
     }
-    print(f"{properties.name}, torch {torch.__version__}, Python {figures['python']}, {arguments.pairs} pairs", flush=True)
+    versions = f"torch {torch.__version__}, Python {figures['python']}"
+    print(f"{properties.name}, {versions}, {arguments.pairs} pairs", flush=True)
     with tempfile.TemporaryDirectory() as store:
         figures["idle"] = found = idle(arguments.pairs, arguments.idle, store)
         print(f"idle, asleep: {spread(found['percent_of_a_core_asleep'], '% of a core')}")

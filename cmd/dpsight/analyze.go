@@ -20,6 +20,7 @@ type analyses struct {
 	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from what was measured."`
 	Marks     marksCmd     `cmd:"" help:"What was allocated at the moments that the script marked with dpsight.mark."`
 	Ranks     ranksCmd     `cmd:"" help:"Peaks of the ranks side by side, and what the one that lies apart has more of."`
+	Host      hostCmd      `cmd:"" help:"Resident and page-locked memory on the host, and in which phases it grew."`
 	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 

@@ -97,6 +97,15 @@ var (
 		"warnings":          list{"string"},
 	})}}
 
+	hostCurve = object{"readings": "int", "first_bytes": "int", "last_bytes": "int", "highest_bytes": "int"}
+
+	hostMemoryShape = with(hostCurve, object{"growth_bytes": "int", "unknown_bytes": "int",
+		"explained_percent": "number?", "trend": nullable{object{"steps": "int", "bytes_per_step": "int"}},
+		"phases": list{object{"phase": "string", "bytes": "int", "steps": "int"}}})
+
+	hostShape = object{"schema": "string", "runs": list{with(identity, object{"tree": nullable{hostCurve},
+		"ranks": list{object{"rank": "int", "resident": hostMemoryShape, "pinned": nullable{hostMemoryShape}}}})}}
+
 	ranksPart = object{"category?": "string", "module?": "string", "line?": "string", "source?": "string", "bytes": "int",
 		"beside_bytes": "int", "delta_bytes": "int"}
 

@@ -181,3 +181,56 @@ func TestAttachAmidTraining(t *testing.T) {
 		t.Errorf("journals are left: %v, %v", left, err)
 	}
 }
+
+// A server that knows nothing of dpsight is recorded where the package is installed and DPSIGHT_ATTACH asks for it.
+func TestAttachServer(t *testing.T) {
+	python, folder, site := testkit.Python(t), t.TempDir(), t.TempDir()
+	source, err := os.ReadFile("../../scripts/wheels.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(source), "\nPTH = '")
+	line, _, found := strings.Cut(rest, "\\n'\n")
+	if !found || os.WriteFile(filepath.Join(site, "dpsight_attach.pth"), []byte(line+"\n"), 0o600) != nil {
+		t.Fatal("scripts/wheels.py has no line for an installed package's .pth file")
+	}
+	const run = "import runpy, site, sys; site.addsitedir(sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
+	cmd := exec.Command(python, "-c", run, site, script(t, "attach_server.py"))
+	cmd.Dir = folder
+	cmd.Env = attachedEnviron(t, python, "DPSIGHT_ATTACH=1", "DPSIGHT_ATTACH_NAME=server")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || strings.TrimSpace(string(out)) != "[200, 200, 200, 507, 200]" {
+		t.Fatalf("the server answered %s, %v\n%s", out, err, stderr.String())
+	}
+	runs, err := filepath.Glob(filepath.Join(folder, "runs", "*-server-*"))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("runs %v, %v\n%s", runs, err, stderr.String())
+	}
+	expectPlanted(t, runs[0], script(t, "attach_server.py"))
+	expectHolder(t, runs[0], 4096*512*4, "global answers")
+}
+
+// Each worker of torchrun has runs of its own, and torchrun hears of the error as ever.
+func TestAttachWorkers(t *testing.T) {
+	testkit.Rest(t)
+	python, store := testkit.Python(t), t.TempDir()
+	errors := filepath.Join(t.TempDir(), "error.json")
+	cmd := exec.Command(python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+		script(t, "attach_rank.py"), store)
+	cmd.Env = attachedEnviron(t, python, "TORCHELASTIC_ERROR_FILE="+errors)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "OutOfMemoryError") {
+		t.Fatalf("torchrun ended with %v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(errors); err != nil || !strings.Contains(string(text), "CUDA out of memory") {
+		t.Errorf("torchrun's file of errors: %s, %v", text, err)
+	}
+	runs, err := filepath.Glob(filepath.Join(store, "*"))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("runs %v, %v\n%s", runs, err, out)
+	}
+	expectPlanted(t, runs[0], script(t, "attach_rank.py"))
+	expectHolder(t, runs[0], 1024*512*4, "history")
+}

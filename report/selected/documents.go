@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/hostmemory"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/ranks"
@@ -85,6 +86,12 @@ func (r *Runs) Marks() (timeline.MarksDocument, error) {
 func (r *Runs) Ranks() (ranks.Document, error) {
 	rows, err := rows(r, ranks.Tables, ranks.Of)
 	return ranks.NewDocument(rows...), err
+}
+
+// Host is the memory of each run on the host.
+func (r *Runs) Host() (hostmemory.Document, error) {
+	rows, err := rows(r, hostmemory.Tables, hostmemory.Of)
+	return hostmemory.NewDocument(rows...), err
 }
 
 // Phases is the memory and time of each phase.

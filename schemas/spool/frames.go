@@ -33,6 +33,7 @@ const (
 	FrameFailure     FrameType = 19 // JSON [FailureInfo]
 	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are those since the last such frame
 	FrameHolders     FrameType = 21 // JSON [HoldersInfo]
+	FrameHost        FrameType = 22 // packed [HostReading] records
 )
 
 const (

@@ -240,6 +240,7 @@ type Journal struct {
 	Tags        []Tag // in the order written
 	Chunks      []Chunk
 	Intervals   []Interval
+	Host        []HostReading // absent from journals of older agents
 	Config      map[string]any
 	Metrics     []MetricInfo
 	OOMs        []OOMInfo
@@ -372,6 +373,8 @@ func (j *Journal) add(f Frame) (err error) {
 		j.Tags, err = parseTags(f.Payload, j.Tags)
 	case FrameTimes:
 		j.Intervals, err = parseIntervals(f.Payload, j.Intervals)
+	case FrameHost:
+		j.Host, err = parseHostReadings(f.Payload, j.Host)
 	case FrameAllocator:
 		j.Chunks = append(j.Chunks, Chunk{Pickle: f.Payload, Offset: f.Offset})
 	case FrameCheckpoint:

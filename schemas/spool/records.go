@@ -172,6 +172,34 @@ type Interval struct {
 
 const intervalSize = 16
 
+// A HostReading is the memory that the process took of the host at a mark: k u32 | 4 reserved bytes | resident i64 |
+// page-locked i64. Both are bytes; -1 page-locked bytes are not known.
+type HostReading struct {
+	K           uint32
+	RSSBytes    int64
+	PinnedBytes int64
+}
+
+const hostReadingSize = 24
+
+// Append appends the reading's 24 bytes.
+func (h HostReading) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.K))
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.RSSBytes))
+	return binary.LittleEndian.AppendUint64(b, uint64(h.PinnedBytes))
+}
+
+func parseHostReadings(b []byte, out []HostReading) ([]HostReading, error) {
+	if len(b)%hostReadingSize != 0 {
+		return out, fmt.Errorf("a host frame of %d bytes is no whole number of readings", len(b))
+	}
+	for ; len(b) > 0; b = b[hostReadingSize:] {
+		out = append(out, HostReading{binary.LittleEndian.Uint32(b), int64(binary.LittleEndian.Uint64(b[8:])),
+			int64(binary.LittleEndian.Uint64(b[16:]))})
+	}
+	return out, nil
+}
+
 // Append appends the interval's 16 bytes.
 func (i Interval) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, i.BeginK)

@@ -34,7 +34,7 @@ from dpsight.lines.script_lines import lines
 from dpsight.nodes import nodes
 from dpsight.patch import Patches, installed
 from dpsight.prediction import prediction
-from dpsight.recorder import drains, events, recorder, stamps, steps, thread, timer
+from dpsight.recorder import drains, events, host_memory, recorder, stamps, steps, thread, timer
 from dpsight.script_code import script_code
 from dpsight.surveys import surveys
 from dpsight.taggers import per_sample, shards
@@ -135,6 +135,8 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     events.journal_opened.subscribe(steps.choose_mode)
     events.drain_begins.subscribe(tags.flush)
     events.drain_begins.subscribe(stamps.flush)
+    events.drain_begins.subscribe(host_memory.flush)
+    events.drain_alone.subscribe(host_memory.flush)
     events.drain_alone.subscribe(tags.flush)
     recorder.on_request(drains.drain_on_request)
     if torch.version.cuda is not None:

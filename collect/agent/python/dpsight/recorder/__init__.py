@@ -11,6 +11,7 @@ unphased_steps.py  steps at the lowest level
 step_limit.py      after which step a prediction ends the script
 timing.py          times between marks
 allocator.py       the allocator's history, with counters.py and freeze.py
+hostmemory.py      what the process takes of the host
 drain_timer.py     drains by the clock, where no step ends
 """
 
@@ -19,6 +20,7 @@ from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import COUNTERS, MODULES, PHASES, SILENT, TAGS, guarded, recorder
 from dpsight.recorder.drain_timer import timer
 from dpsight.recorder.freeze import freeze_threads
+from dpsight.recorder.hostmemory import host_memory
 from dpsight.recorder.policy import steps
 from dpsight.recorder.spans import Call, calling, codes, in_backward, runs, thread
 from dpsight.recorder.step_limit import step_limit
@@ -38,6 +40,7 @@ __all__ = [
     "drains",
     "events",
     "freeze_threads",
+    "host_memory",
     "guarded",
     "in_backward",
     "recorder",

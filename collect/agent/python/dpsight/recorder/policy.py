@@ -14,6 +14,7 @@ from dpsight.recorder import events, unphased_steps
 from dpsight.recorder.allocator import drains
 from dpsight.recorder.boundary import Boundary
 from dpsight.recorder.core import COUNTERS, MODULES, PHASES, SILENT, TAGS, recorder
+from dpsight.recorder.hostmemory import host_memory
 from dpsight.recorder.spans import runs, thread
 from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import NOWHERE, unphased
@@ -151,6 +152,7 @@ class Steps:
             self._between()
             self.choose_mode()
             k = recorder.mark(kinds.STEP_BEGIN, 0, self.number)
+            host_memory.step(k)
             if drains.count != count:  # the time in which the agent drained is left out
                 stamps.step(k)
 

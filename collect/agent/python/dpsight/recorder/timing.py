@@ -19,6 +19,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.interruptions import by_script
 from dpsight.recorder.core import COUNTERS, MODULES, recorder
+from dpsight.recorder.hostmemory import host_memory
 from dpsight.torch_compat import lasting, private
 
 INTERVAL = struct.Struct("<IIq")
@@ -58,6 +59,7 @@ class Stamps:
 
     def stamp(self, k: int) -> int:
         """Records an event for a mark between phases, and gives the mark back."""
+        host_memory.phase(k)
         if self.on and k and recorder.level > COUNTERS:
             self._record(k)
         return k

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/hostmemory"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// The kinds of a process's memory on the host, as tables name them.
+const (
+	resident = "resident"
+	pinned   = "page-locked"
+)
+
+// HostTables prints the host's memory of each run's processes, and in which phases it grew. The second table carries
+// the same document as the first.
+func HostTables(doc hostmemory.Document) []table.Table {
+	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
+	t := table.Table{Title: "Memory on the host", Document: doc, Columns: []table.Column{
+		{Title: "Run", Key: "name"},
+		{Title: "Process", Key: "process"},
+		{Title: "Memory", Key: "memory"},
+		{Title: "First MiB", Key: "first_bytes", Right: true, Priority: 3},
+		{Title: "Last MiB", Key: "last_bytes", Right: true, Priority: 2},
+		{Title: "Highest MiB", Key: "highest_bytes", Right: true, Priority: 1},
+		{Title: "Growth MiB", Key: "growth_bytes", Right: true},
+		{Title: "With a phase %", Key: "explained_percent", Right: true},
+		{Title: "MiB a step at the end", Key: "bytes_per_step", Right: true},
+	}}
+	phases := table.Table{Title: "Growth on the host by phase", Document: doc, Columns: []table.Column{
+		{Title: "Run", Key: "name"},
+		{Title: "Process", Key: "process"},
+		{Title: "Memory", Key: "memory"},
+		{Title: "Phase", Key: "phase", Names: true},
+		{Title: "Growth MiB", Key: "growth_bytes", Right: true},
+		{Title: "Steps", Key: "steps", Right: true, Priority: 1},
+	}}
+	t.Notes = all.notes()
+	var notes runNotes
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		name := all.cell(r.Shown(), &r.Identity)
+		if c := r.Tree; c != nil {
+			t.Rows = append(t.Rows, append([]table.Cell{name, table.Text("all"), table.Text(resident)}, curve(c, nil)...))
+		}
+		for k := range r.Ranks {
+			p := &r.Ranks[k]
+			for kind, m := range p.Memories() {
+				process, kind := table.Text(fmt.Sprintf("rank %d", p.Rank)), table.Text(kindWords(kind))
+				t.Rows = append(t.Rows, append([]table.Cell{name, process, kind}, curve(&m.Curve, m)...))
+				for _, g := range m.Phases {
+					phases.Rows = append(phases.Rows, []table.Cell{name, process, kind, table.Text(g.Phase),
+						table.DeltaBytes(g.Bytes), table.Count(g.Steps)})
+				}
+				if m.UnknownBytes != 0 {
+					phases.Rows = append(phases.Rows, []table.Cell{name, process, kind, table.Text("steps without phases"),
+						table.DeltaBytes(m.UnknownBytes), table.Absent()})
+				}
+			}
+		}
+		notes.add(all.badged(r.Shown(), &r.Identity), hostWords(r))
+	}
+	t.Notes = append(t.Notes, notes.all()...)
+	t.Notes = append(t.Notes, "all: every process of the run, read twice a second; shared pages count in each of them")
+	phases.Notes = append(phases.Notes, "the rows of a process and a kind of memory sum to its growth, from the first "+
+		"reading to the last")
+	hideEmpty(&t)
+	if len(phases.Rows) == 0 {
+		return []table.Table{t}
+	}
+	return []table.Table{t, phases}
+}
+
+// curve are the cells of a kind of memory. m is nil where no phases are known.
+func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
+	cells := []table.Cell{table.Bytes(c.FirstBytes), table.Bytes(c.LastBytes), table.Bytes(c.HighestBytes),
+		table.DeltaBytes(c.LastBytes - c.FirstBytes)}
+	if m == nil {
+		return append(cells, table.Absent(), table.Absent())
+	}
+	grows := table.Absent()
+	if m.Trend != nil {
+		grows = table.DeltaBytes(m.Trend.BytesPerStep)
+	}
+	return append(cells, table.Optional(m.ExplainedPercent, func(v float64) table.Cell { return table.Number(v, 1) }), grows)
+}
+
+func kindWords(kind hostmemory.Kind) string {
+	if kind == hostmemory.Pinned {
+		return pinned
+	}
+	return resident
+}
+
+// hostWords says of a run what its processes grow by.
+func hostWords(r *hostmemory.Run) string {
+	switch {
+	case r.NotIngested:
+		return notIngested
+	case len(r.Ranks) == 0:
+		return "no process was read at its marks: an older version recorded it, or none used a device"
+	}
+	for i := range r.Ranks {
+		for kind, m := range r.Ranks[i].Memories() {
+			if m.Trend == nil || len(m.Phases) == 0 {
+				continue
+			}
+			return fmt.Sprintf("rank %d's %s memory grows to the end, by %s a step over the last %s; most of it in %s",
+				r.Ranks[i].Rank, kindWords(kind), table.Size(m.Trend.BytesPerStep),
+				units.Plural(int(m.Trend.Steps), "step", "steps"), m.Phases[0].Phase)
+		}
+	}
+	return ""
+}
+
+// HostFigure draws what the memory of each process grew by, phase by phase.
+func HostFigure(doc hostmemory.Document) figure.Figure {
+	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
+	w := &figure.Waterfall{Notes: all.notes()}
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		for k := range r.Ranks {
+			for kind, m := range r.Ranks[k].Memories() {
+				if m.GrowthBytes != 0 || len(m.Phases) > 0 {
+					title := fmt.Sprintf("%s, rank %d: %s memory by phase", r.Shown(), r.Ranks[k].Rank, kindWords(kind))
+					w.Panels = append(w.Panels, hostFall(title, m))
+				}
+			}
+		}
+	}
+	if len(w.Panels) == 0 {
+		w.Notes = append(w.Notes, "no process's memory was seen to change")
+	}
+	return figure.Figure{Name: "host_memory", Title: "What memory on the host grew by", Picture: w}
+}
+
+func hostFall(title string, m *hostmemory.Memory) figure.WaterfallPanel {
+	p := figure.WaterfallPanel{Title: title, Axis: "Δ from the first reading", Steps: []figure.WaterfallStep{
+		{Kind: figure.StepStart, Label: "first reading", Text: table.Size(m.FirstBytes)}}}
+	change := func(label string, bytes int64) {
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: bytes,
+			Text: signedSize(bytes)})
+	}
+	for _, g := range m.Phases {
+		change(g.Phase, g.Bytes)
+	}
+	if m.UnknownBytes != 0 {
+		change("steps without phases", m.UnknownBytes)
+	}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepTotal, Label: "last reading", Delta: m.GrowthBytes,
+		Text: table.Size(m.LastBytes) + " (" + signedSize(m.GrowthBytes) + ")"})
+	return p
+}
+
+// WriteHostFigure draws the picture into dir, which is created, and gives the paths written. Without force it replaces
+// only such pictures (*ForeignError).
+func WriteHostFigure(dir string, doc hostmemory.Document, force bool) ([]string, error) {
+	return writeFigure(dir, HostFigure(doc), force)
+}

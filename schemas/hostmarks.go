@@ -1,0 +1,15 @@
+package schemas
+
+// HostMark is one row of host_marks.parquet: what one process took of the host's memory at a mark. There is one at each
+// mark between phases of instrumented steps, and one as a step with phases begins.
+type HostMark struct {
+	RunID       string `parquet:"run_id,dict"`
+	Rank        int32  `parquet:"rank,dict"`             // the process's RANK, from 0
+	K           int64  `parquet:"k,delta"`               // mark
+	TimeNS      int64  `parquet:"time_ns,delta"`         // ns, Unix time
+	RSSBytes    int64  `parquet:"rss_bytes,delta"`       // resident memory of the process
+	PinnedBytes *int64 `parquet:"pinned_bytes,optional"` // page-locked, in use or kept by torch; null = not known
+}
+
+// HostMarks is host_marks.parquet. Recordings of older versions have none.
+var HostMarks = Table[HostMark]{Name: "host_marks", Version: 1}
