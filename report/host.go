@@ -86,7 +86,8 @@ func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
 	if m.Trend != nil {
 		grows = table.DeltaBytes(m.Trend.BytesPerStep)
 	}
-	return append(cells, table.Optional(m.ExplainedPercent, func(v float64) table.Cell { return table.Number(v, 1) }), grows)
+	percent := func(v float64) table.Cell { return table.Number(v, 1) }
+	return append(cells, table.Optional(m.ExplainedPercent, percent), grows)
 }
 
 func kindWords(kind hostmemory.Kind) string {
