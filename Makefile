@@ -102,6 +102,8 @@ test-long: setup
 	scripts=$$($(VENV)/scripts.txt) && $(call WITH,2.11) DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts \
 	  go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
 	$(call WITH,2.11) DPSIGHT_TEST_LONG=1 go test -timeout 60m -count=1 -run TrendOfARepository ./cmd/dpsight
+	ray=$$($(VENV)/ray.txt) && $(call WITH,2.11) DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_RAY_PYTHON=$$ray \
+	  go test -timeout 60m -count=1 -run TestAttachActor ./collect/livetest
 
 	$(MAKE) --no-print-directory repeat
 

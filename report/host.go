@@ -7,13 +7,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas/units"
-)
-
-// The kinds of a process's memory on the host, as tables name them.
-const (
-	resident = "resident"
-	pinned   = "page-locked"
 )
 
 // HostTables prints the host's memory of each run's processes, and in which phases it grew. The second table carries
@@ -45,12 +38,13 @@ func HostTables(doc hostmemory.Document) []table.Table {
 		r := &doc.Runs[i]
 		name := all.cell(r.Shown(), &r.Identity)
 		if c := r.Tree; c != nil {
-			t.Rows = append(t.Rows, append([]table.Cell{name, table.Text("all"), table.Text(resident)}, curve(c, nil)...))
+			kind := table.Text(hostKindWords(hostmemory.Resident))
+			t.Rows = append(t.Rows, append([]table.Cell{name, table.Text("all"), kind}, curve(c, nil)...))
 		}
 		for k := range r.Ranks {
 			p := &r.Ranks[k]
 			for kind, m := range p.Memories() {
-				process, kind := table.Text(fmt.Sprintf("rank %d", p.Rank)), table.Text(kindWords(kind))
+				process, kind := table.Text(fmt.Sprintf("rank %d", p.Rank)), table.Text(hostKindWords(kind))
 				t.Rows = append(t.Rows, append([]table.Cell{name, process, kind}, curve(&m.Curve, m)...))
 				for _, g := range m.Phases {
 					phases.Rows = append(phases.Rows, []table.Cell{name, process, kind, table.Text(g.Phase),
@@ -90,34 +84,6 @@ func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
 	return append(cells, table.Optional(m.ExplainedPercent, percent), grows)
 }
 
-func kindWords(kind hostmemory.Kind) string {
-	if kind == hostmemory.Pinned {
-		return pinned
-	}
-	return resident
-}
-
-// hostWords says of a run what its processes grow by.
-func hostWords(r *hostmemory.Run) string {
-	switch {
-	case r.NotIngested:
-		return notIngested
-	case len(r.Ranks) == 0:
-		return "no process was read at its marks: an older version recorded it, or none used a device"
-	}
-	for i := range r.Ranks {
-		for kind, m := range r.Ranks[i].Memories() {
-			if m.Trend == nil || len(m.Phases) == 0 {
-				continue
-			}
-			return fmt.Sprintf("rank %d's %s memory grows to the end, by %s a step over the last %s; most of it in %s",
-				r.Ranks[i].Rank, kindWords(kind), table.Size(m.Trend.BytesPerStep),
-				units.Plural(int(m.Trend.Steps), "step", "steps"), m.Phases[0].Phase)
-		}
-	}
-	return ""
-}
-
 // HostFigure draws what the memory of each process grew by, phase by phase.
 func HostFigure(doc hostmemory.Document) figure.Figure {
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
@@ -127,7 +93,7 @@ func HostFigure(doc hostmemory.Document) figure.Figure {
 		for k := range r.Ranks {
 			for kind, m := range r.Ranks[k].Memories() {
 				if m.GrowthBytes != 0 || len(m.Phases) > 0 {
-					title := fmt.Sprintf("%s, rank %d: %s memory by phase", r.Shown(), r.Ranks[k].Rank, kindWords(kind))
+					title := fmt.Sprintf("%s, rank %d: %s memory by phase", r.Shown(), r.Ranks[k].Rank, hostKindWords(kind))
 					w.Panels = append(w.Panels, hostFall(title, m))
 				}
 			}

@@ -227,10 +227,101 @@ func TestAttachWorkers(t *testing.T) {
 	if text, err := os.ReadFile(errors); err != nil || !strings.Contains(string(text), "CUDA out of memory") {
 		t.Errorf("torchrun's file of errors: %s, %v", text, err)
 	}
+	run := onlyRun(t, store)
+	expectPlanted(t, run, script(t, "attach_rank.py"))
+	expectHolder(t, run, 1024*512*4, "history")
+}
+
+// beside gives the packages of another interpreter of the same version, which a variable names.
+func beside(t *testing.T, variable, requirements string) (python, packages string) {
+	t.Helper()
+	python = os.Getenv(variable)
+	if python == "" {
+		t.Skipf("%s is unset: it names a Python with what is in %s", variable, requirements)
+	}
+	out, err := exec.Command(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return python, strings.TrimSpace(string(out))
+}
+
+// In a notebook the error stands in its cell, later cells run, and the run knows the cell's line.
+func TestAttachNotebook(t *testing.T) {
+	testkit.Rest(t)
+	python, store := testkit.Python(t), t.TempDir()
+	notebooks, _ := beside(t, "DPSIGHT_TEST_NOTEBOOKS_PYTHON", "requirements/notebooks.txt")
+	variables := map[string]string{}
+	var own []string // of the process that executes it: without a phantom GPU
+	for _, v := range attachedEnviron(t, python) {
+		name, value, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "PHANTOM_") || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "T") {
+			variables[name] = value
+		} else {
+			own = append(own, v)
+		}
+	}
+	text, err := json.Marshal(variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(notebooks, script(t, "attach_notebook.py"), python, store)
+	cmd.Env = append(own, "KERNEL_VARIABLES="+string(text))
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || strings.TrimSpace(string(out)) != `["OutOfMemoryError", "1 goes on"]` {
+		t.Fatalf("the cells said %s, %v\n%s", out, err, stderr.String())
+	}
+	run := onlyRun(t, store)
+	m, r := attachedRun(t, run)
+	if m.Status != schemas.StatusOOM || len(r.OOMs) != 1 || r.OOMs[0].RequestedBytes != 1<<40 {
+		t.Fatalf("%+v, %+v", m, r.OOMs)
+	}
+	lines, err := schemas.Lines.Read(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(lines, func(l schemas.Line) bool {
+		return l.Line == r.OOMs[0].Line && l.Number == 2 && l.Function == "<module>"
+	}) {
+		t.Errorf("line %d of %+v is not the cell's second", r.OOMs[0].Line, lines)
+	}
+	expectHolder(t, run, 1024*512*4, "global answers[2]")
+}
+
+// Ray hands the error of an actor to its caller, and the actor goes on.
+func TestAttachActor(t *testing.T) {
+	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
+		t.Skip("DPSIGHT_TEST_LONG is unset: Ray takes minutes to begin on a busy machine")
+	}
+	python, store := testkit.Python(t), t.TempDir()
+	_, packages := beside(t, "DPSIGHT_TEST_RAY_PYTHON", "requirements/ray.txt")
+	env := attachedEnviron(t, python, "RAY_AUTH_MODE=disabled", "RAY_USAGE_STATS_ENABLED=0")
+	for i, v := range env {
+		if strings.HasPrefix(v, "PYTHONPATH=") {
+			env[i] += string(os.PathListSeparator) + packages
+		}
+	}
+	cmd := exec.Command(python, script(t, "attach_actor.py"), store)
+	cmd.Env = env
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), `{"before": [1, 2, 3], "heard": "OutOfMemoryError", "after": 4}`) {
+		t.Fatalf("the actor said %s, %v\n%s", out, err, stderr.String())
+	}
+	run := onlyRun(t, store)
+	expectPlanted(t, run, script(t, "attach_actor.py"))
+	expectHolder(t, run, 1024*512*4, "kept[2]")
+}
+
+// onlyRun is the run of a store that has one.
+func onlyRun(t *testing.T, store string) string {
+	t.Helper()
 	runs, err := filepath.Glob(filepath.Join(store, "*"))
 	if err != nil || len(runs) != 1 {
-		t.Fatalf("runs %v, %v\n%s", runs, err, out)
+		t.Fatalf("runs %v, %v", runs, err)
 	}
-	expectPlanted(t, runs[0], script(t, "attach_rank.py"))
-	expectHolder(t, runs[0], 1024*512*4, "history")
+	return runs[0]
 }

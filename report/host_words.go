@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/hostmemory"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// hostKindWords names a kind of a process's memory.
+func hostKindWords(kind hostmemory.Kind) string {
+	switch kind {
+	case hostmemory.Resident:
+		return "resident"
+	case hostmemory.Pinned:
+		return "page-locked"
+	}
+	return ""
+}
+
+// hostWords says of a run what its processes grow by.
+func hostWords(r *hostmemory.Run) string {
+	switch {
+	case r.NotIngested:
+		return notIngested
+	case len(r.Ranks) == 0:
+		return "no process was read at its marks: an older version recorded it, or none used a device"
+	}
+	for i := range r.Ranks {
+		for kind, m := range r.Ranks[i].Memories() {
+			if m.Trend == nil || len(m.Phases) == 0 {
+				continue
+			}
+			return fmt.Sprintf("rank %d's %s memory grows to the end, by %s a step over the last %s; most of it in %s",
+				r.Ranks[i].Rank, hostKindWords(kind), table.Size(m.Trend.BytesPerStep),
+				units.Plural(int(m.Trend.Steps), "step", "steps"), m.Phases[0].Phase)
+		}
+	}
+	return ""
+}
