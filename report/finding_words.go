@@ -65,6 +65,7 @@ var findingWords = map[string]func(*wording){
 	findings.OtherProcess:       wordsOf(otherProcessWords),
 	findings.NotIsolated:        wordsOf(notIsolatedWords),
 	findings.UnsteadySteps:      wordsOf(unsteadyWords),
+	findings.HostGrowth:         wordsOf(hostGrowthWords),
 	findings.RepeatsPeak:        wordsOf(repeatsPeakWords),
 	findings.RepeatsTime:        wordsOf(repeatsTimeWords),
 	findings.PhaseOnly:          wordsOf(phaseOnlyWords),

@@ -343,4 +343,5 @@ func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 // wholeTitles say in words what a share is of.
 var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
 	findings.OfHighestRecorded: "highest recorded", findings.OfRecordedReserved: "highest recorded reserved",
-	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit"}
+	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit",
+	findings.OfHostMemory: "memory on the host"}

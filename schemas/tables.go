@@ -19,7 +19,8 @@ const (
 	WantReserved    // what was reserved
 	// the blocks with their owners in columns, for sums of bytes alone; where requests failed, with memory as well
 	WantLives
-	WantHost // the host's memory, and the marks that the script set
+	WantHost      // the host's memory, and the marks that the script set
+	WantHostMarks // what each process took of the host at its marks
 )
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
@@ -34,8 +35,8 @@ type Tables struct {
 	Phases      []Phase
 	Processes   []Process
 	Samples     []Sample
-	Host        []HostSample // the host's memory
-	HostMarks   []HostMark   // likewise
+	Host        []HostSample
+	HostMarks   []HostMark // likewise
 	UserMarks   []UserMark
 	Events      []Event // segment events only
 	Gradients   []GradientWrite

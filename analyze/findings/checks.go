@@ -50,6 +50,7 @@ const (
 // checks are all that look at one run, those together that need the same.
 var checks = []check{
 	{tables, (*evidence).failures},
+	{tables, (*evidence).hostGrowth},
 	{blocks, (*evidence).growth},
 	{blocks, (*evidence).keptException},
 	{blocks, (*evidence).keptViews},
@@ -89,7 +90,7 @@ var checks = []check{
 }
 
 // Tables are those that the checks look at.
-const Tables = analyze.SummaryTables | schemas.WantDetail
+const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantHostMarks
 
 // CheckRun looks for everything that one run's tables tell.
 func CheckRun(in schemas.Tables) Checked {

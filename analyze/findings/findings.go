@@ -121,6 +121,7 @@ const (
 	OtherProcess       = "other-process"
 	NotIsolated        = "not-isolated"
 	UnsteadySteps      = "unsteady-steps"
+	HostGrowth         = "host-growth"
 	RepeatsPeak        = "repeats-peak"
 	RepeatsTime        = "repeats-time"
 	PhaseOnly          = "phase-only"
@@ -153,6 +154,8 @@ const (
 	OfStep             = "step"
 	// torch's: of the device with what its CUDA context takes, or a lower one that the process has set
 	OfLimit = "limit"
+	// what the process takes of the host at its end, of that kind of memory
+	OfHostMemory = "host_memory"
 )
 
 // Find gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what

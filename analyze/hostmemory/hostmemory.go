@@ -16,7 +16,7 @@ import (
 )
 
 // Tables are those that it looks at.
-const Tables = schemas.WantHost | schemas.WantTimes
+const Tables = schemas.WantHost | schemas.WantHostMarks | schemas.WantTimes
 
 // Schema is the version of [Document].
 const Schema = "dpsight.host/1"

@@ -155,7 +155,7 @@ func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableL
 		{schemas.WantHost,
 			func() error { return read(&t.Host, schemas.HostSamples, r.Dir) },
 			[]string{schemas.HostSamples.File()}},
-		{schemas.WantHost,
+		{schemas.WantHostMarks,
 			func() (err error) { t.HostMarks, err = schemas.HostMarks.ReadOptional(r.Dir); return err },
 			[]string{schemas.HostMarks.File()}},
 		{schemas.WantHost, func() (err error) { t.UserMarks, err = userMarks(r.Dir); return err },
