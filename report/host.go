@@ -102,7 +102,8 @@ func HostFigure(doc hostmemory.Document) figure.Figure {
 	if len(w.Panels) == 0 {
 		w.Notes = append(w.Notes, "no process's memory was seen to change")
 	}
-	return figure.Figure{Name: "host_memory", Title: "What memory on the host grew by", Picture: w}
+	return figure.Figure{Name: "host_memory", Title: "What memory on the host grew by", Picture: w,
+		Badge: string(all)}
 }
 
 func hostFall(title string, m *hostmemory.Memory) figure.WaterfallPanel {
