@@ -325,3 +325,40 @@ func onlyRun(t *testing.T, store string) string {
 	}
 	return runs[0]
 }
+
+// A full journal is begun anew, between steps or where models are called, and what is recorded from there is exact.
+func TestAttachKeepsItsBounds(t *testing.T) {
+	testkit.Rest(t)
+	for _, mode := range []string{"train", "infer"} {
+		t.Run(mode, func(t *testing.T) {
+			python, store := testkit.Python(t), t.TempDir()
+			cmd := exec.Command(python, script(t, "attach_ring.py"), store, mode)
+			cmd.Env = attachedEnviron(t, python, "TMPDIR="+t.TempDir())
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, stderr.String())
+			}
+			var said struct {
+				Run                            string
+				BeganAnew                      int `json:"began_anew"`
+				Largest, Child, Journals, Runs int
+			}
+			if err := json.Unmarshal(out, &said); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if said.BeganAnew < 3 || said.Largest > 8<<20 || said.Journals != 1 || said.Child != 7 || said.Runs != 1 {
+				t.Errorf("%+v\n%s", said, stderr.String())
+			}
+			if strings.Contains(stderr.String(), "failed") {
+				t.Errorf("something failed:\n%s", stderr.String())
+			}
+			m, r := attachedRun(t, said.Run)
+			if m.Attached.BeganAnew != said.BeganAnew || len(r.Ranks) != 1 {
+				t.Errorf("%+v, %+v", m.Attached, r.Ranks)
+			}
+			expectHolder(t, said.Run, 3<<20, "global kept")
+		})
+	}
+}

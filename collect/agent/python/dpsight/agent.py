@@ -83,6 +83,7 @@ def uninstall() -> None:
     recorder.silence()
     installed.undo()
     events.forget_listeners()
+    events.hook_failed.subscribe(thread.close_failed)  # as it was before anything was installed
     ending.uninstall()
     recorder.begin_anew(None)
 
@@ -98,7 +99,6 @@ def why_not(torch: Any) -> str:
 
 
 def _install_hooks(patches: Patches) -> None:
-    events.hook_failed.subscribe(thread.close_failed)
     forward.install(patches)
     backward.install(patches)
     optimizers.install(patches)

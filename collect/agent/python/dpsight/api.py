@@ -251,8 +251,8 @@ def attach(
     into the store.
 
     events: of the allocator, that torch keeps at most until they are written. journal_mib: of them and of all else, on
-    disk; once that is full recording begins anew. dumps: after so many runs of failed requests only the 2nd, the 4th,
-    the 8th … of the later ones is written. signals: SIGUSR2 writes a run."""
+    disk; once that is full recording begins anew. dumps: so many failed requests have a run each, and
+    of the later ones the 1st, the 2nd, the 4th, the 8th … signals: SIGUSR2 writes a run."""
     from dpsight.flight import session
     from dpsight.flight.settings import Wishes
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.environment import gather
+from dpsight.flight.sampler import INTERVAL, Sampler
 from dpsight.journal import RECORD
 from dpsight.masking import mask, masked
 from dpsight.recorder import recorder
@@ -74,53 +75,55 @@ def write_samples(folder: Path, samples: list[dict[str, Any]]) -> None:
             file.write(json.dumps(sample, separators=(",", ":")) + "\n")
 
 
-def write_manifest(folder: Path, name: str, status: str, reason: str, facts: dict[str, Any]) -> None:
-    """Writes run.json, last and whole: a folder without it is no run. facts: of the recorder."""
-    now, gpus = _moment(time.time_ns()), _gpus()
+def write_manifest(
+    folder: Path, said: dict[str, str], since_ns: int, sampler: Sampler, attached: dict[str, Any]
+) -> None:
+    """Writes run.json, last and whole: a folder without it is no run. said: its name, its status and the reason of
+    that. attached: what is said of the recorder."""
     predicted = recorder.settings.source == "predicted"
+    environment = gather()
     document: dict[str, Any] = {
         "schema": "dpsight.run/2",
         "run_id": folder.name,
-        "name": mask(name),
+        "name": mask(said["name"]),
         "source": recorder.settings.source,
         "profile": os.environ.get("DPSIGHT_PROFILE", "h200") if predicted else None,
-        "status": status,
-        "reason": mask(reason),
+        "status": said["status"],
+        "reason": mask(said["reason"]),
         "exit_code": None,
         "signal": None,
         "command": masked([*sys.orig_argv]),
         "params": {},
         "bare": False,
         "suite": None,
-        "start": facts.pop("since"),
-        "end": now,
+        "start": _moment(since_ns),
+        "end": _moment(time.time_ns()),
         "host": {"name": platform.node(), "os": "linux", "arch": "", "cpu": "", "cores": 0, "memory_bytes": 0},
-        "gpus": gpus,
+        "gpus": _gpus(),
         "driver": None,
         "interpreter": {"path": sys.executable, "chosen": "command"},
-        "environment": {**gather(), "variables": masked(gather()["variables"])},
+        "environment": {**environment, "variables": masked(environment["variables"])},
         "privacy": None,
         "git": None,
         "isolation": None,
         "collector": {
             "version": "",
-            "sample_interval_ns": facts.pop("interval_ns"),
+            "sample_interval_ns": int(INTERVAL * 1e9),
             "cpu_ns": 0,
             "setup_cpu_ns": None,
             "seal_cpu_ns": None,
             "samples": 0,
             "missed_ticks": 0,
-            "nvml": facts["nvml"],
-            "nvml_reason": facts.pop("nvml_reason"),
+            "nvml": sampler.nvml,
+            "nvml_reason": sampler.reason,
             "left_running": 0,
             "uninjected": [],
             "sealed_journals": 0,
         },
-        "attached": facts,
+        "attached": attached,
         "import": None,
         "warnings": [],
     }
-    del facts["nvml"]
     partial = folder / "run.json.partial"
     partial.write_bytes(_signed(json.dumps(document, indent=2, ensure_ascii=False)))
     partial.replace(folder / "run.json")
@@ -150,11 +153,7 @@ def _gpus() -> list[dict[str, Any]]:
     return out
 
 
-def moment(ns: int) -> str:
-    """A moment, as documents have it."""
-    return _moment(ns)
-
-
 def _moment(ns: int) -> str:
+    """A moment, as documents have it."""
     seconds, rest = divmod(ns, 1_000_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"

@@ -14,14 +14,14 @@ from dpsight.recorder import recorder
 from dpsight.recorder.hostmemory import Resident, pinned_bytes
 
 INTERVAL = 0.5  # s, between two samples
-_KEPT = 7_200  # of each device and of the process: the last hour
+_KEPT = 14_400  # samples: an hour of a process with one device
 
 
 class Sampler:
     """The thread, and what it has seen."""
 
     def __init__(self) -> None:
-        self.samples: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self._samples: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self.nvml = False
         self.reason = "CUDA has not begun"  # why NVML tells nothing
         self._devices: list[Device] = []
@@ -44,18 +44,29 @@ class Sampler:
         try:
             while not self._stop.wait(INTERVAL):
                 self.take()
+        except Exception as error:
+            self.nvml, self.reason = False, f"sampling has failed: {error}"
+            recorder.spared("sampling the process and its device", error)
         finally:
             if self._library is not None:
                 self._library.close()
             self._resident.close()
             self._done.set()
 
+    def taken(self) -> list[dict[str, Any]]:
+        """What was taken, the latest last. The thread may be about to add one."""
+        while True:
+            try:
+                return list(self._samples)
+            except RuntimeError:  # it has
+                continue
+
     def take(self) -> None:
         """Takes a sample of each."""
         now = time.time_ns()
         rss = self._resident.bytes()
         if rss is not None:
-            self.samples.append(
+            self._samples.append(
                 {"time_ns": now, "rss": rss, "cpu_ns": time.process_time_ns(), "pinned": pinned_bytes(recorder.torch)}
             )
         if recorder.cuda and not self._asked:
@@ -64,7 +75,16 @@ class Sampler:
         for device in self._devices:
             reading = device.read()
             if reading is not None:
-                self.samples.append({"time_ns": now, "device": device.index, **reading._asdict()})
+                self._samples.append(
+                    {
+                        "time_ns": now,
+                        "device": device.index,
+                        "used": reading.used,
+                        "reserved": reading.reserved,
+                        "free": reading.free,
+                        "processes": reading.processes,
+                    }
+                )
 
     def _open(self) -> None:
         """Finds the devices of this process. A phantom GPU has no memory that a driver would know of."""

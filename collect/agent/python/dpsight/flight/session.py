@@ -22,7 +22,7 @@ from dpsight import agent, kinds
 from dpsight.client.program import find
 from dpsight.flight import run
 from dpsight.flight.existing import Found, tag_existing
-from dpsight.flight.sampler import INTERVAL, Sampler
+from dpsight.flight.sampler import Sampler
 from dpsight.flight.settings import Wishes
 from dpsight.flight.waiting import waiting
 from dpsight.holders.keepers import keepers
@@ -48,6 +48,7 @@ class Flight:
         self.untraced = 0  # bytes that were allocated before recording began
         self._wishes = wishes
         self._in_place = in_place  # told whether the agent is
+        self.pid = os.getpid()  # a forked child has this object too, and no recorder
         self._scratch = ""
         self._since_ns = time.time_ns()
         self._failures = 0  # requests whose errors reached the script
@@ -80,7 +81,7 @@ class Flight:
         if problem := agent.why_not(torch):
             raise RuntimeError(problem)
         _sweep()
-        self._scratch = tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-{_started(os.getpid())}-")
+        self._scratch = tempfile.mkdtemp(prefix=f"{_FOLDERS}{self.pid}-{_started(self.pid)}-")
         waiting.install()
         with self._lock:
             self._install(torch)
@@ -122,7 +123,7 @@ class Flight:
                 f"{self.found.models} models and {self.found.optimizers} optimizers hold, and what has a name"
             )
         say(
-            f"attached to process {os.getpid()}: torch keeps at most {wishes.events:,} events "
+            f"attached to process {self.pid}: torch keeps at most {wishes.events:,} events "
             f"({wishes.ring_bytes / _MIB:,.0f} MiB of host memory), the journal at most "
             f"{wishes.journal_bytes / _MIB:,.0f} MiB on disk{before}"
         )
@@ -133,14 +134,16 @@ class Flight:
             self._give_signal_back()
             atexit.unregister(self._at_exit)
             waiting.uninstall()
-            if self._scratch:
+            if not self._scratch:
+                return
+            agent.uninstall()
+            self._in_place(False)
+            if os.getpid() == self.pid:
                 self._sampler.end()
-                agent.uninstall()
-                self._in_place(False)
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _at_exit(self) -> None:
-        if os.getpid() == recorder.pid:
+        if os.getpid() == self.pid:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> Flight:
@@ -152,6 +155,11 @@ class Flight:
         detach()
 
     # Its bounds.
+
+    @property
+    def began_anew(self) -> int:
+        """How often recording began anew, since its journal was full."""
+        return max(0, self._generation - 1)
 
     def journal_bytes(self) -> int:
         """What the journal takes on disk."""
@@ -174,7 +182,7 @@ class Flight:
         anew."""
         if self._full and not in_backward() and not thread.spans[1:]:
             self._full = False
-            with self._lock, uninterrupted:
+            with self._lock, uninterrupted, drains.left_alone():
                 self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -190,7 +198,7 @@ class Flight:
         """The error of a failed request is about to reach the script, which may catch it and go on."""
         self._failures += 1
         more = self._failures - self._wishes.dumps
-        if more <= 0 or (more > 1 and more & (more - 1) == 0):
+        if more <= 0 or more & (more - 1) == 0:
             self.dump("a request for memory failed", failed=True, wait=False)
 
     def dump(self, reason: str, failed: bool = False, wait: bool = True) -> Path | None:
@@ -205,10 +213,15 @@ class Flight:
             last = recorder.mark(kinds.USER_MARK, 0, recorder.name("dpsight.dump"))
             name = self._wishes.name or run.name_of_process()
             folder = run.new_folder(self._wishes.store, name)
-            run.copy_journal(folder, last)
-            self._sampler.take()
-            run.write_samples(folder, list(self._sampler.samples))
-            run.write_manifest(folder, name, "oom" if failed else "ok", reason if failed else "", self._facts(reason))
+            try:
+                run.copy_journal(folder, last)
+                self._sampler.take()
+                run.write_samples(folder, self._sampler.taken())
+                said = {"name": name, "status": "oom" if failed else "ok", "reason": reason if failed else ""}
+                run.write_manifest(folder, said, self._since_ns, self._sampler, self._facts(reason))
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)  # half a run is none
+                raise
             self.runs.append(folder)
         finished = _finish(folder, wait)
         say(f"{reason}: wrote {folder}" + ("" if finished else f"; dpsight ingest {folder} makes its tables"))
@@ -217,13 +230,9 @@ class Flight:
     def _facts(self, reason: str) -> dict[str, Any]:
         wishes = self._wishes
         return {
-            "since": run.moment(self._since_ns),
-            "interval_ns": int(INTERVAL * 1e9),
-            "nvml": self._sampler.nvml,
-            "nvml_reason": self._sampler.reason,
             "reason": reason,
-            "pid": os.getpid(),
-            "began_anew": self._generation - 1,
+            "pid": self.pid,
+            "began_anew": self.began_anew,
             "events": wishes.events,
             "ring_bytes": wishes.ring_bytes,
             "journal_bytes": wishes.journal_bytes,
@@ -274,6 +283,8 @@ _current = Current()
 def attach(wishes: Wishes, in_place: Callable[[bool], None]) -> Flight:
     """Attaches, or gives the recorder that is attached."""
     with _current.lock:
+        if _current.flight is not None and _current.flight.pid != os.getpid():
+            detach()  # the parent's, of a forked child
         if _current.flight is not None:
             return _current.flight
         if os.environ.get("DPSIGHT_SPOOL"):

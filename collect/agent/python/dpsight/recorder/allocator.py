@@ -3,11 +3,14 @@ counters beside it, so that a lost event is seen."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
 import sys
 import threading
 import time
 from _thread import get_ident
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from dpsight import kinds
@@ -62,7 +65,11 @@ class Drains:
         self.count = 0
         self.spent_ns = 0
         self.draining = False
-        self._turn = threading.RLock()  # of the thread that drains: two at once would write the same events twice
+        if getattr(self, "_pid", 0) != os.getpid():
+            self._pid = os.getpid()
+            # Of the thread that drains: two at once would write the same events twice. It is the process's, and not of
+            # one recording: a thread may wait for it while recording begins anew.
+            self._turn = threading.RLock()
         self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
         self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must hold it
         self._stacks = False  # Python stacks are being recorded
@@ -146,6 +153,14 @@ class Drains:
         self.recording = False
         if self.user_options is None:
             private.record_history(None)
+
+    @contextlib.contextmanager
+    def left_alone(self) -> Iterator[None]:
+        """No other thread drains: recording begins anew. The history stays on, and its next list of blocks is what
+        replay goes on from."""
+        with self._turn:
+            self.recording = False
+            yield
 
     def can_resume(self) -> bool:
         """Whether recording can begin once more. Not beside a script that records for itself: its history would go."""

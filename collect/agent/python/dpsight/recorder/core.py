@@ -80,6 +80,7 @@ class Recorder:
         self.settings = Settings(os.environ)
         self.torch: Any = None
         self.forks = 0
+        self._lock = threading.RLock()  # of the process, whatever is recorded
         self._parts: list[Any] = []
         self._once: set[str] = set()  # what was done that no process can undo
         self._on_request: list[Callable[[], bool]] = []
@@ -101,7 +102,6 @@ class Recorder:
         self._map: Any = None
         self._limit = 0  # marks that there is room for; 0 = no journal is open
         self._count = itertools.count(_UNOPENED).__next__
-        self._lock = threading.RLock()
         self._threads: dict[int, int] = {}
         self._names: dict[str, int] = {}
         self._texts: list[str] = [""]  # by number
@@ -411,6 +411,7 @@ class Recorder:
         if self.journal is not None:
             self.journal.abandon()
         self.forks += 1
+        self._lock = threading.RLock()  # the parent's may be held by a thread that is not here
         self._begin()
         if silent:
             self._mute()  # and tells nobody: what the parent has turned on, in torch too, is the parent's

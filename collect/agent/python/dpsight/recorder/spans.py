@@ -12,6 +12,7 @@ import weakref
 from types import CodeType, FrameType
 
 from dpsight import kinds
+from dpsight.recorder import events
 from dpsight.recorder.core import recorder
 from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import unphased
@@ -279,3 +280,4 @@ def _alive(code: CodeType | None, other: CodeType | None = None) -> int:
 codes = Codes()
 runs = recorder.part(Runs)
 thread = recorder.part(Thread)
+events.hook_failed.subscribe(thread.close_failed)
