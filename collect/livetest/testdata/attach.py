@@ -44,7 +44,7 @@ def state() -> dict:
         "names": {f"{owner}.{key}": id(value) for owner in PATCHED for key, value in vars(owner).items()},
         "threads": [thread.name for thread in threading.enumerate()],
         "tasks": len(os.listdir("/proc/self/task")),
-        "files": sorted(os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if n != "3"),
+        "files": sorted(_open_files()),
         "signal": id(signal.getsignal(signal.SIGUSR2)),
         "finders": [id(finder) for finder in sys.meta_path],
         "collections": len(gc.callbacks),
@@ -53,6 +53,11 @@ def state() -> dict:
         "tracer": (sys.gettrace(), sys.getprofile()),
         "history": torch.cuda.memory._snapshot()["device_traces"] != [[]],
     }
+
+
+def _open_files() -> list:
+    names = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd")]
+    return [os.readlink(name) for name in names if os.path.lexists(name)]  # but for the folder that was listed
 
 
 def _optimizer_hooks() -> tuple:

@@ -4,7 +4,6 @@ their own: what they add lies between two others."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 from collections import deque
@@ -19,20 +18,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Resident:
-    """What the kernel says of this process. It keeps the file open: to open it would take longer than to read."""
+    """What the kernel says of this process. From the first reading on it keeps the file open: to open it would take
+    longer than to read."""
 
     __slots__ = ("_file",)
 
     def __init__(self) -> None:
         self._file = -1
-        with contextlib.suppress(OSError):
-            self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
     def bytes(self) -> int | None:
         """The resident memory; None where nobody knows."""
         try:
+            if self._file < 0:
+                self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
             return int(os.pread(self._file, 128, 0).split()[1]) * _PAGE
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             return None
 
     def close(self) -> None:
