@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,18 +23,27 @@ import (
 // errCut says that there is less than the type needs.
 var errCut = errors.New("the encoding is cut off")
 
+// errLong says that there is more.
+var errLong = errors.New("the encoding has more than its type")
+
 // Marshal encodes what v points to.
 func Marshal(v any) ([]byte, error) {
 	c := codecOf(reflect.TypeOf(v).Elem())
 	return c.put(binary.BigEndian.AppendUint32(nil, c.layout), reflect.ValueOf(v).Elem())
 }
 
-// A Reader decodes. Strings that come again it has once. It is for one goroutine at a time.
+// A Reader decodes. Strings, lists, maps and structs behind pointers that come again it has once: what it has decoded
+// must not be changed. It is for one goroutine at a time.
 type Reader struct {
 	words map[string]string
+	parts []map[string]reflect.Value // by the codec's number and the encoding
 	rest  []byte
 	err   error
 }
+
+// mostParts is how many parts of one kind are kept to be found again. What differs from run to run, such as times, is
+// not worth more.
+const mostParts = 4096
 
 // Unmarshal decodes into what v points to, which has its zero value.
 func (r *Reader) Unmarshal(b []byte, v any) error {
@@ -44,7 +54,7 @@ func (r *Reader) Unmarshal(b []byte, v any) error {
 	r.rest, r.err = b[4:], nil
 	c.get(r, reflect.ValueOf(v).Elem())
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = errors.New("the encoding has more than its type")
+		r.err = errLong
 	}
 	return r.err
 }
@@ -147,6 +157,56 @@ func codecOf(t reflect.Type) *codec {
 	return c
 }
 
+var parts atomic.Int64 // how many codecs have numbers
+
+// shared is a codec whose values stand behind their length, so that one that comes again is found by its encoding and
+// not decoded.
+func shared(c *codec) *codec {
+	part := int(parts.Add(1) - 1)
+	return &codec{
+		put: func(b []byte, v reflect.Value) ([]byte, error) {
+			at := len(b)
+			b, err := c.put(append(b, 0, 0, 0, 0), v)
+			if err == nil {
+				binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+			}
+			return b, err
+		},
+		get: func(r *Reader, v reflect.Value) {
+			head := r.take(4)
+			if head == nil {
+				return
+			}
+			b := r.take(uint64(binary.BigEndian.Uint32(head)))
+			if b == nil {
+				return
+			}
+			for len(r.parts) <= part {
+				r.parts = append(r.parts, nil)
+			}
+			if had, ok := r.parts[part][string(b)]; ok {
+				v.Set(had)
+				return
+			}
+			after := r.rest
+			r.rest = b
+			c.get(r, v)
+			if r.err == nil && len(r.rest) > 0 {
+				r.err = errLong
+			}
+			if r.rest = after; r.err != nil {
+				r.rest = nil
+				return
+			}
+			if r.parts[part] == nil {
+				r.parts[part] = map[string]reflect.Value{}
+			}
+			if len(r.parts[part]) < mostParts {
+				r.parts[part][string(b)] = reflect.ValueOf(v.Interface())
+			}
+		}}
+}
+
 var timeType = reflect.TypeFor[time.Time]()
 
 // newCodec makes the codec of a type, and describes its form.
@@ -180,17 +240,21 @@ func newCodec(t reflect.Type) (c *codec, form string) {
 			get: func(r *Reader, v reflect.Value) { v.SetString(r.word()) }}, form
 	case reflect.Pointer:
 		of, its := newCodec(t.Elem())
-		return pointerCodec(of, t.Elem()), form + its
+		if c := pointerCodec(of, t.Elem()); t.Elem().Kind() != reflect.Struct {
+			return c, form + its
+		} else {
+			return shared(c), "shared " + form + its
+		}
 	case reflect.Slice:
 		of, its := newCodec(t.Elem())
-		return sliceCodec(of), form + its
+		return shared(sliceCodec(of)), "shared " + form + its
 	case reflect.Map:
 		if t == reflect.TypeFor[map[string]any]() {
-			return fieldsCodec, form
+			return shared(fieldsCodec), "shared " + form
 		}
 		if t.Key().Kind() == reflect.String {
 			of, its := newCodec(t.Elem())
-			return mapCodec(of, t), form + its
+			return shared(mapCodec(of, t)), "shared " + form + its
 		}
 	case reflect.Struct:
 		return structCodec(t)
@@ -402,14 +466,32 @@ func (r *Reader) fields() map[string]any {
 }
 
 // Readers decode for several goroutines at once.
-type Readers struct{ pool sync.Pool }
+type Readers struct {
+	mu   sync.Mutex
+	idle []*Reader
+}
 
 // Unmarshal is [Reader.Unmarshal].
 func (p *Readers) Unmarshal(b []byte, v any) error {
-	r, ok := p.pool.Get().(*Reader)
-	if !ok {
-		r = new(Reader)
-	}
-	defer p.pool.Put(r)
+	r := p.take()
+	defer p.give(r)
 	return r.Unmarshal(b, v)
+}
+
+func (p *Readers) take() *Reader {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.idle)
+	if n == 0 {
+		return new(Reader)
+	}
+	r := p.idle[n-1]
+	p.idle = p.idle[:n-1]
+	return r
+}
+
+func (p *Readers) give(r *Reader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, r)
 }

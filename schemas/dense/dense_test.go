@@ -52,6 +52,26 @@ func TestDecodesWhatWasEncoded(t *testing.T) {
 	}
 }
 
+// What comes again is decoded once.
+func TestSharesWhatComesAgain(t *testing.T) {
+	var r Reader
+	var got [2]whole
+	for i := range got {
+		of := example()
+		of.Count = i
+		b, err := Marshal(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Unmarshal(b, &got[i]); err != nil || !reflect.DeepEqual(&got[i], of) {
+			t.Fatalf("%+v (%v), not %+v", got[i], err, of)
+		}
+	}
+	if got[0].Nested != got[1].Nested || &got[0].Parts[0] != &got[1].Parts[0] {
+		t.Error("a struct or a list is decoded twice")
+	}
+}
+
 // An encoding that is cut off, too long, or of another type is an error.
 func TestRefusesWhatIsNotOfItsType(t *testing.T) {
 	b, err := Marshal(example())

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash/crc32"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,10 +24,10 @@ import (
 )
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
-// thousand runs opens one file and not thirty thousand. It is never the truth. Each of its rows holds only while the
-// run's folder and its documents have the sizes and times that they had when the row was made, and while the row has
-// its checksum. What does not hold is read from the run folder, and the index is mended. An index that cannot be read
-// is made anew; where none can be written, every run folder is read.
+// thousand runs opens one file and not thirty thousand. It is never the truth. What it has of a run holds only while the
+// run's folder and its documents have the sizes and times that they had when it was kept, and while it has its checksum.
+// What does not hold is read from the run folder, and the index is mended. An index that cannot be read is made anew;
+// where none can be written, every run folder is read.
 
 const (
 	// IndexFile is the index's name in its store.
@@ -36,7 +35,7 @@ const (
 	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
 	LeastIndexed = 100
 
-	indexVersion = 3               // of its tables
+	indexVersion = 4               // of its tables
 	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
@@ -108,8 +107,8 @@ func openIndexAt(path string) (*index, error) {
 			if _, err := tx.Exec("DROP TABLE IF EXISTS " + table); err != nil {
 				return err
 			}
-			if _, err := tx.Exec("CREATE TABLE " + table + " (folder TEXT PRIMARY KEY, stamp BLOB NOT NULL, " +
-				"sum INTEGER NOT NULL, data BLOB NOT NULL) WITHOUT ROWID"); err != nil {
+			if _, err := tx.Exec("CREATE TABLE " + table + " (first TEXT PRIMARY KEY, sum INTEGER NOT NULL, " +
+				"data BLOB NOT NULL)"); err != nil {
 				return err
 			}
 		}
@@ -176,109 +175,6 @@ func (x *index) write(change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// entry is a document of a run folder as the index has it.
-type entry struct {
-	stamp string
-	data  []byte
-}
-
-// read gives what a table has, by folder. A row whose checksum is wrong counts as none. An error leaves what was read:
-// the rest is read from the run folders.
-func (x *index) read(table string, many int) map[string]entry {
-	out := make(map[string]entry, many)
-	if x == nil {
-		return out
-	}
-	rows, err := x.db.Query("SELECT folder, stamp, sum, data FROM " + table)
-	if x.failed(err) != nil {
-		return out
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var folder string
-		var stamp, data []byte
-		var sum int64
-		if x.failed(rows.Scan(&folder, &stamp, &sum, &data)) != nil {
-			return out
-		}
-		if checksum(folder, string(stamp), data) == sum {
-			out[folder] = entry{string(stamp), data}
-		}
-	}
-	x.failed(rows.Err())
-	return out
-}
-
-// keep puts documents into a table, and removes those of folders that are gone. It does what it can: an index that
-// could not be written is mended at the next use.
-func (x *index) keep(table string, fresh map[string]entry, gone []string) {
-	if x == nil || len(fresh) == 0 && len(gone) == 0 {
-		return
-	}
-	x.failed(x.write(func(tx *sql.Tx) error {
-		put, err := tx.Prepare("INSERT OR REPLACE INTO " + table + " VALUES (?, ?, ?, ?)")
-		if err != nil {
-			return err
-		}
-		for folder, e := range fresh {
-			if _, err := put.Exec(folder, []byte(e.stamp), checksum(folder, e.stamp, e.data), e.data); err != nil {
-				return err
-			}
-		}
-		for _, folder := range gone {
-			for _, t := range []string{tableManifests, tableRows, tableCompared} {
-				if _, err := tx.Exec("DELETE FROM "+t+" WHERE folder = ?", folder); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}))
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(folder, stamp string, data []byte) int64 {
-	sum := crc32.Update(0, castagnoli, []byte(folder))
-	sum = crc32.Update(sum, castagnoli, []byte{0})
-	sum = crc32.Update(sum, castagnoli, []byte(stamp))
-	return int64(crc32.Update(sum, castagnoli, data))
-}
-
-// documents says which of a run folder's documents are there.
-type documents struct{ manifest, report bool }
-
-// stampOf are the sizes, times and numbers of a run folder and of its documents: any file that comes, goes or is
-// replaced changes the folder's. It is empty where nothing may rest on it, since something was written just now.
-func stampOf(dir string, now time.Time) (stamp string, has documents) {
-	b := make([]byte, 0, 4*24)
-	fresh := false
-	for _, name := range []string{"", schemas.ManifestFile, schemas.IngestReportFile, schemas.SummaryFile} {
-		st, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			b = append(b, 0)
-			continue
-		}
-		switch name {
-		case schemas.ManifestFile:
-			has.manifest = !st.IsDir()
-		case schemas.IngestReportFile:
-			has.report = true
-		}
-		at := st.ModTime()
-		fresh = fresh || now.Sub(at) < settled
-		b = binary.BigEndian.AppendUint64(b, uint64(at.UnixNano()))
-		if name != "" {
-			b = binary.BigEndian.AppendUint64(b, uint64(st.Size()))
-		}
-		b = binary.BigEndian.AppendUint64(b, inode(st))
-	}
-	if fresh {
-		return "", has
-	}
-	return string(b), has
-}
-
 // listing is what the index has of a run: a brief manifest, and the tags.
 type listing struct {
 	*schemas.Manifest
@@ -311,10 +207,12 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	failed := make([]error, len(dirs))
 	stamps := make([]string, len(dirs))
 	var readers dense.Readers
+	files := statIn(s.dir)
+	defer files.close()
 	inParallel(len(dirs), func(i int) {
 		dir := dirs[i]
 		var has documents
-		stamps[i], has = stampOf(dir, now)
+		stamps[i], has = files.stampOf(filepath.Base(dir), now)
 		if !has.manifest {
 			return
 		}
@@ -447,14 +345,14 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 			}
 		})
 		rows, compared, fresh := map[string]entry{}, map[string]entry{}, map[string]entry{}
-		now := time.Now()
+		now, files := time.Now(), statIn(dir)
 		for p, s := range made {
 			r := sel.Runs[places[p]]
 			if s == nil || x == nil {
 				continue
 			}
 			// A summary that was just written has changed the folder: it is kept at the next use.
-			if stamp, _ := stampOf(r.Dir, now); stamp != "" && stamp == r.stamp {
+			if stamp, _ := files.stampOf(filepath.Base(r.Dir), now); stamp != "" && stamp == r.stamp {
 				folder, stamp := filepath.Base(r.Dir), stampedKept(stamp, k.Version)
 				name := digestOf(s.Origin)
 				rows[folder] = entry{stamp, append([]byte(name), s.Row...)}
@@ -464,6 +362,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				}
 			}
 		}
+		files.close()
 		x.keep(tableOrigins, fresh, nil)
 		x.keep(tableRows, rows, nil)
 		x.keep(tableCompared, compared, nil)

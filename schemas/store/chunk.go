@@ -1,0 +1,186 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/binary"
+	"hash/crc32"
+	"maps"
+	"slices"
+)
+
+// The documents of an index stand in chunks of many runs: SQLite takes as long for a row as a document takes to decode.
+// A chunk has the runs from its first folder on, by the names of the folders, to that of the next chunk. A run that is
+// added changes one chunk, the last as a rule.
+
+// chunkRuns is how many runs a chunk has when it is made. It is divided when it has twice as many.
+const chunkRuns = 512
+
+// entry is a document of a run folder as the index has it.
+type entry struct {
+	stamp string
+	data  []byte
+}
+
+// readChunk adds the documents of a chunk. What follows a document that cannot be read counts as none.
+func readChunk(b []byte, into map[string]entry) {
+	field := func() []byte {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			b = nil
+			return nil
+		}
+		f := b[size : size+int(n) : size+int(n)]
+		b = b[size+int(n):]
+		return f
+	}
+	for len(b) > 0 {
+		folder, stamp := string(field()), string(field())
+		into[folder] = entry{stamp, field()}
+	}
+}
+
+func appendChunk(b []byte, folder string, e entry) []byte {
+	b = append(binary.AppendUvarint(b, uint64(len(folder))), folder...)
+	b = append(binary.AppendUvarint(b, uint64(len(e.stamp))), e.stamp...)
+	return append(binary.AppendUvarint(b, uint64(len(e.data))), e.data...)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is that of a chunk. A chunk whose checksum is wrong counts as none.
+func checksum(first string, data []byte) int64 {
+	sum := crc32.Update(0, castagnoli, []byte(first))
+	sum = crc32.Update(sum, castagnoli, []byte{0})
+	return int64(crc32.Update(sum, castagnoli, data))
+}
+
+// read gives what a table has, by folder. An error leaves what was read: the rest is read from the run folders.
+func (x *index) read(table string, many int) map[string]entry {
+	out := make(map[string]entry, many)
+	if x == nil {
+		return out
+	}
+	rows, err := x.db.Query("SELECT first, sum, data FROM " + table)
+	if x.failed(err) != nil {
+		return out
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var first string
+		var sum int64
+		var data []byte
+		if x.failed(rows.Scan(&first, &sum, &data)) != nil {
+			return out
+		}
+		if checksum(first, data) == sum {
+			readChunk(data, out)
+		}
+	}
+	x.failed(rows.Err())
+	return out
+}
+
+// keep puts documents into a table, and removes those of folders that are gone from all that have one a run. It does
+// what it can: an index that could not be written is mended at the next use.
+func (x *index) keep(table string, fresh map[string]entry, gone []string) {
+	if x == nil || len(fresh) == 0 && len(gone) == 0 {
+		return
+	}
+	x.failed(x.write(func(tx *sql.Tx) error {
+		if len(gone) > 0 {
+			for _, other := range []string{tableManifests, tableRows, tableCompared} {
+				if other != table {
+					if err := change(tx, other, nil, gone); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return change(tx, table, fresh, gone)
+	}))
+}
+
+// change rewrites the chunks that some folders are in.
+func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) error {
+	firsts, err := firstsOf(tx, table)
+	if err != nil {
+		return err
+	}
+	changed := map[string][]string{} // the folders, by the first of their chunk
+	for _, folder := range slices.Concat(slices.Collect(maps.Keys(fresh)), gone) {
+		at, found := slices.BinarySearch(firsts, folder)
+		if !found {
+			at = max(at-1, 0)
+		}
+		first := ""
+		if len(firsts) > 0 {
+			first = firsts[at]
+		}
+		changed[first] = append(changed[first], folder)
+	}
+	for first, folders := range changed {
+		all := map[string]entry{}
+		var sum int64
+		var data []byte
+		switch err := tx.QueryRow("SELECT sum, data FROM "+table+" WHERE first = ?", first).Scan(&sum, &data); {
+		case err == sql.ErrNoRows: // the table is empty
+		case err != nil:
+			return err
+		case checksum(first, data) == sum:
+			readChunk(data, all)
+		}
+		for _, folder := range folders {
+			if e, ok := fresh[folder]; ok {
+				all[folder] = e
+			} else {
+				delete(all, folder)
+			}
+		}
+		if _, err := tx.Exec("DELETE FROM "+table+" WHERE first = ?", first); err != nil {
+			return err
+		}
+		if err := put(tx, table, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstsOf are the names of the chunks of a table, in order.
+func firstsOf(tx *sql.Tx, table string) (firsts []string, err error) {
+	rows, err := tx.Query("SELECT first FROM " + table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var first string
+		if err := rows.Scan(&first); err != nil {
+			return nil, err
+		}
+		firsts = append(firsts, first)
+	}
+	slices.SortFunc(firsts, cmp.Compare[string])
+	return firsts, rows.Err()
+}
+
+// put writes the documents of one chunk, or of several where they are too many for one.
+func put(tx *sql.Tx, table string, all map[string]entry) error {
+	folders := slices.Sorted(maps.Keys(all))
+	size := chunkRuns
+	if len(folders) < 2*chunkRuns {
+		size = 2 * chunkRuns
+	}
+	for part := range slices.Chunk(folders, size) {
+		var b []byte
+		for _, folder := range part {
+			b = appendChunk(b, folder, all[folder])
+		}
+		if _, err := tx.Exec("INSERT OR REPLACE INTO "+table+" VALUES (?, ?, ?)", part[0], checksum(part[0], b),
+			b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

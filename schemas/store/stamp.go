@@ -1,0 +1,53 @@
+package store
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// fileStat is what a stamp takes from a file.
+type fileStat struct {
+	at, size int64
+	inode    uint64 // one that was put in another's place has another
+	folder   bool
+}
+
+// documents says which of a run folder's documents are there.
+type documents struct{ manifest, report bool }
+
+// stampOf are the sizes, times and numbers of a run folder and of its documents: any file that comes, goes or is
+// replaced changes the folder's. It is empty where nothing may rest on it, since something was written just now.
+func (s *statter) stampOf(folder string, now time.Time) (stamp string, has documents) {
+	b := make([]byte, 0, 4*24)
+	latest := now.Add(-settled).UnixNano()
+	fresh := false
+	for _, name := range []string{"", schemas.ManifestFile, schemas.IngestReportFile, schemas.SummaryFile} {
+		path := folder
+		if name != "" {
+			path += "/" + name
+		}
+		st := s.stat(path)
+		if st == nil {
+			b = append(b, 0)
+			continue
+		}
+		switch name {
+		case schemas.ManifestFile:
+			has.manifest = !st.folder
+		case schemas.IngestReportFile:
+			has.report = true
+		}
+		fresh = fresh || st.at > latest
+		b = binary.BigEndian.AppendUint64(b, uint64(st.at))
+		if name != "" {
+			b = binary.BigEndian.AppendUint64(b, uint64(st.size))
+		}
+		b = binary.BigEndian.AppendUint64(b, st.inode)
+	}
+	if fresh {
+		return "", has
+	}
+	return string(b), has
+}

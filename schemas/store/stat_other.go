@@ -1,0 +1,25 @@
+//go:build !darwin && !linux
+
+package store
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// A statter looks at the files below a folder.
+type statter struct{ dir string }
+
+// statIn is a statter of a folder.
+func statIn(dir string) *statter { return &statter{dir} }
+
+func (s *statter) close() {}
+
+// stat is what is known of a file, nil where there is none. Its number is not known here: sizes and times have to do.
+func (s *statter) stat(name string) *fileStat {
+	st, err := os.Stat(filepath.Join(s.dir, name))
+	if err != nil {
+		return nil
+	}
+	return &fileStat{at: st.ModTime().UnixNano(), size: st.Size(), folder: st.IsDir()}
+}

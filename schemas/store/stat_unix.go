@@ -1,0 +1,41 @@
+//go:build darwin || linux
+
+package store
+
+import "golang.org/x/sys/unix"
+
+// A statter looks at the files below a folder. Names that begin at an open folder take half the time of whole paths.
+type statter struct {
+	dir int
+	err error
+}
+
+// statIn is a statter of a folder.
+func statIn(dir string) *statter {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return &statter{fd, err}
+}
+
+func (s *statter) close() {
+	if s.err == nil {
+		unix.Close(s.dir)
+	}
+}
+
+// stat is what is known of a file, nil where there is none.
+func (s *statter) stat(name string) *fileStat {
+	var st unix.Stat_t
+	if s.err != nil {
+		return nil
+	}
+	for {
+		err := unix.Fstatat(s.dir, name, &st, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil
+		}
+		return &fileStat{at: st.Mtim.Nano(), size: st.Size, inode: st.Ino, folder: st.Mode&unix.S_IFMT == unix.S_IFDIR}
+	}
+}
