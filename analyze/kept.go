@@ -3,6 +3,7 @@ package analyze
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -168,15 +169,15 @@ func Pack(row, compared []byte) (packedRow, packedCompared []byte, err error) {
 	return packedRow, packedCompared, err
 }
 
-// A KeptReader decodes what [Keep] has encoded and [Pack] has packed. Origins that many runs share it decodes once. It
-// may be used by several at once.
+// A KeptReader decodes what [Keep] has encoded and [Pack] has packed. What many runs share it decodes once. It may be
+// used by several at once.
 type KeptReader struct {
 	mu      sync.Mutex
-	origins map[originKey]*readOrigin
+	origins map[string]map[string]*readOrigin // by source
+	facts   map[string][]identity.Fact        // by their text
+	devices map[*keptDevice][]memory.DeviceBreakdown
 	readers dense.Readers
 }
-
-type originKey struct{ source, origin string }
 
 // readOrigin is an origin of runs of one source, with their facts.
 type readOrigin struct {
@@ -187,7 +188,7 @@ type readOrigin struct {
 // originOf decodes an origin.
 func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	r.mu.Lock()
-	o := r.origins[originKey{source, string(b)}]
+	o := r.origins[source][string(b)]
 	r.mu.Unlock()
 	if o != nil {
 		return o, nil
@@ -201,10 +202,45 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.origins == nil {
-		r.origins = map[originKey]*readOrigin{}
+		r.origins, r.facts = map[string]map[string]*readOrigin{}, map[string][]identity.Fact{}
 	}
-	r.origins[originKey{source, string(b)}] = o
+	if r.origins[source] == nil {
+		r.origins[source] = map[string]*readOrigin{}
+	}
+	text := fmt.Sprintf("%#v", k.Facts) // runs of many revisions have the same
+	if had, ok := r.facts[text]; ok {
+		o.facts = had
+	}
+	r.facts[text], r.origins[source][string(b)] = o.facts, o
 	return o, nil
+}
+
+// devicesOf are the breakdowns of devices as a summary has them.
+func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
+	if len(kept) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	had, ok := r.devices[&kept[0]]
+	r.mu.Unlock()
+	if ok {
+		return had
+	}
+	devices := make([]memory.DeviceBreakdown, len(kept))
+	for i, d := range kept {
+		devices[i] = memory.DeviceBreakdown{Device: d.Device, Rank: d.Rank, AllocatedBytes: d.Allocated}
+		for _, c := range d.Categories {
+			devices[i].Categories = append(devices[i].Categories, memory.CategoryBytes{Category: c.Category,
+				Bytes: c.Bytes, HeldBytes: c.Held})
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.devices == nil {
+		r.devices = map[*keptDevice][]memory.DeviceBreakdown{}
+	}
+	r.devices[&kept[0]] = devices
+	return devices
 }
 
 // Summary is a run's summary with all that comparisons and checks of many runs look at, and none of the rest: a report
@@ -227,20 +263,14 @@ func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 		devicesUsed: k.DevicesUsed, ReservedAlone: k.ReservedAlone, reservedAtPeak: k.ReservedAtPeak}
 	s.Identity, s.RunFacts = k.ID, o.facts
 	k.Rest.Into(&s.Identity, o.origin)
-	for _, d := range k.Devices {
-		device := memory.DeviceBreakdown{Device: d.Device, Rank: d.Rank, AllocatedBytes: d.Allocated}
-		for _, c := range d.Categories {
-			device.Categories = append(device.Categories, memory.CategoryBytes{Category: c.Category, Bytes: c.Bytes,
-				HeldBytes: c.Held})
-		}
-		s.Breakdown.Devices = append(s.Breakdown.Devices, device)
-	}
+	s.Breakdown.Devices = r.devicesOf(k.Devices)
 	interval := func(median *float64) *timing.Interval {
 		if median == nil {
 			return nil
 		}
 		return &timing.Interval{Median: *median}
 	}
+	s.Phases.Phases = make([]PhaseRow, 0, len(k.Phases))
 	for _, p := range k.Phases {
 		s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: p.Device, Rank: p.Rank, Phase: p.Phase,
 			PeakBytes: p.Peak, GPUMS: interval(p.GPUMS), WallMS: interval(p.WallMS)})

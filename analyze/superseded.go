@@ -40,9 +40,24 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 // was resumed may have made a repeat twice: the one that ended well counts, else the newer. Imported files of one name
 // need not hold the same experiment.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
+	failed := map[[2]string]bool{} // what the experiments have of which a run may be superseded: few, as a rule
+	some := func(m *schemas.Manifest) [2]string {
+		if m.Suite != nil && m.Suite.Key != "" {
+			return [2]string{"suite", m.Suite.Key}
+		}
+		return [2]string{"name", m.Name}
+	}
+	for _, m := range all {
+		if m.Status != schemas.StatusOK && m.Status != schemas.StatusRunning {
+			failed[some(m)] = true
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
 	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
 	for _, m := range all {
-		if m.Source == schemas.Imported {
+		if m.Source == schemas.Imported || !failed[some(m)] {
 			continue
 		}
 		id := experimentOfManifest(m)

@@ -142,6 +142,24 @@ func axisNames(runs []*analyze.Summary) []string {
 	})
 }
 
+// representatives are the first of all runs that have the same values of everything that runs are told apart by but
+// their ids, days and suites, unless those are asked for.
+func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.Summary) {
+	type class struct {
+		analyze.Likeness
+		title, status, arguments, made, asked string
+	}
+	seen := map[class]bool{}
+	for _, r := range runs {
+		c := class{r.Likeness(), r.Title(), r.Status, r.Arguments, r.Made, keyOf(r, asked)}
+		if !seen[c] {
+			seen[c] = true
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
 // the ones before it. (The clipping norm that only DP methods have is settled by the method.) The last ones tell
 // experiments apart that all the others leave together.
@@ -205,6 +223,11 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 		first[i], numeric[i] = map[string]int{}, true
 	}
 	for n, r := range runs {
+		id := keyOf(r, keys)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
 		p := make(axisPlace, len(keys))
 		for i, k := range keys {
 			v, ok := axisValue(r, k)
@@ -219,10 +242,7 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 				first[i][v] = n
 			}
 		}
-		if id := keyOf(r, keys); !seen[id] {
-			seen[id] = true
-			a.places = append(a.places, p)
-		}
+		a.places = append(a.places, p)
 	}
 	slices.SortStableFunc(a.places, func(x, y axisPlace) int {
 		for i := range keys {

@@ -87,7 +87,7 @@ type Options struct {
 	Prefer map[string]any
 }
 
-// Compare makes a pivot of runs.
+// Compare makes a pivot of runs. It notes in the summaries what tells them apart.
 func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
 		Cols: []string{}, Cells: []CompareCell{},
@@ -96,7 +96,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	if o.Each && len(left) > 0 {
 		runs, left = nil, nil
 		for i := range summaries {
-			runs = append(runs, new(summaries[i]))
+			runs = append(runs, &summaries[i])
 		}
 	}
 	tellCommands(runs)
@@ -164,14 +164,15 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 		of, twins = nil, nil
 	}
 	for i := range summaries {
-		s, c := summaries[i], of[summaries[i].RunID]
+		s, c := &summaries[i], of[summaries[i].RunID]
 		if c == nil && of != nil {
 			continue
 		}
 		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
+			s = new(*s) // the run itself goes on having none
 			s.JoulesPerSample, lent[s.RunID] = c.JoulesPerSample, c
 		}
-		runs = append(runs, &s)
+		runs = append(runs, s)
 	}
 	return runs, twins, lent
 }
@@ -180,12 +181,18 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 // that fills them the columns, and further ones rows within rows. What is left over where both were asked for is mixed
 // in the cells.
 func chooseAxes(runs []*analyze.Summary, rows, cols []string) (r, c, mixed []string) {
-	more := differing(runs, slices.Concat(rows, cols))
+	some := representatives(runs, slices.Concat(rows, cols))
+	more := differing(some, slices.Concat(rows, cols))
 	askedRows, askedCols := rows != nil, cols != nil
 	if !askedRows && len(more) > 0 {
 		rows, more = more[:1], more[1:]
 	}
-	if i := slices.IndexFunc(more, func(k string) bool { return fills(runs, rows, k) }); !askedCols && i >= 0 {
+	if i := slices.IndexFunc(more, func(k string) bool {
+		if k == "run" {
+			return fills(runs, rows, k)
+		}
+		return fills(some, rows, k)
+	}); !askedCols && i >= 0 {
 		cols, more = more[i:i+1], slices.Concat(more[:i], more[i+1:])
 	}
 	if !askedRows {

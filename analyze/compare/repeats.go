@@ -11,7 +11,7 @@ import (
 // experimentOf numbers the experiments of some runs, by run.
 func experimentOf(runs []*analyze.Summary) map[*analyze.Summary]int {
 	out := map[*analyze.Summary]int{}
-	for i, group := range repeats.By(runs, repeats.Placed) {
+	for i, group := range repeats.ByPlace(runs) {
 		for _, r := range group {
 			out[r] = i
 		}
@@ -22,9 +22,10 @@ func experimentOf(runs []*analyze.Summary) map[*analyze.Summary]int {
 // tellOrigins gives the runs of a pivot the parts of their origins that tell experiments of one content apart.
 func tellOrigins(runs []*analyze.Summary) {
 	ids, byContent, order := make([]identity.Identity, len(runs)), map[string][]int{}, []string{}
+	placed := analyze.Once(repeats.Placed)
 	for i, r := range runs {
 		ids[i] = r.Identity
-		k := repeats.Placed(r)
+		k := placed(r)
 		if byContent[k] == nil {
 			order = append(order, k)
 		}

@@ -32,7 +32,7 @@ func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 
 // groupsOf are the runs of each experiment, in the order in which the experiments come.
 func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
-	at := map[string]int{}
+	at, gated := map[string]int{}, gated()
 	for i := range runs {
 		id := gated(&runs[i])
 		g, known := at[id]
@@ -45,8 +45,18 @@ func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 	return groups
 }
 
-// gated tells the experiments of a gate apart: content, and what it was made on.
-func gated(s *analyze.Summary) string {
+// gated tells the experiments of a gate apart, of some runs: content, and what it was made on.
+func gated() func(s *analyze.Summary) string {
+	once := analyze.Once(gatedContent)
+	return func(s *analyze.Summary) string {
+		if s.Name == "" { // its id tells it apart
+			return gatedContent(s)
+		}
+		return once(s)
+	}
+}
+
+func gatedContent(s *analyze.Summary) string {
 	id := s.Key + identity.ToldText(s.Params)
 	if s.Key == "" {
 		id = s.Title() + "\x00" + identity.ParamsText(s.Params) + "\x00" + identity.CommandText(s.Command)
@@ -68,7 +78,7 @@ type LeftOut struct {
 // store that is kept from one check to the next holds the runs before and after a change, and so does a suite that was
 // resumed after one: their median would hide what grew.
 func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
-	newest := map[string]*analyze.Summary{}
+	newest, gated := map[string]*analyze.Summary{}, gated()
 	for i := range runs {
 		id := gated(&runs[i])
 		if n := newest[id]; n == nil || !runs[i].Started.Before(n.Started) {

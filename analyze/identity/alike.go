@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func (o *Origin) Alike(p *Origin) bool {
 // Key is the same for origins that are the same in all that is known of them.
 func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
-// text is [Origin.Key] without the revision. It is made once: many runs share an origin.
+// text is [Origin.Key] without the revision, a digest. It is made once: many runs share an origin.
 func (o *Origin) text() string {
 	var b strings.Builder
 	add := func(words ...string) {
@@ -45,7 +46,8 @@ func (o *Origin) text() string {
 			}
 		}
 	}
-	return b.String()
+	sum := sha256.Sum256([]byte(b.String()))
+	return string(sum[:])
 }
 
 // telling are those of a group whose origins show every part in which any two of the group differ. Of origins that are

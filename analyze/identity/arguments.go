@@ -61,20 +61,36 @@ func shortened(word string) string {
 // TellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has
 // no others.
 func TellingArguments(ids []Identity, group []int) []string {
-	of, have := make([][]string, len(group)), map[string]int{}
-	for k, i := range group {
-		of[k] = argumentsOf(ids[i].Command)
+	// Repeats that were read from an index share their commands.
+	runs, have := map[*string]int{}, map[string]int{}
+	at := func(i int) *string {
+		if len(ids[i].Command) == 0 {
+			return nil
+		}
+		return &ids[i].Command[0]
+	}
+	of := map[*string][]string{}
+	for _, i := range group {
+		if runs[at(i)]++; runs[at(i)] == 1 {
+			of[at(i)] = argumentsOf(ids[i].Command)
+		}
+	}
+	for command, arguments := range of {
 		seen := map[string]bool{}
-		for _, a := range of[k] {
+		for _, a := range arguments {
 			if !seen[a] {
 				seen[a] = true
-				have[a]++
+				have[a] += runs[command]
 			}
 		}
 	}
+	told := map[*string]string{}
+	for command, arguments := range of {
+		told[command] = strings.Join(slices.DeleteFunc(arguments, func(a string) bool { return have[a] == len(group) }), " ")
+	}
 	out := make([]string, len(group))
-	for k := range of {
-		out[k] = strings.Join(slices.DeleteFunc(of[k], func(a string) bool { return have[a] == len(group) }), " ")
+	for k, i := range group {
+		out[k] = told[at(i)]
 	}
 	return out
 }
@@ -87,13 +103,17 @@ type Unlike struct {
 
 // UnlikeArguments finds the runs that share name and parameters, but not their commands: different experiments.
 func UnlikeArguments(ids []Identity) (found []Unlike) {
-	groups, order := map[string][]int{}, []string{}
+	groups, order, texts := map[string][]int{}, []string{}, map[uintptr]string{}
 	for i := range ids {
 		id := &ids[i]
 		if id.Command == nil {
 			continue
 		}
-		key := id.Title() + "\x00" + ParamsText(id.Params) + "\x00" + id.kind()
+		at := paramsAt(id)
+		if _, ok := texts[at]; !ok {
+			texts[at] = ParamsText(id.Params)
+		}
+		key := id.Title() + "\x00" + texts[at] + "\x00" + id.kind()
 		if groups[key] == nil {
 			order = append(order, key)
 		}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,8 +53,16 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	}
 	sharing(labels, func(group []int) {
 		keys := TellingParams(ids, group)
+		if len(keys) == 0 {
+			return
+		}
+		words := map[uintptr]string{}
 		for _, i := range group {
-			tell(i, ParamWords(&ids[i], keys))
+			at := paramsAt(&ids[i])
+			if _, ok := words[at]; !ok {
+				words[at] = ParamWords(&ids[i], keys)
+			}
+			tell(i, words[at])
 		}
 	})
 	sharing(labels, func(group []int) {
@@ -68,6 +77,9 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 		}
 	})
 }
+
+// paramsAt is where the parameters of a run lie: repeats that were read from an index share them.
+func paramsAt(id *Identity) uintptr { return reflect.ValueOf(id.Params).Pointer() }
 
 // Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
 // parameters that tell them apart, else the arguments of their commands; then, of runs of the same badge and status,
@@ -108,6 +120,15 @@ func Labels(ids []Identity, started []time.Time) []string {
 // TellingParams chooses, of the parameters that differ within the group, those that the ones before them do not settle:
 // beside a batch size, a physical batch that is always equal to it says nothing.
 func TellingParams(ids []Identity, group []int) []string {
+	seen := map[uintptr]bool{}
+	var some []int // of those that share their parameters the first
+	for _, i := range group {
+		if at := paramsAt(&ids[i]); !seen[at] {
+			seen[at] = true
+			some = append(some, i)
+		}
+	}
+	group = some
 	var keys []string
 	for _, i := range group {
 		for k := range ids[i].Params {

@@ -26,7 +26,7 @@ type Origin struct {
 	memory                         int64    // of the first card, in bytes
 	facts                          []Fact   // conditions of what it ran on: GPU, torch, …
 
-	beside string // all of it but the revision, as one string
+	beside string // a digest of all of it but the revision
 }
 
 // OriginOf gathers a run's origin.
@@ -262,11 +262,21 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 		}
 	}
 	for _, key := range keys {
+		values := map[string]string{} // by origin
+		value := func(i int) string {
+			o := &ids[i].Origin
+			of, ok := values[o.Key()]
+			if !ok {
+				of = o.value(key)
+				values[o.Key()] = of
+			}
+			return of
+		}
 		settled := true
 		for _, g := range groups {
 			values := map[string]string{}
 			for _, i := range g {
-				of := ids[i].Origin.value(key)
+				of := value(i)
 				if old, ok := values[out[i]]; ok && old != of {
 					settled = false
 				}
@@ -278,7 +288,7 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 		}
 		for _, g := range groups {
 			for _, i := range g {
-				of := ids[i].Origin.value(key)
+				of := value(i)
 				if out[i] != "" && of != "" {
 					of = ", " + of
 				}

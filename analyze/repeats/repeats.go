@@ -15,13 +15,17 @@ import (
 // Content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made
 // on. Without a suite and without a method it is the run: nobody knows what a script did the second time.
 func Content(s *analyze.Summary) string {
-	key := s.Key
-	switch {
-	case key != "":
-	case s.Method() != "":
-		key = s.Name + "\x00" + identity.CommandText(s.Command)
-	default:
+	if s.Key == "" && s.Method() == "" {
 		return s.RunID
+	}
+	return content(s)
+}
+
+// content is [Content] of a run whose repeats are known.
+func content(s *analyze.Summary) string {
+	key := s.Key
+	if key == "" {
+		key = s.Name + "\x00" + identity.CommandText(s.Command)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\x00%s", key, s.Source)
@@ -41,19 +45,31 @@ func Same(a, b *analyze.Summary) bool {
 }
 
 // Experiments groups runs into experiments with their repeats, in the order in which each first came.
-func Experiments(runs []*analyze.Summary) [][]*analyze.Summary { return By(runs, Content) }
+func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
+	once := analyze.Once(content)
+	return By(runs, func(s *analyze.Summary) string {
+		if s.Key == "" && s.Method() == "" {
+			return s.RunID
+		}
+		return once(s)
+	})
+}
+
+// ByPlace groups runs by what they have in common that are of one place of a pivot; see [Placed].
+func ByPlace(runs []*analyze.Summary) [][]*analyze.Summary { return By(runs, analyze.Once(Placed)) }
 
 // By groups runs of one key whose origins do not differ. A run of which so little is known that it could be
 // a repeat of two experiments is one of neither.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
-	of := map[string][]int{}                  // places in groups
-	var origins []map[string]*identity.Origin // of each group, those that are not the same
-	fits := func(r *analyze.Summary, in []int) (fitting []int) {
+	of := map[string][]int{} // places in groups
+	known := newOrigins()
+	var origins []map[int]bool // of each group, those that are not the same
+	fits := func(origin int, in []int) (fitting []int) {
 		for _, g := range in {
 			alike := true
-			for _, o := range origins[g] {
-				alike = alike && r.Origin.Alike(o)
+			for o := range origins[g] {
+				alike = alike && known.alike(origin, o)
 			}
 			if alike {
 				fitting = append(fitting, g)
@@ -61,29 +77,29 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 		}
 		return fitting
 	}
-	add := func(known bool) {
+	add := func(codeKnown bool) {
 		unknown := map[string][]int{}
 		for _, r := range runs {
-			if r.Origin.CodeKnown() != known {
+			if r.Origin.CodeKnown() != codeKnown {
 				continue
 			}
-			k := key(r)
-			fitting := fits(r, of[k])
-			if !known && len(fitting) != 1 {
-				if fitting = fits(r, unknown[k]); len(fitting) == 0 {
+			k, origin := key(r), known.number(&r.Origin)
+			fitting := fits(origin, of[k])
+			if !codeKnown && len(fitting) != 1 {
+				if fitting = fits(origin, unknown[k]); len(fitting) == 0 {
 					unknown[k] = append(unknown[k], len(groups))
 				}
 			}
 			if len(fitting) == 0 {
-				if known {
+				if codeKnown {
 					of[k] = append(of[k], len(groups))
 				}
-				groups, origins = append(groups, nil), append(origins, map[string]*identity.Origin{})
+				groups, origins = append(groups, nil), append(origins, map[int]bool{})
 				fitting = []int{len(groups) - 1}
 			}
 			g := fitting[0]
 			groups[g] = append(groups[g], r)
-			origins[g][r.Origin.Key()] = &r.Origin
+			origins[g][origin] = true
 		}
 	}
 	add(true)
@@ -98,6 +114,35 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 	}
 	slices.SortFunc(groups, func(a, b []*analyze.Summary) int { return first(a) - first(b) })
 	return groups
+}
+
+// origins numbers the origins of some runs, and remembers which are alike: thousands of runs have few.
+type origins struct {
+	numbers map[string]int
+	all     []*identity.Origin
+	like    map[[2]int]bool
+}
+
+func newOrigins() *origins { return &origins{numbers: map[string]int{}, like: map[[2]int]bool{}} }
+
+func (o *origins) number(of *identity.Origin) int {
+	key := of.Key()
+	n, ok := o.numbers[key]
+	if !ok {
+		n = len(o.all)
+		o.numbers[key], o.all = n, append(o.all, of)
+	}
+	return n
+}
+
+func (o *origins) alike(a, b int) bool {
+	pair := [2]int{min(a, b), max(a, b)}
+	like, ok := o.like[pair]
+	if !ok {
+		like = o.all[a].Alike(o.all[b])
+		o.like[pair] = like
+	}
+	return like
 }
 
 // Placed is what runs of one place of a pivot have in common that are repeats of one experiment, their origins apart: a

@@ -135,9 +135,9 @@ func Of(summaries []analyze.Summary, over Over, value compare.Metric) (Document,
 // experiments groups runs whose content is the same, whatever code and versions made them. Runs on other GPUs are
 // another experiment, and so are bare ones.
 func experiments(runs []*analyze.Summary) (groups [][]*analyze.Summary) {
-	at := map[string]int{}
+	at, placed := map[string]int{}, analyze.Once(repeats.Placed)
 	for _, r := range runs {
-		key := fmt.Sprint(repeats.Placed(r), "\x00", r.Bare(), "\x00", r.Origin.Fact("GPU"))
+		key := fmt.Sprint(placed(r), "\x00", r.Bare(), "\x00", r.Origin.Fact("GPU"))
 		i, ok := at[key]
 		if !ok {
 			i = len(groups)

@@ -61,6 +61,7 @@ func (r *Runs) listed() (read *Runs, rows []analyze.RunsRow, err error) {
 func fromKept[T any](r *Runs, kind store.KeptKind, decode func(origin, data []byte) (T, error), want schemas.Want,
 	from func(schemas.Tables) T) (read *Runs, out []T, err error) {
 	had := make([]T, len(r.Runs))
+	out = had[:0] // what has been read of a run comes to stand no later than it lay: once is enough
 	decoded := r.Selection.Kept(keeper(), kind, func(i int, origin, data []byte) bool {
 		var err error
 		had[i], err = decode(origin, data)

@@ -1,12 +1,15 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/binary"
 	"hash/crc32"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
 )
 
 // The documents of an index stand in chunks of many runs: SQLite takes as long for a row as a document takes to decode.
@@ -22,8 +25,8 @@ type entry struct {
 	data  []byte
 }
 
-// readChunk adds the documents of a chunk. What follows a document that cannot be read counts as none.
-func readChunk(b []byte, into map[string]entry) {
+// readChunk hands on the documents of a chunk. What follows a document that cannot be read counts as none.
+func readChunk(b []byte, use func(folder, stamp, data []byte)) {
 	field := func() []byte {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
@@ -35,9 +38,14 @@ func readChunk(b []byte, into map[string]entry) {
 		return f
 	}
 	for len(b) > 0 {
-		folder, stamp := string(field()), string(field())
-		into[folder] = entry{stamp, field()}
+		folder, stamp := field(), field()
+		use(folder, stamp, field())
 	}
+}
+
+// into collects the documents of a chunk.
+func into(all map[string]entry) func(folder, stamp, data []byte) {
+	return func(folder, stamp, data []byte) { all[string(folder)] = entry{string(stamp), data} }
 }
 
 func appendChunk(b []byte, folder string, e entry) []byte {
@@ -55,30 +63,58 @@ func checksum(first string, data []byte) int64 {
 	return int64(crc32.Update(sum, castagnoli, data))
 }
 
-// read gives what a table has, by folder. An error leaves what was read: the rest is read from the run folders.
-func (x *index) read(table string, many int) map[string]entry {
-	out := make(map[string]entry, many)
+// read gives what a table has, by folder.
+func (x *index) read(table string) map[string]entry {
+	out := map[string]entry{}
+	x.chunks(table, func(chunk []byte) { readChunk(bytes.Clone(chunk), into(out)) })
+	return out
+}
+
+// each hands on what a table has, the documents of several chunks at once. They are of use until use returns: no more
+// than a few chunks are in memory.
+func (x *index) each(table string, use func(folder, stamp, data []byte)) {
+	workers := runtime.GOMAXPROCS(0)
+	full, empty := make(chan []byte), make(chan []byte, workers+1)
+	for range workers + 1 {
+		empty <- nil
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for chunk := range full {
+				readChunk(chunk, use)
+				empty <- chunk[:0]
+			}
+		})
+	}
+	x.chunks(table, func(chunk []byte) { full <- append(<-empty, chunk...) })
+	close(full)
+	wg.Wait()
+}
+
+// chunks hands on the chunks of a table that are whole, each until use returns. After an error there are no more: the
+// rest is read from the run folders.
+func (x *index) chunks(table string, use func(chunk []byte)) {
 	if x == nil {
-		return out
+		return
 	}
 	rows, err := x.db.Query("SELECT first, sum, data FROM " + table)
 	if x.failed(err) != nil {
-		return out
+		return
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var first string
 		var sum int64
-		var data []byte
+		var data sql.RawBytes
 		if x.failed(rows.Scan(&first, &sum, &data)) != nil {
-			return out
+			return
 		}
 		if checksum(first, data) == sum {
-			readChunk(data, out)
+			use(data)
 		}
 	}
 	x.failed(rows.Err())
-	return out
 }
 
 // keep puts documents into a table, and removes those of folders that are gone from all that have one a run. It does
@@ -128,7 +164,7 @@ func change(tx *sql.Tx, table string, fresh map[string]entry, gone []string) err
 		case err != nil:
 			return err
 		case checksum(first, data) == sum:
-			readChunk(data, all)
+			readChunk(data, into(all))
 		}
 		for _, folder := range folders {
 			if e, ok := fresh[folder]; ok {

@@ -32,7 +32,7 @@ func TestChunksHaveWhatWasKept(t *testing.T) {
 			}
 		}
 		x.keep(tableRows, fresh, gone)
-		if got := x.read(tableRows, 0); !reflect.DeepEqual(got, want) {
+		if got := x.read(tableRows); !reflect.DeepEqual(got, want) {
 			t.Fatalf("round %d: %d documents, not the %d that were kept", round, len(got), len(want))
 		}
 	}
@@ -56,8 +56,8 @@ func TestChunksThatAreDamagedCountAsNone(t *testing.T) {
 		if checksum("run-1", spoilt) == sum || checksum("run-1", b[:i]) == sum {
 			t.Errorf("byte %d can change", i)
 		}
-		readChunk(spoilt, map[string]entry{}) // damage never stops the program
-		readChunk(b[:i], map[string]entry{})
+		readChunk(spoilt, into(map[string]entry{})) // damage never stops the program
+		readChunk(b[:i], into(map[string]entry{}))
 	}
 	if checksum("run-2", b) == sum {
 		t.Error("a chunk can stand in another's place")

@@ -24,10 +24,10 @@ import (
 )
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
-// thousand runs opens one file and not thirty thousand. It is never the truth. What it has of a run holds only while the
-// run's folder and its documents have the sizes and times that they had when it was kept, and while it has its checksum.
-// What does not hold is read from the run folder, and the index is mended. An index that cannot be read is made anew;
-// where none can be written, every run folder is read.
+// thousand runs opens one file and not thirty thousand. It is never the truth. What it has of a run holds only while
+// the run's folder and its documents have the sizes and times that they had when it was kept, and while it has its
+// checksum. What does not hold is read from the run folder, and the index is mended. An index that cannot be read is
+// made anew; where none can be written, every run folder is read.
 
 const (
 	// IndexFile is the index's name in its store.
@@ -201,66 +201,64 @@ func brief(m *schemas.Manifest) *schemas.Manifest {
 func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	x := openIndex(s.dir)
 	defer x.Close()
-	had := x.read(tableManifests, len(dirs))
 	now := time.Now()
-	found := make([]Run, len(dirs))
+	runs = make([]Run, len(dirs))
 	failed := make([]error, len(dirs))
-	stamps := make([]string, len(dirs))
-	var readers dense.Readers
+	has := make([]documents, len(dirs))
 	files := statIn(s.dir)
 	defer files.close()
-	inParallel(len(dirs), func(i int) {
-		dir := dirs[i]
-		var has documents
-		stamps[i], has = files.stampOf(filepath.Base(dir), now)
-		if !has.manifest {
+	inParallel(len(dirs), func(i int) { runs[i].stamp, has[i] = files.stampOf(filepath.Base(dirs[i]), now) })
+	place := make(map[string]int, len(dirs))
+	for i, dir := range dirs {
+		place[filepath.Base(dir)] = i
+	}
+	var readers dense.Readers
+	var mu sync.Mutex
+	var gone []string // folders that the index has and the store has not
+	x.each(tableManifests, func(folder, stamp, data []byte) {
+		i, ok := place[string(folder)]
+		if !ok {
+			mu.Lock()
+			defer mu.Unlock()
+			gone = append(gone, string(folder))
 			return
 		}
-		e, ok := had[filepath.Base(dir)]
 		l := listing{Manifest: new(schemas.Manifest)}
-		if ok && stamps[i] != "" && e.stamp == stamps[i] && readers.Unmarshal(e.data, &l) == nil {
-			found[i] = Run{ID: l.RunID, Dir: dir, Manifest: l.Manifest, Tags: l.Tags, brief: true}
-		} else {
-			found[i], failed[i] = OpenRun(dir)
+		if r := &runs[i]; has[i].manifest && r.stamp != "" && r.stamp == string(stamp) &&
+			readers.Unmarshal(data, &l) == nil {
+			r.ID, r.Manifest, r.Tags, r.brief = l.RunID, l.Manifest, l.Tags, true
 		}
-		found[i].listed, found[i].ingested, found[i].stamp = true, has.report, stamps[i]
+	})
+	inParallel(len(dirs), func(i int) {
+		if r := &runs[i]; has[i].manifest && !r.brief {
+			stamp := r.stamp
+			*r, failed[i] = OpenRun(dirs[i])
+			r.stamp = stamp
+		}
 	})
 	fresh := map[string]entry{}
+	all := runs
+	runs = all[:0]
 	for i, dir := range dirs {
+		r := all[i]
 		switch {
 		case failed[i] != nil:
 			damaged = append(damaged, Damaged{Dir: dir, Err: failed[i]})
 			continue
-		case found[i].Manifest == nil: // no run
+		case r.Manifest == nil: // no run
 			continue
 		}
-		runs = append(runs, found[i])
-		if found[i].brief || stamps[i] == "" {
+		r.Dir, r.listed, r.ingested = dir, true, has[i].report
+		runs = append(runs, r)
+		if r.brief || r.stamp == "" {
 			continue
 		}
-		if data, err := dense.Marshal(&listing{brief(found[i].Manifest), found[i].Tags}); err == nil {
-			fresh[filepath.Base(dir)] = entry{stamps[i], data}
+		if data, err := dense.Marshal(&listing{brief(r.Manifest), r.Tags}); err == nil {
+			fresh[filepath.Base(dir)] = entry{r.stamp, data}
 		}
 	}
-	x.keep(tableManifests, fresh, goneFrom(had, dirs))
+	x.keep(tableManifests, fresh, gone)
 	return runs, damaged
-}
-
-// goneFrom are the folders that the index has and the store has not.
-func goneFrom(had map[string]entry, dirs []string) (gone []string) {
-	if len(had) == 0 {
-		return nil
-	}
-	there := make(map[string]bool, len(dirs))
-	for _, dir := range dirs {
-		there[filepath.Base(dir)] = true
-	}
-	for folder := range had {
-		if !there[folder] {
-			gone = append(gone, folder)
-		}
-	}
-	return gone
 }
 
 // inParallel does the same for each of n things, on all processors.
@@ -318,23 +316,31 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 	}
 	for dir, places := range stores {
 		var x *index
-		var had, origins map[string]entry
+		var origins map[string]entry
 		if slices.ContainsFunc(places, func(i int) bool { return sel.Runs[i].listed }) {
 			x = openIndex(dir)
-			had, origins = x.read(string(kind), len(places)), x.read(tableOrigins, 0)
+			origins = x.read(tableOrigins)
 		}
+		asked := make(map[string]int, len(places))
+		for _, i := range places {
+			asked[filepath.Base(sel.Runs[i].Dir)] = i
+		}
+		x.each(string(kind), func(folder, stamp, data []byte) {
+			i, ok := asked[string(folder)]
+			if !ok || !holds(stamp, sel.Runs[i].stamp, k.Version) {
+				return
+			}
+			name := data[:min(digestSize, len(data))]
+			if o, ok := origins[string(name)]; ok {
+				decoded[i] = decode(i, o.data, data[len(name):])
+			}
+		})
 		made := make([]*Packed, len(places))
 		inParallel(len(places), func(p int) {
 			i := places[p]
 			r := sel.Runs[i]
-			if e, ok := had[filepath.Base(r.Dir)]; ok && r.stamp != "" && e.stamp == stampedKept(r.stamp, k.Version) {
-				name := e.data[:min(digestSize, len(e.data))]
-				if o, ok := origins[string(name)]; ok && decode(i, o.data, e.data[len(name):]) {
-					decoded[i] = true
-					return
-				}
-			}
 			switch {
+			case decoded[i]:
 			case r.listed:
 				made[p] = k.packed(k.summary(r))
 				read(i, made[p])
@@ -374,6 +380,13 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 // stampedKept is the stamp of what is kept of a run: another version makes another.
 func stampedKept(stamp string, version int) string {
 	return stamp + string(binary.BigEndian.AppendUint32(nil, uint32(version)))
+}
+
+// holds reports whether what is kept of a run with a stamp is of the run as it is.
+func holds(kept []byte, stamp string, version int) bool {
+	n := len(kept) - 4
+	return stamp != "" && n == len(stamp) && string(kept[:n]) == stamp &&
+		binary.BigEndian.Uint32(kept[n:]) == uint32(version)
 }
 
 // byAge orders runs, oldest first.

@@ -174,7 +174,7 @@ func TestWarmIndexIsRead(t *testing.T) {
 	}
 	x := openIndex(dir)
 	defer x.Close()
-	rows := x.read(tableRows, 0)
+	rows := x.read(tableRows)
 	for _, r := range sel.Runs {
 		if !r.brief || rows[filepath.Base(r.Dir)].stamp != stampedKept(r.stamp, named.Version) {
 			t.Fatalf("%s is not read from the index", r.ID)

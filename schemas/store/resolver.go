@@ -118,9 +118,7 @@ func (r *resolver) takeStore(dir string) error {
 	if r.sel.args == 1 {
 		r.sel.Suite = all.Suite
 	}
-	for _, run := range all.Runs {
-		r.add(run)
-	}
+	r.addAll(all.Runs)
 	return nil
 }
 
@@ -160,9 +158,7 @@ func (r *resolver) takeSuite(suite *Suite) error {
 	if r.sel.args == 1 {
 		r.sel.Suite, r.sel.Chosen = of.Suite, of.Chosen
 	}
-	for _, run := range of.Runs {
-		r.add(run)
-	}
+	r.addAll(of.Runs)
 	return nil
 }
 
@@ -176,8 +172,27 @@ func (r *resolver) addNamed(run Run) {
 }
 
 // add adds a run, unless it is there already.
-func (r *resolver) add(run Run) {
-	if key := absolute(run.Dir); !r.seen[key] {
+func (r *resolver) add(run Run) { r.addAs(run, absolute(run.Dir)) }
+
+// addAll adds the runs of a store. Its folder is looked at once, and not for each of thousands of runs; only of a run
+// folder that is a link that would not do.
+func (r *resolver) addAll(runs []Run) {
+	stores := map[string]string{}
+	for _, run := range runs {
+		if run.linked {
+			r.add(run)
+			continue
+		}
+		dir, folder := filepath.Split(run.Dir)
+		if _, ok := stores[dir]; !ok {
+			stores[dir] = absolute(dir)
+		}
+		r.addAs(run, filepath.Join(stores[dir], folder))
+	}
+}
+
+func (r *resolver) addAs(run Run, key string) {
+	if !r.seen[key] {
 		r.seen[key] = true
 		r.sel.Runs = append(r.sel.Runs, run)
 	}

@@ -24,7 +24,8 @@ type Run struct {
 	Tags     []string  // that somebody gave it; see [schemas.Tags]
 	Progress *Progress // of a run that is still being recorded
 
-	brief bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
+	linked bool // its folder is a link
+	brief  bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
 	// Of a run that an index was asked about: the stamp of its folder, empty where nothing may rest on it, and whether
 	// it had tables.
 	listed, ingested bool
@@ -75,17 +76,26 @@ func (s *Store) Dir() string { return s.dir }
 // Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of
 // the store itself.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
-	dirs, err := s.folders()
+	dirs, links, err := s.folders()
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.indexed && len(dirs) >= LeastIndexed {
-		runs, damaged := s.indexedRuns(dirs)
-		byAge(runs)
-		return runs, damaged, nil
-	}
 	var runs []Run
 	var damaged []Damaged
+	if s.indexed && len(dirs) >= LeastIndexed {
+		runs, damaged = s.indexedRuns(dirs)
+	} else {
+		runs, damaged = readRuns(dirs)
+	}
+	for i := range runs {
+		runs[i].linked = links[runs[i].Dir]
+	}
+	byAge(runs)
+	return runs, damaged, nil
+}
+
+// readRuns reads the manifests of the folders that are runs.
+func readRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	for _, dir := range dirs {
 		if !schemas.IsRun(dir) {
 			continue
@@ -97,26 +107,29 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 		}
 		runs = append(runs, r)
 	}
-	byAge(runs)
-	return runs, damaged, nil
+	return runs, damaged
 }
 
-// folders are those of a store that may be runs.
-func (s *Store) folders() (dirs []string, err error) {
+// folders are those of a store that may be runs, and which of them are links.
+func (s *Store) folders() (dirs []string, links map[string]bool, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
+			return nil, nil, nil
 		}
-		return nil, &ReadError{fmt.Errorf("reading store: %w", err)}
+		return nil, nil, &ReadError{fmt.Errorf("reading store: %w", err)}
 	}
+	links = map[string]bool{}
 	for _, e := range entries {
 		if e.Type().IsRegular() || strings.HasSuffix(e.Name(), schemas.PartialSuffix) {
 			continue
 		}
-		dirs = append(dirs, filepath.Join(s.dir, e.Name()))
+		dir := filepath.Join(s.dir, e.Name())
+		if dirs = append(dirs, dir); e.Type()&fs.ModeSymlink != 0 {
+			links[dir] = true
+		}
 	}
-	return dirs, nil
+	return dirs, links, nil
 }
 
 // OpenRun reads the manifest of a run folder.

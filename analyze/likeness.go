@@ -1,0 +1,48 @@
+package analyze
+
+import (
+	"reflect"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+)
+
+// A Likeness is the same for runs that have their parameters, command and facts from one place in memory, as the repeats
+// of an experiment do that were read from an index. What depends on these alone is the same for runs of one likeness.
+// Runs of two may be alike all the same.
+type Likeness struct {
+	name, key, script, source, profile string
+
+	params  uintptr // of a map, which the run holds
+	command *string
+	facts   *identity.Fact
+}
+
+// Likeness is that of a run.
+func (s *Summary) Likeness() Likeness {
+	l := Likeness{name: s.Name, key: s.Key, script: s.Script, source: s.Source,
+		params: reflect.ValueOf(s.Params).Pointer()}
+	if s.Profile != nil {
+		l.profile = *s.Profile
+	}
+	if len(s.Command) > 0 {
+		l.command = &s.Command[0]
+	}
+	if len(s.RunFacts) > 0 {
+		l.facts = &s.RunFacts[0]
+	}
+	return l
+}
+
+// Once is a function that depends on a run's [Likeness] alone, computed once for each.
+func Once[T any](of func(*Summary) T) func(*Summary) T {
+	known := map[Likeness]T{}
+	return func(s *Summary) T {
+		l := s.Likeness()
+		v, ok := known[l]
+		if !ok {
+			v = of(s)
+			known[l] = v
+		}
+		return v
+	}
+}
