@@ -155,18 +155,27 @@ func keep(s *Summary, rest identity.Kept) kept {
 	return k
 }
 
-// Pack makes of the JSON of a row and of what is compared what a [KeptReader] decodes.
-func Pack(row, compared []byte) (packedRow, packedCompared []byte, err error) {
+// Packed are the parts of a summary that a [KeptReader] decodes: what is compared is without its phases, which are the
+// larger half and which few comparisons look at.
+type Packed struct{ Row, Compared, Phases []byte }
+
+// Pack makes them of the JSON of a row and of what is compared.
+func Pack(row, compared []byte) (out Packed, err error) {
 	var r keptRow
 	var k kept
 	if err = errors.Join(json.Unmarshal(row, &r), json.Unmarshal(compared, &k)); err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	if packedRow, err = dense.Marshal(&r); err != nil {
-		return nil, nil, err
+	phases := k.Phases
+	k.Phases = nil
+	if out.Row, err = dense.Marshal(&r); err != nil {
+		return out, err
 	}
-	packedCompared, err = dense.Marshal(&k)
-	return packedRow, packedCompared, err
+	if out.Compared, err = dense.Marshal(&k); err != nil {
+		return out, err
+	}
+	out.Phases, err = dense.Marshal(&phases)
+	return out, err
 }
 
 // A KeptReader decodes what [Keep] has encoded and [Pack] has packed. What many runs share it decodes once. It may be
@@ -243,8 +252,8 @@ func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
 	return devices
 }
 
-// Summary is a run's summary with all that comparisons and checks of many runs look at, and none of the rest: a report
-// of a run reads its tables.
+// Summary is a run's summary with all that comparisons and checks of many runs look at but its phases, and none of the
+// rest: a report of a run reads its tables.
 func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	var k kept
 	if err := r.readers.Unmarshal(compared, &k); err != nil {
@@ -264,18 +273,27 @@ func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	s.Identity, s.RunFacts = k.ID, o.facts
 	k.Rest.Into(&s.Identity, o.origin)
 	s.Breakdown.Devices = r.devicesOf(k.Devices)
+	return s, nil
+}
+
+// Phases are the phases of a run as comparisons look at them.
+func (r *KeptReader) Phases(packed []byte) ([]PhaseRow, error) {
+	var phases []keptPhase
+	if err := r.readers.Unmarshal(packed, &phases); err != nil {
+		return nil, err
+	}
 	interval := func(median *float64) *timing.Interval {
 		if median == nil {
 			return nil
 		}
 		return &timing.Interval{Median: *median}
 	}
-	s.Phases.Phases = make([]PhaseRow, 0, len(k.Phases))
-	for _, p := range k.Phases {
-		s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: p.Device, Rank: p.Rank, Phase: p.Phase,
-			PeakBytes: p.Peak, GPUMS: interval(p.GPUMS), WallMS: interval(p.WallMS)})
+	rows := make([]PhaseRow, len(phases))
+	for i, p := range phases {
+		rows[i] = PhaseRow{Device: p.Device, Rank: p.Rank, Phase: p.Phase, PeakBytes: p.Peak, GPUMS: interval(p.GPUMS),
+			WallMS: interval(p.WallMS)}
 	}
-	return s, nil
+	return rows, nil
 }
 
 // keptRow is a [RunsRow] as it is kept.

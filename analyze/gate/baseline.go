@@ -86,13 +86,18 @@ func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 		}
 	}
 	older := map[string]int{}
+	var newer []*analyze.Summary
 	for i := range runs {
 		r, n := &runs[i], newest[gated(&runs[i])]
 		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID && r.Origin.Alike(&n.Origin) {
-			kept = append(kept, *r)
+			newer = append(newer, r)
 		} else {
 			older[r.Title()]++
 		}
+	}
+	kept = make([]analyze.Summary, len(newer))
+	for i, r := range newer {
+		kept[i] = *r
 	}
 	for _, name := range identity.SortedKeys(older) {
 		left = append(left, LeftOut{name, older[name]})

@@ -46,11 +46,11 @@ func TestTrendOfARepository(t *testing.T) {
 		if err := schemas.ReadDocument(filepath.Join(r.Dir, schemas.SummaryFile), schemas.SummarySchema, &kept); err != nil {
 			t.Fatal(err)
 		}
-		_, compared, err := analyze.Pack(kept.Row, kept.Compared)
+		packed, err := analyze.Pack(kept.Row, kept.Compared)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := reader.Summary(kept.Origin, compared)
+		s, err := reader.Summary(kept.Origin, packed.Compared)
 		if err != nil {
 			t.Fatal(err)
 		}

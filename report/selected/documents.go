@@ -172,12 +172,32 @@ func (s *Source) Overhead(names []string, baseline string) (study compare.Study,
 	return study, err
 }
 
+// ofPhase says whether a metric is a phase's.
+func ofPhase(m compare.Metric) bool { return m.Name == compare.MetricPhase || m.Name == compare.MetricPhasePeak }
+
+// maybePair reports whether a comparison may be of two runs, side by side in all that they have: bare runs are left out
+// beside those that are recorded in full.
+func (r *Runs) maybePair() bool {
+	full, bare := 0, 0
+	for _, run := range r.Runs {
+		if run.Manifest.Bare {
+			bare++
+		} else {
+			full++
+		}
+	}
+	return full <= 2 || full+bare < store.LeastIndexed
+}
+
 // Compare is a pivot over runs. baseline is a run, or a row or column as NAME=VALUE, to compare with.
 func (s *Source) Compare(names []string, o compare.Options,
 	baseline string) (doc compare.Document, err error) {
 	r, runs, err := s.Kept(names, leaveTrials)
 	if err != nil {
 		return doc, err
+	}
+	if ofPhase(o.Value) || r.maybePair() {
+		r.addPhases(runs)
 	}
 	if r.Suite != nil {
 		o.Prefer = r.Suite.Baseline

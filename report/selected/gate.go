@@ -36,7 +36,9 @@ func (s *Source) readBaseline(what, name, version string, leave leaver) (b *sche
 	if err != nil {
 		return nil, nil, err
 	}
-	doc := gate.BaselineOf(s.newest(runs), version)
+	newest := s.newest(runs)
+	of.addPhases(newest)
+	doc := gate.BaselineOf(newest, version)
 	return &doc, of, nil
 }
 
@@ -87,6 +89,7 @@ func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknow
 		return nil, err
 	}
 	c := &Checked{Runs: s.newest(runs), of: of, from: s}
+	of.addPhases(c.Runs)
 	if baseline == nil {
 		return c, nil
 	}

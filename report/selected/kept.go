@@ -1,6 +1,8 @@
 package selected
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -20,7 +22,11 @@ func keeper() store.Keeper {
 			s.Origin, s.Row, s.Compared = kept.Origin, kept.Row, kept.Compared
 			return err == nil
 		},
-		Pack: func(s *schemas.Summary) (row, compared []byte, err error) { return analyze.Pack(s.Row, s.Compared) }}
+		Pack: func(s *schemas.Summary) (map[store.KeptKind][]byte, error) {
+			p, err := analyze.Pack(s.Row, s.Compared)
+			return map[store.KeptKind][]byte{store.KeptRow: p.Row, store.KeptCompared: p.Compared,
+				store.KeptPhases: p.Phases}, err
+		}}
 }
 
 // summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The
@@ -45,10 +51,42 @@ func WriteSummaries(dirs ...string) {
 	}
 }
 
-// kept reduces the runs for comparisons and checks, and gives those that could be read.
+// kept reduces the runs for comparisons and checks, without their phases (see [Runs.addPhases]), and gives those that
+// could be read.
 func (r *Runs) kept() (read *Runs, sums []analyze.Summary, err error) {
 	var reader analyze.KeptReader
 	return fromKept(r, store.KeptCompared, reader.Summary, analyze.SummaryTables, analyze.Summarize)
+}
+
+// addPhases gives runs that were reduced by [Runs.kept] their phases.
+func (r *Runs) addPhases(sums []analyze.Summary) {
+	lacking := map[string]int{}
+	for i := range sums {
+		if sums[i].Phases.Phases == nil {
+			lacking[sums[i].RunID] = i
+		}
+	}
+	of := r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
+		_, lacks := lacking[run.ID]
+		return !lacks
+	}))
+	var reader analyze.KeptReader
+	decoded := of.Kept(keeper(), store.KeptPhases, func(i int, _, data []byte) bool {
+		rows, err := reader.Phases(data)
+		sums[lacking[of.Runs[i].ID]].Phases.Phases = rows
+		return err == nil
+	})
+	for i, run := range of.Runs {
+		if decoded[i] {
+			continue
+		}
+		t, err := Read(run, analyze.SummaryTables)
+		if err != nil {
+			r.from.Warn(store.Damaged{Dir: run.Dir, Err: err}.Error())
+			continue
+		}
+		sums[lacking[run.ID]] = analyze.Summarize(t)
+	}
 }
 
 // listed are the rows of the list of runs.

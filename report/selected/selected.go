@@ -235,7 +235,7 @@ func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summa
 	return r.summarize()
 }
 
-// Kept is [Source.Summaries] for comparisons and checks of many runs, which look at what [analyze.ReadKept] gives.
+// Kept is [Source.Summaries] for comparisons and checks of many runs, which look at what [analyze.KeptReader] gives.
 func (s *Source) Kept(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
 	if err != nil {

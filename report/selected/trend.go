@@ -28,6 +28,9 @@ func (s *Source) Trend(names []string, along string, value compare.Metric) (doc 
 	if err != nil {
 		return doc, err
 	}
+	if value.Timed() || ofPhase(value) {
+		r.addPhases(runs)
+	}
 	if doc, err = trend.Of(runs, over, value); err != nil {
 		return doc, schemas.WithHint(err, "dpsight runs --columns name,revision,date,peak,step lists what the runs have")
 	}

@@ -125,7 +125,7 @@ func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	}
 	x.failed(x.write(func(tx *sql.Tx) error {
 		if len(gone) > 0 {
-			for _, other := range []string{tableManifests, tableRows, tableCompared} {
+			for _, other := range perRun {
 				if other != table {
 					if err := change(tx, other, nil, gone); err != nil {
 						return err

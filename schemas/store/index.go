@@ -35,7 +35,7 @@ const (
 	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
 	LeastIndexed = 100
 
-	indexVersion = 4               // of its tables
+	indexVersion = 5               // of its tables
 	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
@@ -103,7 +103,7 @@ func openIndexAt(path string) (*index, error) {
 		return x, nil
 	}
 	err = x.write(func(tx *sql.Tx) error {
-		for _, table := range []string{tableManifests, tableRows, tableCompared, tableOrigins} {
+		for _, table := range append(slices.Clone(perRun), tableOrigins) {
 			if _, err := tx.Exec("DROP TABLE IF EXISTS " + table); err != nil {
 				return err
 			}
@@ -128,9 +128,12 @@ func openIndexAt(path string) (*index, error) {
 const (
 	tableManifests = "manifests" // of each run, without what only its own analyses need
 	tableRows      = "listed"    // [schemas.Summary.Row]
-	tableCompared  = "compared"  // [schemas.Summary.Compared]
+	tableCompared  = "compared"  // [schemas.Summary.Compared] without its phases
+	tablePhases    = "phases"    // of it, which few commands look at
 	tableOrigins   = "origins"   // [schemas.Summary.Origin]
 )
+
+var perRun = []string{tableManifests, tableRows, tableCompared, tablePhases}
 
 // corrupt reports whether a file is there that is no index: it is dpsight's own to remove, by its name.
 func corrupt(path string) bool {
@@ -275,13 +278,14 @@ func inParallel(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// A KeptKind is one of the two documents of a summary.
+// A KeptKind is a part of a summary.
 type KeptKind string
 
 // The kinds.
 const (
 	KeptRow      KeptKind = tableRows
 	KeptCompared KeptKind = tableCompared
+	KeptPhases   KeptKind = tablePhases
 )
 
 const digestSize = 32 // of an origin, in hexadecimal digits
@@ -301,11 +305,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 		if p == nil {
 			return
 		}
-		data := p.Compared
-		if kind == KeptRow {
-			data = p.Row
-		}
-		decoded[i] = decode(i, p.Origin, data)
+		decoded[i] = decode(i, p.Origin, p.Parts[kind])
 	}
 	stores := map[string][]int{}
 	for i, r := range sel.Runs {
@@ -350,7 +350,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				}
 			}
 		})
-		rows, compared, fresh := map[string]entry{}, map[string]entry{}, map[string]entry{}
+		fresh, parts := map[string]entry{}, map[KeptKind]map[string]entry{}
 		now, files := time.Now(), statIn(dir)
 		for p, s := range made {
 			r := sel.Runs[places[p]]
@@ -361,8 +361,12 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 			if stamp, _ := files.stampOf(filepath.Base(r.Dir), now); stamp != "" && stamp == r.stamp {
 				folder, stamp := filepath.Base(r.Dir), stampedKept(stamp, k.Version)
 				name := digestOf(s.Origin)
-				rows[folder] = entry{stamp, append([]byte(name), s.Row...)}
-				compared[folder] = entry{stamp, append([]byte(name), s.Compared...)}
+				for kind, data := range s.Parts {
+					if parts[kind] == nil {
+						parts[kind] = map[string]entry{}
+					}
+					parts[kind][folder] = entry{stamp, append([]byte(name), data...)}
+				}
 				if _, ok := origins[name]; !ok {
 					fresh[name] = entry{"", s.Origin}
 				}
@@ -370,8 +374,9 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 		}
 		files.close()
 		x.keep(tableOrigins, fresh, nil)
-		x.keep(tableRows, rows, nil)
-		x.keep(tableCompared, compared, nil)
+		for kind, documents := range parts {
+			x.keep(string(kind), documents, nil)
+		}
 		x.Close()
 	}
 	return decoded

@@ -74,7 +74,9 @@ var named = Keeper{Version: 1, Make: func(t *schemas.Tables, s *schemas.Summary)
 	s.Origin = fmt.Appendf(nil, "%q", t.Manifest.Host.Name)
 	s.Row, s.Compared = fmt.Appendf(nil, "%q", t.Manifest.Name), fmt.Appendf(nil, "%q", "compared "+t.Manifest.Name)
 	return true
-}, Pack: func(s *schemas.Summary) (row, compared []byte, err error) { return s.Row, s.Compared, nil }}
+}, Pack: func(s *schemas.Summary) (map[KeptKind][]byte, error) {
+	return map[KeptKind][]byte{KeptRow: s.Row, KeptCompared: s.Compared}, nil
+}}
 
 // answer is all that a command over many runs gets of a store.
 func answer(dir string, indexed bool) (string, error) {

@@ -17,23 +17,26 @@ type Keeper struct {
 	Want    schemas.Want // what Make looks at
 	// Make fills in what is kept of a run, and says whether anything is to be.
 	Make func(*schemas.Tables, *schemas.Summary) bool
-	// Pack encodes the row and what is compared for an index, which is read in place of JSON.
-	Pack func(*schemas.Summary) (row, compared []byte, err error)
+	// Pack encodes a summary for an index, which is read in place of JSON.
+	Pack func(*schemas.Summary) (map[KeptKind][]byte, error)
 }
 
 // Packed is a summary as commands over many runs get it.
-type Packed struct{ Origin, Row, Compared []byte }
+type Packed struct {
+	Origin []byte
+	Parts  map[KeptKind][]byte
+}
 
 // packed is a summary, packed; nil where there is none.
 func (k *Keeper) packed(s *schemas.Summary) *Packed {
 	if s == nil {
 		return nil
 	}
-	row, compared, err := k.Pack(s)
+	parts, err := k.Pack(s)
 	if err != nil {
 		return nil
 	}
-	return &Packed{s.Origin, row, compared}
+	return &Packed{s.Origin, parts}
 }
 
 // WriteSummary writes the summary of a run that has just been ingested. It fails on nothing: a summary that could not
