@@ -3,7 +3,6 @@ package analyze
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -206,6 +205,10 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	if err := json.Unmarshal(b, &k); err != nil {
 		return nil, err
 	}
+	text, err := json.Marshal(k.Facts)
+	if err != nil {
+		return nil, err
+	}
 	o = new(readOrigin)
 	o.origin, o.facts = k.Read(source)
 	r.mu.Lock()
@@ -216,11 +219,10 @@ func (r *KeptReader) originOf(b []byte, source string) (*readOrigin, error) {
 	if r.origins[source] == nil {
 		r.origins[source] = map[string]*readOrigin{}
 	}
-	text := fmt.Sprintf("%#v", k.Facts) // runs of many revisions have the same
-	if had, ok := r.facts[text]; ok {
+	if had, ok := r.facts[string(text)]; ok { // runs of many revisions have the same
 		o.facts = had
 	}
-	r.facts[text], r.origins[source][string(b)] = o.facts, o
+	r.facts[string(text)], r.origins[source][string(b)] = o.facts, o
 	return o, nil
 }
 

@@ -92,6 +92,9 @@ func (r *run) read(now time.Time) *page.Live {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.PID, b.PID))
 	})
 	for i := range l.Processes {
+		if l.Predicted { // a phantom GPU's steps take what computing nothing takes
+			l.Processes[i].LastNS, l.Processes[i].MedianNS = 0, 0
+		}
 		l.Findings = append(l.Findings, findings(&l.Processes[i], l.LimitBytes)...)
 	}
 	slices.SortStableFunc(l.Findings, func(a, b page.LiveFinding) int { return cmp.Compare(b.Step, a.Step) })

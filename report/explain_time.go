@@ -97,7 +97,7 @@ func scaledTo(m *explain.ModuleTiming) string {
 	return bareSteps(m.BareSteps)
 }
 
-func others(n int) string { return units.Fixed(float64(n), 0) + " others" }
+func others(n int) string { return units.Plural(n, "other", "others") }
 
 // largestModuleDelta is the largest difference of the steps and their modules.
 func largestModuleDelta(doc *explain.Explanation) float64 {

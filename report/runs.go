@@ -14,6 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
+// tagsColumn is that of the tags of runs, where any has some.
+var tagsColumn = table.Column{Title: "Tags", Key: "tags", Priority: 2}
+
 // RunsTable prints a store.
 func RunsTable(doc analyze.RunsDocument) table.Table {
 	t := table.Table{Columns: []table.Column{
@@ -94,7 +97,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		}
 	}
 	if slices.ContainsFunc(doc.Runs, func(r analyze.RunsRow) bool { return len(r.Tags) > 0 }) {
-		t.Columns = append(t.Columns, table.Column{Title: "Tags", Key: "tags", Priority: 2})
+		t.Columns = append(t.Columns, tagsColumn)
 		for i := range doc.Runs {
 			t.Rows[i] = append(t.Rows[i], table.Text(strings.Join(doc.Runs[i].Tags, " ")))
 		}

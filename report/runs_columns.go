@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,19 +85,30 @@ func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([
 			cells[i], found, column.Right = table.Text(v), true, false
 		}
 	}
+	if !found && key == tagsColumn.Key { // which somebody may give at any time
+		return cells, tagsColumn, nil
+	}
 	if !found {
 		err := fmt.Errorf("%s: no run has a column %q%s", option, name, near.Guess(name, columnNames(t, doc)))
-		return nil, column, schemas.WithHint(err, "as in --columns name,batch_size,peak,step --sort=-peak")
+		return nil, column, schemas.WithHint(err, "there are "+strings.Join(columnNames(t, doc), ", "))
 	}
 	return cells, column, nil
 }
 
 // columnNames are all that [columnOf] finds.
 func columnNames(t *table.Table, doc *analyze.RunsDocument) (names []string) {
+	short := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(shortNames)) {
+		key := shortNames[name]
+		short[key] = cmp.Or(short[key], name)
+	}
 	for i := range t.Columns {
 		if key := t.Columns[i].Key; key != "" {
-			names = append(names, key)
+			names = append(names, cmp.Or(short[key], key))
 		}
+	}
+	if !slices.Contains(names, short[tagsColumn.Key]) {
+		names = append(names, tagsColumn.Key)
 	}
 	var params []string
 	for i := range doc.Runs {

@@ -35,6 +35,14 @@ func TestColumnsAndOrderOfRuns(t *testing.T) {
 			t.Errorf("--columns %s --sort %s: %s, want %s (%v)", c.columns, c.sort, got, c.want, err)
 		}
 	}
+	if table, err := RunsTableOf(doc, []string{"tags"}, ""); err != nil || table.Rows[0][0].Text != "–" {
+		t.Errorf("tags, which no run has: %v", err)
+	}
+	_, err := RunsTableOf(doc, []string{"pek"}, "")
+	if hint, ok := err.(interface{ Hint() string }); !ok || !strings.Contains(hint.Hint(), "peak, ") ||
+		!strings.Contains(hint.Hint(), "step, ") || !strings.Contains(hint.Hint(), "batch") {
+		t.Errorf("what columns there are is not said: %v", err)
+	}
 	for _, wrong := range [][2]string{{"pek", ""}, {"name", "pek"}} {
 		if _, err := RunsTableOf(doc, []string{wrong[0]}, wrong[1]); err == nil || !strings.Contains(err.Error(), "pek") {
 			t.Errorf("%q: %v", wrong, err)

@@ -253,7 +253,7 @@ func trendWarnings(doc *trend.Document) []string {
 	if n := len(doc.Unplaced); n > 0 {
 		out = append(out, fmt.Sprintf("%s of no known revision left out", units.Plural(n, "run is", "runs are")))
 	}
-	failed, undated := 0, 0
+	failed, undated, together := 0, 0, false
 	for i := range doc.Experiments {
 		e := &doc.Experiments[i]
 		if e.OtherClock > 0 {
@@ -265,6 +265,7 @@ func trendWarnings(doc *trend.Document) []string {
 			if doc.Over == trend.Revision && e.Points[k].Committed == nil {
 				undated++
 			}
+			together = together || doc.Over == trend.Revision && k > 0 && committedTogether(&e.Points[k-1], &e.Points[k])
 		}
 		for k := range e.Steps {
 			s := &e.Steps[k]
@@ -281,11 +282,29 @@ func trendWarnings(doc *trend.Document) []string {
 	if failed > 0 {
 		out = append(out, fmt.Sprintf("runs that did not end well count at no point: %d", failed))
 	}
+	if together {
+		out = append(out, "revisions that were committed in one second are in the order of their runs: which came first is "+
+			"not known")
+	}
 	if undated > 0 {
 		out = append(out, "revisions are in the order of their commits; where a run does not say when that was, its own "+
 			"time counts")
 	}
 	return out
+}
+
+// committedTogether reports whether two points are different commits of one second, which is as finely as Git knows it.
+func committedTogether(a, b *trend.Point) bool {
+	if a.Committed == nil || b.Committed == nil || !a.Committed.Equal(*b.Committed) {
+		return false
+	}
+	commit := func(p *trend.Point) string {
+		if p.Revision == nil {
+			return ""
+		}
+		return strings.TrimSuffix(*p.Revision, "+")
+	}
+	return commit(a) != commit(b)
 }
 
 // TrendFigure draws the experiments' points and their steps.
@@ -317,6 +336,9 @@ func TrendFigure(doc trend.Document) figure.Figure {
 			text := percentWords(s) + " %"
 			if where := stepWhere(s); where != "" {
 				text += ": " + where
+				if module := stepModules(s); module != "" {
+					text += "; " + module
+				}
 			} else if doc.Unit != compare.UnitBytes {
 				text += ": " + delta(s.Delta).Text + " " + unitNames[doc.Unit]
 			}

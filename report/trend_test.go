@@ -84,6 +84,13 @@ func TestTrendTable(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
+	doc := trendOf(t, "peak", map[string][]int64{"train": {1 << 20, 2 << 20}})
+	for i := range doc.Experiments[0].Points {
+		doc.Experiments[0].Points[i].Committed = new(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	}
+	if notes := strings.Join(report.TrendTables(doc, false)[0].Notes, "\n"); !strings.Contains(notes, "in one second") {
+		t.Errorf("that two commits are of one second is not said: %s", notes)
+	}
 	if got := rows(trendOf(t, "time", map[string][]int64{"train": {1e6, 2e6, 9e6}})); len(got) != 1 ||
 		!strings.HasSuffix(got[0], "|~|~|||") {
 		t.Errorf("three times: %q", got)

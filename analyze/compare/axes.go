@@ -163,9 +163,9 @@ func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.S
 // differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
 // the ones before it. (The clipping norm that only DP methods have is settled by the method.) The last ones tell
 // experiments apart that all the others leave together.
-func differing(runs []*analyze.Summary, taken []string) []string {
+func differing(runs []*analyze.Summary, taken []string, placed placing) []string {
 	var out []string
-	chosen, experiment := slices.Clone(taken), experimentOf(runs)
+	chosen, experiment := slices.Clone(taken), experimentOf(runs, placed)
 	for _, k := range axisKeys(runs) {
 		if slices.Contains(chosen, k) || k == "status" || k == "suite" {
 			continue

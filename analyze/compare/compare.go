@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/repeats"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/near"
 )
@@ -100,7 +101,8 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		}
 	}
 	tellCommands(runs)
-	tellOrigins(runs)
+	placed := placing(analyze.Once(repeats.Placed))
+	tellOrigins(runs, placed)
 	for _, r := range runs {
 		doc.Runs = append(doc.Runs, r.Identity)
 	}
@@ -118,10 +120,10 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		doc.Differences = differencesOf(two[0], two[1])
 		o.Run = two[0]
 	}
-	p := pivot{value: o.Value, run: o.Run, lent: lent, pair: len(doc.Differences) > 0}
-	rows, cols, mixed := chooseAxes(runs, o.Rows, o.Cols)
+	p := pivot{value: o.Value, run: o.Run, lent: lent, placed: placed, pair: len(doc.Differences) > 0}
+	rows, cols, mixed := chooseAxes(runs, o.Rows, o.Cols, placed)
 	if o.Each && o.Rows == nil && o.Cols == nil {
-		rows, cols, mixed = eachRun(runs), nil, nil
+		rows, cols, mixed = eachRun(runs, placed), nil, nil
 		if o.Run == nil && o.Match == nil {
 			p.run = ownBaseline(runs, o.Prefer)
 		}
@@ -180,9 +182,9 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 // chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next
 // that fills them the columns, and further ones rows within rows. What is left over where both were asked for is mixed
 // in the cells.
-func chooseAxes(runs []*analyze.Summary, rows, cols []string) (r, c, mixed []string) {
+func chooseAxes(runs []*analyze.Summary, rows, cols []string, placed placing) (r, c, mixed []string) {
 	some := representatives(runs, slices.Concat(rows, cols))
-	more := differing(some, slices.Concat(rows, cols))
+	more := differing(some, slices.Concat(rows, cols), placed)
 	askedRows, askedCols := rows != nil, cols != nil
 	if !askedRows && len(more) > 0 {
 		rows, more = more[:1], more[1:]
@@ -205,9 +207,9 @@ func chooseAxes(runs []*analyze.Summary, rows, cols []string) (r, c, mixed []str
 }
 
 // eachRun are rows that tell all runs apart, by their names if that is enough.
-func eachRun(runs []*analyze.Summary) []string {
+func eachRun(runs []*analyze.Summary, placed placing) []string {
 	rows := []string{"name"}
-	rows = append(rows, differing(runs, rows)...)
+	rows = append(rows, differing(runs, rows, placed)...)
 	seen := map[string]bool{}
 	for _, r := range runs {
 		seen[keyOf(r, rows)] = true

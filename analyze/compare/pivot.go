@@ -22,6 +22,7 @@ type pivot struct {
 	cells      []CompareCell
 	said       []Said
 	lent       map[string]*Cell // of runs whose energy is a bare run's, by run
+	placed     placing
 }
 
 // baseline settles what the cells are compared with.
@@ -219,7 +220,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	if c.N = len(values); c.N == 0 {
 		return c
 	}
-	if groups := repeats.ByPlace(counted); len(groups) > 1 {
+	if groups := repeats.By(counted, p.placed); len(groups) > 1 {
 		c.Experiments = len(groups)
 		return c
 	}
@@ -286,7 +287,7 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 		say(Remark{Kind: RemarkWallLeftOut, Names: left})
 	}
 	good := slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Status != schemas.StatusOK })
-	if groups := repeats.ByPlace(good); len(groups) > 1 {
+	if groups := repeats.By(good, p.placed); len(groups) > 1 {
 		say(Remark{Kind: RemarkExperiments, N: len(groups), Names: tellExperiments(groups)})
 	} else {
 		say(poolingRemarks(good)...)

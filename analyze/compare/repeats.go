@@ -1,17 +1,18 @@
 package compare
 
 import (
-	"slices"
-
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/repeats"
 )
 
+// placing is [repeats.Placed], computed once for all runs of one likeness.
+type placing func(*analyze.Summary) string
+
 // experimentOf numbers the experiments of some runs, by run.
-func experimentOf(runs []*analyze.Summary) map[*analyze.Summary]int {
+func experimentOf(runs []*analyze.Summary, placed placing) map[*analyze.Summary]int {
 	out := map[*analyze.Summary]int{}
-	for i, group := range repeats.ByPlace(runs) {
+	for i, group := range repeats.By(runs, placed) {
 		for _, r := range group {
 			out[r] = i
 		}
@@ -20,9 +21,8 @@ func experimentOf(runs []*analyze.Summary) map[*analyze.Summary]int {
 }
 
 // tellOrigins gives the runs of a pivot the parts of their origins that tell experiments of one content apart.
-func tellOrigins(runs []*analyze.Summary) {
+func tellOrigins(runs []*analyze.Summary, placed placing) {
 	ids, byContent, order := make([]identity.Identity, len(runs)), map[string][]int{}, []string{}
-	placed := analyze.Once(repeats.Placed)
 	for i, r := range runs {
 		ids[i] = r.Identity
 		k := placed(r)
@@ -68,9 +68,11 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 		return nil
 	}
 	var revisions, versions []string
+	noted := map[string]bool{}
 	note := func(list []string, names ...string) []string {
 		for _, n := range names {
-			if n != "" && !slices.Contains(list, n) {
+			if n != "" && !noted[n] {
+				noted[n] = true
 				list = append(list, n)
 			}
 		}

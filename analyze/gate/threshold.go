@@ -32,6 +32,10 @@ var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 // DefaultFloor is what a metric that the baseline has none of may grow to where nobody says.
 const DefaultFloor = 1 << 20
 
+// LeastGrowth is what a category may grow by whatever its threshold, in bytes: the allocator rounds each block up to
+// 512, and the slack of a few more blocks is no regression. A smaller floor makes it smaller.
+const LeastGrowth = 64 << 10
+
 // ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02"; a ratio alone is
 // the peak's.
 func ParseThresholds(list []string) ([]Threshold, error) {
@@ -204,6 +208,8 @@ func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 		return c.Mul(c, t.Ratio).Cmp(b) < 0
 	case b.Sign() == 0 && t.Metric.Unit() == compare.UnitBytes:
 		return c.Cmp(new(big.Rat).SetInt64(floor)) > 0
+	case t.Metric.Name == compare.MetricCategory && current-baseline <= float64(min(floor, LeastGrowth)):
+		return false
 	}
 	return c.Cmp(b.Mul(b, t.Ratio)) > 0
 }

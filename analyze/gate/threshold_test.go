@@ -62,6 +62,33 @@ func TestWhichThresholdCounts(t *testing.T) {
 	}
 }
 
+// The slack of a few more blocks is no growth of a category, whatever its threshold; the peak is held to its own.
+func TestSmallGrowthOfACategoryPasses(t *testing.T) {
+	list, err := ParseThresholds([]string{"category:*=5%", "peak=5%"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	category, peak := &list[0], &list[1]
+	for _, c := range []struct {
+		t            *Threshold
+		baseline, is float64
+		floor        int64
+		exceeded     bool
+	}{
+		{category, 192, 384, DefaultFloor, false},
+		{category, 1000, 1000 + LeastGrowth, DefaultFloor, false},
+		{category, 1000, 1001 + LeastGrowth, DefaultFloor, true},
+		{category, 100 << 20, 100<<20*1.051 + LeastGrowth, DefaultFloor, true},
+		{category, 192, 384, 0, true},
+		{category, 1000, 3000, 1024, true},
+		{peak, 1000, 1100, DefaultFloor, true},
+	} {
+		if got := c.t.exceeded(c.baseline, c.is, c.floor); got != c.exceeded {
+			t.Errorf("%s: from %v to %v with a floor of %d: %t", c.t, c.baseline, c.is, c.floor, got)
+		}
+	}
+}
+
 func TestGlobs(t *testing.T) {
 	for _, c := range []struct {
 		glob, name string

@@ -20,6 +20,9 @@ func (o *Origin) Alike(p *Origin) bool {
 // Key is the same for origins that are the same in all that is known of them.
 func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
+// CodeKey is [Origin.Key] without the revision, on which nothing rests between two runs whose code is known.
+func (o *Origin) CodeKey() string { return o.beside }
+
 // text is [Origin.Key] without the revision, a digest. It is made once: many runs share an origin.
 func (o *Origin) text() string {
 	var b strings.Builder

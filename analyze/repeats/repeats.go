@@ -55,20 +55,23 @@ func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
 	})
 }
 
-// ByPlace groups runs by what they have in common that are of one place of a pivot; see [Placed].
-func ByPlace(runs []*analyze.Summary) [][]*analyze.Summary { return By(runs, analyze.Once(Placed)) }
-
 // By groups runs of one key whose origins do not differ. A run of which so little is known that it could be
 // a repeat of two experiments is one of neither.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
 	of := map[string][]int{} // places in groups
 	known := newOrigins()
-	var origins []map[int]bool // of each group, those that are not the same
-	fits := func(origin int, in []int) (fitting []int) {
+	// Of each group, the origins that are not the same. Where the code of two runs is known, their revisions do not
+	// matter: it is compared without them.
+	var origins, codes []map[int]bool
+	fits := func(r *analyze.Summary, in []int) (fitting []int) {
+		origin, of := known.number(&r.Origin, false), origins
+		if r.Origin.CodeKnown() {
+			origin, of = known.number(&r.Origin, true), codes
+		}
 		for _, g := range in {
 			alike := true
-			for o := range origins[g] {
+			for o := range of[g] {
 				alike = alike && known.alike(origin, o)
 			}
 			if alike {
@@ -83,10 +86,10 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 			if r.Origin.CodeKnown() != codeKnown {
 				continue
 			}
-			k, origin := key(r), known.number(&r.Origin)
-			fitting := fits(origin, of[k])
+			k := key(r)
+			fitting := fits(r, of[k])
 			if !codeKnown && len(fitting) != 1 {
-				if fitting = fits(origin, unknown[k]); len(fitting) == 0 {
+				if fitting = fits(r, unknown[k]); len(fitting) == 0 {
 					unknown[k] = append(unknown[k], len(groups))
 				}
 			}
@@ -94,12 +97,15 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 				if codeKnown {
 					of[k] = append(of[k], len(groups))
 				}
-				groups, origins = append(groups, nil), append(origins, map[int]bool{})
-				fitting = []int{len(groups) - 1}
+				fitting = []int{len(groups)}
+				groups, origins, codes = append(groups, nil), append(origins, map[int]bool{}), append(codes, map[int]bool{})
 			}
 			g := fitting[0]
 			groups[g] = append(groups[g], r)
-			origins[g][origin] = true
+			origins[g][known.number(&r.Origin, false)] = true
+			if codeKnown {
+				codes[g][known.number(&r.Origin, true)] = true
+			}
 		}
 	}
 	add(true)
@@ -118,15 +124,24 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 
 // origins numbers the origins of some runs, and remembers which are alike: thousands of runs have few.
 type origins struct {
-	numbers map[string]int
+	numbers map[originKey]int
 	all     []*identity.Origin
 	like    map[[2]int]bool
 }
 
-func newOrigins() *origins { return &origins{numbers: map[string]int{}, like: map[[2]int]bool{}} }
+// originKey is an origin's, with or without its revision.
+type originKey struct {
+	key   string
+	codes bool
+}
 
-func (o *origins) number(of *identity.Origin) int {
-	key := of.Key()
+func newOrigins() *origins { return &origins{numbers: map[originKey]int{}, like: map[[2]int]bool{}} }
+
+func (o *origins) number(of *identity.Origin, codes bool) int {
+	key := originKey{of.Key(), codes}
+	if codes {
+		key.key = of.CodeKey()
+	}
 	n, ok := o.numbers[key]
 	if !ok {
 		n = len(o.all)

@@ -97,6 +97,10 @@ func (w words) Has(name string) bool         { return w.has(name) }
 func (w words) Unknown(name string) error    { return w.unknown(name) }
 func (w words) Same(a, b any) bool           { return w.same("", a, b) }
 
+func (w words) Unordered(value, _ string) error {
+	return fmt.Errorf("%s is no number: only == and != compare words", value)
+}
+
 func (w words) Is(params map[string]any, name string, value any) bool {
 	return w.is(params, name, value)
 }

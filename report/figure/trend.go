@@ -50,6 +50,8 @@ const (
 	mostTrends  = 12 // panels
 	mostSteps   = 10 // of a panel, the largest
 	stepLine    = insideSize * lineHeight
+	nameLine    = badgeSize * lineHeight
+	mostNames   = 3 // lines of names below a panel
 )
 
 // trendPanel is the place of one experiment.
@@ -112,6 +114,9 @@ func (m *Trend) layout() *trendLayout {
 		p.plot = canvas.Box{X0: left, Y0: y, X1: left + trendWidth, Y1: y + trendHeight}
 		p.y.from, p.y.to = p.plot.Y1, p.plot.Y0
 		y += trendHeight + valueSize + 20
+		if rows := p.nameRows(); rows > 1 {
+			y += float64(rows-1) * nameLine
+		}
 	}
 	l.legend, y = layLegend(nil, l.footnotes(), y, l.width)
 	l.height = math.Ceil(y + margin)
@@ -248,30 +253,58 @@ func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered 
 	return x + half
 }
 
-// drawNames writes the names of points below the axis where there is room: the first, the last, then those of steps.
+// drawNames writes the names of points below the axis: of the first, the last and those of steps.
 func (l *trendLayout) drawNames(c *canvas.Canvas, p *trendPanel) {
+	for _, n := range p.names() {
+		c.Text(n.text, n.x, p.plot.Y1+badgeSize+5+float64(n.row)*nameLine, badgeSize, canvas.Start, softInk)
+	}
+}
+
+// pointName is a name below the axis, in a line where there is room.
+type pointName struct {
+	text string
+	x    float64
+	row  int
+}
+
+// names places the names of the first point, the last, then of steps, each in the first line that has room for it. One
+// for which no line has room stands in the list of steps alone.
+func (p *trendPanel) names() (names []pointName) {
 	n := len(p.m.Points)
 	if n == 0 {
-		return
+		return nil
 	}
 	order := []int{0, n - 1}
 	for _, s := range p.steps {
 		order = append(order, s.At)
 	}
-	var taken []canvas.Box
+	var taken [mostNames][]canvas.Box
+	done := map[int]bool{}
 	for _, i := range order {
+		if done[i] {
+			continue
+		}
+		done[i] = true
 		w := canvas.Measure(p.m.Points[i].Name, badgeSize)
 		x := min(max(p.x(i)-w/2, p.plot.X0), p.plot.X1-w)
 		box := canvas.Box{X0: x - 6, Y0: 0, X1: x + w + 6, Y1: 1}
-		free := true
-		for _, t := range taken {
-			free = free && !box.Overlaps(t)
-		}
-		if free {
-			taken = append(taken, box)
-			c.Text(p.m.Points[i].Name, x, p.plot.Y1+badgeSize+5, badgeSize, canvas.Start, softInk)
+		for row := range taken {
+			if !slices.ContainsFunc(taken[row], func(t canvas.Box) bool { return box.Overlaps(t) }) {
+				taken[row] = append(taken[row], box)
+				names = append(names, pointName{p.m.Points[i].Name, x, row})
+				break
+			}
 		}
 	}
+	return names
+}
+
+// nameRows is how many lines the names below the axis take.
+func (p *trendPanel) nameRows() (rows int) {
+	for _, n := range p.names() {
+		rows = max(rows, n.row+1)
+	}
+	return rows
 }
 
 func (m *Trend) describe() string {

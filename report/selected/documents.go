@@ -173,7 +173,9 @@ func (s *Source) Overhead(names []string, baseline string) (study compare.Study,
 }
 
 // ofPhase says whether a metric is a phase's.
-func ofPhase(m compare.Metric) bool { return m.Name == compare.MetricPhase || m.Name == compare.MetricPhasePeak }
+func ofPhase(m compare.Metric) bool {
+	return m.Name == compare.MetricPhase || m.Name == compare.MetricPhasePeak
+}
 
 // maybePair reports whether a comparison may be of two runs, side by side in all that they have: bare runs are left out
 // beside those that are recorded in full.

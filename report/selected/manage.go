@@ -23,6 +23,27 @@ func (s *Source) List(names []string) (doc analyze.RunsDocument, err error) {
 	return r.List()
 }
 
+// selectEvery is [Source.SelectEach] that says which names are of several runs: whoever changes or removes runs by a
+// name has to know.
+func (s *Source) selectEvery(names []string) (*Runs, error) {
+	r, err := s.SelectEach(names)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		n := 0
+		for _, run := range r.Runs {
+			if run.Manifest.Name == name && run.ID != name {
+				n++
+			}
+		}
+		if n > 1 {
+			s.Say(fmt.Sprintf("%d runs are called %s: all of them; an id names one", n, name))
+		}
+	}
+	return r, nil
+}
+
 // Tag gives the runs of a name tags and takes others from them, and says of how many that changed anything.
 func (s *Source) Tag(name string, add, remove []string) error {
 	for _, tag := range slices.Concat(add, remove) {
@@ -30,7 +51,7 @@ func (s *Source) Tag(name string, add, remove []string) error {
 			return err
 		}
 	}
-	r, err := s.SelectEach([]string{name})
+	r, err := s.selectEvery([]string{name})
 	if err != nil {
 		return err
 	}
@@ -50,7 +71,7 @@ func (s *Source) Tag(name string, add, remove []string) error {
 
 // Usage is how many bytes the selected runs take, by kinds of files, the largest run first.
 func (s *Source) Usage(names []string) (doc report.UsageDocument, err error) {
-	r, err := s.SelectEach(names)
+	r, err := s.selectEvery(names)
 	if err != nil {
 		return doc, err
 	}
@@ -71,7 +92,7 @@ func (r *Runs) usage() (doc report.UsageDocument, err error) {
 
 // Show is all that is known of each selected run without its tables.
 func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
-	r, err := s.SelectEach(names)
+	r, err := s.selectEvery(names)
 	if err != nil {
 		return doc, err
 	}
@@ -114,7 +135,7 @@ func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
 // Remove removes runs, one after another, where the answer to a question is yes; asked says whether anybody could be
 // asked. A run that is being recorded is refused.
 func (s *Source) Remove(names []string, confirm func(question string) (yes, asked bool)) error {
-	r, err := s.SelectEach(names)
+	r, err := s.selectEvery(names)
 	if err != nil {
 		return err
 	}

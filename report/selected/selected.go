@@ -250,6 +250,14 @@ func (s *Source) reduced(names []string, leave leaver) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Ingested(); err != nil {
+		return r, err
+	}
+	if ended := slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
+		return run.Manifest.Status == schemas.StatusRunning && !run.Ingested()
+	}); len(ended) < len(r.Runs) && len(ended) > 0 { // it was said which are still running
+		r = &Runs{r.Only(ended), r.from, r.leftOut}
+	}
 	r = leaveSuperseded(leave(r))
 	return r, r.Ingested()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpsight/dpsight/schemas"
 	guess "github.com/dpsight/dpsight/schemas/near"
 	"github.com/dpsight/dpsight/schemas/where"
 )
@@ -41,16 +42,16 @@ func Facts() []string {
 
 // Where leaves those of the selected runs of which a condition is true.
 func (sel *Selection) Where(text string) error {
-	scope := filterScope{}
+	scope := filterScope{names: map[string]bool{}, begun: map[string]map[string]bool{}, today: time.Now().UTC()}
 	all := make([]map[string]any, len(sel.Runs))
 	for i, r := range sel.Runs {
 		all[i] = factsOf(r)
 		for name := range all[i] {
-			scope[name] = true
+			scope.names[name] = true
 		}
 	}
 	for _, name := range Facts() {
-		scope[name] = true
+		scope.names[name] = true
 	}
 	condition, err := where.Parse(text, scope)
 	if err != nil {
@@ -60,6 +61,12 @@ func (sel *Selection) Where(text string) error {
 	for i, r := range sel.Runs {
 		if condition(all[i]) == where.Holds {
 			kept = append(kept, r)
+		}
+	}
+	for _, asked := range slices.Sorted(maps.Keys(scope.begun)) {
+		if full := slices.Sorted(maps.Keys(scope.begun[asked])); len(full) > 1 {
+			return &WhereError{text, fmt.Errorf("%s is the beginning of %d revisions: %s", asked, len(full),
+				schemas.Shortlist(full, fewRuns))}
 		}
 	}
 	if len(kept) == 0 {
@@ -126,20 +133,32 @@ func factsOf(r Run) map[string]any {
 type words []string
 
 // filterScope has the names of what any of the runs has.
-type filterScope map[string]bool
+type filterScope struct {
+	names map[string]bool
+	begun map[string]map[string]bool // which revisions have the beginnings that were asked for
+	today time.Time
+}
 
 // Canonical takes an option for its parameter.
 func (s filterScope) Canonical(name string) string {
-	if s[name] {
+	if s.names[name] {
 		return name
 	}
 	return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
 }
 
-func (s filterScope) Has(name string) bool { return s[name] }
+func (s filterScope) Has(name string) bool { return s.names[name] }
 
 func (s filterScope) Unknown(name string) error {
-	return fmt.Errorf("no run has a parameter %s%s", name, guess.Guess(name, slices.Sorted(maps.Keys(s))))
+	return fmt.Errorf("no run has a parameter %s%s", name, guess.Guess(name, slices.Sorted(maps.Keys(s.names))))
+}
+
+func (s filterScope) Unordered(value, name string) error {
+	if name == factDate {
+		return fmt.Errorf("%s is no date; a date is a day, as 2026-10-01, a moment, as 2026-10-01T08:00, today or yesterday",
+			value)
+	}
+	return fmt.Errorf("%s is no number: only == and != compare words", value)
 }
 
 func (s filterScope) Is(params map[string]any, name string, value any) bool {
@@ -155,6 +174,9 @@ func (s filterScope) Same(a, b any) bool {
 		return slices.Contains(a, fmt.Sprint(b))
 	case time.Time:
 		text := fmt.Sprint(b)
+		if day, ok := s.day(text); ok {
+			text = day.Format(time.DateOnly)
+		}
 		return text != "" && strings.HasPrefix(a.Format(time.RFC3339), text)
 	case bool:
 		switch strings.ToLower(fmt.Sprint(b)) {
@@ -170,9 +192,27 @@ func (s filterScope) Same(a, b any) bool {
 		return ok && x == y
 	}
 	text, asked := fmt.Sprint(a), fmt.Sprint(b)
-	const leastRevision, revision = 7, 40
-	return strings.EqualFold(text, asked) ||
-		len(text) == revision && len(asked) >= leastRevision && strings.HasPrefix(text, asked)
+	const leastRevision, revision = 4, 40 // as Git has it
+	if len(text) == revision && len(asked) >= leastRevision && len(asked) < revision && strings.HasPrefix(text, asked) {
+		if s.begun[asked] == nil {
+			s.begun[asked] = map[string]bool{}
+		}
+		s.begun[asked][text] = true
+		return true
+	}
+	return strings.EqualFold(text, asked)
+}
+
+// day is a day by its name, in UTC.
+func (s filterScope) day(name string) (time.Time, bool) {
+	today := s.today.Truncate(24 * time.Hour)
+	switch strings.ToLower(name) {
+	case "today":
+		return today, true
+	case "yesterday":
+		return today.AddDate(0, 0, -1), true
+	}
+	return time.Time{}, false
 }
 
 // Number of a day is that of its beginning, in seconds.
@@ -189,6 +229,9 @@ func (s filterScope) Number(v any) (float64, bool) {
 	case string:
 		if f, err := strconv.ParseFloat(v, 64); err == nil && f == f {
 			return f, true
+		}
+		if day, ok := s.day(v); ok {
+			return float64(day.UnixMilli()) / 1000, true
 		}
 		for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
 			if t, err := time.Parse(layout, v); err == nil {

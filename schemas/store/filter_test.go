@@ -32,6 +32,9 @@ func TestWhereTakesRuns(t *testing.T) {
 		"date=2026-10-01":                "b",
 		"date>'2026-10-01T08:00'":        "a",
 		"revision=1a2b3c4":               "a",
+		"revision=1a2b":                  "a",
+		"date<today":                     "a b c",
+		"date=2026-10-01 or date>today":  "b",
 		"torch=2.11.0":                   "a",
 		"suite=s or suite=20261002-s-1":  "a",
 		"bare=yes":                       "b",
@@ -52,11 +55,19 @@ func TestWhereTakesRuns(t *testing.T) {
 			t.Errorf("%s takes %q, want %q (%v)", text, got, want, err)
 		}
 	}
+	git := func(last string) *schemas.Manifest {
+		return &schemas.Manifest{RunID: last, Git: &schemas.Git{Revision: "1a2b" + strings.Repeat("0", 35) + last}}
+	}
+	two := &Selection{Runs: []Run{{Manifest: git("1")}, {Manifest: git("2")}}}
+	if err := two.Where("revision=1a2b"); err == nil || !strings.Contains(err.Error(), "the beginning of 2 revisions") {
+		t.Errorf("a beginning of two revisions: %v", err)
+	}
 	for text, want := range map[string]string{
-		"seq_len > 99999":  "true of none of 3 runs",
-		"methd = ghost":    "did you mean method?",
-		"method = ":        "it ends where",
-		"date > yesterday": "yesterday is no number",
+		"seq_len > 99999": "true of none of 3 runs",
+		"methd = ghost":   "did you mean method?",
+		"method = ":       "it ends where",
+		"date > somewhen": "somewhen is no date; a date is a day, as 2026-10-01",
+		"seq_len > long":  "long is no number",
 	} {
 		if err := (&Selection{Runs: runs}).Where(text); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

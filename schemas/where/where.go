@@ -25,6 +25,8 @@ type Scope interface {
 	Canonical(name string) string // how a parameter's name stands in params
 	Has(name string) bool
 	Unknown(name string) error // of a comparison without any parameter
+	// Unordered says that < and > cannot compare a value with a parameter.
+	Unordered(value, name string) error
 	// Is reports whether a parameter has a value, Same whether two values are one.
 	Is(params map[string]any, name string, value any) bool
 	Same(a, b any) bool
@@ -161,7 +163,7 @@ func (p *parser) comparison() (Condition, error) {
 	ordered := operator == "<" || operator == "<=" || operator == ">" || operator == ">="
 	for _, o := range []operand{left, right} {
 		if _, ok := p.scope.Number(o.value); ordered && o.param == "" && !ok {
-			return nil, fmt.Errorf("%s is no number: only == and != compare words", o)
+			return nil, p.scope.Unordered(o.String(), left.param+right.param)
 		}
 	}
 	equal := func(params map[string]any, a, b any) bool {

@@ -1,19 +1,25 @@
-// Manyruns makes a store of many runs, by copying one with other ids, names and times, and measures what commands over
-// it take:
+// Manyruns makes a store of many runs, by copying one with other ids, names, suites, revisions and times, and measures
+// what commands over it take:
 //
 //	go build -o dpsight ./cmd/dpsight && go run ./scripts/manyruns -n 10000 -dpsight ./dpsight RUN STORE
 //
-// RUN is the folder of a recorded run that has been ingested and whose repeats are to fill the new folder STORE. Times
-// are wall time and CPU time, memory is the most that was resident.
+// RUN is the folder of a recorded run that has been ingested and whose repeats are to fill the new folder STORE. Each
+// suite has 50 experiments, and a revision of its own; every 20th revision has other code. Times of steps and phases
+// differ from run to run. Of times it prints the median of five and their range, in seconds of wall time, and of CPU
+// time the median; memory is the most that was resident.
 package main
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,18 +49,20 @@ func run(from, store string, n int, program string) error {
 	time.Sleep(3 * time.Second) // an index does not rest on files that were written just now
 	baseline := filepath.Join(store, "..", "baseline.json")
 	for _, step := range []struct {
-		what string
-		args []string
+		what  string
+		times int
+		args  []string
 	}{
-		{"runs, no index", []string{"runs", "--store", store}},
-		{"runs", []string{"runs", "--store", store}},
-		{"compare, nothing kept", []string{"compare", store, "--rows", "method"}},
-		{"compare", []string{"compare", store, "--rows", "method"}},
-		{"compare --over date", []string{"compare", store, "--over", "date"}},
-		{"write a baseline", []string{"check", store, "--write-baseline", baseline}},
-		{"check", []string{"check", store, "--baseline", baseline}},
+		{"runs, no index", 1, []string{"runs", "--store", store}},
+		{"runs", most, []string{"runs", "--store", store}},
+		{"compare, nothing kept", 1, []string{"compare", store, "--rows", "method"}},
+		{"compare", most, []string{"compare", store, "--rows", "method"}},
+		{"compare --value time", most, []string{"compare", store, "--rows", "method", "--value", "time"}},
+		{"compare --over revision", most, []string{"compare", store, "--over", "revision"}},
+		{"write a baseline", 1, []string{"check", store, "--write-baseline", baseline}},
+		{"check", most, []string{"check", store, "--baseline", baseline}},
 	} {
-		if err := measure(step.what, program, step.args); err != nil {
+		if err := measure(step.what, step.times, program, step.args); err != nil {
 			return err
 		}
 	}
@@ -66,12 +74,20 @@ func run(from, store string, n int, program string) error {
 	return err
 }
 
-// copies are by how many names and methods the runs differ: a store has few experiments and many repeats.
-const copies = 50
+const (
+	// copies are by how many names and methods the runs differ: a store has few experiments and many repeats.
+	copies = 50
+	// sameCode is of how many revisions in a row the script is the same.
+	sameCode = 20
+	// mostLinks is how many names a file gets: file systems have a limit.
+	mostLinks = 30_000
+	// most is how often a command is measured.
+	most = 5
+)
 
 func runID(i int) string { return fmt.Sprintf("20260101T000000Z-run-%06d", i) }
 
-// copyRun copies a run as the i-th of a store. Its tables are links to those of the first.
+// copyRun copies a run as the i-th of a store. Its tables are links.
 func copyRun(from, store string, i int) error {
 	dir := filepath.Join(store, runID(i))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -83,7 +99,7 @@ func copyRun(from, store string, i int) error {
 	}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".parquet") || e.Name() == schemas.IngestReportFile {
-			if err := os.Link(filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			if err := linked(from, store, dir, e.Name(), i); err != nil {
 				return err
 			}
 		}
@@ -92,10 +108,15 @@ func copyRun(from, store string, i int) error {
 	if err != nil {
 		return err
 	}
-	was := m.RunID
+	was, suite := m.RunID, i/copies
 	m.RunID, m.Name = runID(i), fmt.Sprintf("%s-%d", m.Name, i%copies)
 	m.Start = m.Start.Add(time.Duration(i) * time.Minute)
 	m.Params["method"] = fmt.Sprint("method-", i%copies)
+	m.Suite = &schemas.SuiteRef{ID: fmt.Sprintf("20260101T000000Z-suite-%05d", suite), Name: "nightly",
+		Key: fmt.Sprintf("%064d", i%copies)}
+	committed := m.Start.Add(-time.Hour)
+	m.Git = &schemas.Git{Revision: fmt.Sprintf("%08x%032x", suite+1, 0), Committed: &committed}
+	m.Code = codeOf(suite / sameCode)
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		return err
 	}
@@ -108,15 +129,34 @@ func copyRun(from, store string, i int) error {
 		return err
 	}
 	for _, part := range []*json.RawMessage{&s.Row, &s.Compared} {
-		if *part, err = renamed(*part, was, m); err != nil {
+		if *part, err = renamed(*part, was, m, i); err != nil {
 			return err
 		}
+	}
+	if s.Origin, err = ofCode(s.Origin, m.Code); err != nil {
+		return err
 	}
 	return schemas.WriteSummary(dir, &s)
 }
 
-// renamed is a part of a summary with what the manifest says of the run.
-func renamed(part []byte, was string, m *schemas.Manifest) (json.RawMessage, error) {
+// linked gives a file of the first run another name in the i-th.
+func linked(from, store, dir, name string, i int) error {
+	of := from
+	if n := i / mostLinks * mostLinks; n > 0 {
+		of = filepath.Join(store, runID(n))
+		if i == n {
+			b, err := os.ReadFile(filepath.Join(from, name))
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+	}
+	return os.Link(filepath.Join(of, name), filepath.Join(dir, name))
+}
+
+// renamed is a part of a summary with what the manifest says of the run, and with times of its own.
+func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessage, error) {
 	text := strings.ReplaceAll(string(part), was, m.RunID)
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
@@ -125,22 +165,75 @@ func renamed(part []byte, was string, m *schemas.Manifest) (json.RawMessage, err
 	of := fields
 	if inner, ok := fields["run"].(map[string]any); ok {
 		of = inner
+		fields["suite_id"], fields["key"] = m.Suite.ID, m.Suite.Key
 	}
 	of["name"], of["params"] = m.Name, m.Params
-	fields["started"] = m.Start
+	fields["started"], fields["suite"] = m.Start, m.Suite.Name
+	if rest, ok := fields["rest"].(map[string]any); ok {
+		rest["git"] = m.Git
+	}
+	jitter(fields, rand.New(rand.NewPCG(31, uint64(i))))
 	return json.Marshal(fields)
 }
 
-func measure(what, program string, args []string) error {
-	cmd := exec.Command(program, args...)
-	began := time.Now()
-	out, err := cmd.CombinedOutput()
-	took := time.Since(began)
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 {
-		return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
+// jitter changes the times among some values by at most a hundredth.
+func jitter(fields map[string]any, rnd *rand.Rand) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		switch v := fields[name].(type) {
+		case float64:
+			if name == "median" || strings.HasSuffix(name, "_ms") {
+				fields[name] = v * (1 + (rnd.Float64()-0.5)/50)
+			}
+		case map[string]any:
+			jitter(v, rnd)
+		case []any:
+			for _, e := range v {
+				if inner, ok := e.(map[string]any); ok {
+					jitter(inner, rnd)
+				}
+			}
+		}
 	}
-	s := cmd.ProcessState
-	fmt.Printf("%-24s %6.2f s, %6.2f s of CPU, %s\n", what, took.Seconds(), (s.UserTime() + s.SystemTime()).Seconds(),
-		resident(s))
+}
+
+// codeOf is the n-th of the scripts that the runs are of.
+func codeOf(n int) *schemas.Code {
+	sum := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, n)))
+	digest := "sha256:" + sum[:16]
+	return &schemas.Code{Digest: &digest,
+		Files: []schemas.CodeFile{{Module: schemas.MainModule, File: "train.py", SHA256: &sum}}}
+}
+
+// ofCode is an origin with the code of a run.
+func ofCode(origin []byte, code *schemas.Code) (json.RawMessage, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(origin, &fields); err != nil {
+		return nil, err
+	}
+	fields["code"] = code
+	return json.Marshal(fields)
+}
+
+// measure runs a command some times.
+func measure(what string, times int, program string, args []string) error {
+	var wall, processor []float64
+	var memory string
+	for range times {
+		cmd := exec.Command(program, args...)
+		began := time.Now()
+		out, err := cmd.CombinedOutput()
+		took := time.Since(began)
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 {
+			return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
+		}
+		s := cmd.ProcessState
+		wall = append(wall, took.Seconds())
+		processor = append(processor, (s.UserTime() + s.SystemTime()).Seconds())
+		memory = resident(s)
+	}
+	slices.Sort(wall)
+	slices.Sort(processor)
+	fmt.Printf("%-24s %6.2f s (%.2f to %.2f), %6.2f s of CPU, %s\n", what, wall[times/2], wall[0], wall[times-1],
+		processor[times/2], memory)
 	return nil
 }
