@@ -56,10 +56,10 @@ func checkTitle(doc *CheckDocument) string {
 func comparedTable(doc *CheckDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric", Priority: 6}, {Key: "unit", For: table.Programs},
-		{Title: "Baseline", Key: "baseline", Priority: 4, Right: true},
-		{Title: "Now", Key: "current", Priority: 3, Right: true},
+		{Title: "Baseline", Key: "baseline", Priority: 1, Right: true},
+		{Title: "Now", Key: "current", Priority: 2, Right: true},
 		{Title: "Δ", Key: "delta", Right: true},
-		{Title: "Ratio", Key: "ratio", Priority: 2, Right: true}, {Title: "Limit", Key: "limit", Priority: 1, Right: true},
+		{Title: "Ratio", Key: "ratio", Priority: 3, Right: true}, {Title: "Limit", Key: "limit", Priority: 4, Right: true},
 		{Title: "Verdict", Key: "verdict", Priority: 5}}}
 	leftOut := false
 	predicted := false

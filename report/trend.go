@@ -28,11 +28,15 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	}
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit) + " over " + overNames[doc.Over], Document: doc}
+	badge := trendBadge(&doc)
+	if badge != "" { // of all of them: a narrow terminal has room for it once
+		t.Title += " [" + badge + "]"
+	}
 	for _, c := range []table.Column{{Title: "Experiment", Names: true}, {Title: "From", Names: true, Priority: 9},
 		{Title: "To", Priority: 3}, {Title: strings.ToUpper(pointNames[doc.Over][:1]) + pointNames[doc.Over][1:], Right: true,
-			Priority: 1}, {Title: "Runs", Right: true}, {Title: metricTitle(doc.Value, doc.Unit), Right: true, Priority: 8},
-		{Title: "Δ", Right: true, Priority: 7}, {Title: "%", Right: true, Priority: 6}, {Title: "p", Right: true},
-		{Title: "Where", Priority: 5}, {Title: "Module", Priority: 4}} {
+			Priority: 1}, {Title: "Runs", Right: true}, {Title: metricTitle(doc.Value, doc.Unit), Right: true, Priority: 5},
+		{Title: "Δ", Right: true, Priority: 8}, {Title: "%", Right: true, Priority: 4}, {Title: "p", Right: true},
+		{Title: "Where", Priority: 7}} {
 		if c.Title == "p" && doc.Unit == compare.UnitBytes {
 			continue
 		}
@@ -40,10 +44,22 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 		t.Columns = append(t.Columns, c)
 	}
 	for i := range doc.Experiments {
-		t.Rows = append(t.Rows, levelRows(&doc, &doc.Experiments[i])...)
+		t.Rows = append(t.Rows, levelRows(&doc, &doc.Experiments[i], badge == "")...)
 	}
 	t.Notes = append(trendNotes(&doc), doc.Warnings...)
 	return []table.Table{t}
+}
+
+// trendBadge is the badge of all experiments; empty where they have different ones.
+func trendBadge(doc *trend.Document) (badge string) {
+	for i := range doc.Experiments {
+		own := doc.Experiments[i].Identity.Badge()
+		if i > 0 && own != badge {
+			return ""
+		}
+		badge = own
+	}
+	return badge
 }
 
 // overNames and pointNames say what points are.
@@ -52,12 +68,12 @@ var (
 	pointNames = map[trend.Over]string{trend.Revision: "revisions", trend.Date: "points"}
 )
 
-// levelRows are the levels of one experiment.
-func levelRows(doc *trend.Document, e *trend.Experiment) (rows [][]table.Cell) {
+// levelRows are the levels of one experiment, with its badge or without.
+func levelRows(doc *trend.Document, e *trend.Experiment, badged bool) (rows [][]table.Cell) {
 	value, delta := quantityCells(doc.Unit)
 	for i, l := range e.Levels() {
 		name := e.Label
-		if badge := e.Identity.Badge(); badge != "" {
+		if badge := e.Identity.Badge(); badged && badge != "" {
 			name += " [" + badge + "]"
 		}
 		if i > 0 {
@@ -69,13 +85,13 @@ func levelRows(doc *trend.Document, e *trend.Experiment) (rows [][]table.Cell) {
 		}
 		row := []table.Cell{table.Text(name), table.Text(pointName(&e.Points[l.First], doc.Over)),
 			table.Text(pointName(&e.Points[l.Last], doc.Over)), table.Count(int64(l.Points)), table.Count(int64(l.Runs)), v}
-		d, percent, p, where, module := table.Text(""), table.Text(""), table.Text(""), table.Text(""), table.Text("")
+		d, percent, p, where := table.Text(""), table.Text(""), table.Text(""), table.Text("")
 		if s := l.Step; s != nil {
 			d, percent = delta(s.Delta), table.Text(percentWords(s))
 			if s.P != nil {
 				p = table.Number(*s.P, 4)
 			}
-			where, module = table.Text(stepWhere(s)), table.Text(stepModules(s))
+			where = table.Text(stepPlace(s))
 		} else if e.Undecided {
 			d, percent = table.Text(nothingToSay), table.Text(nothingToSay)
 		}
@@ -83,7 +99,7 @@ func levelRows(doc *trend.Document, e *trend.Experiment) (rows [][]table.Cell) {
 		if doc.Unit != compare.UnitBytes {
 			row = append(row, p)
 		}
-		rows = append(rows, append(row, where, module))
+		rows = append(rows, append(row, where))
 	}
 	return rows
 }
@@ -157,6 +173,15 @@ func stepModules(s *trend.Step) string {
 		text += ", " + others(n)
 	}
 	return text
+}
+
+// stepPlace says where a step is: in which categories or phases, and in which module of the first.
+func stepPlace(s *trend.Step) string {
+	where, module := stepWhere(s), stepModules(s)
+	if where != "" && module != "" {
+		where += "; "
+	}
+	return where + module
 }
 
 // trendRecords has a row a point, with the step that begins there.
@@ -334,11 +359,8 @@ func TrendFigure(doc trend.Document) figure.Figure {
 			s := &e.Steps[k]
 			_, delta := quantityCells(doc.Unit)
 			text := percentWords(s) + " %"
-			if where := stepWhere(s); where != "" {
+			if where := stepPlace(s); where != "" {
 				text += ": " + where
-				if module := stepModules(s); module != "" {
-					text += "; " + module
-				}
 			} else if doc.Unit != compare.UnitBytes {
 				text += ": " + delta(s.Delta).Text + " " + unitNames[doc.Unit]
 			}

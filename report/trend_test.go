@@ -78,9 +78,9 @@ func TestTrendTable(t *testing.T) {
 	}
 	got := rows(trendOf(t, "peak", map[string][]int64{"train": {100 << 20, 100 << 20, 110 << 20, 110 << 20, 90 << 20}}))
 	want := []string{
-		"train|000000000001|000000000002|2|2|1,124.00||||",
-		"|000000000003|000000000004|2|2|1,134.00|+10.00|+0.9|activations +10.00 MiB (+10.0 %)|",
-		"|000000000005|000000000005|1|1|1,114.00|−20.00|−1.8|activations −20.00 MiB (−18.2 %)|"}
+		"train|000000000001|000000000002|2|2|1,124.00|||",
+		"|000000000003|000000000004|2|2|1,134.00|+10.00|+0.9|activations +10.00 MiB (+10.0 %)",
+		"|000000000005|000000000005|1|1|1,114.00|−20.00|−1.8|activations −20.00 MiB (−18.2 %)"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
@@ -92,7 +92,7 @@ func TestTrendTable(t *testing.T) {
 		t.Errorf("that two commits are of one second is not said: %s", notes)
 	}
 	if got := rows(trendOf(t, "time", map[string][]int64{"train": {1e6, 2e6, 9e6}})); len(got) != 1 ||
-		!strings.HasSuffix(got[0], "|~|~|||") {
+		!strings.HasSuffix(got[0], "|~|~||") {
 		t.Errorf("three times: %q", got)
 	}
 	records := report.TrendTables(trendOf(t, "peak", map[string][]int64{"train": {1 << 20, 2 << 20}}), true)[0]
