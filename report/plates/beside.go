@@ -17,7 +17,7 @@ func (d *Drawing) nameBeside(limits box, lines []string, around box, line []poin
 		above, below := around.y0-off-height, around.y1+off
 		for _, at := range []point{
 			{right, midY - height/2}, {midX - width/2, above}, {midX - width/2, below}, {left, midY - height/2},
-			{around.x1, above}, {around.x1, below}, {around.x0 - width, above}, {around.x0 - width, below},
+			{around.x1 + 1, above}, {around.x1 + 1, below}, {around.x0 - 1 - width, above}, {around.x0 - 1 - width, below},
 			{limits.x1 - width, above}, {limits.x1 - width, below}, {limits.x0, above}, {limits.x0, below},
 		} {
 			b := box{at.x, at.y, at.x + width, at.y + height}

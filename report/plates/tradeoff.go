@@ -306,8 +306,7 @@ func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out
 	return out
 }
 
-// nameCluster writes the names of points that lie together, in one line or in lines of their own, where they cover
-// nothing.
+// nameCluster writes the names of points that lie together, in as few lines as find a place where they cover nothing.
 func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks []box,
 	in func(x, y float64) point) bool {
 	var names []string
@@ -317,8 +316,19 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 		at := in(t.x, t.y)
 		around = box{min(around.x0, at.x), min(around.y0, at.y), max(around.x1, at.x), max(around.y1, at.y)}
 	}
-	return d.nameBeside(p.limits(d), []string{strings.Join(names, ", ")}, around, stair, marks) ||
-		d.nameBeside(p.limits(d), names, around, stair, marks)
+	for lines := 1; lines <= len(names); lines++ {
+		var text []string
+		for part := range slices.Chunk(names, (len(names)+lines-1)/lines) {
+			text = append(text, strings.Join(part, ", "))
+		}
+		for i := range text[:len(text)-1] {
+			text[i] += ","
+		}
+		if d.nameBeside(p.limits(d), text, around, stair, marks) {
+			return true
+		}
+	}
+	return false
 }
 
 // limits are where names may stand.
