@@ -232,11 +232,8 @@ func (f *bars) layout(rows []string) {
 		a := &axes{box: box{x, y, x1, y + height}, x1: f.most / f.of.size, y0: float64(len(rows)) + 0.5, y1: 0.5,
 			xLine: true, xGrid: true}
 		d.along(a)
-		if g/across == down-1 || g+across >= len(f.groups) {
+		if across == 1 && g == len(f.groups)-1 {
 			a.xLabel = f.of.titled(f.axis)
-		}
-		if across > 1 {
-			a.xLabel = ""
 		}
 		d.open(a)
 		f.panel(f.groups[g], rows, labels, g%across == 0)

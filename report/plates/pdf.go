@@ -26,10 +26,11 @@ func (d *Drawing) PDF(w io.Writer) error {
 	f.SetProducer("dpsight", true)
 	f.SetMargins(0, 0, 0)
 	f.SetAutoPageBreak(false, 0)
-	for style, ttf := range map[string][]byte{"": liberationsansregular.TTF, "B": liberationsansbold.TTF} {
-		if d.uses(style == "B") {
-			f.AddUTF8FontFromBytes(family, style, ttf)
-		}
+	if d.uses(false) {
+		f.AddUTF8FontFromBytes(family, "", liberationsansregular.TTF)
+	}
+	if d.uses(true) {
+		f.AddUTF8FontFromBytes(family, "B", liberationsansbold.TTF)
 	}
 	f.AddPage()
 	p := pdf{f, d.style}
@@ -207,7 +208,7 @@ func missing(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
 	}
 }
 
-// circle is a circle's outline as four curves.
+// circlePath is a circle's outline as four curves.
 func circlePath(c point, r float64, draw func(sfnt.SegmentOp, [3]point)) {
 	k := r * 4 / 3 * (math.Sqrt2 - 1)
 	draw(sfnt.SegmentOpMoveTo, [3]point{{c.x + r, c.y}})

@@ -73,11 +73,11 @@ func (d *Drawing) svgText(b *bytes.Buffer, l label, at point) {
 	if turned {
 		how += fmt.Sprintf(` transform="rotate(-90 %.2f %.2f)"`, x, y)
 	}
-	fmt.Fprintf(b, `<text x="%.2f" y="%.2f"%s>%s</text>`+"\n", x, y, how, html.EscapeString(canvasSafe(l.text)))
+	fmt.Fprintf(b, `<text x="%.2f" y="%.2f"%s>%s</text>`+"\n", x, y, how, html.EscapeString(printable(l.text)))
 }
 
-// canvasSafe leaves out what XML must not have.
-func canvasSafe(s string) string {
+// printable leaves out what neither XML nor TeX may have.
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd {
 			return -1

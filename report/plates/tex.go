@@ -193,7 +193,7 @@ func (d *Drawing) texLabel(b *bytes.Buffer, i item) {
 }
 
 // tex is a text as TeX reads it.
-func tex(s string) string { return texReplacer.Replace(canvasSafe(s)) }
+func tex(s string) string { return texReplacer.Replace(printable(s)) }
 
 var texReplacer = strings.NewReplacer(`\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`,
 	`_`, `\_`, `%`, `\%`, `~`, `\ensuremath{\sim}`, `^`, `\textasciicircum{}`, `<`, `\ensuremath{<}`, `>`,
