@@ -8,6 +8,7 @@
 //   - growth: what is held more from step to step, and when it fills the device.
 //   - timing: steps, phases, modules, energy.
 //   - repeats, compare, gate, explain: several runs beside each other.
+//   - exhibits: what the tables and figures of a paper show of them, and in which order.
 //   - findings, predict: what is worth saying of a run, and what a prediction says.
 //
 // Every function is pure: the tables of a run in ([schemas.Tables]), a result type out. No files, no printing, no units

@@ -50,7 +50,7 @@ func ExplainFigure(doc explain.Explanation) figure.Figure {
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written. Without
-// force it replaces only such pictures (*ForeignError).
+// force it replaces only such pictures (*folder.ForeignError).
 func WriteExplanation(dir string, doc explain.Explanation, force bool) ([]string, error) {
 	return writeFigure(dir, ExplainFigure(doc), force)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -157,7 +158,7 @@ func TestWriteExplanation(t *testing.T) {
 	if err := os.WriteFile(files[1], []byte("<svg></svg>"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var foreign *report.ForeignError
+	var foreign *folder.ForeignError
 	if _, err := report.WriteExplanation(dir, doc, false); !errors.As(err, &foreign) {
 		t.Errorf("another's picture was replaced: %v", err)
 	}

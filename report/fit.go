@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -85,21 +86,21 @@ func fitFolder(dir string, doc *predict.FitDocument) string {
 
 // writeFit writes the tables and the picture of a search into a folder.
 func writeFit(dir string, doc predict.FitDocument) (err error) {
-	defer func() { err = unwritable(err) }()
+	defer func() { err = folder.Unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder: %w", err)
 	}
 	f, tables := FitFigure(doc), FitTables(doc)
-	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG},
-		{fitFile, func(w io.Writer) error { return table.Write(w, "json", tables...) }},
-		{"fit.md", func(w io.Writer) error { return table.Write(w, "markdown", tables...) }},
-		{"fit.csv", func(w io.Writer) error { return table.Write(w, "csv", probesTable(&doc)) }}}
+	files := []folder.File{{Name: f.Name + ".png", Write: f.WritePNG}, {Name: f.Name + ".svg", Write: f.WriteSVG},
+		{Name: fitFile, Write: func(w io.Writer) error { return table.Write(w, "json", tables...) }},
+		{Name: "fit.md", Write: func(w io.Writer) error { return table.Write(w, "markdown", tables...) }},
+		{Name: "fit.csv", Write: func(w io.Writer) error { return table.Write(w, "csv", probesTable(&doc)) }}}
 	for i := range tables {
-		files = append(files, output{fmt.Sprintf("fit-%d.tex", i+1), func(w io.Writer) error {
+		files = append(files, folder.File{Name: fmt.Sprintf("fit-%d.tex", i+1), Write: func(w io.Writer) error {
 			return table.Write(w, "latex", tables[i])
 		}})
 	}
-	_, err = writeAll(filepath.Clean(dir), files, nil)
+	_, err = folder.WriteAll(filepath.Clean(dir), files, nil)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/page"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -15,9 +16,9 @@ import (
 func WritePage(path string, m Model) error {
 	old, err := firstBytes(path, 4096)
 	if !m.Force && (err == nil || !errors.Is(err, fs.ErrNotExist)) && !bytes.Contains(old, []byte(page.Generator)) {
-		return &ForeignError{path}
+		return &folder.ForeignError{Path: path}
 	}
-	return unwritable(schemas.WriteFile(path, m.Page))
+	return folder.Unwritable(schemas.WriteFile(path, m.Page))
 }
 
 // firstBytes reads the beginning of a file.

@@ -2,19 +2,15 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/growth"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/screen"
@@ -54,12 +50,6 @@ func (m *Model) allSteps() bool {
 	})
 }
 
-// output is one file of a report.
-type output struct {
-	name  string
-	write func(io.Writer) error
-}
-
 // Print writes a report's summary, one of the files that were written, or with gist the overhead alone.
 func Print(w io.Writer, m Model, summary string, gist bool) error {
 	if gist {
@@ -77,92 +67,28 @@ func Print(w io.Writer, m Model, summary string, gist bool) error {
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
 // whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report
-// wrote none is written (*ForeignError).
+// wrote none is written (*folder.ForeignError).
 func Write(dir string, m Model) (written []string, err error) {
-	defer func() { err = unwritable(err) }()
 	sets := m.tableSets()
 	results := resultsTable(&m.Study)
-	files := []output{
-		{"summary.txt", func(w io.Writer) error { return m.writeSummary(w, sets) }},
-		{"results.json", func(w io.Writer) error {
+	files := []folder.File{
+		{Name: "summary.txt", Write: func(w io.Writer) error { return m.writeSummary(w, sets) }},
+		{Name: "results.json", Write: func(w io.Writer) error {
 			return table.Write(w, "json", table.Table{Document: tellStudy(&m.Study)})
 		}},
-		{"results.csv", func(w io.Writer) error { return table.Write(w, "csv", results) }},
+		{Name: "results.csv", Write: func(w io.Writer) error { return table.Write(w, "csv", results) }},
 	}
 	for _, f := range m.Figures() {
-		files = append(files, output{f.Name + ".png", f.WritePNG}, output{f.Name + ".svg", f.WriteSVG})
+		files = append(files, folder.File{Name: f.Name + ".png", Write: f.WritePNG},
+			folder.File{Name: f.Name + ".svg", Write: f.WriteSVG})
 	}
 	for i := range sets {
 		files = append(files, sets[i].outputs()...)
 	}
 	if m.Page != nil {
-		files = append(files, output{"index.html", m.Page})
+		files = append(files, folder.File{Name: "index.html", Write: m.Page})
 	}
-	_, missing := os.Lstat(dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the report's folder: %w", err)
-	}
-	lock, err := schemas.LockPath(dir) // two at once would take each other's files for somebody else's
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Unlock()
-	defer func() {
-		if err != nil && missing != nil { // no half of a report is left where there was none
-			os.RemoveAll(dir)
-		}
-	}()
-	names, err := withOld(dir, files, m.Force)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
-		return nil, fmt.Errorf("making the report's folder: %w", err)
-	}
-	if err := list(dir, names); err != nil { // first: one that is interrupted can be made again
-		return nil, err
-	}
-	if written, err = writeAll(dir, files, m.Drawn); err != nil {
-		return written, err
-	}
-	return written, removeStale(dir, files)
-}
-
-// writeAll writes files at once, so that none waits for another's way to the disk, and puts them in place once all are
-// written: a disk that fills leaves the old files. As many are made at a time as there
-// are processors: most of a report's time is drawing, and a drawing takes tens of megabytes.
-func writeAll(dir string, files []output, drawn func(done, of int)) ([]string, error) {
-	errs := make([]error, len(files))
-	all := schemas.Replacement{Dir: dir}
-	defer all.Discard()
-	making := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	var made atomic.Int64
-	for i, f := range files {
-		wg.Go(func() {
-			errs[i] = all.File(f.name, func(w io.Writer) error {
-				making <- struct{}{}
-				defer func() { <-making }()
-				return f.write(w)
-			})
-			if n := int(made.Add(1)); drawn != nil {
-				drawn(n, len(files))
-			}
-		})
-	}
-	wg.Wait()
-	var written []string
-	for i, f := range files {
-		path := filepath.Join(dir, f.name)
-		if errs[i] != nil {
-			return nil, fmt.Errorf("writing %s: %w", path, errs[i])
-		}
-		written = append(written, path)
-	}
-	if err := all.Commit(files[0].name); err != nil {
-		return nil, fmt.Errorf("putting the files in place: %w", err)
-	}
-	return written, nil
+	return folder.Write(dir, files, folder.Options{Force: m.Force, Written: m.Drawn})
 }
 
 const (

@@ -22,6 +22,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -113,7 +114,7 @@ func TestReportWritesOverNothingForeign(t *testing.T) {
 		0o644)); err != nil {
 		t.Fatal(err)
 	}
-	var foreign *report.ForeignError
+	var foreign *folder.ForeignError
 	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) ||
 		foreign.Path != mine {
 		t.Fatalf("%v", err)

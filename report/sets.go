@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/screen"
 )
@@ -26,16 +27,17 @@ type tableSet struct {
 
 // outputs are the set's files: Markdown on one page, LaTeX a file a table so that each can be \input by itself, and
 // CSV.
-func (s *tableSet) outputs() []output {
+func (s *tableSet) outputs() []folder.File {
 	csv := s.csv
 	if csv == nil {
 		csv = s.tables
 	}
 	at := func(name string) string { return filepath.Join("tables", name) }
-	files := []output{
-		{at(s.name + ".md"), func(w io.Writer) error { return table.Write(w, "markdown", s.tables...) }},
+	files := []folder.File{
+		{Name: at(s.name + ".md"), Write: func(w io.Writer) error { return table.Write(w, "markdown", s.tables...) }},
 	}
-	files = append(files, output{at(s.name + ".csv"), func(w io.Writer) error { return table.Write(w, "csv", csv...) }})
+	files = append(files, folder.File{Name: at(s.name + ".csv"),
+		Write: func(w io.Writer) error { return table.Write(w, "csv", csv...) }})
 	for i := range s.tables {
 		name := s.name
 		switch {
@@ -44,7 +46,7 @@ func (s *tableSet) outputs() []output {
 		case len(s.tables) > 1:
 			name += fmt.Sprintf("-%d", i+1)
 		}
-		files = append(files, output{at(name + ".tex"), func(w io.Writer) error {
+		files = append(files, folder.File{Name: at(name + ".tex"), Write: func(w io.Writer) error {
 			return table.Write(w, "latex", s.tables[i])
 		}})
 	}

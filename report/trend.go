@@ -13,6 +13,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/trend"
 	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -381,20 +382,20 @@ func WriteTrend(dir string, doc trend.Document, force bool) ([]string, error) {
 }
 
 // writeFigure draws one picture into dir, which is created, and gives the paths written. Without force it replaces only
-// pictures of its own title (*ForeignError).
+// pictures of its own title (*folder.ForeignError).
 func writeFigure(dir string, f figure.Figure, force bool) (written []string, err error) {
-	defer func() { err = unwritable(err) }()
+	defer func() { err = folder.Unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the figure's folder: %w", err)
 	}
-	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG}}
+	files := []folder.File{{Name: f.Name + ".png", Write: f.WritePNG}, {Name: f.Name + ".svg", Write: f.WriteSVG}}
 	svg, err := os.ReadFile(filepath.Join(dir, f.Name+".svg"))
 	if drawn := err == nil && bytes.Contains(svg, []byte("<title>"+f.Title+"</title>")); !drawn && !force {
 		for _, file := range files {
-			if _, err := os.Lstat(filepath.Join(dir, file.name)); err == nil {
-				return nil, &ForeignError{filepath.Join(dir, file.name)}
+			if _, err := os.Lstat(filepath.Join(dir, file.Name)); err == nil {
+				return nil, &folder.ForeignError{Path: filepath.Join(dir, file.Name)}
 			}
 		}
 	}
-	return writeAll(dir, files, nil)
+	return folder.WriteAll(dir, files, nil)
 }

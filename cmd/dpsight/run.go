@@ -31,6 +31,7 @@ type cli struct {
 	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
 	Analyze analyzeCmd `cmd:"" help:"Print one analysis of one or more runs."`
 	Report  reportCmd  `cmd:"" help:"Write tables and figures of runs to a folder."`
+	Paper   paperCmd   `cmd:"" help:"Write tables and figures for a paper, which LaTeX compiles."`
 	Compare compareCmd `cmd:"" help:"Compare runs by parameter, or two side by side."`
 	Check   checkCmd   `cmd:"" help:"Hold runs to a baseline: exit 1 where memory or time grew."`
 	Export  exportCmd  `cmd:"" help:"Write runs in a format of other tools."`

@@ -1,0 +1,55 @@
+package exhibits
+
+import (
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Changes are what an entry's peak has more and less of than its baseline's, by category, in stacking order. Bytes that
+// only move between autograd and the hooks of a DP method are one change. It is nil where either is not broken down.
+func (e *Entry) Changes() (changes []compare.CategoryDelta) {
+	if e.Overhead == nil || e.IsBaseline() {
+		return nil
+	}
+	var moved int64
+	for _, c := range e.Overhead.Categories {
+		if c.Category == schemas.HookActivations {
+			moved = c.DeltaBytes
+		}
+	}
+	for _, c := range e.Overhead.Categories {
+		switch c.Category {
+		case schemas.HookActivations:
+			continue
+		case schemas.Activations:
+			c.DeltaBytes += moved
+		}
+		if c.DeltaBytes != 0 {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+// Front are the rivals of a group that no other beats in both time and peak.
+func (g *Group) Front() (front []*Entry) {
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		if !e.Rivals() || e.PeakBytes == nil || e.StepMS == nil {
+			continue
+		}
+		beaten := false
+		for k := range g.Entries {
+			o := &g.Entries[k]
+			if k == i || !o.Rivals() || o.PeakBytes == nil || o.StepMS == nil {
+				continue
+			}
+			beaten = beaten || *o.PeakBytes <= *e.PeakBytes && o.StepMS.Median <= e.StepMS.Median &&
+				(*o.PeakBytes < *e.PeakBytes || o.StepMS.Median < e.StepMS.Median)
+		}
+		if !beaten {
+			front = append(front, e)
+		}
+	}
+	return front
+}

@@ -1,0 +1,86 @@
+package exhibits
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// mostComponents is how many categories have a row of their own.
+const mostComponents = 8
+
+// Components are what the peaks of a group are made of: parts and rest sum to each peak, to the byte.
+type Components struct {
+	Entries []Entry // those whose peaks are broken down
+	Parts   []Part  // the largest, in stacking order
+	// HeldToo is what hooks hold of the activations that autograd holds too: counted under these.
+	HeldToo []int64
+	Rest    []int64 // all other categories
+	Others  []schemas.Category
+}
+
+// A Part is one category's bytes at each entry's peak.
+type Part struct {
+	Category schemas.Category
+	Bytes    []int64
+}
+
+// ComponentsOf breaks the peaks of a group down.
+func ComponentsOf(g *Group) Components {
+	var c Components
+	for _, e := range g.Entries {
+		if e.BrokenDown() && e.Status == schemas.StatusOK {
+			c.Entries = append(c.Entries, e)
+		}
+	}
+	var all []Part
+	for _, category := range schemas.Categories {
+		part := Part{Category: category, Bytes: make([]int64, len(c.Entries))}
+		for i, e := range c.Entries {
+			part.Bytes[i] = e.Main().Category(category).Bytes
+		}
+		if len(part.Bytes) > 0 && slices.Max(part.Bytes) > 0 {
+			all = append(all, part)
+		}
+	}
+	bySize := slices.SortedStableFunc(slices.Values(all), func(a, b Part) int {
+		return cmp.Compare(slices.Max(b.Bytes), slices.Max(a.Bytes))
+	})
+	c.Rest = make([]int64, len(c.Entries))
+	for _, part := range all {
+		rank := slices.IndexFunc(bySize, func(o Part) bool { return o.Category == part.Category })
+		if rank < mostComponents || len(all) == mostComponents+1 { // a rest of one category has its name
+			c.Parts = append(c.Parts, part)
+			continue
+		}
+		c.Others = append(c.Others, part.Category)
+		for i, b := range part.Bytes {
+			c.Rest[i] += b
+		}
+	}
+	c.HeldToo = make([]int64, len(c.Entries))
+	for i, e := range c.Entries {
+		c.HeldToo[i] = e.Main().Category(schemas.HookActivations).SharedWith[schemas.Activations]
+	}
+	return c
+}
+
+// Largest is the category that is the largest part of every peak; empty where there is none.
+func (c *Components) Largest() schemas.Category {
+	var largest schemas.Category
+	for i := range c.Entries {
+		best := schemas.Category("")
+		most := c.Rest[i]
+		for _, part := range c.Parts {
+			if part.Bytes[i] > most {
+				best, most = part.Category, part.Bytes[i]
+			}
+		}
+		if best == "" || largest != "" && best != largest {
+			return ""
+		}
+		largest = best
+	}
+	return largest
+}

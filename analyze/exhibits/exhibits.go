@@ -1,0 +1,260 @@
+// Package exhibits chooses, orders and sums what the tables and figures of a paper show of a study: which experiments
+// stand beside each other, in which order, and which components, phases and settings have a row.
+package exhibits
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Paper is a study in the order in which a paper shows it.
+type Paper struct {
+	Study *compare.Study
+	// Methods are the keys of all entries in the one order of the paper: the baseline first, then by step time.
+	Methods []string
+	// Swept are the parameters that vary while the method does not, the outermost first.
+	Swept []string
+	// Groups are the places of the swept parameters, in order; one where nothing is swept.
+	Groups []Group
+}
+
+// A Group is the experiments of one place of the swept parameters, in the order of the methods.
+type Group struct {
+	Values  []string // of the swept parameters; empty where the group lacks one
+	Entries []Entry
+}
+
+// An Entry is one experiment of a group.
+type Entry struct {
+	Key string // of its method, else its label: what names it in the whole paper
+	*compare.Cell
+}
+
+// Arrange puts a study in order. The keys or names in order come first; of the methods in only, if there are any, none
+// but these is shown.
+func Arrange(s *compare.Study, order, only []string) Paper {
+	p := Paper{Study: s}
+	var cells []*compare.Cell
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if len(only) == 0 || slices.Contains(only, c.Method()) || slices.Contains(only, c.Label) ||
+			slices.Contains(only, c.Name) {
+			cells = append(cells, c)
+		}
+	}
+	keys := keysOf(cells)
+	if several(keys) {
+		p.Swept = sweptParams(s, cells)
+	}
+	p.group(cells, keys)
+	if !slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.Entries) > 1 }) {
+		p.Swept = nil // every place has one experiment: these are what is compared
+		for i, c := range cells {
+			keys[i] = c.Label
+		}
+		p.group(cells, keys)
+	}
+	p.order(order)
+	return p
+}
+
+// keysOf names each cell by its method or, without one, by its label.
+func keysOf(cells []*compare.Cell) []string {
+	keys := make([]string, len(cells))
+	for i, c := range cells {
+		keys[i] = cmp.Or(c.Method(), c.Label)
+	}
+	return keys
+}
+
+func several(keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return k != keys[0] })
+}
+
+// sweptParams are the parameters in which cells of one method differ, without those that others settle.
+func sweptParams(s *compare.Study, cells []*compare.Cell) (swept []string) {
+	ids := make([]identity.Identity, len(cells))
+	byMethod, order := map[string][]int{}, []string{}
+	for i, c := range cells {
+		ids[i] = c.Identity
+		if byMethod[c.Method()] == nil {
+			order = append(order, c.Method())
+		}
+		byMethod[c.Method()] = append(byMethod[c.Method()], i)
+	}
+	for _, method := range order {
+		if method == "" {
+			continue
+		}
+		for _, param := range identity.TellingParams(ids, byMethod[method]) {
+			if !slices.Contains(swept, param) && param != "method" && !slices.Contains(identity.LengthParams, param) {
+				swept = append(swept, param)
+			}
+		}
+	}
+	slices.SortStableFunc(swept, func(a, b string) int {
+		return slices.Index(s.Configuration.Varying, a) - slices.Index(s.Configuration.Varying, b)
+	})
+	return swept
+}
+
+// group divides the cells by the values of the swept parameters. Experiments of one group that share a key differ in
+// something else: their labels tell them apart.
+func (p *Paper) group(cells []*compare.Cell, keys []string) {
+	p.Groups = nil
+	for i, c := range cells {
+		values := make([]string, len(p.Swept))
+		for k, param := range p.Swept {
+			values[k] = c.Fact(param)
+		}
+		at := slices.IndexFunc(p.Groups, func(g Group) bool { return slices.Equal(g.Values, values) })
+		if at < 0 {
+			at = len(p.Groups)
+			p.Groups = append(p.Groups, Group{Values: values})
+		}
+		p.Groups[at].Entries = append(p.Groups[at].Entries, Entry{keys[i], c})
+	}
+	slices.SortStableFunc(p.Groups, func(a, b Group) int { return compareValues(a.Values, b.Values) })
+	for g := range p.Groups {
+		entries, count := p.Groups[g].Entries, map[string]int{}
+		for _, e := range entries {
+			count[e.Key]++
+		}
+		for i := range entries {
+			if count[entries[i].Key] > 1 {
+				entries[i].Key = entries[i].Label
+			}
+		}
+	}
+}
+
+// compareValues puts numbers in their order, and other values in that of their letters.
+func compareValues(a, b []string) int {
+	for i := range a {
+		x, errX := strconv.ParseFloat(a[i], 64)
+		y, errY := strconv.ParseFloat(b[i], 64)
+		c := strings.Compare(a[i], b[i])
+		if errX == nil && errY == nil {
+			c = cmp.Compare(x, y)
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// order puts the methods in the one order of the paper, and each group's entries in it. The time of a method is that of
+// the last group that has it, where differences are largest.
+func (p *Paper) order(asked []string) {
+	type place struct {
+		asked, class int
+		time, peak   float64
+		first        int
+	}
+	places := map[string]place{}
+	for _, g := range p.Groups {
+		for _, e := range g.Entries {
+			at := place{asked: len(asked), class: class(e.Cell), time: math.Inf(1), peak: math.Inf(1)}
+			if i := slices.IndexFunc(asked, func(a string) bool { return a == e.Key || a == e.Name }); i >= 0 {
+				at.asked = i
+			}
+			if e.StepMS != nil && e.Status == schemas.StatusOK {
+				at.time = e.StepMS.Median
+			}
+			if e.PeakBytes != nil && e.Status == schemas.StatusOK {
+				at.peak = float64(*e.PeakBytes)
+			}
+			before, known := places[e.Key]
+			if !known {
+				p.Methods = append(p.Methods, e.Key)
+				at.first = len(places)
+			} else {
+				at.first, at.class = before.first, min(at.class, before.class)
+				if math.IsInf(at.time, 1) {
+					at.time = before.time
+				}
+				if math.IsInf(at.peak, 1) {
+					at.peak = before.peak
+				}
+			}
+			places[e.Key] = at
+		}
+	}
+	slices.SortStableFunc(p.Methods, func(a, b string) int {
+		x, y := places[a], places[b]
+		return cmp.Or(x.asked-y.asked, x.class-y.class, cmp.Compare(x.time, y.time), cmp.Compare(x.peak, y.peak),
+			x.first-y.first)
+	})
+	for g := range p.Groups {
+		slices.SortStableFunc(p.Groups[g].Entries, func(a, b Entry) int {
+			return slices.Index(p.Methods, a.Key) - slices.Index(p.Methods, b.Key)
+		})
+	}
+}
+
+// class parts baselines, experiments, and what is no private training.
+func class(c *compare.Cell) int {
+	switch {
+	case c.IsBaseline():
+		return 0
+	case c.NormsOnly():
+		return 2
+	}
+	return 1
+}
+
+// Rivals reports whether the entry is one of those among which a table marks the best: it was measured as a whole,
+// ended well, and is neither what the others are compared with nor without privacy.
+func (e *Entry) Rivals() bool {
+	return !e.IsBaseline() && !e.NormsOnly() && e.Status == schemas.StatusOK && e.Source == schemas.Measured &&
+		!e.Bounded()
+}
+
+// Last is the group of the largest values, of which tables and figures of one place are.
+func (p *Paper) Last() *Group { return &p.Groups[len(p.Groups)-1] }
+
+// Baseline is the group's entry that others are compared with, nil without any.
+func (g *Group) Baseline() *Entry {
+	for i := range g.Entries {
+		if g.Entries[i].IsBaseline() {
+			return &g.Entries[i]
+		}
+	}
+	return nil
+}
+
+// Find is the group's entry of a key, nil without any.
+func (g *Group) Find(key string) *Entry {
+	for i := range g.Entries {
+		if g.Entries[i].Key == key {
+			return &g.Entries[i]
+		}
+	}
+	return nil
+}
+
+// Freed reports whether a comparison as if every loop freed .grad is worth a column: some runs keep it, and others, or
+// the baseline, do not.
+func (p *Paper) Freed() bool {
+	for _, g := range p.Groups {
+		base := g.Baseline()
+		if base == nil {
+			continue
+		}
+		for i := range g.Entries {
+			o := g.Entries[i].Overhead
+			if o != nil && o.FreedDeltaBytes != nil && (g.Entries[i].Kept == nil) != (base.Kept == nil) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,208 @@
+package exhibits
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// leastPhase is the share of a step below which a phase that peaks nowhere has no row of its own.
+const leastPhase = 0.01
+
+// Phases are the peaks and the times of the phases of a step, family by family.
+type Phases struct {
+	Entries []Entry
+	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
+	// Rest is the time of all phases without a row, in ms; nil where the entry has no times.
+	Rest []*float64
+	Step []*float64 // ms
+	// Timed says that some entry has times, Sized that some has bytes.
+	Timed, Sized bool
+}
+
+// A PhaseRow is one phase of every entry.
+type PhaseRow struct {
+	Phase string
+	Pass  bool     // one of several passes of the family above
+	Peaks []*int64 // nil: no such phase
+	MS    []*float64
+}
+
+// order is that of a training step.
+var order = []string{schemas.PhaseForward, schemas.PhaseBackward, schemas.PhaseBackwardNorm, schemas.PhaseBackwardGrad,
+	schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise, schemas.PhaseOptimizer}
+
+// PhasesOf tabulates the phases of a group.
+func PhasesOf(g *Group) Phases {
+	var p Phases
+	for _, e := range g.Entries {
+		if e.Status == schemas.StatusOK && (len(e.PhaseTimes) > 0 || len(e.PhasePeaks()) > 0) {
+			p.Entries = append(p.Entries, e)
+		}
+	}
+	p.Rest, p.Step = make([]*float64, len(p.Entries)), make([]*float64, len(p.Entries))
+	families := p.families()
+	for _, family := range families {
+		if !p.worth(family) {
+			continue
+		}
+		p.Rows = append(p.Rows, p.row(family, false, func(phase string) bool { return memory.PhaseFamily(phase) == family }))
+		for _, pass := range p.passes(family) {
+			p.Rows = append(p.Rows, p.row(pass, true, func(phase string) bool { return phase == pass }))
+		}
+	}
+	for i, e := range p.Entries {
+		if e.StepMS == nil {
+			continue
+		}
+		p.Step[i] = &e.StepMS.Median
+		if len(e.PhaseTimes) == 0 {
+			continue
+		}
+		var rest float64
+		for _, phase := range identity.SortedKeys(e.PhaseTimes) {
+			known := e.PhaseTimes[phase].Known()
+			has := slices.ContainsFunc(p.Rows, func(r PhaseRow) bool {
+				return !r.Pass && r.Phase == memory.PhaseFamily(phase)
+			})
+			if known != nil && !has && inStep(phase) {
+				rest += known.Median
+			}
+		}
+		p.Rest[i] = &rest
+	}
+	return p
+}
+
+// inStep reports whether a phase is part of a step.
+func inStep(phase string) bool {
+	return memory.PhaseFamily(phase) != memory.PhaseFamily(schemas.PhaseSetupModel) && phase != schemas.PhaseEval
+}
+
+// families are those of all entries, in the order of a step; a script's own follow.
+func (p *Phases) families() (families []string) {
+	for _, known := range order {
+		if f := memory.PhaseFamily(known); p.has(f) && !slices.Contains(families, f) {
+			families = append(families, f)
+		}
+	}
+	for _, e := range p.Entries {
+		for _, r := range e.Phases.Phases {
+			if f := memory.PhaseFamily(r.Phase); inStep(r.Phase) && !slices.Contains(families, f) {
+				families = append(families, f)
+			}
+		}
+	}
+	return families
+}
+
+func (p *Phases) has(family string) bool {
+	return slices.ContainsFunc(p.Entries, func(e Entry) bool {
+		return slices.ContainsFunc(phasesOf(&e), func(phase string) bool { return memory.PhaseFamily(phase) == family })
+	})
+}
+
+func phasesOf(e *Entry) (names []string) {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(identity.SortedKeys(e.PhasePeaks()),
+		identity.SortedKeys(e.PhaseTimes)))))
+}
+
+// worth reports whether a family has a row: it is one that every reader looks for, or it sets a peak, or it takes a
+// hundredth of a step.
+func (p *Phases) worth(family string) bool {
+	if slices.Contains(order, family) && family != schemas.PhaseAccumulate {
+		return true
+	}
+	for _, e := range p.Entries {
+		peak, time := inFamily(&e, func(phase string) bool { return memory.PhaseFamily(phase) == family })
+		if peak != nil && e.PeakBytes != nil && *peak == *e.PeakBytes ||
+			time != nil && e.StepMS != nil && *time >= leastPhase*e.StepMS.Median {
+			return true
+		}
+	}
+	return false
+}
+
+// passes are the phases of a family that some entry runs in several of.
+func (p *Phases) passes(family string) (passes []string) {
+	for _, e := range p.Entries {
+		for _, phase := range phasesOf(&e) {
+			if phase != family && memory.PhaseFamily(phase) == family && !slices.Contains(passes, phase) {
+				passes = append(passes, phase)
+			}
+		}
+	}
+	slices.SortStableFunc(passes, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	return passes
+}
+
+func (p *Phases) row(name string, pass bool, is func(phase string) bool) PhaseRow {
+	r := PhaseRow{Phase: name, Pass: pass}
+	for i := range p.Entries {
+		peak, time := inFamily(&p.Entries[i], is)
+		r.Peaks, r.MS = append(r.Peaks, peak), append(r.MS, time)
+		p.Sized, p.Timed = p.Sized || peak != nil, p.Timed || time != nil
+	}
+	return r
+}
+
+// inFamily is the highest allocated in an entry's phases, and the time of all of them.
+func inFamily(e *Entry, is func(phase string) bool) (peak *int64, ms *float64) {
+	for phase, bytes := range e.PhasePeaks() {
+		if is(phase) && (peak == nil || bytes > *peak) {
+			peak = &bytes
+		}
+	}
+	for _, phase := range identity.SortedKeys(e.PhaseTimes) { // sums of floats depend on the order
+		if known := e.PhaseTimes[phase].Known(); is(phase) && known != nil {
+			sum := known.Median
+			if ms != nil {
+				sum += *ms
+			}
+			ms = &sum
+		}
+	}
+	return peak, ms
+}
+
+// Highest is the row, passes before their families, that is an entry's highest peak; -1 without any.
+func (p *Phases) Highest(entry int) int {
+	best := -1
+	for i, r := range p.Rows {
+		if v := r.Peaks[entry]; v != nil && (best < 0 || *v > *p.Rows[best].Peaks[entry] ||
+			*v == *p.Rows[best].Peaks[entry] && r.Pass) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Longest is the row that takes an entry the most time: a pass where its family has several, -1 without any.
+func (p *Phases) Longest(entry int) int {
+	best := -1
+	for i, r := range p.Rows {
+		v := r.MS[entry]
+		if v == nil || !r.Pass && i+1 < len(p.Rows) && p.Rows[i+1].Pass && p.Divided(i, entry) {
+			continue
+		}
+		if best < 0 || *v > *p.Rows[best].MS[entry] {
+			best = i
+		}
+	}
+	return best
+}
+
+// Divided reports whether the entry runs the family of a row in passes.
+func (p *Phases) Divided(family, entry int) bool {
+	for _, r := range p.Rows[family+1:] {
+		if !r.Pass {
+			return false
+		}
+		if r.MS[entry] != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/report/plates"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// preamble is that of a document in two columns. Its packages are those of Debian's texlive-latex-extra,
+// texlive-pictures and texlive-science, and what these need.
+const preamble = `% Compiles with: pdflatex main && bibtex main && pdflatex main && pdflatex main
+\documentclass[10pt,twocolumn,a4paper]{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{textcomp}
+\usepackage{mathptmx}\renewcommand{\ttdefault}{pcr}
+\usepackage[textwidth=17.6cm,columnsep=.6cm,top=2.2cm,bottom=2.4cm]{geometry}
+\usepackage{microtype}
+\usepackage{booktabs}
+\usepackage[flushleft]{threeparttable}
+\usepackage{siunitx}
+\usepackage[table]{xcolor}
+\usepackage{pgfplots}
+\usetikzlibrary{arrows.meta,patterns,patterns.meta}
+\usepackage[font=small,labelfont=bf,skip=4pt]{caption}
+\captionsetup[figure]{skip=2pt}
+\usepackage{placeins}
+\usepackage[hidelinks]{hyperref}
+%CJK%\input{style}
+\input{captions}
+\setlength{\textfloatsep}{9pt plus 2pt minus 2pt}\setlength{\floatsep}{9pt plus 2pt minus 2pt}
+\renewcommand{\topfraction}{.95}\renewcommand{\bottomfraction}{.9}
+\renewcommand{\textfraction}{.04}\renewcommand{\floatpagefraction}{.85}
+\setcounter{topnumber}{4}\setcounter{totalnumber}{6}\setcounter{dbltopnumber}{3}
+\emergencystretch=1em
+\raggedbottom
+`
+
+// document is main.tex.
+func (b *builder) document() string {
+	var t strings.Builder
+	cjk := ""
+	if b.foreign() {
+		cjk = "\\IfFileExists{CJKutf8.sty}{\\IfFileExists{c70gbsn.fd}{\\usepackage{CJKutf8}}{}}{}\n"
+	}
+	t.WriteString(strings.Replace(preamble, "%CJK%", cjk, 1))
+	title := "What the Runs Cost, and Where"
+	if b.private() {
+		title = "What DP-SGD Costs, and Where"
+	}
+	fmt.Fprintf(&t, "\\title{\\Large\\bfseries %s}\n\\author{}\n\\date{}\n\\begin{document}\n\\maketitle\n", title)
+	t.WriteString("\\section{Setup}\n\\input{setup}\n")
+	t.WriteString("\\section{Results}\n" + b.sentences())
+	for _, name := range shownTogether {
+		for i := range b.plates {
+			if p := &b.plates[i]; !p.aside && (p.Name == name || strings.HasPrefix(p.Name, name+"-")) {
+				fmt.Fprintf(&t, "\\begin{figure}[t]\\centering\n\\input{figures/%s}\n\\caption[]{\\dpsCaption{%s}}\n"+
+					"\\label{fig:%s}\n\\end{figure}\n", fileName(p.Name, b.config.stylesOf()[0]), p.Name, p.Name)
+			}
+		}
+		for _, g := range b.tables {
+			if g.Name == name {
+				fmt.Fprintf(&t, "\\input{tables/%s}\n", g.Name)
+			}
+		}
+	}
+	t.WriteString("\\FloatBarrier\n")
+	if len(b.cited()) > 0 {
+		t.WriteString("\\bibliographystyle{abbrv}\n{\\small\\bibliography{references}}\n")
+	}
+	t.WriteString("\\end{document}\n")
+	return t.String()
+}
+
+// foreign reports whether some label needs fonts that not every TeX has.
+func (b *builder) foreign() bool {
+	return slices.ContainsFunc(b.paper.Methods, func(key string) bool {
+		l := b.labels[key]
+		return hasCJK(l.Full + l.Short + l.Head)
+	})
+}
+
+// shownTogether is the order of tables and figures in the document.
+var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "time", "phases", "tradeoff",
+	"repeats", "lines", "pivot", "heatmap", "accuracy", "ablation"}
+
+// private reports whether some run is of a private method.
+func (b *builder) private() bool {
+	return slices.ContainsFunc(b.paper.Methods, func(key string) bool {
+		_, known := methods[key]
+		return known && key != "vanilla"
+	})
+}
+
+// sentences say what each table and figure shows.
+func (b *builder) sentences() string {
+	what := map[string]string{"main": "compares what each %s costs", "components": "breaks the peaks down by component",
+		"phases":  "shows which phase of a step sets the peak, and which takes the time",
+		"pivot":   "varies " + b.sweptWords(),
+		"repeats": "shows how far repeated runs lie apart", "accuracy": "holds predicted peaks beside measured ones",
+		"ablation": "shows what each change saves"}
+	var parts []string
+	for _, g := range b.tables {
+		text := what[g.Name]
+		if g.Name == "main" {
+			text = fmt.Sprintf(text, strings.ToLower(b.first()))
+		}
+		parts = append(parts, fmt.Sprintf("Table~\\ref{tab:%s} %s.\n", g.Name, escape(text)))
+	}
+	drawn := map[string]string{"breakdown": "draws what each peak is made of", "waterfall": "what is added to the " +
+		"baseline's", "time": "where the time of a step goes", "tradeoff": "time against memory",
+		"lines": "the peak over " + b.sweptWords(), "lines-time": "the time over " + b.sweptWords(),
+		"heatmap": "what fits", "accuracy": "predictions beside measurements"}
+	var references []string
+	for _, name := range shownTogether {
+		for i := range b.plates {
+			p := &b.plates[i]
+			if p.aside || p.Name != name && !strings.HasPrefix(p.Name, name+"-") {
+				continue
+			}
+			text := drawn[p.Name]
+			if text == "" {
+				text = "when a step peaks"
+			}
+			references = append(references, fmt.Sprintf("Figure~\\ref{fig:%s} %s", p.Name, escape(text)))
+		}
+	}
+	if len(references) > 0 {
+		parts = append(parts, strings.Join(references, ", ")+".\n")
+	}
+	if b.private() {
+		parts = append(parts, "The private methods compute the clipped and noisy gradient of DP-SGD~\\cite{abadi2016deep}.\n")
+	}
+	return strings.Join(parts, "")
+}
+
+// captions is captions.tex: what stands under the figures, as \dpsCaption{name}.
+func (b *builder) captions() string {
+	var t strings.Builder
+	t.WriteString("% Written by dpsight: the captions of the figures. Those of the tables stand in their files.\n" +
+		"\\newcommand{\\dpsCaption}[1]{\\csname dps@caption@#1\\endcsname}\n\\makeatletter\n")
+	for i := range b.plates {
+		p := &b.plates[i]
+		fmt.Fprintf(&t, "\\@namedef{dps@caption@%s}{\\textbf{%s} %s}\n", p.Name, p.Finding.tex(), p.Caption.tex())
+	}
+	t.WriteString("\\makeatother\n")
+	return t.String()
+}
+
+// style is style.tex: what figures and tables need of a document.
+func style() string {
+	tables, err := files.ReadFile("tables.tex")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return "% Written by dpsight.\n" + plates.StyleTeX() + string(tables)
+}
+
+// cited are the keys of the references that the document cites.
+func (b *builder) cited() (keys []string) {
+	add := func(key string) {
+		if key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	if b.private() {
+		add("abadi2016deep")
+	}
+	for _, key := range b.paper.Methods {
+		add(b.labels[key].Cite)
+	}
+	for _, key := range setupReferences(b) {
+		add(key)
+	}
+	return keys
+}
+
+// readme is README.md: how the folder was made, what is in it, and what is not.
+func (b *builder) readme() string {
+	var t strings.Builder
+	t.WriteString("# Tables and figures of runs\n\nWritten by:\n\n```\n" + commandLine(b.model.Command) + "\n```\n\n" +
+		"`main.tex` compiles as it is: `pdflatex main && bibtex main && pdflatex main && pdflatex main`. For a paper of " +
+		"your own, take `style.tex` into the preamble, with the packages that `main.tex` loads, and `\\input` what you " +
+		"need.\n\n| File | What |\n|:---|:---|\n")
+	for _, line := range [][2]string{
+		{"main.tex", "a document with all of it"},
+		{"style.tex", "colours, type sizes and commands of tables and figures"},
+		{"setup.tex", "hardware, versions, model, privacy and measurement"},
+		{"captions.tex", "captions of the figures"},
+		{"references.bib", "the methods' references"},
+		{"tables/", "each table for LaTeX, Markdown, HTML and as text"},
+		{"figures/", "each figure for LaTeX (pgfplots), as PDF, SVG and PNG"},
+		{"data/", "the figures behind each figure, in bytes and seconds"},
+	} {
+		fmt.Fprintf(&t, "| `%s` | %s |\n", line[0], line[1])
+	}
+	t.WriteString("\nNumbers are those of `dpsight analyze overhead`, `breakdown` and `phases --format json`, rounded. " +
+		"`" + ConfigFile + "` in this folder changes rows, columns, labels, units and digits; " +
+		"`dpsight paper --init` writes one.\n")
+	section := func(title string, lines []string) {
+		if len(lines) == 0 {
+			return
+		}
+		t.WriteString("\n## " + title + "\n\n")
+		for _, l := range lines {
+			t.WriteString("- " + markdownEscaper.Replace(units.OneLine(l)) + "\n")
+		}
+	}
+	section("Labels", b.labelLines())
+	if b.foreign() {
+		section("Fonts", []string{"Labels in Chinese, Japanese or Korean need LaTeX's CJKutf8 and its fonts (Debian: " +
+			"texlive-lang-chinese). Without them the method or a number stands there; labels and short in " + ConfigFile +
+			" can give others."})
+	}
+	section("Not shown", append(slices.Clone(b.left), b.model.Notes...))
+	section("Notes that no table has room for", b.model.Details)
+	return t.String()
+}
+
+// labelLines say which runs stand behind labels that are not their names.
+func (b *builder) labelLines() (lines []string) {
+	for _, key := range b.paper.Methods {
+		l := b.labels[key]
+		lines = append(lines, fmt.Sprintf("%s: %s", l.Full, key))
+	}
+	return lines
+}
+
+// commandLine is a command as a shell reads it.
+func commandLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return units.OneLine(strings.Join(quoted, " "))
+}

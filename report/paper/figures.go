@@ -1,0 +1,606 @@
+package paper
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/report/folder"
+	"github.com/dpsight/dpsight/report/plates"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Plate is a figure of a paper, with its caption and the figures behind it.
+type Plate struct {
+	Name    string
+	Finding Text
+	Caption Text
+	figure  plates.Figure
+	data    [][]string // a header, and rows in bytes, seconds or as the header says
+	aside   bool       // its files are there, and the document does not show it
+}
+
+// allFigures are the kinds, in the order of the document.
+var allFigures = []string{"breakdown", "waterfall", "step", "time", "tradeoff", "lines", "heatmap", "accuracy"}
+
+// styles are the places that figures are drawn for, by the names that paper.yaml has.
+func (b *builder) style(name string) (style plates.Style, known bool) {
+	name, dark := strings.CutSuffix(name, "-dark")
+	switch name {
+	case "column":
+		style = plates.Style{Width: plates.Centimetres(b.config.Widths.Column), Label: plates.Column.Label,
+			Value: plates.Column.Value}
+	case "page":
+		style = plates.Style{Width: plates.Centimetres(b.config.Widths.Page), Label: plates.Page.Label,
+			Value: plates.Page.Value, Wide: true}
+	case "slide":
+		style = plates.Slide
+	default:
+		return style, false
+	}
+	if dark {
+		style = style.OnDark()
+	}
+	return style, true
+}
+
+// stylesOf are those of the configuration; a column without one.
+func (c *Config) stylesOf() []string {
+	if len(c.Styles) == 0 {
+		return []string{"column"}
+	}
+	return c.Styles
+}
+
+// makeFigures makes those that are asked for and have something to show.
+func (b *builder) makeFigures() {
+	makers := map[string]func() []Plate{"breakdown": b.breakdownPlate, "waterfall": b.waterfallPlate,
+		"step": b.stepPlates, "time": b.timePlate, "tradeoff": b.tradeoffPlate, "lines": b.linesPlates,
+		"heatmap": b.heatmapPlate, "accuracy": b.accuracyPlate}
+	for _, name := range allFigures {
+		if wants(b.config.Figures, name) {
+			b.plates = append(b.plates, makers[name]()...)
+		}
+	}
+	b.plates = slices.DeleteFunc(b.plates, func(p Plate) bool {
+		for _, s := range b.config.stylesOf() {
+			style, _ := b.style(s)
+			d, err := p.figure.Draw(style)
+			if err != nil {
+				if !errors.Is(err, plates.ErrEmpty) {
+					b.left = append(b.left, fmt.Sprintf("figure %s: %v", p.Name, err))
+				}
+				return true
+			}
+			for _, what := range d.LeftOut {
+				b.left = append(b.left, fmt.Sprintf("figure %s has no room for %s", fileName(p.Name, s), what))
+			}
+		}
+		return false
+	})
+}
+
+// fileName is a figure's in one style: the column's has none of its own.
+func fileName(name, style string) string {
+	if style == "column" {
+		return name
+	}
+	return name + "-" + style
+}
+
+// plateFiles are a figure's: for LaTeX, as PDF, SVG and PNG, and the data behind it.
+func (b *builder) plateFiles(p *Plate) (out []folder.File) {
+	for _, name := range b.config.stylesOf() {
+		style, _ := b.style(name)
+		for _, format := range []struct {
+			extension string
+			write     func(*plates.Drawing, io.Writer) error
+		}{{"tex", (*plates.Drawing).TeX}, {"pdf", (*plates.Drawing).PDF}, {"svg", (*plates.Drawing).SVG},
+			{"png", (*plates.Drawing).PNG}} {
+			out = append(out, folder.File{Name: "figures/" + fileName(p.Name, name) + "." + format.extension,
+				Write: func(w io.Writer) error {
+					d, err := p.figure.Draw(style)
+					if err != nil {
+						return fmt.Errorf("drawing %s: %w", p.Name, err)
+					}
+					return format.write(d, w)
+				}})
+		}
+	}
+	return append(out, folder.File{Name: "data/" + p.Name + ".csv", Write: func(w io.Writer) error {
+		return csv.NewWriter(w).WriteAll(p.data)
+	}})
+}
+
+// state is how an entry's value is drawn.
+func state(e *exhibits.Entry) plates.State {
+	switch {
+	case e.Status == schemas.StatusOOM:
+		return plates.OOM
+	case e.Status != schemas.StatusOK:
+		return plates.Failed
+	case e.PeakBytes == nil:
+		return plates.NotRun
+	case e.Source == schemas.Predicted:
+		return plates.Predicted
+	case e.Bounded():
+		return plates.Bounded
+	}
+	return plates.Measured
+}
+
+// name is an entry's label in figures.
+func (b *builder) name(e *exhibits.Entry) string { return b.labels[e.Key].Short }
+
+// placeName is a group's in figures; empty where there is one group.
+func (b *builder) placeName(g *exhibits.Group) string {
+	if len(b.paper.Groups) < 2 {
+		return ""
+	}
+	return strings.ReplaceAll(place(&b.paper, g).text(), "\u202f", "\u2009")
+}
+
+// baseLabel is the baseline's label, empty without a baseline.
+func (b *builder) baseLabel() string {
+	for i := range b.paper.Groups {
+		if e := b.paper.Groups[i].Baseline(); e != nil && b.comparedAny() {
+			return b.name(e)
+		}
+	}
+	return ""
+}
+
+// capacity is the memory of the runs' GPU, 0 where it is not known.
+func (b *builder) capacity() (bytes float64) {
+	for _, m := range b.model.Manifests {
+		for _, g := range m.GPUs {
+			bytes = max(bytes, float64(g.TotalBytes))
+		}
+	}
+	return bytes
+}
+
+func bytesText(n int64) string       { return strconv.FormatInt(n, 10) }
+func floatText(v float64) string     { return strconv.FormatFloat(v, 'g', -1, 64) }
+func (p *Plate) row(cells ...string) { p.data = append(p.data, cells) }
+
+// breakdownPlate shows what each peak is made of.
+func (b *builder) breakdownPlate() []Plate {
+	p := Plate{Name: "breakdown", data: [][]string{{"method", "setting", "category", "bytes"}}}
+	f := plates.Breakdown{Baseline: b.baseLabel(), Capacity: b.capacity()}
+	known := false
+	for i := range b.paper.Groups {
+		g := &b.paper.Groups[i]
+		for k := range g.Entries {
+			e := &g.Entries[k]
+			bar := plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e)}
+			if e.Status == schemas.StatusOK && !e.BrokenDown() {
+				continue
+			}
+			if e.Status == schemas.StatusOK {
+				known = true
+				for _, c := range e.Main().Categories {
+					if c.Bytes > 0 {
+						bar.Segments = append(bar.Segments, plates.Segment{Key: c.Category, Value: float64(c.Bytes)})
+						p.row(bar.Label, bar.Group, c.Category, bytesText(c.Bytes))
+					}
+				}
+			}
+			f.Bars = append(f.Bars, bar)
+		}
+	}
+	if !known {
+		return nil
+	}
+	p.figure = f
+	c := exhibits.ComponentsOf(b.paper.Last())
+	p.Finding = plain("What each peak is made of.")
+	if low, high, n := b.range2(percentOf); n > 0 && b.subject() != "" {
+		p.Finding = plain(b.subject() + " " + changed(low, high) + ".")
+	} else if largest := c.Largest(); largest != "" {
+		p.Finding = plain(categoryNames[largest] + ": the largest part of each peak.")
+	}
+	p.Caption = plain("Allocated memory at the peak by component.")
+	if f.Baseline != "" {
+		p.Caption = plain("Allocated memory at the peak by component; the dashed line is the peak of " +
+			b.baselineName() + ".")
+	}
+	return []Plate{p}
+}
+
+// waterfallPlate shows what each method adds to the baseline's peak.
+func (b *builder) waterfallPlate() []Plate {
+	g := b.paper.Last()
+	base := g.Baseline()
+	if base == nil || base.PeakBytes == nil {
+		return nil
+	}
+	const slight = 0.005 // of the net: less has no bar
+	p := Plate{Name: "waterfall", data: [][]string{{"method", "category", "delta_bytes"}}}
+	f := plates.Waterfall{Baseline: b.name(base), Base: float64(*base.PeakBytes)}
+	single := map[schemas.Category][]Text{}
+	common, all := map[schemas.Category]int{}, 0
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		changes := e.Changes()
+		if len(changes) == 0 || e.PeakBytes == nil || e.NormsOnly() {
+			continue
+		}
+		net := float64(*e.PeakBytes - *base.PeakBytes)
+		block := plates.Block{Label: b.name(e)}
+		var most schemas.Category
+		var mostBytes int64
+		seen := 0
+		for _, c := range changes {
+			block.Changes = append(block.Changes, plates.Segment{Key: c.Category, Value: float64(c.DeltaBytes)})
+			p.row(block.Label, c.Category, bytesText(c.DeltaBytes))
+			if c.DeltaBytes > mostBytes {
+				most, mostBytes = c.Category, c.DeltaBytes
+			}
+			if max(float64(c.DeltaBytes), -float64(c.DeltaBytes)) >= slight*max(net, -net) {
+				seen++
+			}
+		}
+		if seen == 1 && most != "" {
+			single[most] = append(single[most], b.labels[e.Key].short())
+			continue
+		}
+		f.Blocks, all = append(f.Blocks, block), all+1
+		common[most]++
+	}
+	if len(f.Blocks) == 0 {
+		return nil
+	}
+	p.figure = f
+	p.Finding = plain("What each method adds to the peak.")
+	for category, n := range common {
+		if n == all && category != "" && all > 1 {
+			p.Finding = plain(categoryNames[category] + ": the largest addition of each method shown.")
+		}
+	}
+	p.Caption = format("Change of the peak over "+b.baselineName()+" by component{}.", b.where())
+	for _, category := range schemas.Categories {
+		if names := single[category]; len(names) > 0 {
+			p.Caption = append(p.Caption, span{kind: words, text: " For "})
+			p.Caption = append(append(p.Caption, list(names)...), span{kind: words, text: " it is " +
+				strings.ToLower(categoryNames[category]) + " alone."})
+		}
+	}
+	return []Plate{p}
+}
+
+// stepPlates show when and why each method's step peaks, a figure each. The document has the one of the highest peak.
+func (b *builder) stepPlates() (out []Plate) {
+	g := b.paper.Last()
+	highest, shown := int64(-1), 0
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		s := b.model.Steps[e.RunID]
+		if s == nil || len(s.Points) == 0 {
+			continue
+		}
+		p := Plate{Name: "step-" + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: true}
+		f := plates.Step{}
+		header := []string{"event"}
+		for _, c := range s.Categories {
+			header = append(header, c.Category+"_bytes")
+		}
+		p.row(header...)
+		for _, point := range s.Points {
+			f.At = append(f.At, float64(point.FromEvent-s.FromEvent))
+			row := []string{bytesText(point.HighEvent)}
+			for _, n := range point.Bytes {
+				row = append(row, bytesText(n))
+			}
+			p.row(row...)
+		}
+		f.At = append(f.At, float64(s.ToEvent-s.FromEvent)+1)
+		for k, c := range s.Categories {
+			band := plates.Band{Key: c.Category}
+			for _, point := range s.Points {
+				band.Values = append(band.Values, float64(point.Bytes[k]))
+			}
+			f.Bands = append(f.Bands, band)
+		}
+		f.Cause = s.Cause()
+		for _, x := range s.Phases {
+			name := phaseName(x.Phase).text()
+			f.Phases = append(f.Phases, plates.Span{Key: phaseKey(x.Phase), Name: strings.ToLower(name),
+				From: float64(x.From - s.FromEvent), To: float64(x.To - s.FromEvent)})
+		}
+		p.figure = f
+		at := ""
+		if phase := s.RunPeakAt.Phase; phase != nil {
+			at = " in " + inside(*phase)
+		}
+		p.Finding = append(b.labels[e.Key].fullWords(), span{kind: words, text: " peak" + b.plural(e) + at + "."})
+		p.Caption = format("Allocated memory over one step{}, in the order of allocator events (not of time).", b.where())
+		if *e.PeakBytes > highest && !e.NormsOnly() {
+			highest, shown = *e.PeakBytes, len(out)
+		}
+		out = append(out, p)
+	}
+	if len(out) > 0 {
+		out[shown].aside = false
+	}
+	return out
+}
+
+// inside is a phase within a sentence: "backward", "the norm pass".
+func inside(phase string) string {
+	name := strings.ToLower(phaseName(phase).text())
+	if strings.HasSuffix(name, " pass") {
+		return "the " + name
+	}
+	return name
+}
+
+// fileWord is a key as part of a file's name.
+func fileWord(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// phaseKey is a phase as figures know it.
+func phaseKey(phase string) string {
+	switch phase {
+	case schemas.PhaseBackwardNorm:
+		return "norm_pass"
+	case schemas.PhaseBackwardGrad:
+		return "gradient_pass"
+	}
+	return phase
+}
+
+// timePlate shows where the time of a step goes.
+func (b *builder) timePlate() []Plate {
+	p := Plate{Name: "time", data: [][]string{{"method", "setting", "phase", "s"}}}
+	f := plates.Time{Baseline: b.baseLabel()}
+	for i := range b.paper.Groups {
+		g := &b.paper.Groups[i]
+		phases := exhibits.PhasesOf(g)
+		for k := range phases.Entries {
+			e := &phases.Entries[k]
+			if phases.Step[k] == nil {
+				continue
+			}
+			bar := plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e)}
+			rest := *phases.Step[k]
+			for r, row := range phases.Rows {
+				ms := row.MS[k]
+				if ms == nil || !row.Pass && phases.Divided(r, k) {
+					continue
+				}
+				bar.Segments = append(bar.Segments, plates.Segment{Key: phaseKey(row.Phase), Value: *ms / 1000})
+				p.row(bar.Label, bar.Group, row.Phase, floatText(*ms/1000))
+				rest -= *ms
+			}
+			if rest > 0 {
+				bar.Segments = append(bar.Segments, plates.Segment{Key: "rest", Value: rest / 1000})
+				p.row(bar.Label, bar.Group, "rest", floatText(rest/1000))
+			}
+			if len(bar.Segments) > 1 {
+				f.Bars = append(f.Bars, bar)
+			}
+		}
+	}
+	if len(f.Bars) == 0 {
+		return nil
+	}
+	p.figure = f
+	p.Finding = plain("Where the time of a step goes.")
+	if slow, slowest, n := b.range2(ratioOf); n > 0 && b.subject() != "" {
+		p.Finding = plain(fmt.Sprintf("%s makes a step %s times as long.", b.subject(),
+			rangeWords(slow, slowest, times, false)))
+	}
+	p.Caption = plain("Time of a step by phase.")
+	return []Plate{p}
+}
+
+// tradeoffPlate shows which method to choose.
+func (b *builder) tradeoffPlate() []Plate {
+	p := Plate{Name: "tradeoff", data: [][]string{{"method", "setting", "step_s", "low_s", "high_s", "peak_bytes"}}}
+	f := plates.Tradeoff{Baseline: b.baseLabel()}
+	var front []Text
+	for i := range b.paper.Groups {
+		g := &b.paper.Groups[i]
+		panel := plates.TradeoffPanel{Title: b.placeName(g)}
+		for k := range g.Entries {
+			e := &g.Entries[k]
+			if e.Status != schemas.StatusOK || e.StepMS == nil || e.PeakBytes == nil {
+				continue
+			}
+			point := plates.Point{Label: b.name(e), Time: e.StepMS.Median / 1000, Peak: float64(*e.PeakBytes),
+				State: state(e), NotPrivate: e.NormsOnly() || e.IsBaseline() && b.methods()}
+			low, high := "", ""
+			if e.Good > 1 {
+				point.TimeLow, point.TimeHigh = e.StepMS.Low/1000, e.StepMS.High/1000
+				low, high = floatText(point.TimeLow), floatText(point.TimeHigh)
+			}
+			panel.Points = append(panel.Points, point)
+			p.row(point.Label, panel.Title, floatText(point.Time), low, high, bytesText(*e.PeakBytes))
+		}
+		if len(panel.Points) > 2 {
+			f.Panels = append(f.Panels, panel)
+		}
+		front = nil
+		for _, e := range g.Front() {
+			front = append(front, b.labels[e.Key].short())
+		}
+	}
+	if len(f.Panels) == 0 {
+		return nil
+	}
+	p.figure = f
+	p.Finding = plain("Peak memory against the time of a step.")
+	if len(b.paper.Groups) == 1 && len(front) > 0 && len(front) <= 4 {
+		p.Finding = format("On the Pareto front: {}.", list(front))
+	}
+	p.Caption = plain("Time of a step and peak memory. Filled: on the front (line).")
+	if f.Baseline != "" {
+		p.Caption = plain("Time of a step and peak memory over " + b.baselineName() + ". Filled: on the front (line).")
+	}
+	return []Plate{p}
+}
+
+// linesPlates show how peak and time grow with the innermost swept parameter.
+func (b *builder) linesPlates() (out []Plate) {
+	if len(b.paper.Swept) == 0 || len(b.paper.Groups) < 2 {
+		return nil
+	}
+	over := b.comparedAny()
+	peak, axis := peakOf, "Peak memory"
+	if over {
+		peak, axis = deltaOf, "Peak over "+b.baselineName()
+	}
+	what := parameterWords(b.paper.Swept[len(b.paper.Swept)-1])
+	if p := b.lines("lines", peak, 1, "bytes", plates.Lines{Axis: axis, Quantity: plates.Bytes}); p != nil {
+		p.Finding = plain("How memory grows with " + what + ".")
+		p.Caption = plain(axis + "; numbers are the right-hand values.")
+		out = append(out, *p)
+	}
+	step := plates.Lines{Axis: "Time of a step", Quantity: plates.Seconds}
+	if p := b.lines("lines-time", stepOf, 1000, "s", step); p != nil {
+		p.Finding = plain("How the time of a step grows with " + what + ".")
+		p.Caption = plain("Median time of a step; numbers are the right-hand values.")
+		out = append(out, *p)
+	}
+	return out
+}
+
+// lines makes a figure of one value, divided by what makes it of its unit, with a panel for each place of the outer
+// parameters.
+func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float64, unit string,
+	f plates.Lines) *Plate {
+	p := &Plate{Name: name, data: [][]string{{"method", "setting", b.paper.Swept[len(b.paper.Swept)-1], unit}}}
+	last := len(b.paper.Swept) - 1
+	for i := 0; i < len(b.paper.Groups); {
+		outer := b.paper.Groups[i].Values[:last]
+		end := i
+		for end < len(b.paper.Groups) && slices.Equal(b.paper.Groups[end].Values[:last], outer) {
+			end++
+		}
+		groups := b.paper.Groups[i:end]
+		i = end
+		panel := plates.LinesPanel{X: upper(parameterWords(b.paper.Swept[last]))}
+		sub := exhibits.Paper{Swept: b.paper.Swept[:last]}
+		panel.Title = strings.ReplaceAll(place(&sub, &exhibits.Group{Values: outer}).text(), "\u202f", "\u2009")
+		numeric := true
+		for k := range groups {
+			v, err := strconv.ParseFloat(groups[k].Values[last], 64)
+			numeric = numeric && err == nil
+			panel.At, panel.Names = append(panel.At, v), append(panel.Names, groups[k].Values[last])
+		}
+		if numeric {
+			panel.Names = nil
+		} else {
+			for k := range panel.At {
+				panel.At[k] = float64(k)
+			}
+		}
+		for _, key := range b.paper.Methods {
+			series := plates.Series{Label: b.labels[key].Short}
+			known := 0
+			for k := range groups {
+				value, how := 0.0, plates.NotRun
+				if e := groups[k].Find(key); e != nil {
+					if how = state(e); how == plates.Measured || how == plates.Predicted || how == plates.Bounded {
+						if v := of(e); v != nil {
+							value = *v / by
+							known++
+							p.row(series.Label, panel.Title, groups[k].Values[last], floatText(value))
+						} else {
+							how = plates.NotRun
+						}
+					}
+				}
+				series.Values, series.States = append(series.Values, value), append(series.States, how)
+			}
+			if known > 0 {
+				panel.Series = append(panel.Series, series)
+			}
+		}
+		if len(panel.At) > 1 && len(panel.Series) > 0 {
+			f.Panels = append(f.Panels, panel)
+		}
+	}
+	if len(f.Panels) == 0 {
+		return nil
+	}
+	p.figure = f
+	return p
+}
+
+// heatmapPlate shows what fits.
+func (b *builder) heatmapPlate() []Plate {
+	if len(b.paper.Groups) < 2 {
+		return nil
+	}
+	p := Plate{Name: "heatmap", data: [][]string{{"method", "setting", "state", "peak_bytes"}}}
+	f := plates.Heatmap{Quantity: plates.Bytes}
+	failed, of := 0, 0
+	for i := range b.paper.Groups {
+		f.Columns = append(f.Columns, b.placeName(&b.paper.Groups[i]))
+	}
+	for _, key := range b.paper.Methods {
+		var cells []plates.Cell
+		for i := range b.paper.Groups {
+			cell := plates.Cell{State: plates.NotRun}
+			if e := b.paper.Groups[i].Find(key); e != nil {
+				cell.State = state(e)
+				of++
+				if cell.State == plates.OOM {
+					failed++
+				}
+				bytes := ""
+				if e.PeakBytes != nil && e.Status == schemas.StatusOK {
+					cell.Value, bytes = float64(*e.PeakBytes), bytesText(*e.PeakBytes)
+				}
+				p.row(b.name(e), f.Columns[i], e.Status, bytes)
+			}
+			cells = append(cells, cell)
+		}
+		f.Rows, f.Cells = append(f.Rows, b.labels[key].Short), append(f.Cells, cells)
+	}
+	p.figure = f
+	p.Finding = plain("Peak memory by setting.")
+	p.Caption = plain("Peak allocated memory.")
+	if failed > 0 {
+		p.Finding = plain(fmt.Sprintf("%d of %d settings ran out of memory.", failed, of))
+		p.Caption = plain("Peak allocated memory. Hatched: out of memory.")
+	}
+	return []Plate{p}
+}
+
+// accuracyPlate holds predictions beside measurements.
+func (b *builder) accuracyPlate() []Plate {
+	rows := b.model.Accuracy
+	if len(rows) < 2 {
+		return nil
+	}
+	p := Plate{Name: "accuracy", data: [][]string{{"script", "predicted_bytes", "measured_bytes"}}}
+	f := plates.Accuracy{}
+	exact := 0
+	for _, r := range rows {
+		predicted, measured := *r.Allocated.Predicted, *r.Allocated.Measured
+		if predicted == measured {
+			exact++
+		}
+		f.Points = append(f.Points, plates.Prediction{Label: cut(r.Label, mostOfName), Predicted: float64(predicted),
+			Measured: float64(measured)})
+		p.row(r.Label, bytesText(predicted), bytesText(measured))
+	}
+	p.figure = f
+	p.Finding = plain(fmt.Sprintf("%d of %d predicted peaks equal the measured one to the byte.", exact, len(rows)))
+	p.Caption = plain("Peak allocated memory, predicted without a GPU and measured.")
+	return []Plate{p}
+}

@@ -1,0 +1,185 @@
+package paper
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Grid is a table of a paper.
+type Grid struct {
+	Name    string // of its files
+	Wide    bool   // as wide as a page, not as a column
+	Finding Text   // the caption's first sentence, which is in bold
+	Caption Text
+	First   Text   // over the labels
+	Groups  []over // over the heads; none where no head belongs to a group
+	Heads   []head
+	Lines   []Line
+	Notes   []note
+}
+
+// An over stands over several heads.
+type over struct {
+	text  Text
+	heads int
+}
+
+// A head is what stands over a column.
+type head struct {
+	text  Text
+	lines []Text // text in two lines, where the column is narrow; else nil
+	note  string // the letter of its note
+	key   string // of results.json: which figure stands in the column
+}
+
+// A Line is a row, or what parts rows.
+type Line struct {
+	kind   lineKind
+	label  Text
+	cells  []Cell
+	run    string // the id of the run that the figures are of
+	italic bool
+	indent bool
+}
+
+type lineKind int
+
+const (
+	row     lineKind = iota
+	ruled            // a rule: what follows is compared with what stands above, or is their sum
+	thin             // a thin rule: what follows is not private
+	space            // a little space
+	heading          // a label over the rows that follow
+)
+
+// A Cell is one place of a table.
+type Cell struct {
+	text    string // a number as LaTeX's siunitx reads it, or words
+	word    bool   // text is words
+	best    bool   // in bold
+	marked  bool   // on grey
+	italic  bool   // predicted
+	atLeast bool   // bounded
+	value   float64
+	known   bool // value is one: in bytes, ms, joules, per cent
+	unit    unit
+}
+
+// A note stands under the table.
+type note struct {
+	letter string // "" for a legend
+	text   Text
+}
+
+// absent is a cell without a value: not run, or not to be compared.
+func absent() Cell { return Cell{text: "–", word: true} }
+
+func wordCell(text string) Cell { return Cell{text: text, word: true} }
+
+// figure is a cell with a number.
+func figure(v float64, u unit, signed bool) Cell {
+	return Cell{text: number(v, u, signed), value: v, known: true, unit: u}
+}
+
+// optional is the cell of a value that may be missing.
+func optional[T int64 | float64](v *T, u unit, signed bool) Cell {
+	if v == nil {
+		return absent()
+	}
+	return figure(float64(*v), u, signed)
+}
+
+// shown is a cell's text for people.
+func (c *Cell) shown() string {
+	text := c.text
+	if !c.word {
+		text = pretty(text)
+	}
+	if c.atLeast {
+		text = "≥ " + text
+	}
+	return text
+}
+
+// markBest marks the best cells of a column among some lines: those that print what the lowest prints, or the highest.
+// Where one of them has no figure, nobody knows which is best; of runs that are no methods the baseline may be.
+func (b *builder) markBest(lines []*Line, column int, highest bool) {
+	if !b.methods() {
+		return
+	}
+	var best *Cell
+	rivals := 0
+	for _, l := range lines {
+		c := &l.cells[column]
+		if !c.known || c.italic || c.atLeast {
+			return
+		}
+		rivals++
+		if best == nil || highest && c.value > best.value || !highest && c.value < best.value {
+			best = c
+		}
+	}
+	if rivals < 2 {
+		return
+	}
+	for _, l := range lines {
+		if c := &l.cells[column]; c.text == best.text {
+			c.best = true
+		}
+	}
+}
+
+// columnOf is the place of a column by its key, -1 without.
+func (g *Grid) columnOf(key string) int {
+	return slices.IndexFunc(g.Heads, func(h head) bool { return h.key == key })
+}
+
+// note adds a note, at most three of them, and gives its letter; the rest is for the README.
+func (g *Grid) note(text Text) string {
+	letter := string(rune('a' + len(g.Notes)))
+	g.Notes = append(g.Notes, note{letter, text})
+	return letter
+}
+
+// letters are the emphasis that Markdown and text give a cell.
+func (c *Cell) decorated(bold, italic, mark string) string {
+	text := c.shown()
+	if c.best {
+		text = bold + text + bold
+	}
+	if c.italic {
+		text = italic + text + italic
+	}
+	if c.marked {
+		text += mark
+	}
+	return text
+}
+
+// title is a head in one line, with what stands over it.
+func (g *Grid) title(column int) Text {
+	h := g.Heads[column]
+	at := 0
+	for _, o := range g.Groups {
+		if column < at+o.heads {
+			if len(o.text) == 0 {
+				break
+			}
+			return join(o.text, Text{{kind: words, text: ", "}}, h.text)
+		}
+		at += o.heads
+	}
+	return h.text
+}
+
+// caption is the whole caption.
+func (g *Grid) caption(write func(Text) string, strong func(string) string) string {
+	parts := []string{}
+	if len(g.Finding) > 0 {
+		parts = append(parts, strong(write(g.Finding)))
+	}
+	if len(g.Caption) > 0 {
+		parts = append(parts, write(g.Caption))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,205 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// A Label names a method in a paper.
+type Label struct {
+	Full  string // in the main table
+	Short string // in figures and in other tables
+	Head  string // Short in two lines, parted by "|", over narrow columns
+	Cite  string // the key of its reference
+	plain string // what stands for the label where there are no fonts for it
+}
+
+// methods are the labels of methods that dpsight knows.
+var methods = map[string]Label{
+	"vanilla":     {Full: "Non-private", Short: "Non-private", Head: "Non-|private"},
+	"loop":        {Full: "Per-example loop", Short: "Per-example loop", Head: "Example|loop"},
+	"dpsgd":       {Full: "Per-sample gradients", Short: "Per-sample", Head: "Per-|sample", Cite: "yousefpour2021opacus"},
+	"functorch":   {Full: "Per-sample, functorch", Short: "Functorch", Head: "Func-|torch", Cite: "yousefpour2021opacus"},
+	"fgc":         {Full: "Fast gradient clipping", Short: "Fast", Head: "Fast", Cite: "lee2021scaling"},
+	"ghost":       {Full: "Ghost clipping", Short: "Ghost", Head: "Ghost", Cite: "li2022large"},
+	"mixed_ghost": {Full: "Mixed ghost clipping", Short: "Mixed ghost", Head: "Mixed|ghost", Cite: "bu2022scalable"},
+	"flash":       {Full: "Tiled norms", Short: "Tiled", Head: "Tiled"},
+	"bk":          {Full: "Book-keeping", Short: "Book-keeping", Head: "Book-|keeping", Cite: "bu2023differentially"},
+	"flash_bk":    {Full: "Book-keeping, tiled", Short: "Tiled book-keeping", Head: "Tiled|BK"},
+	"norm_only":   {Full: "Norms only, not private", Short: "Norms only", Head: "Norms|only"},
+}
+
+// Lengths of names that nobody gave a label, in characters.
+const (
+	mostOfName = 24
+	mostOfHead = 11
+)
+
+// labels are those of all entries of a paper, by key. Those of a configuration replace what is known.
+func labels(p *exhibits.Paper, c *Config) map[string]Label {
+	out := map[string]Label{}
+	taken := map[string]bool{}
+	for i, key := range p.Methods {
+		l, known := methods[key]
+		if !known {
+			name := cut(strings.ReplaceAll(key, "_", " "), mostOfName)
+			l = Label{Full: name, Short: name, Head: twoLines(name)}
+		}
+		if full := c.Labels[key]; full != "" {
+			l.Full = full
+			if c.Short[key] == "" && !known {
+				l.Short, l.Head = full, twoLines(full)
+			}
+		}
+		if short := c.Short[key]; short != "" {
+			l.Short, l.Head = short, twoLines(short)
+		}
+		if head := c.Heads[key]; head != "" {
+			l.Head = head
+		}
+		if reference, ok := c.Cite[key]; ok {
+			l.Cite = reference
+		}
+		for _, of := range []*string{&l.Full, &l.Short} {
+			*of = unique(*of, taken)
+		}
+		if slices.ContainsFunc(p.Methods[:slices.Index(p.Methods, key)], func(k string) bool {
+			return out[k].Head == l.Head
+		}) {
+			l.Head = twoLines(l.Short)
+		}
+		l.plain = key
+		if hasCJK(key) {
+			l.plain = fmt.Sprintf("run %d", i+1)
+		}
+		out[key] = l
+		taken[l.Full], taken[l.Short] = true, true
+	}
+	return out
+}
+
+// unique numbers a label that another has.
+func unique(label string, taken map[string]bool) string {
+	for n := 2; taken[label]; n++ {
+		base, _, _ := strings.Cut(label, " (#")
+		label = fmt.Sprintf("%s (#%d)", base, n)
+	}
+	return label
+}
+
+// cut shortens a name in its middle.
+func cut(name string, most int) string {
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	head := most / 2
+	return strings.TrimSpace(string(runes[:head])) + "…" + strings.TrimSpace(string(runes[len(runes)-(most-1-head):]))
+}
+
+// twoLines parts a label where its halves are of the most equal length.
+func twoLines(label string) string {
+	if len([]rune(label)) <= mostOfHead-3 {
+		return label
+	}
+	best, difference := -1, len(label)
+	for i, r := range label {
+		if r != ' ' && r != '-' {
+			continue
+		}
+		if d := max(2*i-len(label), len(label)-2*i); d < difference {
+			best, difference = i, d
+		}
+	}
+	if best < 0 {
+		return cut(label, mostOfHead)
+	}
+	first, second := label[:best], label[best+1:]
+	if label[best] == '-' {
+		first = label[:best+1]
+	}
+	return cut(first, mostOfHead) + "|" + cut(second, mostOfHead)
+}
+
+// said is one of the label's forms.
+func (l Label) said(form string) Text {
+	if hasCJK(form) {
+		return Text{{kind: foreign, text: units.OneLine(form), alt: l.plain}}
+	}
+	return plain(form)
+}
+
+// full is the label of the main table.
+func (l Label) full() Text {
+	t := l.said(l.Full)
+	if l.Cite != "" {
+		t = append(t, span{kind: cite, text: l.Cite})
+	}
+	return t
+}
+
+func (l Label) short() Text { return l.said(l.Short) }
+
+// categoryNames are what components are called.
+var categoryNames = map[schemas.Category]string{
+	schemas.Parameters: "Parameters", schemas.Buffers: "Buffers", schemas.OptimizerState: "Optimizer state",
+	schemas.SummedGradients: "Summed gradients", schemas.Noise: "Noise", schemas.Gradients: "Gradients",
+	schemas.PerSampleGradients: "Per-sample gradients", schemas.NormSamples: "Norms of samples",
+	schemas.Activations: "Activations", schemas.HookActivations: "Held by DP hooks only",
+	schemas.StoredBackprops: "Stored backprops", schemas.ClipTemporaries: "Clipping temporaries",
+	schemas.Outputs: "Outputs", schemas.Inputs: "Inputs", schemas.AutocastCache: "Autocast cache",
+	schemas.Workspace: "Workspace", schemas.ActivationGradients: "Activation gradients",
+	schemas.ForwardTemporaries: "Forward temporaries", schemas.OptimizerTemporaries: "Optimizer temporaries",
+	schemas.Script: "Script's own", schemas.Slack: "Slack", schemas.Untraced: "Untraced", schemas.Other: "Other",
+}
+
+// phaseNames are what phases are called.
+var phaseNames = map[string]string{
+	schemas.PhaseForward: "Forward", schemas.PhaseBackward: "Backward", schemas.PhaseBackwardNorm: "norm pass",
+	schemas.PhaseBackwardGrad: "gradient pass", schemas.PhaseClip: "Clip", schemas.PhaseAccumulate: "Accumulate",
+	schemas.PhaseNoise: "Noise", schemas.PhaseOptimizer: "Optimizer", schemas.PhaseZeroGrad: "Zero gradients",
+	schemas.PhaseBetween: "Between phases", schemas.PhaseRecompute: "Recompute",
+}
+
+func phaseName(phase string) Text {
+	if name := phaseNames[phase]; name != "" {
+		return plain(name)
+	}
+	return plain(cut(strings.ReplaceAll(phase, "_", " "), mostOfName))
+}
+
+// symbols are the variables of parameters that papers have letters for.
+var symbols = map[string]string{"batch_size": "B", "seq_len": "T", "physical_batch_size": "b", "rank": "r",
+	"num_layers": "L", "hidden_dim": "d"}
+
+// parameter is "T = 512", or "precision bf16".
+func parameter(name, value string) Text {
+	value = grouped(value)
+	if s := symbols[name]; s != "" {
+		return Text{{kind: symbol, text: s}, {kind: words, text: "\u202f=\u202f" + value}}
+	}
+	return plain(strings.ReplaceAll(name, "_", " ") + " " + value)
+}
+
+// place is the values of a group's swept parameters.
+func place(p *exhibits.Paper, g *exhibits.Group) Text {
+	var parts []Text
+	for i, name := range p.Swept {
+		if g.Values[i] != "" {
+			parts = append(parts, parameter(name, g.Values[i]))
+		}
+	}
+	var t Text
+	for i, part := range parts {
+		if i > 0 {
+			t = append(t, span{kind: words, text: ", "})
+		}
+		t = append(t, part...)
+	}
+	return t
+}

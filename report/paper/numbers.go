@@ -1,0 +1,88 @@
+package paper
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// A unit divides what is known in bytes, milliseconds or joules.
+type unit struct {
+	name   string
+	size   float64
+	digits int
+}
+
+var (
+	gib     = unit{"GiB", 1 << 30, 2}
+	mib     = unit{"MiB", 1 << 20, 1}
+	seconds = unit{"s", 1000, 2}
+	millis  = unit{"ms", 1, 0}
+	percent = unit{"%", 1, 1}
+	times   = unit{"×", 1, 2}
+	rate    = unit{"", 1, 0}
+	joules  = unit{"J", 1, 1}
+	kilo    = unit{"kJ", 1000, 2}
+)
+
+// largest is the largest magnitude among values.
+func largest(values []float64) (most float64) {
+	for _, v := range values {
+		most = max(most, math.Abs(v))
+	}
+	return most
+}
+
+// chosen is the unit of a column: of the name that somebody asked for, else the larger one where a value fills it.
+func chosen(asked string, values []float64, large, small unit) unit {
+	switch {
+	case asked == small.name, asked != large.name && largest(values) < large.size:
+		if small == millis && largest(values) < 10 { // integers would say nothing of them
+			small.digits = 2
+		}
+		return small
+	}
+	return large
+}
+
+// number prints a value: rounded once, half to even. What is not zero never looks like zero.
+func number(v float64, u unit, signed bool) string {
+	x := v / u.size
+	text := strconv.FormatFloat(x, 'f', u.digits, 64)
+	if v != 0 && strings.Trim(text, "-0.") == "" {
+		least := strconv.FormatFloat(math.Pow10(-u.digits), 'f', u.digits, 64)
+		if v < 0 {
+			return ">-" + least
+		}
+		return "<" + least
+	}
+	if strings.Trim(text, "-0.") == "" {
+		return strings.TrimPrefix(text, "-")
+	}
+	if signed && v > 0 {
+		text = "+" + text
+	}
+	return text
+}
+
+// pretty is a number for people: separated thousands and a true minus sign.
+func pretty(text string) string {
+	sign := ""
+	if strings.HasPrefix(text, "+") {
+		sign, text = "+", text[1:]
+	}
+	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
+		return strings.Replace(text, "-", "−", 1)
+	}
+	return sign + units.Grouped(text)
+}
+
+// grouped separates the thousands of a parameter's value, if it is a whole number of more than four digits.
+func grouped(value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && (n > 9999 || n < -9999) {
+		return units.Grouped(value)
+	}
+	return value
+}

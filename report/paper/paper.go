@@ -1,0 +1,235 @@
+// Package paper writes what goes into a paper of a study: a document that LaTeX compiles as it is, with its tables,
+// figures, captions, set-up and references, and the same tables for other places.
+package paper
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/report/folder"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+//go:embed tables.tex references.bib
+var files embed.FS
+
+// A Model is what a paper is made of.
+type Model struct {
+	Study     compare.Study
+	Manifests []*schemas.Manifest
+	Accuracy  []predict.AccuracyExperiment // with both peaks and the error, the largest first
+	Steps     map[string]*exhibits.Step    // of the peaks, by run id
+	Config    *Config
+	Names     []string // of the runs, as the command line has them
+	Command   []string // that writes the paper
+	Notes     []string // on what was chosen and left out
+	Details   []string // on single runs, which no table has room for
+	Force     bool
+	// Written is told of each file that was made, of so many. May be nil.
+	Written func(done, of int)
+}
+
+// A builder makes the parts of one paper.
+type builder struct {
+	model  *Model
+	config *Config
+	paper  exhibits.Paper
+	labels map[string]Label
+	tables []*Grid
+	plates []Plate
+	left   []string // what is not shown, and why
+	states []string // of the cells of the table that is being made
+}
+
+func newBuilder(m *Model, c *Config) *builder {
+	b := &builder{model: m, config: c}
+	b.paper = exhibits.Arrange(&m.Study, c.Order, c.Rows)
+	b.labels = labels(&b.paper, c)
+	return b
+}
+
+// Write makes the paper in dir, and gives the paths written, the document first.
+func Write(dir string, m Model) ([]string, error) {
+	b := newBuilder(&m, m.Config)
+	if len(b.paper.Groups) == 0 {
+		return nil, schemas.WithHint(fmt.Errorf("no run is one of %s", strings.Join(m.Config.Rows, ", ")),
+			"rows in "+ConfigFile+" names methods or runs")
+	}
+	b.makeTables()
+	b.makeFigures()
+	return folder.Write(dir, b.files(), folder.Options{Force: m.Force, Written: m.Written})
+}
+
+// makeTables makes those that are asked for and have something to show.
+func (b *builder) makeTables() {
+	makers := map[string]func() *Grid{"main": b.mainTable, "components": b.componentsTable, "phases": b.phasesTable,
+		"pivot": b.pivotTable, "repeats": b.repeatsTable, "accuracy": b.accuracyTable, "ablation": b.ablationTable}
+	for _, name := range allTables {
+		if !wants(b.config.Tables, name) {
+			continue
+		}
+		b.states = nil
+		g := makers[name]()
+		switch {
+		case g != nil:
+			for _, what := range g.fit(b.config.Widths) {
+				b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", name, what))
+			}
+			b.tables = append(b.tables, g)
+		case slices.Contains(b.config.Tables, name) || name != "accuracy" && name != "ablation":
+			b.left = append(b.left, fmt.Sprintf("table %s: %s", name, nothingFor[name]))
+		}
+	}
+}
+
+// nothingFor says why there is no table.
+var nothingFor = map[string]string{"main": "no run has a figure", "components": "no peak is broken down",
+	"phases": "no run has phases", "pivot": "no parameter varies while the method does not",
+	"repeats":  "no experiment was repeated and timed",
+	"accuracy": "no predicted run is of an experiment that was measured too",
+	"ablation": "ablation in " + ConfigFile + " does not name two runs with peaks"}
+
+// files are all that is written.
+func (b *builder) files() []folder.File {
+	text := func(name string, content func() string) folder.File {
+		return folder.File{Name: name, Write: func(w io.Writer) error {
+			_, err := io.WriteString(w, content())
+			return err
+		}}
+	}
+	embedded := func(name string) folder.File {
+		return folder.File{Name: name, Write: func(w io.Writer) error {
+			content, err := files.ReadFile(name)
+			if err == nil {
+				_, err = w.Write(content)
+			}
+			return err
+		}}
+	}
+	out := []folder.File{text("main.tex", b.document), text("style.tex", style), embedded("references.bib"),
+		text("setup.tex", b.setup), text("captions.tex", b.captions), text("README.md", b.readme)}
+	for _, g := range b.tables {
+		out = append(out, folder.File{Name: "tables/" + g.Name + ".tex", Write: g.writeTeX},
+			folder.File{Name: "tables/" + g.Name + ".md", Write: g.writeMarkdown},
+			folder.File{Name: "tables/" + g.Name + ".html", Write: g.writeHTML},
+			folder.File{Name: "tables/" + g.Name + ".txt", Write: g.writeText})
+	}
+	for i := range b.plates {
+		out = append(out, b.plateFiles(&b.plates[i])...)
+	}
+	return out
+}
+
+// memoryUnit is that of the whole paper, so that no two tables are of other units.
+func (b *builder) memoryUnit() unit {
+	u := chosen(b.config.Units.Memory, b.values(peakOf), gib, mib)
+	if u.name == mib.name && largest(b.values(peakOf)) < 10*mib.size {
+		u.digits = 2
+	}
+	u.digits = b.digits("memory", u.digits)
+	return u
+}
+
+func (b *builder) stepUnit() unit {
+	u := chosen(b.config.Units.Time, b.values(stepOf), seconds, millis)
+	if b.spread() > spreadOfValue {
+		u.digits = max(0, u.digits-1)
+	}
+	u.digits = b.digits("time", u.digits)
+	return u
+}
+
+// digits are those that somebody asked for, else the ones that the values give.
+func (b *builder) digits(kind string, otherwise int) int {
+	if n, ok := b.config.Digits[kind]; ok {
+		return n
+	}
+	return otherwise
+}
+
+// methods reports whether the paper compares methods, and not runs of a script.
+func (b *builder) methods() bool {
+	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Method() != "" })
+	})
+}
+
+// baselineName is what others are compared with, as a word within a sentence.
+func (b *builder) baselineName() string {
+	for i := range b.paper.Groups {
+		if e := b.paper.Groups[i].Baseline(); e != nil {
+			if e.Method() == "vanilla" {
+				return "non-private"
+			}
+			return b.labels[e.Key].Short
+		}
+	}
+	return "the baseline"
+}
+
+// subject begins a finding about all that is compared with the baseline; empty where there are no words for it.
+func (b *builder) subject() string {
+	if b.private() && b.baselineName() == "non-private" {
+		return "Private training"
+	}
+	return ""
+}
+
+// sweptWords are "B and T", or the names of the swept parameters.
+func (b *builder) sweptWords() string {
+	words := make([]string, len(b.paper.Swept))
+	for i, p := range b.paper.Swept {
+		words[i] = parameterWords(p)
+	}
+	return joinWords(words)
+}
+
+// parameterWords name a parameter.
+func parameterWords(name string) string {
+	known := map[string]string{"batch_size": "batch size B", "seq_len": "sequence length T",
+		"physical_batch_size": "physical batch size b"}
+	if w := known[name]; w != "" {
+		return w
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// common is what all runs have alike, in a few words of a caption.
+func (b *builder) common() string {
+	fact := func(what string) string {
+		for _, f := range b.model.Study.Configuration.Common {
+			if f.What == what {
+				return f.Value
+			}
+		}
+		return ""
+	}
+	var parts []string
+	if model := fact("model"); model != "" {
+		parts = append(parts, strings.ReplaceAll(model, "_", " "))
+	}
+	batch, length := fact("batch_size"), fact("seq_len")
+	switch {
+	case batch == "1" && length != "":
+		parts = append(parts, "one sequence of "+grouped(length)+" tokens")
+	case batch != "" && length != "":
+		parts = append(parts, fmt.Sprintf("%s sequences of %s tokens", grouped(batch), grouped(length)))
+	case batch != "":
+		parts = append(parts, "batch "+grouped(batch))
+	case length != "":
+		parts = append(parts, grouped(length)+" tokens")
+	}
+	if precision := fact("precision"); precision != "" {
+		parts = append(parts, precision)
+	}
+	if gpu := fact("GPU"); gpu != "" {
+		parts = append(parts, gpu)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,374 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// facts gathers what several runs say of one thing: each value once, in the order of the runs.
+type facts []string
+
+func (f *facts) add(value string) {
+	if value != "" && !slices.Contains(*f, value) {
+		*f = append(*f, value)
+	}
+}
+
+// text is "a", "a and b", or empty.
+func (f facts) text() string { return joinWords(f) }
+
+// gather collects a fact of all runs.
+func (b *builder) gather(of func(*schemas.Manifest) string) facts {
+	var f facts
+	for _, m := range b.model.Manifests {
+		f.add(of(m))
+	}
+	return f
+}
+
+// param is the text of a parameter of all runs.
+func (b *builder) param(name string) facts {
+	return b.gather(func(m *schemas.Manifest) string {
+		switch v := m.Params[name].(type) {
+		case nil:
+			return ""
+		case float64:
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			return fmt.Sprint(v)
+		}
+	})
+}
+
+func environment(of func(*schemas.Environment) string) func(*schemas.Manifest) string {
+	return func(m *schemas.Manifest) string {
+		if m.Environment == nil {
+			return ""
+		}
+		return of(m.Environment)
+	}
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// setup is setup.tex.
+func (b *builder) setup() string {
+	var t strings.Builder
+	t.WriteString("% Setup: what a reader needs to repeat the runs. Written by dpsight from the recordings.\n")
+	for _, part := range []struct {
+		title string
+		text  Text
+	}{{"Hardware and software", b.hardware()}, {"Model", b.trained()}, {"Privacy", b.privacy()},
+		{"Measurement", b.measurement()}} {
+		if len(part.text) > 0 {
+			fmt.Fprintf(&t, "\\textbf{%s.} %s\n", part.title, part.text.tex())
+		}
+	}
+	t.WriteString("% The runs were made by these commands:\n")
+	var commands facts
+	for _, m := range b.model.Manifests {
+		commands.add(commandLine(m.Command))
+	}
+	for _, c := range commands {
+		t.WriteString("%   " + c + "\n")
+	}
+	t.WriteString("% These files were made by:\n%   " + commandLine(b.model.Command) + "\n")
+	return t.String()
+}
+
+// hardware says what the runs ran on and with.
+func (b *builder) hardware() Text {
+	gpus := b.gather(func(m *schemas.Manifest) string {
+		if m.Source == schemas.Predicted || len(m.GPUs) == 0 {
+			return ""
+		}
+		text := "One " + m.GPUs[0].Name
+		if len(m.GPUs) > 1 {
+			text = strconv.Itoa(len(m.GPUs)) + " × " + m.GPUs[0].Name
+		}
+		if n := m.GPUs[0].TotalBytes; n > 0 {
+			text += " (" + number(float64(n), unit{"GiB", 1 << 30, 0}, false) + "\u202fGiB)"
+		}
+		return text
+	})
+	var first []string
+	if len(gpus) > 0 {
+		first = append(first, gpus.text())
+	}
+	profiles := b.gather(func(m *schemas.Manifest) string { return orEmpty(m.Profile) })
+	if len(profiles) > 0 {
+		first = append(first, "predictions for "+profiles.text()+" without a GPU")
+	}
+	if driver := b.gather(func(m *schemas.Manifest) string { return orEmpty(m.Driver) }); len(driver) > 0 {
+		first = append(first, "driver "+driver.text())
+	}
+	text := plain(strings.Join(first, ", "))
+	torch := b.gather(environment(func(e *schemas.Environment) string {
+		version, _, _ := strings.Cut(e.Torch, "+")
+		if version == "" {
+			return ""
+		}
+		version = "PyTorch " + version
+		if e.CUDA != nil {
+			version += " with CUDA " + *e.CUDA
+		}
+		return version
+	}))
+	text = append(text, plain(sentence("", torch.text()))...)
+	if opacus := b.gather(environment(func(e *schemas.Environment) string { return orEmpty(e.Opacus) })); len(opacus) > 0 {
+		text = append(text, span{kind: words, text: ", Opacus " + opacus.text()},
+			span{kind: cite, text: "yousefpour2021opacus"})
+	}
+	if len(text) > 0 {
+		text = append(text, span{kind: words, text: "."})
+	}
+	tf32 := b.gather(environment(func(e *schemas.Environment) string {
+		switch {
+		case e.TF32Matmul == nil:
+			return ""
+		case *e.TF32Matmul:
+			return "on"
+		}
+		return "off"
+	}))
+	attention := b.gather(environment(func(e *schemas.Environment) string { return strings.Join(e.SDPABackends, ", ") }))
+	var more []string
+	if len(tf32) > 0 {
+		more = append(more, "TF32 for matrix products "+tf32.text())
+	}
+	if len(attention) > 0 {
+		more = append(more, "attention kernels allowed: "+strings.ReplaceAll(strings.Join(attention, "; or "), "_", "-"))
+	}
+	if len(more) > 0 {
+		text = append(text, span{kind: words, text: " " + strings.Join(more, "; ") + "."})
+	}
+	revisions := b.gather(func(m *schemas.Manifest) string {
+		if m.Git == nil || m.Git.Revision == "" {
+			return ""
+		}
+		text := m.Git.Revision[:min(12, len(m.Git.Revision))]
+		if m.Git.Dirty {
+			text += " and changes"
+		}
+		return text
+	})
+	if len(revisions) > 0 {
+		text = append(text, span{kind: words, text: " Code: commit "}, span{kind: code, text: revisions.text()},
+			span{kind: words, text: "."})
+	}
+	return text
+}
+
+// sentence is "; text" where something stands before it.
+func sentence(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + "; " + text
+}
+
+// optimizers have references.
+var optimizers = map[string]struct {
+	name  string
+	cites []string
+}{
+	"adamw": {"AdamW", []string{"kingma2015adam", "loshchilov2019decoupled"}},
+	"adam":  {"Adam", []string{"kingma2015adam"}},
+	"sgd":   {"SGD", nil},
+}
+
+// trained says what was trained, by the parameters that have words.
+func (b *builder) trained() Text {
+	var parts []Text
+	add := func(name, before, after string) {
+		if v := b.param(name); len(v) > 0 {
+			for i := range v {
+				v[i] = grouped(v[i])
+			}
+			parts = append(parts, plain(before+v.text()+after))
+		}
+	}
+	add("model", "", "")
+	if len(b.param("num_layers")) == 0 {
+		add("preset", "preset ", "")
+	}
+	add("num_layers", "", " layers")
+	add("hidden_dim", "hidden size ", "")
+	add("num_heads", "", " heads")
+	add("vocab_size", "vocabulary ", "")
+	add("batch_size", "batch ", "")
+	add("seq_len", "sequences of ", " tokens")
+	add("rank", "rank ", "")
+	add("precision", "", "")
+	for _, name := range b.param("optimizer") {
+		o, known := optimizers[name]
+		if !known {
+			parts = append(parts, plain(name))
+			continue
+		}
+		text := plain(o.name)
+		if len(o.cites) > 0 {
+			text = append(text, span{kind: cite, text: strings.Join(o.cites, ",")})
+		}
+		parts = append(parts, text)
+	}
+	if v := b.param("checkpointing"); len(v) == 1 {
+		parts = append(parts, plain(map[string]string{"true": "activations checkpointed", "false": "no checkpointing"}[v[0]]))
+	}
+	add("seed", "seed ", "")
+	if len(parts) == 0 {
+		seeds := b.gather(environment(func(e *schemas.Environment) string {
+			if e.Seed == nil {
+				return ""
+			}
+			return strconv.FormatInt(*e.Seed, 10)
+		}))
+		if len(seeds) == 0 {
+			return nil
+		}
+		return plain("Torch's initial seed " + seeds.text() + ".")
+	}
+	var t Text
+	for i, part := range parts {
+		if i > 0 {
+			t = append(t, span{kind: words, text: ", "})
+		}
+		t = append(t, part...)
+	}
+	t[0].text = upper(t[0].text)
+	return append(t, span{kind: words, text: "."})
+}
+
+// accountants have references.
+var accountants = map[string]string{"prv": "gopi2021numerical", "rdp": "mironov2017renyi"}
+
+// privacy says what the private runs promise, where that was recorded.
+func (b *builder) privacy() Text {
+	private := func(of func(*schemas.Privacy) string) facts {
+		return b.gather(func(m *schemas.Manifest) string {
+			if m.Privacy == nil {
+				return ""
+			}
+			return of(m.Privacy)
+		})
+	}
+	float := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', 4, 64)
+	}
+	var parts []string
+	if v := private(func(p *schemas.Privacy) string { return float(p.NoiseMultiplier) }); len(v) > 0 {
+		parts = append(parts, "noise multiplier σ\u202f=\u202f"+v.text())
+	}
+	if v := private(func(p *schemas.Privacy) string { return float(p.MaxGradNorm) }); len(v) > 0 {
+		parts = append(parts, "clipping norm C\u202f=\u202f"+v.text())
+	}
+	if v := private(func(p *schemas.Privacy) string { return orEmpty(p.Clipping) }); len(v) > 0 {
+		parts = append(parts, strings.ReplaceAll(v.text(), "_", "-")+" clipping")
+	}
+	sampling := private(func(p *schemas.Privacy) string {
+		switch {
+		case p.Poisson == nil:
+			return ""
+		case *p.Poisson:
+			return "Poisson sampling"
+		}
+		return "fixed batches, no Poisson sampling"
+	})
+	if len(sampling) > 0 {
+		parts = append(parts, sampling.text())
+	}
+	if v := private(func(p *schemas.Privacy) string { return float(p.SampleRate) }); len(v) > 0 {
+		parts = append(parts, "sample rate "+v.text())
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	t := plain(upper(strings.Join(parts, ", ")) + ".")
+	reached := private(func(p *schemas.Privacy) string {
+		if p.Epsilon == nil || p.Delta == nil {
+			return ""
+		}
+		return "ε\u202f=\u202f" + float(p.Epsilon) + " at δ\u202f=\u202f" + float(p.Delta)
+	})
+	if len(reached) == 0 {
+		return append(t, span{kind: words, text: " δ was not set, so no ε is reported: the runs measure cost, not privacy."})
+	}
+	t = append(t, span{kind: words, text: " Reached: " + reached.text()})
+	for _, a := range private(func(p *schemas.Privacy) string { return orEmpty(p.Accountant) }) {
+		t = append(t, span{kind: words, text: ", by the accountant " + a})
+		if key := accountants[a]; key != "" {
+			t = append(t, span{kind: cite, text: key})
+		}
+	}
+	return append(t, span{kind: words, text: "."})
+}
+
+// measurement says how the figures came about.
+func (b *builder) measurement() Text {
+	t := parse("Peaks are `max_memory_allocated`.")
+	if len(exhibits.ComponentsOf(b.paper.Last()).Entries) > 0 {
+		t = parse("Peaks are `max_memory_allocated`, broken down to the byte.")
+	}
+	steps, repeats, clocks := facts{}, facts{}, facts{}
+	for _, g := range b.paper.Groups {
+		for _, e := range g.Entries {
+			if v := e.StepMS; v != nil {
+				clocks.add(v.Clock)
+				if v.Over == timing.OverRepeats {
+					repeats.add(strconv.Itoa(v.N))
+				} else {
+					steps.add(strconv.Itoa(v.N))
+				}
+			}
+		}
+	}
+	clock := map[string]string{timing.ClockGPU: "GPU times", timing.ClockWall: "Wall times"}
+	begin := "Times"
+	if len(clocks) == 1 {
+		begin = clock[clocks[0]]
+	}
+	many := func(f facts) string {
+		if len(f) > 3 {
+			return "several"
+		}
+		return strings.ReplaceAll(f.text(), " and ", " or ")
+	}
+	switch {
+	case len(repeats) > 0:
+		t = append(t, span{kind: words, text: " " + begin + " are medians of " + many(repeats) + " runs, each the median " +
+			"of its timed steps without instrumentation after warm-up."})
+	case len(steps) > 0:
+		t = append(t, span{kind: words, text: " " + begin + " are medians of " + many(steps) + " steps without " +
+			"instrumentation after warm-up."})
+	}
+	if u := b.memoryUnit(); u.name == gib.name {
+		return append(t, span{kind: words, text: " GiB is 2³⁰ bytes."})
+	}
+	return append(t, span{kind: words, text: " MiB is 2²⁰ bytes."})
+}
+
+// setupReferences are the references of what was set up.
+func setupReferences(b *builder) (keys []string) {
+	for _, t := range []Text{b.hardware(), b.trained(), b.privacy()} {
+		for _, s := range t {
+			if s.kind == cite {
+				keys = append(keys, strings.Split(s.text, ",")...)
+			}
+		}
+	}
+	return keys
+}

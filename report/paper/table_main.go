@@ -1,0 +1,454 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Columns of the main table, as paper.yaml names them.
+const (
+	colPeak     = "peak"
+	colDelta    = "delta"
+	colPercent  = "percent"
+	colFreed    = "freed"
+	colStep     = "step"
+	colSlowdown = "slowdown"
+	colRate     = "rate"
+	colEnergy   = "energy"
+)
+
+// mainColumns are all of them, in their order.
+var mainColumns = []string{colPeak, colDelta, colPercent, colFreed, colStep, colSlowdown, colRate, colEnergy}
+
+// narrowColumns are those of a main table in a column.
+var narrowColumns = []string{colPeak, colPercent, colStep, colSlowdown}
+
+// A column is what a table shows of each entry.
+type column struct {
+	name, over string
+	head       Text
+	key        string // of results.json
+	unit       unit
+	signed     bool
+	highest    bool // the best is the highest
+	of         func(*exhibits.Entry) *float64
+}
+
+func floatOf(v *int64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(float64(*v))
+}
+
+// values are those of all entries.
+func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
+	for _, g := range b.paper.Groups {
+		for i := range g.Entries {
+			if e := &g.Entries[i]; e.Status == schemas.StatusOK {
+				if v := of(e); v != nil {
+					out = append(out, *v)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// The figures of an entry, nil where it has none. Deltas are over its baseline, which has none itself.
+func peakOf(e *exhibits.Entry) *float64 { return floatOf(e.PeakBytes) }
+
+func compared(e *exhibits.Entry) *compare.OverheadRun {
+	if e.Overhead == nil || e.IsBaseline() || e.Status != schemas.StatusOK {
+		return nil
+	}
+	return e.Overhead
+}
+
+func deltaOf(e *exhibits.Entry) *float64 {
+	if o := compared(e); o != nil {
+		return floatOf(o.PeakDeltaBytes)
+	}
+	return nil
+}
+
+func percentOf(e *exhibits.Entry) *float64 {
+	if o := compared(e); o != nil && o.PeakRatio != nil {
+		return new(100 * (*o.PeakRatio - 1))
+	}
+	return nil
+}
+
+func freedOf(e *exhibits.Entry) *float64 {
+	if o := compared(e); o != nil {
+		return floatOf(o.FreedDeltaBytes)
+	}
+	return nil
+}
+
+func stepOf(e *exhibits.Entry) *float64 {
+	if e.StepMS == nil {
+		return nil
+	}
+	return &e.StepMS.Median
+}
+
+func ratioOf(e *exhibits.Entry) *float64 {
+	if e.Overhead == nil || e.Status != schemas.StatusOK {
+		return nil
+	}
+	return e.Overhead.StepRatio
+}
+
+// spread is the largest of (high - low) / median over entries with repeats.
+func (b *builder) spread() (most float64) {
+	for _, g := range b.paper.Groups {
+		for i := range g.Entries {
+			if e := &g.Entries[i]; e.Good > 1 && e.StepMS != nil && e.StepMS.Median > 0 {
+				most = max(most, (e.StepMS.High-e.StepMS.Low)/e.StepMS.Median)
+			}
+		}
+	}
+	return most
+}
+
+// Spreads of repeats from which on a digit says nothing.
+const (
+	spreadOfValue = 0.01
+	spreadOfRatio = 0.02
+)
+
+// mainColumn describes a column of the main table.
+func (b *builder) mainColumn(name string) column {
+	memory, step, ratio := b.memoryUnit(), b.stepUnit(), times
+	if b.spread() > spreadOfRatio {
+		ratio.digits = 1
+	}
+	ratio.digits = b.digits("ratio", ratio.digits)
+	share := percent
+	share.digits = b.digits("percent", share.digits)
+	switch name {
+	case colPeak:
+		return column{name, "Peak memory", plain(memory.name), "peak_bytes", memory, false, false, peakOf}
+	case colDelta:
+		return column{name, "Peak memory", plain("Δ " + memory.name), "peak_delta_bytes", memory, true, false, deltaOf}
+	case colPercent:
+		return column{name, "Peak memory", plain("Δ %"), "peak_ratio", share, true, false, percentOf}
+	case colFreed:
+		return column{name, "Peak memory", plain("Δ " + memory.name + ", freed"), "freed_delta_bytes", memory, true, false,
+			freedOf}
+	case colStep:
+		return column{name, "Time", plain(step.name + "/step"), "step_ms", step, false, false, stepOf}
+	case colSlowdown:
+		return column{name, "Time", plain("slowdown (×)"), "step_ratio", ratio, false, false, ratioOf}
+	case colRate:
+		return b.rateColumn()
+	}
+	joule := func(e *exhibits.Entry) *float64 { return e.JoulesPerStep }
+	energy := chosen(b.config.Units.Energy, b.values(joule), kilo, joules)
+	energy.digits = b.digits("energy", energy.digits)
+	return column{colEnergy, "Energy", plain(energy.name + "/step"), "joules_per_step", energy, false, false, joule}
+}
+
+// rateColumn is of tokens or, where a run counts none, of samples.
+func (b *builder) rateColumn() column {
+	tokens := func(e *exhibits.Entry) *float64 { return e.TokensPerS }
+	samples := func(e *exhibits.Entry) *float64 { return e.SamplesPerS }
+	c := column{colRate, "Time", plain("tokens/s"), "tokens_per_s", rate, false, true, tokens}
+	if len(b.values(tokens)) < len(b.values(samples)) {
+		c.head, c.key, c.of = plain("samples/s"), "samples_per_s", samples
+	}
+	switch most := largest(b.values(c.of)); {
+	case most < 10:
+		c.unit.digits = 2
+	case most < 100:
+		c.unit.digits = 1
+	}
+	c.unit.digits = b.digits("rate", c.unit.digits)
+	return c
+}
+
+// mainTable says what each method costs.
+func (b *builder) mainTable() *Grid {
+	g := &Grid{Name: "main", First: plain(b.first()), Wide: true}
+	names := b.config.Columns["main"]
+	if len(names) == 0 {
+		for _, name := range mainColumns {
+			if b.worthColumn(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) <= len(narrowColumns) {
+		g.Wide = false
+	}
+	columns := make([]column, len(names))
+	for i, name := range names {
+		columns[i] = b.mainColumn(name)
+		c := columns[i]
+		g.Heads = append(g.Heads, head{text: c.head, key: c.key})
+		if n := len(g.Groups) - 1; n >= 0 && g.Groups[n].text.text() == c.over {
+			g.Groups[n].heads++
+		} else {
+			g.Groups = append(g.Groups, over{plain(c.over), 1})
+		}
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	for i := range b.paper.Groups {
+		b.mainGroup(g, &b.paper.Groups[i], columns)
+	}
+	b.mainCaption(g, columns)
+	b.mainNotes(g)
+	return g
+}
+
+// worthColumn reports whether a column has a figure, and whether it says anything.
+func (b *builder) worthColumn(name string) bool {
+	if name == colFreed {
+		return b.paper.Freed()
+	}
+	return len(b.values(b.mainColumn(name).of)) > 0 && (name != colSlowdown || b.comparedAny())
+}
+
+// comparedAny reports whether some entry is compared with another.
+func (b *builder) comparedAny() bool {
+	return len(b.values(deltaOf)) > 0
+}
+
+// mainGroup adds the rows of one place of the swept parameters.
+func (b *builder) mainGroup(g *Grid, group *exhibits.Group, columns []column) {
+	if len(b.paper.Groups) > 1 {
+		if len(g.Lines) > 0 {
+			g.Lines = append(g.Lines, Line{kind: space})
+		}
+		g.Lines = append(g.Lines, Line{kind: heading, label: place(&b.paper, group)})
+	}
+	var rivals []int
+	for i := range group.Entries {
+		e := &group.Entries[i]
+		if e.NormsOnly() && len(g.Lines) > 0 && !g.Lines[len(g.Lines)-1].italic {
+			g.Lines = append(g.Lines, Line{kind: thin})
+		}
+		l := Line{label: b.labels[e.Key].full(), run: e.RunID, italic: e.NormsOnly()}
+		for _, c := range columns {
+			l.cells = append(l.cells, b.cellOf(e, c))
+		}
+		if e.Rivals() {
+			rivals = append(rivals, len(g.Lines))
+		}
+		g.Lines = append(g.Lines, l)
+		if e.IsBaseline() && len(group.Entries) > 1 && len(b.paper.Groups) == 1 {
+			g.Lines = append(g.Lines, Line{kind: ruled})
+		}
+	}
+	for c := range columns {
+		b.markBest(pick(g.Lines, rivals), c, columns[c].highest)
+	}
+}
+
+func pick(lines []Line, at []int) (out []*Line) {
+	for _, i := range at {
+		out = append(out, &lines[i])
+	}
+	return out
+}
+
+// cellOf is what a column shows of an entry: its figure, or what became of the run in the place of its peak.
+func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
+	if e.Status != schemas.StatusOK {
+		if c.key != "peak_bytes" {
+			return absent()
+		}
+		b.special(e.Status)
+		if e.Status == schemas.StatusOOM {
+			return wordCell("OOM")
+		}
+		return wordCell("failed")
+	}
+	v := c.of(e)
+	if v == nil {
+		return absent()
+	}
+	cell := figure(*v, c.unit, c.signed)
+	if e.Source == schemas.Predicted {
+		cell.italic = true
+		b.special(schemas.Predicted)
+	}
+	if e.Bounded() && strings.HasPrefix(c.key, "peak") {
+		if c.key != "peak_bytes" {
+			return absent()
+		}
+		cell.atLeast = true
+		b.special("bounded")
+	}
+	return cell
+}
+
+// first is what the rows are.
+func (b *builder) first() string {
+	if b.methods() {
+		return "Method"
+	}
+	return "Run"
+}
+
+// mainCaption answers what each method costs.
+func (b *builder) mainCaption(g *Grid, columns []column) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name })
+	}
+	g.Finding = b.mainFinding()
+	what := []string{"Peak allocated GPU memory"}
+	if has(colStep) {
+		what = append(what, "time")
+	}
+	if has(colEnergy) {
+		what = append(what, "energy")
+	}
+	text := joinWords(what)
+	if len(what) > 1 {
+		text += " of one training step"
+	}
+	if common := b.common(); common != "" {
+		text += "; " + common
+	}
+	text += "."
+	if b.comparedAny() {
+		text += " Δ: over " + b.baselineName() + "."
+	}
+	if bestOf(g) {
+		text += " Best private method in bold."
+	}
+	g.Caption = plain(text)
+}
+
+func bestOf(g *Grid) bool {
+	return slices.ContainsFunc(g.Lines, func(l Line) bool {
+		return slices.ContainsFunc(l.cells, func(c Cell) bool { return c.best })
+	})
+}
+
+func joinWords(words []string) string {
+	texts := make([]Text, len(words))
+	for i, w := range words {
+		texts[i] = plain(w)
+	}
+	return list(texts).text()
+}
+
+// mainFinding is a sentence that the figures prove: who is best and worst in both respects, else the ranges of both.
+func (b *builder) mainFinding() Text {
+	if len(b.paper.Groups) == 1 && b.subject() != "" {
+		if best, worst := b.extremes(&b.paper.Groups[0]); best != nil && worst != nil {
+			return format("{} cost"+b.plural(best)+" the least memory and time, {} the most.", b.labels[best.Key].fullWords(),
+				b.labels[worst.Key].inside())
+		}
+	}
+	low, high, n := b.range2(percentOf)
+	slow, slowest, m := b.range2(ratioOf)
+	switch {
+	case b.subject() == "":
+	case n > 0 && m > 0:
+		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.subject(), changed(low, high),
+			rangeWords(slow, slowest, times, false)))
+	case n > 0:
+		return plain(b.subject() + " " + changed(low, high) + ".")
+	}
+	return plain("What each " + strings.ToLower(b.first()) + " needs.")
+}
+
+// plural is the ending of a verb after a label: dpsight's own labels of gradients are plural.
+func (b *builder) plural(e *exhibits.Entry) string {
+	if strings.HasSuffix(b.labels[e.Key].Full, "s") {
+		return ""
+	}
+	return "s"
+}
+
+func (l Label) fullWords() Text { return l.said(l.Full) }
+
+// inside is the full label within a sentence.
+func (l Label) inside() Text {
+	if len(l.Full) > 1 && l.Full[1] >= 'a' && l.Full[1] <= 'z' {
+		return l.said(strings.ToLower(l.Full[:1]) + l.Full[1:])
+	}
+	return l.said(l.Full)
+}
+
+// extremes are the entries that have the lowest peak and the shortest step, alone in one of them at least, and the
+// highest and longest; nil where no entry is.
+func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
+	var all []*exhibits.Entry
+	for i := range g.Entries {
+		if e := &g.Entries[i]; e.Rivals() && e.PeakBytes != nil && e.StepMS != nil {
+			all = append(all, e)
+		}
+	}
+	if len(all) < 2 {
+		return nil, nil
+	}
+	best, worst = all[0], all[0]
+	for _, e := range all[1:] {
+		if e.StepMS.Median < best.StepMS.Median {
+			best = e
+		}
+		if e.StepMS.Median > worst.StepMS.Median {
+			worst = e
+		}
+	}
+	for _, e := range all {
+		if *e.PeakBytes < *best.PeakBytes {
+			best = nil
+			break
+		}
+	}
+	for _, e := range all {
+		if *e.PeakBytes > *worst.PeakBytes {
+			worst = nil
+			break
+		}
+	}
+	return best, worst
+}
+
+// range2 is the lowest and the highest value among the rivals of all groups, and of how many.
+func (b *builder) range2(of func(*exhibits.Entry) *float64) (low, high float64, n int) {
+	for _, g := range b.paper.Groups {
+		for i := range g.Entries {
+			e := &g.Entries[i]
+			v := of(e)
+			if e.IsBaseline() || e.NormsOnly() || e.Status != schemas.StatusOK || v == nil {
+				continue
+			}
+			if n == 0 {
+				low, high = *v, *v
+			}
+			low, high, n = min(low, *v), max(high, *v), n+1
+		}
+	}
+	return low, high, n
+}
+
+// rangeWords is "7.4 to 10.9", or one number.
+func rangeWords(low, high float64, u unit, signed bool) string {
+	a, z := pretty(number(low, u, signed)), pretty(number(high, u, signed))
+	if a == z {
+		return a
+	}
+	return a + " to " + z
+}
+
+// changed says by how many per cent a peak is changed.
+func changed(low, high float64) string {
+	if low > 0 {
+		return "adds " + rangeWords(low, high, percent, false) + "\u202f% to the peak"
+	}
+	return "changes the peak by " + rangeWords(low, high, percent, true) + "\u202f%"
+}

@@ -1,0 +1,207 @@
+package paper
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/exhibits"
+)
+
+// heads are the columns of a table that has one an entry.
+func (b *builder) heads(entries []exhibits.Entry) (heads []head) {
+	for i := range entries {
+		l := b.labels[entries[i].Key]
+		h := head{text: l.short()}
+		first, second, two := strings.Cut(l.Head, "|")
+		if len(entries) >= 6 && two {
+			h.lines = []Text{l.said(first), l.said(second)}
+		} else if len(entries) >= 6 && l.Head != "" {
+			h.text = l.said(l.Head)
+		}
+		heads = append(heads, h)
+	}
+	return heads
+}
+
+// where says of which place of the swept parameters a table of one is, as the end of a sentence.
+func (b *builder) where() Text {
+	if len(b.paper.Groups) < 2 {
+		return nil
+	}
+	return join(Text{{kind: words, text: " at "}}, place(&b.paper, b.paper.Last()))
+}
+
+// componentsTable says what each peak is made of.
+func (b *builder) componentsTable() *Grid {
+	c := exhibits.ComponentsOf(b.paper.Last())
+	if len(c.Entries) == 0 {
+		return nil
+	}
+	u := b.memoryUnit()
+	g := &Grid{Name: "components", First: plain("Component"), Heads: b.heads(c.Entries)}
+	cells := func(bytes []int64) (out []Cell) {
+		for i, n := range bytes {
+			cell := absent()
+			if n != 0 {
+				cell = figure(float64(n), u, false)
+			}
+			cell.value, cell.known, cell.unit = float64(n), true, u
+			b.predicted(&cell, &c.Entries[i])
+			out = append(out, cell)
+		}
+		return out
+	}
+	largest := c.Largest()
+	for _, part := range c.Parts {
+		g.Lines = append(g.Lines, Line{label: plain(categoryNames[part.Category]), cells: cells(part.Bytes),
+			run: part.Category})
+		if part.Category == "activations" && any64(c.HeldToo) {
+			g.Lines = append(g.Lines, Line{label: plain("held by hooks too"), cells: cells(c.HeldToo), italic: true,
+				indent: true, run: "held"})
+		}
+	}
+	if any64(c.Rest) {
+		var names []string
+		for _, category := range c.Others {
+			names = append(names, strings.ToLower(categoryNames[category]))
+		}
+		label := "Other"
+		if len(names) == 2 {
+			label = upper(names[0]) + ", " + names[1]
+		}
+		if len([]rune(label)) > mostOfName {
+			label = "Other"
+		}
+		g.Lines = append(g.Lines, Line{label: plain(label), cells: cells(c.Rest), run: "rest"})
+	}
+	peaks := make([]int64, len(c.Entries))
+	for i := range c.Entries {
+		peaks[i] = *c.Entries[i].PeakBytes
+	}
+	g.Lines = append(g.Lines, Line{kind: ruled}, Line{label: plain("Peak"), cells: cells(peaks), run: "peak"})
+	g.Finding = plain("What each peak is made of.")
+	if largest != "" {
+		g.Finding = plain(fmt.Sprintf("%s: the largest part of each peak.", categoryNames[largest]))
+	}
+	g.Caption = format("Allocated memory at the peak by component ("+u.name+"){}. Components sum to the peak in bytes; "+
+		"rounded here.", b.where())
+	b.legend(g)
+	return g
+}
+
+// predicted sets a prediction's figure in italics.
+func (b *builder) predicted(c *Cell, e *exhibits.Entry) {
+	if e.Source == "predicted" {
+		c.italic = true
+		b.special("predicted")
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func any64(values []int64) bool {
+	for _, v := range values {
+		if v != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// phasesTable says which phase sets the peak and which takes the time.
+func (b *builder) phasesTable() *Grid {
+	p := exhibits.PhasesOf(b.paper.Last())
+	if len(p.Entries) == 0 || len(p.Rows) == 0 {
+		return nil
+	}
+	memory, time := b.memoryUnit(), b.stepUnit()
+	g := &Grid{Name: "phases", First: plain("Phase"), Heads: b.heads(p.Entries)}
+	add := func(r *exhibits.PhaseRow, cells []Cell) {
+		g.Lines = append(g.Lines, Line{label: phaseName(r.Phase), cells: cells, indent: r.Pass, run: r.Phase})
+	}
+	highest, longest := make([]int, len(p.Entries)), make([]int, len(p.Entries))
+	for i := range p.Entries {
+		highest[i], longest[i] = p.Highest(i), p.Longest(i)
+	}
+	if p.Sized {
+		g.Lines = append(g.Lines, Line{kind: heading, label: plain("Peak in the phase (" + memory.name + ")")})
+		for k := range p.Rows {
+			var cells []Cell
+			for i := range p.Entries {
+				c := optional(p.Rows[k].Peaks[i], memory, false)
+				c.marked = highest[i] == k
+				if c.known {
+					b.predicted(&c, &p.Entries[i])
+				}
+				cells = append(cells, c)
+			}
+			add(&p.Rows[k], cells)
+		}
+	}
+	if p.Timed {
+		if p.Sized {
+			g.Lines = append(g.Lines, Line{kind: space})
+		}
+		g.Lines = append(g.Lines, Line{kind: heading, label: plain("GPU time (" + time.name + "/step)")})
+		for k := range p.Rows {
+			var cells []Cell
+			for i := range p.Entries {
+				c := optional(p.Rows[k].MS[i], time, false)
+				c.marked = longest[i] == k
+				cells = append(cells, c)
+			}
+			add(&p.Rows[k], cells)
+		}
+		rest, step := []Cell{}, []Cell{}
+		for i := range p.Entries {
+			rest, step = append(rest, optional(p.Rest[i], time, false)), append(step, optional(p.Step[i], time, false))
+		}
+		g.Lines = append(g.Lines, Line{label: plain("Rest"), cells: rest, run: "rest"}, Line{kind: ruled},
+			Line{label: plain("Step"), cells: step, run: "step"})
+	}
+	g.Finding = phasesFinding(&p, highest, longest)
+	what := "Highest memory and GPU time"
+	if !p.Timed {
+		what = "Highest memory"
+	} else if !p.Sized {
+		what = "GPU time"
+	}
+	g.Caption = format(what+" of each phase of a step{}; grey: the highest of each "+strings.ToLower(b.first())+
+		". –: no such phase.", b.where())
+	b.legend(g)
+	return g
+}
+
+// phasesFinding says which phase sets all peaks, and which takes the longest, where that is the same of all.
+func phasesFinding(p *exhibits.Phases, highest, longest []int) Text {
+	family := func(rows []int) string {
+		name := ""
+		for _, k := range rows {
+			if k < 0 {
+				return ""
+			}
+			for p.Rows[k].Pass {
+				k--
+			}
+			if name != "" && name != p.Rows[k].Phase {
+				return ""
+			}
+			name = p.Rows[k].Phase
+		}
+		return name
+	}
+	peak, time := family(highest), family(longest)
+	switch {
+	case peak != "" && peak == time:
+		return format("{} sets every peak and takes the most time.", phaseName(peak))
+	case peak != "" && p.Sized:
+		return format("{} sets every peak.", phaseName(peak))
+	case time != "" && p.Timed:
+		return format("{} takes the most time.", phaseName(time))
+	case p.Timed && p.Sized:
+		return plain("Which phase sets the peak, and which takes the time.")
+	case p.Sized:
+		return plain("Which phase sets the peak.")
+	}
+	return plain("Which phase takes the time.")
+}

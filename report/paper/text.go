@@ -1,0 +1,207 @@
+package paper
+
+import (
+	"html"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/dpsight/dpsight/schemas/units"
+)
+
+// A Text is words with what stands in them: each format writes it in its own way.
+type Text []span
+
+type span struct {
+	kind kind
+	text string
+	alt  string
+}
+
+type kind int
+
+const (
+	words   kind = iota
+	code         // `.grad`
+	symbol       // *T*: a variable
+	bold         // **…**
+	cite         // [@key]: nothing where there is no bibliography
+	foreign      // words that not every TeX has fonts for; alt stands for them there
+)
+
+// marks delimit the kinds in the sentences of this package. Names of runs never pass through [parse].
+var marks = []struct {
+	open, close string
+	kind        kind
+}{{"**", "**", bold}, {"[@", "]", cite}, {"`", "`", code}, {"*", "*", symbol}}
+
+// parse reads the marks of a sentence.
+func parse(sentence string) (t Text) {
+	for sentence != "" {
+		at, which := len(sentence), -1
+		for i, m := range marks {
+			if k := strings.Index(sentence, m.open); k >= 0 && k < at {
+				at, which = k, i
+			}
+		}
+		if at > 0 {
+			t = append(t, span{kind: words, text: sentence[:at]})
+		}
+		if which < 0 {
+			break
+		}
+		m := marks[which]
+		inner, rest, _ := strings.Cut(sentence[at+len(m.open):], m.close)
+		t = append(t, span{kind: m.kind, text: inner})
+		sentence = rest
+	}
+	return t
+}
+
+// plain is a text without marks: what a user wrote.
+func plain(s string) Text { return Text{{kind: words, text: units.OneLine(s)}} }
+
+// join puts texts behind each other.
+func join(texts ...Text) Text { return slices.Concat(texts...) }
+
+// format puts texts into the places {} of a sentence.
+func format(sentence string, texts ...Text) (t Text) {
+	for _, text := range texts {
+		before, after, _ := strings.Cut(sentence, "{}")
+		t = append(append(t, parse(before)...), text...)
+		sentence = after
+	}
+	return append(t, parse(sentence)...)
+}
+
+// list is "a", "a and b", "a, b and c".
+func list(texts []Text) (t Text) {
+	for i, text := range texts {
+		switch {
+		case i == 0:
+		case i == len(texts)-1:
+			t = append(t, span{kind: words, text: " and "})
+		default:
+			t = append(t, span{kind: words, text: ", "})
+		}
+		t = append(t, text...)
+	}
+	return t
+}
+
+// text is the words alone.
+func (t Text) text() string {
+	var b strings.Builder
+	for _, s := range t {
+		if s.kind != cite {
+			b.WriteString(s.text)
+		}
+	}
+	return b.String()
+}
+
+// tex writes for LaTeX.
+func (t Text) tex() string {
+	var b strings.Builder
+	for _, s := range t {
+		switch s.kind {
+		case code:
+			b.WriteString(`\texttt{` + escape(s.text) + "}")
+		case symbol:
+			b.WriteString("$" + s.text + "$")
+		case bold:
+			b.WriteString(`\textbf{` + escape(s.text) + "}")
+		case cite:
+			b.WriteString(`~\cite{` + s.text + "}")
+		case foreign:
+			b.WriteString(`\dpsCJK{` + escape(s.text) + "}{" + escape(s.alt) + "}")
+		case words:
+			b.WriteString(escape(strings.Map(func(r rune) rune {
+				if isCJK(r) {
+					return '?'
+				}
+				return r
+			}, s.text)))
+		}
+	}
+	return b.String()
+}
+
+// markdown writes for Markdown.
+func (t Text) markdown() string {
+	var b strings.Builder
+	for _, s := range t {
+		switch s.kind {
+		case code:
+			b.WriteString("`" + s.text + "`")
+		case symbol:
+			b.WriteString("*" + s.text + "*")
+		case bold:
+			b.WriteString("**" + markdownEscaper.Replace(s.text) + "**")
+		case words, foreign:
+			b.WriteString(markdownEscaper.Replace(s.text))
+		case cite:
+		}
+	}
+	return b.String()
+}
+
+var markdownEscaper = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "[", `\[`,
+	"<", "&lt;", "&", "&amp;")
+
+// html writes for a page.
+func (t Text) html() string {
+	var b strings.Builder
+	for _, s := range t {
+		text := html.EscapeString(s.text)
+		switch s.kind {
+		case code:
+			b.WriteString("<code>" + text + "</code>")
+		case symbol:
+			b.WriteString("<i>" + text + "</i>")
+		case bold:
+			b.WriteString("<b>" + text + "</b>")
+		case words, foreign:
+			b.WriteString(text)
+		case cite:
+		}
+	}
+	return b.String()
+}
+
+// texCommands are the characters that LaTeX reads as something else, or that its fonts lack.
+var texCommands = map[rune]string{
+	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
+	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`, '<': `\textless{}`, '>': `\textgreater{}`, '|': `\textbar{}`,
+	'"': `\textquotedbl{}`, '`': `\textasciigrave{}`,
+	'Δ': `$\Delta$`, 'δ': `$\delta$`, 'ε': `$\varepsilon$`, 'σ': `$\sigma$`, '×': `$\times$`, '≥': `$\geq$`,
+	'≤': `$\leq$`, '−': `$-$`, '–': `--`, '—': `---`, '…': `\dots{}`, '\u2009': `\,`, '\u202f': `\,`, '\u00a0': `~`,
+	'³': `$^{3}$`, '²': `$^{2}$`, '⁰': `$^{0}$`, '→': `$\rightarrow$`, '·': `$\cdot$`, 'µ': `\textmu{}`,
+}
+
+// escape writes what LaTeX prints as s. A character that its fonts lack is shown as a question mark, Chinese, Japanese
+// and Korean ones only outside of labels.
+func escape(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch command, known := texCommands[r]; {
+		case known:
+			b.WriteString(command)
+		case r < 0x20:
+			b.WriteByte(' ')
+		case r < 0x180 || isCJK(r): // what utf8 and T1 know, and what stands in \dpsCJK
+			b.WriteRune(r)
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+func isCJK(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) ||
+		r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xfff0
+}
+
+// hasCJK reports whether a text needs fonts that not every TeX has.
+func hasCJK(s string) bool { return strings.ContainsFunc(s, isCJK) }

@@ -1,0 +1,108 @@
+package selected
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/report/paper"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Paper is what a paper shows of runs that a command names or, where it names none, that the configuration does.
+func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m paper.Model, err error) {
+	if len(names) == 0 {
+		names = c.Runs
+	}
+	if baseline == "" {
+		baseline = c.Baseline
+	}
+	r, err := s.Select(names)
+	if err != nil {
+		return m, err
+	}
+	r = leaveSuperseded(leaveTrials(r))
+	if err := r.Ingested(); err != nil {
+		return m, err
+	}
+	read, runs, err := r.summarize()
+	if err != nil {
+		return m, err
+	}
+	m.Accuracy = accuracies(runs)
+	if len(m.Accuracy) > 0 {
+		runs = withoutPredicted(runs)
+	}
+	base, err := read.Baseline(baseline, runs)
+	if err != nil {
+		return m, err
+	}
+	read.lendEnergy(runs)
+	m.Study, m.Config, m.Names, m.Notes = base.Study(read, runs), c, names, slices.Concat(read.Gaps(), read.leftOut)
+	for _, run := range read.Runs {
+		m.Manifests = append(m.Manifests, run.Manifest)
+	}
+	m.Steps, err = read.steps(&m.Study)
+	return m, err
+}
+
+// steps are those of the peaks of a study's experiments, by run.
+func (r *Runs) steps(study *compare.Study) (map[string]*exhibits.Step, error) {
+	cells := map[string]*compare.Cell{}
+	for i := range study.Cells {
+		if c := &study.Cells[i]; c.BrokenDown() {
+			cells[c.RunID] = c
+		}
+	}
+	steps := map[string]*exhibits.Step{}
+	if len(cells) == 0 {
+		return steps, nil
+	}
+	shown := &Runs{r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
+		return cells[run.ID] == nil
+	})), r.from, nil}
+	_, err := shown.Each(exhibits.StepTables, true, func(in schemas.Tables) error {
+		if s := exhibits.StepOf(in, &cells[in.Manifest.RunID].Summary); s != nil {
+			steps[in.Manifest.RunID] = s
+		}
+		return nil
+	})
+	return steps, err
+}
+
+// accuracies are the predictions among runs that are of experiments that were measured too, the largest error first.
+func accuracies(runs []analyze.Summary) []predict.AccuracyExperiment {
+	predicted := slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
+		return s.Source != schemas.Predicted
+	})
+	if len(predicted) == 0 {
+		return nil
+	}
+	rows := predict.Accuracy(gate.BaselineOf(predicted, ""), runs, "").Experiments
+	rows = slices.DeleteFunc(rows, func(e predict.AccuracyExperiment) bool {
+		return e.Allocated.Error == nil || e.Allocated.Measured == nil || e.Allocated.Predicted == nil
+	})
+	slices.SortStableFunc(rows, func(a, b predict.AccuracyExperiment) int {
+		return cmp.Compare(math.Abs(*b.Allocated.Error), math.Abs(*a.Allocated.Error))
+	})
+	return rows
+}
+
+// withoutPredicted takes out predictions of what was measured too: beside it they would be another experiment.
+func withoutPredicted(runs []analyze.Summary) []analyze.Summary {
+	measured := map[string]bool{}
+	key := func(s *analyze.Summary) string { return s.Script + " " + identity.ParamsText(s.Params) }
+	for i := range runs {
+		measured[key(&runs[i])] = measured[key(&runs[i])] || runs[i].Source == schemas.Measured
+	}
+	return slices.DeleteFunc(runs, func(s analyze.Summary) bool {
+		return s.Source == schemas.Predicted && measured[key(&s)]
+	})
+}
