@@ -212,8 +212,8 @@ func (b *builder) readme() string {
 	section("Labels", b.labelLines())
 	if b.foreign() {
 		section("Fonts", []string{"Labels in Chinese, Japanese or Korean need LaTeX's CJKutf8 and its fonts (Debian: " +
-			"texlive-lang-chinese). Without them the method or a number stands there; labels and short in " + ConfigFile +
-			" can give others."})
+			"texlive-lang-chinese). Without them, and in figures, the method or a number stands there; labels and short in " +
+			ConfigFile + " can give others."})
 	}
 	section("Not shown", append(slices.Clone(b.left), b.model.Notes...))
 	section("Notes that no table has room for", b.model.Details)

@@ -135,7 +135,15 @@ func state(e *exhibits.Entry) plates.State {
 }
 
 // name is an entry's label in figures.
-func (b *builder) name(e *exhibits.Entry) string { return b.labels[e.Key].Short }
+func (b *builder) name(e *exhibits.Entry) string { return b.labels[e.Key].drawn() }
+
+// drawn is the short label in figures, which have no fonts for Chinese, Japanese and Korean.
+func (l Label) drawn() string {
+	if hasCJK(l.Short) {
+		return l.plain
+	}
+	return l.Short
+}
 
 // placeName is a group's in figures; empty where there is one group.
 func (b *builder) placeName(g *exhibits.Group) string {
@@ -508,7 +516,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 			}
 		}
 		for _, key := range b.paper.Methods {
-			series := plates.Series{Label: b.labels[key].Short}
+			series := plates.Series{Label: b.labels[key].drawn()}
 			known := 0
 			for k := range groups {
 				value, how := 0.0, plates.NotRun
@@ -569,7 +577,7 @@ func (b *builder) heatmapPlate() []Plate {
 			}
 			cells = append(cells, cell)
 		}
-		f.Rows, f.Cells = append(f.Rows, b.labels[key].Short), append(f.Cells, cells)
+		f.Rows, f.Cells = append(f.Rows, b.labels[key].drawn()), append(f.Cells, cells)
 	}
 	p.figure = f
 	p.Finding = plain("Peak memory by setting.")

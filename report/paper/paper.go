@@ -89,7 +89,7 @@ func (b *builder) makeTables() {
 }
 
 // nothingFor says why there is no table.
-var nothingFor = map[string]string{"main": "no run has a figure", "components": "no peak is broken down",
+var nothingFor = map[string]string{"components": "no peak is broken down",
 	"phases": "no run has phases", "pivot": "no parameter varies while the method does not",
 	"repeats":  "no experiment was repeated and timed",
 	"accuracy": "no predicted run is of an experiment that was measured too",

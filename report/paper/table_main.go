@@ -211,7 +211,10 @@ func (b *builder) mainTable() *Grid {
 
 // worthColumn reports whether a column has a figure, and whether it says anything.
 func (b *builder) worthColumn(name string) bool {
-	if name == colFreed {
+	switch name {
+	case colPeak: // what ran out of memory is said there
+		return true
+	case colFreed:
 		return b.paper.Freed()
 	}
 	return len(b.values(b.mainColumn(name).of)) > 0 && (name != colSlowdown || b.comparedAny())

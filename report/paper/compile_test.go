@@ -1,0 +1,109 @@
+package paper_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/report/paper"
+)
+
+// needsTeX skips where LaTeX is not to be run: make test-paper sets the variable where it is installed.
+func needsTeX(t *testing.T) {
+	t.Helper()
+	if os.Getenv("DPSIGHT_TEST_TEX") == "" {
+		t.Skip("no document is compiled: make test-paper does, where LaTeX is installed")
+	}
+}
+
+var overfull = regexp.MustCompile(`Overfull \\hbox \(([0-9.]+)pt too wide\)`)
+
+// compile runs LaTeX on a document, and finds fault with what it says.
+func compile(t *testing.T, dir, name string) {
+	t.Helper()
+	run := func(program string, arguments ...string) string {
+		command := exec.Command(program, arguments...)
+		command.Dir = dir
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		return string(out)
+	}
+	latex := func() { run("pdflatex", "-interaction=nonstopmode", "-halt-on-error", name) }
+	latex()
+	if aux := read(t, dir, name+".aux"); strings.Contains(aux, `\citation`) && strings.Contains(aux, `\bibdata`) {
+		if out := run("bibtex", name); strings.Contains(out, "Warning") {
+			t.Errorf("%s: bibtex: %s", name, out)
+		}
+	}
+	latex()
+	latex()
+	log := strings.ReplaceAll(read(t, dir, name+".log"), "\n", " ")
+	for _, m := range overfull.FindAllStringSubmatch(log, -1) {
+		if wide, err := strconv.ParseFloat(m[1], 64); err != nil || wide > 1 {
+			t.Errorf("%s: a box is %s pt too wide", name, m[1])
+		}
+	}
+	if strings.Contains(log, "undefined") {
+		t.Errorf("%s: something is undefined", name)
+	}
+}
+
+// The documents of recorded stores compile without errors, boxes too wide and undefined references.
+func TestDocumentsCompile(t *testing.T) {
+	needsTeX(t)
+	for _, example := range []string{"headline", "headline-batch", "trainers", "seq", "lora"} {
+		t.Run(example, func(t *testing.T) {
+			dir, _ := write(t, example, nil)
+			compile(t, dir, "main")
+		})
+	}
+}
+
+// Tables and figures fit the columns of other classes, whose widths are said in the settings.
+func TestOtherClassesCompile(t *testing.T) {
+	needsTeX(t)
+	const packages = `\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\usepackage{mathptmx}
+\usepackage{booktabs}\usepackage[flushleft]{threeparttable}\usepackage{siunitx}\usepackage[table]{xcolor}
+\usepackage{pgfplots}\usetikzlibrary{arrows.meta,patterns,patterns.meta}
+`
+	for class, of := range map[string]struct {
+		widths   paper.Widths
+		preamble string
+	}{
+		"IEEEtran": {paper.Widths{Column: 8.8, Page: 18.1}, `\documentclass[journal]{IEEEtran}` + "\n" + packages},
+		"NeurIPS": {paper.Widths{Column: 13.97, Page: 13.97}, `\documentclass{article}` +
+			`\usepackage[textwidth=13.97cm,textheight=22.86cm]{geometry}` + "\n" + packages},
+	} {
+		t.Run(class, func(t *testing.T) {
+			dir, _ := write(t, "headline", func(m *paper.Model) { m.Config.Widths = of.widths })
+			text := of.preamble + "\\input{style}\\input{captions}\n\\begin{document}\n" +
+				"\\input{tables/main}\\input{tables/components}\\input{tables/phases}\n" +
+				"\\begin{figure}[t]\\centering\\input{figures/breakdown}\\caption[]{\\dpsCaption{breakdown}}\\end{figure}\n" +
+				"Text~\\cite{abadi2016deep}.\\bibliographystyle{plain}\\bibliography{references}\n\\end{document}\n"
+			if err := os.WriteFile(filepath.Join(dir, "other.tex"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			compile(t, dir, "other")
+		})
+	}
+}
+
+// Whatever runs are called and however large they are, their paper is written and compiles.
+func TestOddPapersCompile(t *testing.T) {
+	needsTeX(t)
+	for name, m := range oddModels(t) {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, err := paper.Write(dir, m); err != nil {
+				t.Fatal(err)
+			}
+			compile(t, dir, "main")
+		})
+	}
+}
