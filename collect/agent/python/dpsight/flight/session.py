@@ -83,9 +83,14 @@ class Flight:
         _sweep()
         self._scratch = tempfile.mkdtemp(prefix=f"{_FOLDERS}{self.pid}-{_started(self.pid)}-")
         waiting.install()
-        with self._lock:
-            self._install(torch)
-            self._sampler.begin()
+        try:
+            with self._lock:
+                self._install(torch)
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = ""
+            raise
+        self._sampler.begin()
         atexit.register(self._at_exit)
         self._take_signal()
         self._tell()

@@ -1,8 +1,10 @@
-"""What the flight recorder reads of NVML, from a library that answers as the driver's does. No torch is needed."""
+"""Parts of the flight recorder that need no torch: what it reads of NVML, from a library that answers as the driver's
+does, and what it is asked for."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
 from dpsight.flight.nvml import Device  # noqa: E402
+from dpsight.flight.settings import Wishes, from_environment  # noqa: E402
 
 UNKNOWN = (1 << 64) - 1
 
@@ -51,6 +54,35 @@ class TestNvml(unittest.TestCase):
         reading = Device(Library(version_2=False, processes=[]), None, "GPU-1", 0).read()
         assert reading is not None
         self.assertEqual((reading.used, reading.reserved, reading.processes), (6 << 30, None, []))
+
+
+class TestWishes(unittest.TestCase):
+    def test_what_means_nothing_is_refused(self) -> None:
+        with tempfile.NamedTemporaryFile() as file:
+            for wrong, said in (
+                ({"store": file.name}, "is no folder"),
+                ({"events": 10}, "events must be a whole number from 1,000 on, not 10"),
+                ({"events": 1e6}, "events must be"),
+                ({"journal_mib": 0}, "journal_mib must be a whole number from 4 on"),
+                ({"dumps": 0}, "dumps must be"),
+            ):
+                wishes = {"store": "runs", "name": None, "events": 5000, "journal_mib": 8, "dumps": 1, "signals": True}
+                with self.assertRaisesRegex(ValueError, said):
+                    Wishes.checked(**{**wishes, **wrong})  # type: ignore[arg-type]
+
+    def test_environment(self) -> None:
+        wishes = from_environment({"DPSIGHT_ATTACH_STORE": "/s", "DPSIGHT_ATTACH_EVENTS": "2000"})
+        self.assertEqual((str(wishes.store), wishes.events, wishes.dumps, wishes.signals), ("/s", 2000, 3, True))
+        self.assertEqual(wishes.ring_bytes, 2000 * 800)
+        self.assertFalse(from_environment({"DPSIGHT_ATTACH_SIGNALS": "0"}).signals)
+        with self.assertRaisesRegex(ValueError, "DPSIGHT_ATTACH_DUMPS must be a whole number"):
+            from_environment({"DPSIGHT_ATTACH_DUMPS": "many"})
+
+    def test_settings(self) -> None:
+        wishes = from_environment({})
+        settings = wishes.settings("/spool", {"PHANTOM_PROFILE": "x", "DPSIGHT_MODE": "bare", "DPSIGHT_STEPS": "3"})
+        self.assertEqual((settings.source, settings.bare, settings.steps), ("predicted", False, ""))
+        self.assertEqual((settings.max_entries, settings.alone, settings.spool), (wishes.events, True, "/spool"))
 
 
 if __name__ == "__main__":
