@@ -57,6 +57,9 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 				}
 			}
 		}
+		if row.Line == 0 {
+			row.Line = int64(o.Line)
+		}
 		if o.Recorded == nil || *o.Recorded {
 			seen[o.Device]++
 		}

@@ -112,12 +112,21 @@ func expectHolder(t *testing.T, dir string, bytes int64, name string) {
 	}
 }
 
+// A training is attached to and detached from: on the phantom GPU all steps are instrumented, as on a GPU some are bare.
 func TestAttachAmidTraining(t *testing.T) {
+	t.Run(schemas.Predicted, func(t *testing.T) { attachAmidTraining(t, schemas.Predicted) })
+	t.Run(schemas.Measured, func(t *testing.T) {
+		testkit.Rest(t)
+		attachAmidTraining(t, schemas.Measured)
+	})
+}
+
+func attachAmidTraining(t *testing.T, source string) {
 	python, store, temporary, cycles := testkit.Python(t), t.TempDir(), t.TempDir(), 10
 	if testkit.WithRest() {
 		cycles = 100
 	}
-	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles))
+	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles), source)
 	cmd.Env = attachedEnviron(t, python, "TMPDIR="+temporary)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -162,8 +171,8 @@ func TestAttachAmidTraining(t *testing.T) {
 		if m.Attached == nil || m.Attached.Reason != reason || m.Attached.UntracedBytes != said.Allocated {
 			t.Errorf("run %d: %+v, expected for %s", i, m.Attached, reason)
 		}
-		if r.Steps.Derived != 4 {
-			t.Errorf("run %d has %d steps since it was attached to", i, r.Steps.Derived)
+		if r.Steps.Derived != 4 || m.Source != source {
+			t.Errorf("run %d, %s, has %d steps since it was attached to", i, m.Source, r.Steps.Derived)
 		}
 		if m.Environment == nil || m.Host.Cores == 0 || m.Collector.NVML || m.Collector.NVMLReason == "" {
 			t.Errorf("run %d: what is to be completed is not: %+v", i, m.Collector)

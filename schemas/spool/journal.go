@@ -71,6 +71,9 @@ type OOMInfo struct {
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
 	Module    uint32 `json:"module"` // that asked, where no mark says it; 0 = none
+	// Line is the line of the script that the thread was on, in backward that which waits for it, whether lines were
+	// followed or not; 0 = none, and in journals of older agents.
+	Line uint32 `json:"line"`
 	// events were being recorded; nil in journals of older versions: they were, if there is one
 	Recorded *bool `json:"recorded"`
 	Listed   bool  `json:"listed"` // they were not, and a drain with the allocator's list of blocks follows

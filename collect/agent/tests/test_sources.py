@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "failed_requests": {
         "kinds",
+        "lines",
         "interruptions",
         "torch_compat",
         "recorder",

@@ -9,10 +9,11 @@ import time
 from typing import Any
 
 from dpsight import kinds
-from dpsight.holders.frames import frames, script
+from dpsight.holders.frames import frames, places, script
 from dpsight.holders.keepers import keepers
 from dpsight.holders.look import looks, tag
 from dpsight.interruptions import uninterrupted
+from dpsight.lines.script_lines import lines
 from dpsight.nodes import nodes
 from dpsight.patch import Patches
 from dpsight.recorder import (
@@ -93,6 +94,8 @@ class Requests:
         thread.mark_engine()
         recorded, listed = drains.recording, drains.lists_failure()
         module = looks.tried("module", _module, 0) if recorder.tagging else 0
+        # Backward runs on a thread of its own: the line is that of who waits for it.
+        line = looks.tried("line", lambda: lines.number_of(frame for frame, _ in places()), 0)
         late = looks.tried("passes", _begin_late, 0)
         absorbed = self._noted and _may_be_absorbed()
         k = recorder.mark(kinds.OOM, kinds.NOTED if absorbed else 0, requested, free)
@@ -105,6 +108,7 @@ class Requests:
             "free": free,
             "time_ns": time.time_ns(),
             "module": module,
+            "line": line,
             "recorded": recorded,
             "listed": listed,
         }

@@ -272,6 +272,12 @@ class Lines:
             return here.node
         return own[id(frame.f_code)].get(frame.f_lineno) or self._number(frame.f_code, frame.f_lineno)
 
+    def number_of(self, frames: Iterable[FrameType]) -> int:
+        """The number of the line that the first of these frames which is the user's own is on; 0 = none is. Nobody
+        needs to follow lines for it."""
+        own = next((f for f in frames if self._is_own(f.f_code)), None) if self._began_ns else None
+        return int(self._line_of(own)[1:]) if own is not None else 0
+
     def _number(self, code: CodeType, line: int) -> str:
         with self._lock:
             numbers = self._own[id(code)]

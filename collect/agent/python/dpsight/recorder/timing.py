@@ -10,6 +10,7 @@ calls of modules too, forward and backward, and what DP hooks compute for them, 
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 import time
@@ -38,13 +39,29 @@ _Stamp = tuple[int, Any, int, int]
 class Stamps:
     """The stamps of this process."""
 
-    __slots__ = ("_current_device", "_engine", "_raw_stream", "_record_event", "_thread", "on", "pending", "places")
+    __slots__ = (
+        "_current_device",
+        "_engine",
+        "_pid",
+        "_raw_stream",
+        "_record_event",
+        "_thread",
+        "on",
+        "pending",
+        "places",
+    )
 
     def __init__(self) -> None:
+        left: list[_Stamp] = getattr(self, "pending", [])
+        if getattr(self, "_pid", 0) != os.getpid():
+            self._pid, left = os.getpid(), []
+            # Of each device: events that nobody waits for, and its streams by their addresses. Events last as long as
+            # the process, so one recording after another uses them; a forked child has none.
+            self.places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
+        for _, event, device, _ in left:
+            self.places[device][0].append(event)
         self.on = False  # events are recorded
         self.pending: list[_Stamp] = []
-        # Of each device: events that nobody waits for, and its streams by their addresses.
-        self.places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
         self._thread = 0  # the one that stamps
         # The thread of autograd's engine that stamps in the run under way; _FIRST = the first that arrives.
         self._engine = _NOBODY
