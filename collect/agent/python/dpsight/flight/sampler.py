@@ -75,6 +75,7 @@ class Sampler:
         for device in self._devices:
             reading = device.read()
             if reading is not None:
+                self.nvml, self.reason = True, ""
                 self._samples.append(
                     {
                         "time_ns": now,
@@ -96,7 +97,8 @@ class Sampler:
             cuda = recorder.torch.cuda
             count = cuda.device_count()
             self._devices = self._library.devices(str(cuda.get_device_properties(i).uuid) for i in range(count))
-            self.nvml = bool(self._devices)
-            self.reason = "" if self.nvml else "NVML knows none of this process's devices"
+            self.reason = "NVML knows none of this process's devices"
+            if self._devices:
+                self.reason = "NVML does not say what of the device's memory is in use"
         except (OSError, AttributeError, RuntimeError) as error:
             self.reason = f"NVML cannot be had: {error}"
