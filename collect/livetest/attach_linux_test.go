@@ -113,19 +113,23 @@ func expectHolder(t *testing.T, dir string, bytes int64, name string) {
 }
 
 // A training is attached to, runs out of memory, and is detached from.
-func TestAttachAmidTraining(t *testing.T) { attachAmidTraining(t, schemas.Predicted) }
+func TestAttachAmidTraining(t *testing.T) {
+	cycles := 10
+	if testkit.WithRest() {
+		cycles = 100
+	}
+	attachAmidTraining(t, schemas.Predicted, cycles)
+}
 
 // On a GPU some steps are bare.
 func TestAttachAsOnAGPU(t *testing.T) {
 	testkit.Rest(t)
-	attachAmidTraining(t, schemas.Measured)
+	attachAmidTraining(t, schemas.Measured, 10)
 }
 
-func attachAmidTraining(t *testing.T, source string) {
-	python, store, temporary, cycles := testkit.Python(t), t.TempDir(), t.TempDir(), 10
-	if testkit.WithRest() {
-		cycles = 100
-	}
+// attachAmidTraining runs a script that attaches to itself, and then so many times again.
+func attachAmidTraining(t *testing.T, source string, cycles int) {
+	python, store, temporary := testkit.Python(t), t.TempDir(), t.TempDir()
 	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles), source)
 	cmd.Env = attachedEnviron(t, python, "TMPDIR="+temporary)
 	var stderr strings.Builder
