@@ -182,13 +182,6 @@ type HostReading struct {
 
 const hostReadingSize = 24
 
-// Append appends the reading's 24 bytes.
-func (h HostReading) Append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(h.K))
-	b = binary.LittleEndian.AppendUint64(b, uint64(h.RSSBytes))
-	return binary.LittleEndian.AppendUint64(b, uint64(h.PinnedBytes))
-}
-
 func parseHostReadings(b []byte, out []HostReading) ([]HostReading, error) {
 	if len(b)%hostReadingSize != 0 {
 		return out, fmt.Errorf("a host frame of %d bytes is no whole number of readings", len(b))
