@@ -11,7 +11,7 @@
 # make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report
 #                 by a build that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
-.PHONY: walk clean test-notebooks test-page
+.PHONY: walk clean test-notebooks test-page test-paper
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -75,6 +75,13 @@ test-page: build
 	rm -rf "$$pictures" && node report/web/tests/page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures" \
 	  $(PICTURES) && $(call WITH,2.11) \
 	node report/web/tests/served_page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
+
+# Documents of dpsight paper, compiled: of the recorded stores, of odd ones, and in other classes. It needs Debian's
+# texlive-latex-extra, texlive-science, texlive-pictures, texlive-publishers and texlive-fonts-recommended.
+test-paper:
+	@if ! command -v pdflatex >/dev/null || ! command -v bibtex >/dev/null; then \
+	  echo "LaTeX is missing (apt-get install texlive-latex-extra and others): no paper is compiled" >&2; exit 0; fi; \
+	DPSIGHT_TEST_TEX=1 go test -count=1 -run Compile ./report/paper
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
