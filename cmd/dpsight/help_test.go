@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/report/paper"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/screen"
 )
@@ -210,6 +211,16 @@ func TestCommandsOfDocuments(t *testing.T) {
 						t.Fatal(err)
 					}
 					if _, err := schemas.FindConfig(path); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				if bytes.HasPrefix(block[1], []byte("rows:")) {
+					path := filepath.Join(t.TempDir(), "paper.yaml")
+					if err := os.WriteFile(path, block[1], 0o600); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := paper.ReadConfig(path, "", false); err != nil {
 						t.Error(err)
 					}
 					continue

@@ -25,7 +25,8 @@ import (
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
 
 // pages are the documents that show what dpsight prints and draws.
-var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md", "docs/categories.md"}
+var pages = []string{"docs/overhead.md", "docs/cost.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md",
+	"docs/categories.md"}
 
 var (
 	// block is a command in a comment, and what the page shows: the command as a reader would give it, and its output.
@@ -125,7 +126,7 @@ func samePixels(a, b image.Image) bool {
 	return true
 }
 
-// README says how exact predictions are: in the figures of docs/accuracy.md's tables, which are of all files of
+// README and docs/accuracy.md say how exact predictions are: in the figures of its tables, which are of all files of
 // predictions that examples/accuracy has. Each script counts once. What a mend made of a miss is in a file of its own,
 // whose name ends with -after-fixes, and is said beside.
 func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
@@ -254,8 +255,12 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		"attempt, and fixes made %d of the %d inexact ones exact, the worst among them", builtIn.all,
 		builtIn.all-ofScripts, first.exact+second.exact, first.all+second.all, first.within+second.within, 100*worst,
 		first.refused+second.refused, second.all, second.exact, len(mended), len(misses))
-	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
-		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", want)
+	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
+		t.Errorf("docs/accuracy.md does not say what its tables do: %q", want)
+	}
+	short, _, _ := strings.Cut(want, ". ")
+	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), short) {
+		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", short)
 	}
 	if said := fmt.Sprintf("these are the %d scripts of this page whose predictions are called so",
 		closeOnes); !strings.Contains(strings.Join(strings.Fields(string(page)), " "), said) {
@@ -357,8 +362,8 @@ func printed(t *testing.T, args []string) string {
 	return out.String()
 }
 
-// What README says of a script that is not recorded holds for the module: calls, blocks and decorated functions do what
-// they do without.
+// What docs/usage.md says of a script that is not recorded holds for the module: calls, blocks and decorated functions
+// do what they do without.
 func TestModuleDoesNothingUnrecorded(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("..", "..", "collect", "agent", "python"))
 	if err != nil {
