@@ -18,9 +18,7 @@ func (x *evidence) bucketCopies() []Finding {
 	var buckets int64
 	alone := map[*schemas.Allocation]bool{} // gradients that are no bucket
 	for i, a := range x.l.Allocs {
-		bucket, gradient := slices.ContainsFunc(x.l.Owners[i], isBucket),
-			slices.ContainsFunc(x.l.Owners[i], isTaggedGradient)
-		switch {
+		switch bucket, gradient := x.bucketOrGradient(i); {
 		case gradient && !bucket:
 			alone[a] = true
 		case bucket && !gradient && a.LiveAt(x.d.At.Event):
@@ -38,6 +36,11 @@ func (x *evidence) bucketCopies() []Finding {
 	x.line(&f, x.counted(schemas.Gradients).where(copied))
 	x.savesWithout(&f, x.held(schemas.Gradients, copied), x.looked, Replayed)
 	return []Finding{f}
+}
+
+// bucketOrGradient reports whether block i is a bucket, and whether a parameter's .grad lies in it.
+func (x *evidence) bucketOrGradient(i int) (bucket, gradient bool) {
+	return slices.ContainsFunc(x.l.Owners[i], isBucket), slices.ContainsFunc(x.l.Owners[i], isTaggedGradient)
 }
 
 // isBucket reports whether an owner is DDP's reducer, which a rule on the block's birth tells.

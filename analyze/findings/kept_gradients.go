@@ -35,7 +35,17 @@ func (x *evidence) gradients() []Finding {
 	if at < 0 {
 		return nil
 	}
-	held := x.l.BytesAt(schemas.Gradients, at)
+	// A bucket that DDP copies gradients into stays for as long as DDP does, and no zero_grad frees it.
+	counted, held := x.countedAfter(at, schemas.Gradients), int64(0)
+	kept := func(i int, a *schemas.Allocation) int64 {
+		if bucket, gradient := x.bucketOrGradient(i); bucket && !gradient {
+			return 0
+		}
+		return counted(i, a)
+	}
+	for i, a := range x.l.Allocs {
+		held += kept(i, a)
+	}
 	if !memory.AtLeast(held, x.d.AllocatedBytes, keptPercent) {
 		return nil
 	}
@@ -49,7 +59,7 @@ func (x *evidence) gradients() []Finding {
 	f := x.finding(KeptGradients)
 	x.of(&f, held)
 	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak, Opacus: x.opacus()}
-	x.line(&f, x.countedAfter(at, schemas.Gradients))
+	x.line(&f, kept)
 	x.savesWithout(&f, voids, spans, Replayed)
 	return []Finding{f}
 }
