@@ -32,9 +32,9 @@ var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 // DefaultFloor is what a metric that the baseline has none of may grow to where nobody says.
 const DefaultFloor = 1 << 20
 
-// LeastGrowth is what a category may grow by whatever its threshold, in bytes: the allocator rounds each block up to
-// 512, and the slack of a few more blocks is no regression. A smaller floor makes it smaller.
-const LeastGrowth = 64 << 10
+// LeastGrowth is what a category may grow by whatever its threshold, in bytes: what the allocator rounds a block up to
+// at most. A smaller floor makes it smaller.
+const LeastGrowth = 512
 
 // ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02"; a ratio alone is
 // the peak's.

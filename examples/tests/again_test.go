@@ -91,7 +91,8 @@ const noLongerWritten = "category_at_peak"
 
 // newerTable reports whether a table is newer than the recorded stores.
 func newerTable(name string) bool {
-	return name == schemas.Reserved.File() || name == schemas.Lines.File() || name == schemas.Holders.File()
+	return name == schemas.Reserved.File() || name == schemas.Lines.File() || name == schemas.Holders.File() ||
+		name == schemas.HostMarks.File()
 }
 
 // newColumns are of the allocations, newer than the recorded stores.

@@ -12,14 +12,14 @@ import (
 )
 
 // What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them,
-// take less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time. README
-// has these figures.
+// take less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time.
+// docs/cost.md has these figures.
 func TestInstrumentCosts(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	cost, err := os.ReadFile(filepath.Join("..", "docs", "cost.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := strings.ReplaceAll(strings.Join(strings.Fields(string(readme)), " "), "−", "-")
+	page := strings.ReplaceAll(strings.Join(strings.Fields(string(cost)), " "), "−", "-")
 	for part, limit := range map[string]float64{"busy": 1, "steps": 5, "steps-other-host": 5, "steps-phased": 100} {
 		text, err := os.ReadFile(filepath.Join("instrument", part+".txt"))
 		if err != nil {
@@ -89,7 +89,7 @@ func TestInstrumentCosts(t *testing.T) {
 		}
 		for _, say := range says {
 			if !strings.Contains(page, say) {
-				t.Errorf("README has no %q of %s", say, part)
+				t.Errorf("docs/cost.md has no %q of %s", say, part)
 			}
 		}
 	}

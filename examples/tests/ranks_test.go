@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/findings"
@@ -8,11 +9,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Two ranks trained on two H200s, each on a card of its own (examples/ranks/ranks.py). The one that keeps 32 MiB a step
+// Two ranks trained on two H200s, each on a card of its own (ranks.py in the store). The one that keeps 32 MiB a step
 // is named, with the category and the line, and its growth is found.
 func TestRankOnTwoGPUs(t *testing.T) {
 	const kept = 32 << 20
-	for e := range runsOf(t, "ranks") {
+	for e := range runsOf(t, filepath.Join("..", "analyze", "ranks", "testdata", "two-gpus")) {
 		for i := range e.in.Report.Devices {
 			v := &e.in.Report.Devices[i]
 			if v.Verdict != schemas.Exact || v.MissingEvents != 0 || v.ResidueBytes != 0 {
