@@ -120,4 +120,8 @@ for step in range(60):
 			t.Errorf("%s: trend %+v, of %d bytes a step", c.phase, m.Trend, c.step)
 		}
 	}
+	found := must(t, dir, "analyze", "findings", "--store", dir).stdout
+	if !strings.Contains(found, "[host-growth]") || !strings.Contains(found, "4.00 MiB a step") {
+		t.Errorf("the page-locked memory's growth is not found:\n%s", found)
+	}
 }
