@@ -37,8 +37,7 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 // superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place:
 // the newest one of the same experiment, for which their name stands, unless both are repeats of one suite. A run that
 // ended well is superseded by none: those made after it are its repeats. Nor is one that is still running. A suite that
-// was resumed may have made a repeat twice: the one that ended well counts, else the newer. Imported files of one name
-// need not hold the same experiment.
+// was resumed may have made a repeat twice: the one that ended well counts, else the newer.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	failed := map[[2]string]bool{} // what the experiments have of which a run may be superseded: few, as a rule
 	some := func(m *schemas.Manifest) [2]string {
@@ -57,7 +56,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	}
 	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
 	for _, m := range all {
-		if m.Source == schemas.Imported || !failed[some(m)] {
+		if !madeAgain(m) || !failed[some(m)] {
 			continue
 		}
 		id := experimentOfManifest(m)
@@ -77,7 +76,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 		case schemas.StatusOK, schemas.StatusRunning: // of which nobody knows yet how it will end
 			continue
 		}
-		if m.Source == schemas.Imported {
+		if !madeAgain(m) {
 			continue
 		}
 		id := experimentOfManifest(m)
@@ -91,6 +90,10 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	}
 	return out
 }
+
+// madeAgain reports whether a run of the same experiment stands in another's place. Imported files of one name need not
+// hold the same experiment, and what a process wrote that was attached to is of different moments of it.
+func madeAgain(m *schemas.Manifest) bool { return m.Source != schemas.Imported && m.Attached == nil }
 
 // slot is a repetition of an experiment in a suite.
 type slot struct {

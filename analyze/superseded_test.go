@@ -40,6 +40,11 @@ func TestSupersede(t *testing.T) {
 	add("bare", "", func(m *schemas.Manifest) { m.Bare = true })
 	add("imported", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
 	add("imported again", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
+	attached := func(status string) func(*schemas.Manifest) {
+		return func(m *schemas.Manifest) { m.Name, m.Status, m.Attached = "serve", status, &schemas.Attached{} }
+	}
+	add("out of memory", "", attached(schemas.StatusOOM))
+	add("asked for later", "", attached(schemas.StatusOK))
 	add("between", "new", func(m *schemas.Manifest) { m.Status = schemas.StatusFailed })
 	add("new", "", func(*schemas.Manifest) {})
 
