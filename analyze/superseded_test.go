@@ -40,11 +40,6 @@ func TestSupersede(t *testing.T) {
 	add("bare", "", func(m *schemas.Manifest) { m.Bare = true })
 	add("imported", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
 	add("imported again", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
-	attached := func(status string) func(*schemas.Manifest) {
-		return func(m *schemas.Manifest) { m.Name, m.Status, m.Attached = "serve", status, &schemas.Attached{} }
-	}
-	add("out of memory", "", attached(schemas.StatusOOM))
-	add("asked for later", "", attached(schemas.StatusOK))
 	add("between", "new", func(m *schemas.Manifest) { m.Status = schemas.StatusFailed })
 	add("new", "", func(*schemas.Manifest) {})
 
@@ -72,6 +67,11 @@ func TestSupersede(t *testing.T) {
 	add("same card", "large", on(schemas.StatusOOM, "NVIDIA A100-SXM4-80GB", 81920))
 	add("slice", "", on(schemas.StatusOOM, "NVIDIA A100-SXM4-80GB", 20096))
 	add("large", "", on(schemas.StatusOK, "NVIDIA A100-SXM4-80GB", 81916))
+	attached := func(status string) func(*schemas.Manifest) {
+		return func(m *schemas.Manifest) { m.Name, m.Status, m.Attached = "serve", status, &schemas.Attached{} }
+	}
+	add("out of memory", "", attached(schemas.StatusOOM))
+	add("asked for later", "", attached(schemas.StatusOK))
 	doc.Supersede(all)
 	// What did not end well is left out, unless it is named, also where what stands in its place is not selected.
 	left := func(runs []*schemas.Manifest, named string) (ids []string) {
