@@ -63,6 +63,8 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 		if o.Recorded == nil || *o.Recorded {
 			seen[o.Device]++
 		}
+		// What an attached process did after its last failed request is not in what it wrote then.
+		row.EndUnknown = r.attached && i == len(j.OOMs)-1
 		r.OOMs = append(r.OOMs, row)
 	}
 }

@@ -15,10 +15,12 @@ import (
 // report is the report while it is made.
 type report struct {
 	schemas.IngestReport
+	attached bool // the journal ends while the process lives
 }
 
 func newReport(m *schemas.Manifest, o Options) *report {
-	return &report{schemas.IngestReport{RunID: m.RunID, Version: o.Version, Rules: RulesVersion, RulesHash: RulesHash(),
+	return &report{attached: m.Attached != nil, IngestReport: schemas.IngestReport{RunID: m.RunID, Version: o.Version,
+		Rules: RulesVersion, RulesHash: RulesHash(),
 		Devices: []schemas.DeviceVerdict{}, Ranks: []schemas.RankVerdict{}, Cost: []schemas.InstrumentCost{},
 		OOMs: []schemas.OOM{}, Metrics: []schemas.Metric{}, Warnings: []string{}}}
 }

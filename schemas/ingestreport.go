@@ -231,7 +231,7 @@ type OOM struct {
 	Phase      string `json:"phase"`
 	Module     string `json:"module"`
 	Fatal      bool   `json:"fatal"`
-	// EndUnknown: nothing says whether the run ended with it, as in an imported trace.
+	// EndUnknown: nothing says whether the run ended with it, as in an imported trace or what an attached process wrote.
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of
 	// all others, and in recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's
