@@ -69,7 +69,7 @@ func expectPlanted(t *testing.T, dir, script string) {
 	if m.Status != schemas.StatusOOM || m.Attached == nil || m.Attached.PID <= 0 {
 		t.Errorf("status %s, attached %+v", m.Status, m.Attached)
 	}
-	if len(r.OOMs) != 1 || r.OOMs[0].RequestedBytes != 1<<40 {
+	if len(r.OOMs) != 1 || r.OOMs[0].RequestedBytes != 1<<40 || !r.OOMs[0].EndUnknown {
 		t.Fatalf("failed requests: %+v", r.OOMs)
 	}
 	lines, err := schemas.Lines.Read(dir)
