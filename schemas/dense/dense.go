@@ -35,15 +35,56 @@ func Marshal(v any) ([]byte, error) {
 // A Reader decodes. Strings, lists, maps and structs behind pointers that come again it has once: what it has decoded
 // must not be changed. It is for one goroutine at a time.
 type Reader struct {
-	words map[string]string
-	parts []map[string]reflect.Value // by the codec's number and the encoding
+	words []memo[string]        // by the codec's number
+	keys  memo[string]          // of maps and of values of any type
+	parts []memo[reflect.Value] // by the codec's number
 	rest  []byte
 	err   error
 }
 
-// mostParts is how many parts of one kind are kept to be found again. What differs from run to run, such as times, is
-// not worth more.
-const mostParts = 4096
+// memo finds values that were decoded before by their encodings.
+type memo[V any] struct {
+	had  map[string]V
+	hits int
+	off  bool
+}
+
+const (
+	// mostKept is how many values a memo keeps.
+	mostKept = 4096
+	// judged is how many values a memo keeps before it is judged. If fewer have come again it is turned off: values
+	// that differ from run to run, such as identifiers and times, would only fill it.
+	judged = 256
+)
+
+func (m *memo[V]) find(b []byte) (V, bool) {
+	v, ok := m.had[string(b)]
+	if ok {
+		m.hits++
+	}
+	return v, ok
+}
+
+func (m *memo[V]) keep(b []byte, v V) {
+	switch {
+	case m.off || len(m.had) == mostKept:
+	case len(m.had) == judged && m.hits < judged:
+		m.had, m.off = nil, true
+	default:
+		if m.had == nil {
+			m.had = map[string]V{}
+		}
+		m.had[string(b)] = v
+	}
+}
+
+// memoAt gives the memo of a codec's number, which it makes at first use.
+func memoAt[V any](all *[]memo[V], i int) *memo[V] {
+	for len(*all) <= i {
+		*all = append(*all, memo[V]{})
+	}
+	return &(*all)[i]
+}
 
 // Unmarshal decodes into what v points to, which has its zero value.
 func (r *Reader) Unmarshal(b []byte, v any) error {
@@ -112,18 +153,18 @@ func (r *Reader) flag() bool {
 	return b != nil && b[0] != 0
 }
 
-func (r *Reader) word() string {
+func (r *Reader) word(had *memo[string]) string {
 	b := r.take(r.number())
-	if s, ok := r.words[string(b)]; ok {
-		return s
+	s, ok := had.find(b)
+	if !ok {
+		s = string(b)
+		had.keep(b, s)
 	}
-	if r.words == nil {
-		r.words = map[string]string{}
-	}
-	s := string(b)
-	r.words[s] = s
 	return s
 }
+
+// key reads a word that is likely to have come before.
+func (r *Reader) key() string { return r.word(&r.keys) }
 
 func putWord(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
 
@@ -157,7 +198,8 @@ func codecOf(t reflect.Type) *codec {
 	return c
 }
 
-var parts atomic.Int64 // how many codecs have numbers
+// How many codecs have numbers: those of parts, and those of words.
+var parts, words atomic.Int64
 
 // shared is a codec whose values stand behind their length, so that one that comes again is found by its encoding and
 // not decoded.
@@ -181,10 +223,7 @@ func shared(c *codec) *codec {
 			if b == nil {
 				return
 			}
-			for len(r.parts) <= part {
-				r.parts = append(r.parts, nil)
-			}
-			if had, ok := r.parts[part][string(b)]; ok {
+			if had, ok := memoAt(&r.parts, part).find(b); ok {
 				v.Set(had)
 				return
 			}
@@ -198,11 +237,8 @@ func shared(c *codec) *codec {
 				r.rest = nil
 				return
 			}
-			if r.parts[part] == nil {
-				r.parts[part] = map[string]reflect.Value{}
-			}
-			if len(r.parts[part]) < mostParts {
-				r.parts[part][string(b)] = reflect.ValueOf(v.Interface())
+			if had := &r.parts[part]; !had.off {
+				had.keep(b, reflect.ValueOf(v.Interface()))
 			}
 		}}
 }
@@ -235,9 +271,10 @@ func newCodec(t reflect.Type) (c *codec, form string) {
 			put: func(b []byte, v reflect.Value) ([]byte, error) { return putFloat(b, v.Float()), nil },
 			get: func(r *Reader, v reflect.Value) { v.SetFloat(r.float()) }}, form
 	case reflect.String:
+		word := int(words.Add(1) - 1)
 		return &codec{
 			put: func(b []byte, v reflect.Value) ([]byte, error) { return putWord(b, v.String()), nil },
-			get: func(r *Reader, v reflect.Value) { v.SetString(r.word()) }}, form
+			get: func(r *Reader, v reflect.Value) { v.SetString(r.word(memoAt(&r.words, word))) }}, form
 	case reflect.Pointer:
 		of, its := newCodec(t.Elem())
 		if c := pointerCodec(of, t.Elem()); t.Elem().Kind() != reflect.Struct {
@@ -321,7 +358,7 @@ func mapCodec(of *codec, t reflect.Type) *codec {
 			v.Set(reflect.MakeMapWithSize(t, n))
 			for range n {
 				k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-				k.SetString(r.word())
+				k.SetString(r.key())
 				of.get(r, e)
 				v.SetMapIndex(k, e)
 			}
@@ -427,7 +464,7 @@ func (r *Reader) any() any {
 	case kindNumber:
 		return r.float()
 	case kindText:
-		return r.word()
+		return r.key()
 	case kindList:
 		n, _ := r.length()
 		list := make([]any, n)
@@ -459,7 +496,7 @@ func (r *Reader) fields() map[string]any {
 	}
 	m := make(map[string]any, n)
 	for range n {
-		k := r.word()
+		k := r.key()
 		m[k] = r.any()
 	}
 	return m

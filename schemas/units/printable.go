@@ -11,6 +11,9 @@ import (
 // characters (the escapes of ANSI begin with one), the marks of text that runs from right to left, and bytes that are
 // no text. Names come from scripts and files, and must not change what is shown around them.
 func Printable(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) { // as most names are
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || Unprintable(r) {
 			return utf8.RuneError
