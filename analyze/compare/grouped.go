@@ -1,24 +1,22 @@
 package compare
 
-import (
-	"slices"
-
-	"github.com/dpsight/dpsight/schemas"
-)
+import "github.com/dpsight/dpsight/schemas"
 
 // grouped collects sentences that are true of several things, so that each is said once.
 type grouped struct {
 	order []string
 	of    map[string][]string
+	had   map[[2]string]bool
 }
 
-func NewGrouped() *grouped { return &grouped{of: map[string][]string{}} }
+func NewGrouped() *grouped { return &grouped{of: map[string][]string{}, had: map[[2]string]bool{}} }
 
 func (g *grouped) Add(sentence, of string) {
 	if g.of[sentence] == nil {
 		g.order = append(g.order, sentence)
 	}
-	if !slices.Contains(g.of[sentence], of) {
+	if key := [2]string{sentence, of}; !g.had[key] {
+		g.had[key] = true
 		g.of[sentence] = append(g.of[sentence], of)
 	}
 }

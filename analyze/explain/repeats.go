@@ -44,19 +44,23 @@ func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Re
 			groups[s] = group
 		}
 	}
+	here := map[*analyze.Summary]bool{}
+	for _, s := range runs {
+		here[s] = true
+	}
 	for _, s := range runs {
 		var ms []float64
-		here := 0
+		n := 0
 		for _, o := range groups[s] {
 			if o.StepMS.Clock == s.StepMS.Clock {
 				ms = append(ms, o.StepMS.Median)
-				if slices.Contains(runs, o) {
-					here++
+				if here[o] {
+					n++
 				}
 			}
 		}
-		if len(ms) > here {
-			found = append(found, Repeats{Run: s, Here: here,
+		if len(ms) > n {
+			found = append(found, Repeats{Run: s, Here: n,
 				StepMS: timing.Ranged(ms, timing.OverRepeats, s.StepMS.Clock), OwnMS: s.StepMS.Median})
 		}
 	}
