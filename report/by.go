@@ -90,7 +90,7 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	switch {
 	case r.Others > 0:
-		return table.Text(fmt.Sprintf("%d others", r.Others))
+		return table.Text(others(r.Others))
 	case r.Key == nil:
 		return table.Absent()
 	case counted && r.Source != "":

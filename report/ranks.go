@@ -190,7 +190,7 @@ func outlierTable(r *ranks.Run) table.Table {
 			rest.DeltaBytes += left[i].DeltaBytes
 		}
 		if len(left) > 0 {
-			add(kind.by, fmt.Sprintf("%d others", len(left)), &rest)
+			add(kind.by, others(len(left)), &rest)
 		}
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("the parts of each kind sum to a difference of %s; parts that do not differ "+
