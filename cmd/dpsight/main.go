@@ -14,28 +14,13 @@
 package main
 
 import (
-	"math"
 	"os"
-	"runtime"
-	"runtime/debug"
+
+	"github.com/dpsight/dpsight/schemas/process"
 )
 
 func main() {
-	surviveFileLimit()
-	collectLater()
+	process.SurviveFileLimit()
+	process.CollectLater()
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// collectLater puts the first garbage collection off until the process has 64 MiB. Most commands end before, and those
-// that do not are spared the many collections of a small heap that grows. From then on the usual pace holds.
-func collectLater() {
-	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
-		return
-	}
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(64 << 20)
-	runtime.AddCleanup(new([64]byte), func(int) {
-		debug.SetGCPercent(100)
-		debug.SetMemoryLimit(math.MaxInt64)
-	}, 0)
 }

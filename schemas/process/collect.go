@@ -1,0 +1,27 @@
+// Package process sets what holds for the whole of a dpsight process, before it does anything.
+package process
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+// firstCollection is the memory of a process at its first garbage collection, in bytes.
+const firstCollection = 64 << 20
+
+// CollectLater puts the first garbage collection off. Most commands end before it, and the others are spared the many
+// collections of a small heap that grows. From then on Go's own pace holds. Who has set a pace (GOGC, GOMEMLIMIT) keeps
+// it.
+func CollectLater() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(firstCollection)
+	runtime.AddCleanup(new([64]byte), func(int) {
+		debug.SetGCPercent(100)
+		debug.SetMemoryLimit(math.MaxInt64)
+	}, 0)
+}
