@@ -22,7 +22,7 @@ const collectVariable = "DPSIGHT_TEST_COLLECT"
 
 type collectRequest struct {
 	Store   string
-	Device  string // "" = a fake GPU
+	Device  string // "" = a GPU of the test
 	Command []string
 }
 
@@ -120,7 +120,7 @@ func fakeMachine() *Machine {
 	return &Machine{library: fakeLibrary{newFakeGPU()}, idle: map[string]int64{}}
 }
 
-// experiment is one that runs a shell script beside a fake GPU.
+// experiment is one that runs a shell script beside a GPU of the test.
 func experiment(t *testing.T, script string) Experiment {
 	t.Helper()
 	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script},

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// card is a simulated GPU: what lies outside torch on it is given, and reserved follows the events of its ranks.
+// card is a GPU of the test: what lies outside torch on it is given, and reserved follows the events of its ranks.
 type card struct {
 	uuid                   string
 	index                  int32

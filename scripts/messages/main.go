@@ -1,0 +1,130 @@
+// Messages writes what a program says to its users where a checker of prose can read it: for each Go file named, the
+// texts in its strings and in its options' help, as one item of a Markdown list each, on the line that they begin at.
+//
+//	go run ./scripts/messages FOLDER FILE...
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: messages FOLDER FILE...")
+		os.Exit(2)
+	}
+	for _, file := range os.Args[2:] {
+		if err := write(os.Args[1], file); err != nil {
+			fmt.Fprintln(os.Stderr, "messages:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// write leaves the texts of a file in the folder, under the file's own name and .md. It leaves nothing of a file
+// without texts.
+func write(folder, file string) error {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	list, err := listOf(file, source)
+	if err != nil || list == "" {
+		return err
+	}
+	out := filepath.Join(folder, file+".md")
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(out, []byte(list), 0o644)
+}
+
+// listOf makes the list: line N of it has the text that begins at line N of the source.
+func listOf(file string, source []byte) (string, error) {
+	positions := token.NewFileSet()
+	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return "", err
+	}
+	texts := map[int]string{}
+	last := 0
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		text, whole := textOf(n)
+		if isProse(text) {
+			line := positions.Position(n.Pos()).Line
+			for texts[line] != "" {
+				line++ // two texts of one line
+			}
+			texts[line] = "- " + item(text)
+			last = max(last, line)
+		}
+		return !whole
+	})
+	var out strings.Builder
+	for line := range last {
+		out.WriteString(texts[line+1] + "\n")
+	}
+	return out.String(), nil
+}
+
+// textOf returns what a node says, and whether what lies below it is part of that.
+func textOf(n ast.Node) (text string, whole bool) {
+	switch n := n.(type) {
+	case *ast.ImportSpec:
+		return "", true
+	case *ast.Field:
+		if n.Tag != nil {
+			tag, _ := strconv.Unquote(n.Tag.Value)
+			return reflect.StructTag(tag).Get("help"), true
+		}
+	case *ast.BinaryExpr:
+		return concatenated(n)
+	case *ast.BasicLit:
+		return concatenated(n)
+	}
+	return "", false
+}
+
+// concatenated joins strings that a + joins in the source. Where one side is no string, it finds nothing, and the
+// other side is read as a text of its own.
+func concatenated(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		left, ok := concatenated(e.X)
+		right, also := concatenated(e.Y)
+		if e.Op == token.ADD && ok && also {
+			return left + right, true
+		}
+	}
+	return "", false
+}
+
+var word = regexp.MustCompile(`^[A-Za-z][a-z']*[,;:.?]?$`)
+
+// isProse tells sentences from file names, formats and SQL: at least three words, most of the text.
+func isProse(text string) bool {
+	fields := strings.Fields(text)
+	words := len(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !word.MatchString(f) }))
+	return words >= 3 && 2*words >= len(fields)
+}
+
+// item is a text in a line. Markdown's own signs would hide parts of it.
+func item(text string) string {
+	return strings.NewReplacer("\n", " ", "*", `\*`, "`", "", "<", `\<`, "#", `\#`).Replace(text)
+}
