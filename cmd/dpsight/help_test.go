@@ -190,9 +190,12 @@ var optionText = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
 // The commands that documents show are commands, the suites are suites, and configurations are ones.
 func TestCommandsOfDocuments(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
 	if err != nil || len(pages) < 4 {
 		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range guides(t) {
+		pages = append(pages, filepath.Join(docs, page), filepath.Join(docs, "zh", page))
 	}
 	suites := 0
 	for _, name := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
+)
+
+// guideBlock is a block of code of a guide: its language, the name of the file that it is, and its lines.
+var guideBlock = regexp.MustCompile("(?s)```([a-z]+)(?: title=\"([^\"]+)\")?\n(.*?)```")
+
+// exampleStore is a store of the repository that a page's commands read.
+var exampleStore = regexp.MustCompile(`\bexamples/(?:headline-batch|headline|quick|seq|lora)\b`)
+
+// A reader who does what a guide says, from its first block to its last, sees what it shows. A block with a title is a
+// file; with the language diff it changes one. Those of the language console are commands with the beginning of what
+// they print on stdout, up to a line with an ellipsis. Other blocks are for the eye.
+func TestGuides(t *testing.T) {
+	testkit.Rest(t)
+	interpreter := python(t)
+	t.Setenv("PATH", filepath.Dir(interpreter)+":"+os.Getenv("PATH"))
+	t.Setenv("COLUMNS", "80")
+	for _, page := range guides(t) {
+		t.Run(page, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(docs, page)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(dir, "examples"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			for _, example := range slices.Compact(slices.Sorted(slices.Values(exampleStore.FindAllString(string(text), -1)))) {
+				if err := os.Symlink(ingesttest.Store(t, filepath.Join("..", "..", example)), filepath.Join(dir,
+					example)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fresh := guideBlock.ReplaceAllFunc(text, func(b []byte) []byte {
+				m := guideBlock.FindSubmatch(b)
+				language, title, lines := string(m[1]), string(m[2]), string(m[3])
+				switch {
+				case language == "console":
+					return []byte("```console\n" + followed(t, dir, lines) + "```")
+				case title != "":
+					writeTitled(t, filepath.Join(dir, title), language, lines)
+				}
+				return b
+			})
+			if *update {
+				if err := os.WriteFile(path, fresh, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if !bytes.Equal(fresh, text) {
+				t.Errorf("%s does not show what its commands print: go test ./cmd/dpsight -run TestGuides -update, with "+
+					"DPSIGHT_TEST_PART=all, writes\n%s", page, fresh)
+			}
+		})
+	}
+}
+
+// writeTitled writes a block with a title to its file; of a diff, it changes the file's lines.
+func writeTitled(t *testing.T, path, language, lines string) {
+	t.Helper()
+	if language == "diff" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after strings.Builder
+		for line := range strings.Lines(lines) {
+			if line[0] != '+' {
+				before.WriteString(line[1:])
+			}
+			if line[0] != '-' {
+				after.WriteString(line[1:])
+			}
+		}
+		if n := strings.Count(string(text), before.String()); n != 1 {
+			t.Fatalf("%s has %d times the lines\n%s", path, n, before.String())
+		}
+		lines = strings.Replace(string(text), before.String(), after.String(), 1)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(lines), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// followed runs the commands of a block in dir, and gives the block with what they print: of a command without output
+// there, none.
+func followed(t *testing.T, dir, block string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
+		lines := strings.SplitAfter(strings.TrimSuffix(part, "\n")+"\n", "\n")
+		end := 1
+		for strings.HasSuffix(lines[end-1], "\\\n") {
+			end++
+		}
+		command, shown := strings.Join(lines[:end], ""), lines[end:len(lines)-1]
+		out.WriteString("$ " + command)
+		printed := printedBy(t, dir, command)
+		if len(shown) == 0 {
+			continue
+		}
+		if n := len(shown) - 1; shown[n] == "…\n" {
+			if len(printed) <= n {
+				t.Errorf("%s prints no more than %d lines", command, len(printed))
+			}
+			printed = append(printed[:min(n, len(printed))], "…\n")
+		}
+		out.WriteString(strings.Join(printed, ""))
+	}
+	return out.String()
+}
+
+// printedBy are the lines that a command prints on stdout. A check may fail.
+func printedBy(t *testing.T, dir, command string) []string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	failed := errors.As(err, &exit) && exit.ExitCode() == exitFailed && strings.HasPrefix(command, "dpsight check ")
+	if err != nil && !failed {
+		t.Fatalf("%s: %v\n%s%s", command, err, &stdout, &stderr)
+	}
+	return slices.Collect(strings.Lines(stdout.String()))
+}
