@@ -11,7 +11,7 @@
 # make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report
 #                 by a build that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
-.PHONY: walk clean test-notebooks test-page test-paper
+.PHONY: walk clean test-notebooks test-page test-paper tex-packages
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -76,12 +76,18 @@ test-page: build
 	  $(PICTURES) && $(call WITH,2.11) \
 	node report/web/tests/served_page.mjs "$$PWD/dpsight" "$$(command -v chromium)" examples "$$pictures"
 
-# Documents of dpsight paper, compiled: of the recorded stores, of odd ones, and in other classes. It needs Debian's
-# texlive-latex-extra, texlive-science, texlive-pictures, texlive-publishers and texlive-fonts-recommended.
+# Documents of dpsight paper, compiled: of the recorded stores, of odd ones, and in other classes. It takes a minute on
+# two cores, and fails if LaTeX is there and a test is skipped. test-more tries acmart too.
+TEX := texlive-latex-extra texlive-science texlive-pictures texlive-publishers texlive-fonts-recommended
 test-paper:
 	@if ! command -v pdflatex >/dev/null || ! command -v bibtex >/dev/null; then \
-	  echo "LaTeX is missing (apt-get install texlive-latex-extra and others): no paper is compiled" >&2; exit 0; fi; \
-	DPSIGHT_TEST_TEX=1 go test -count=1 -run Compile ./report/paper
+	  echo "LaTeX is missing: no paper is compiled. apt-get install --no-install-recommends $(TEX)" >&2; exit 0; fi; \
+	out=$$(mktemp) && trap 'rm -f "$$out"' EXIT && set -o pipefail && \
+	DPSIGHT_TEST_TEX=1 go test -count=1 -v -run Compile ./report/paper | tee "$$out" | grep -v '^=== ' && \
+	if grep -qE -e '--- SKIP|no tests to run' "$$out"; then echo "LaTeX is there, and tests were skipped" >&2; exit 1; fi
+
+tex-packages:
+	@echo $(TEX)
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \

@@ -34,6 +34,8 @@ type Group struct {
 // An Entry is one experiment of a group.
 type Entry struct {
 	Key string // of its method, else its label: what names it in the whole paper
+	// Variant is the values that tell it from others of its method in the group; empty where there are none.
+	Variant []string
 	*compare.Cell
 }
 
@@ -78,7 +80,8 @@ func several(keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return k != keys[0] })
 }
 
-// sweptParams are the parameters in which cells of one method differ, without those that others settle.
+// sweptParams are the parameters in which cells of one method differ, without those that others settle, and without
+// those that no other method has: these make variants of the method.
 func sweptParams(s *compare.Study, cells []*compare.Cell) (swept []string) {
 	ids := make([]identity.Identity, len(cells))
 	byMethod, order := map[string][]int{}, []string{}
@@ -89,12 +92,18 @@ func sweptParams(s *compare.Study, cells []*compare.Cell) (swept []string) {
 		}
 		byMethod[c.Method()] = append(byMethod[c.Method()], i)
 	}
+	others := func(method, param string) bool {
+		return len(byMethod) == 1 || slices.ContainsFunc(cells, func(c *compare.Cell) bool {
+			return c.Method() != method && c.Fact(param) != ""
+		})
+	}
 	for _, method := range order {
 		if method == "" {
 			continue
 		}
 		for _, param := range identity.TellingParams(ids, byMethod[method]) {
-			if !slices.Contains(swept, param) && param != "method" && !slices.Contains(identity.LengthParams, param) {
+			if !slices.Contains(swept, param) && param != "method" && !slices.Contains(identity.LengthParams, param) &&
+				others(method, param) {
 				swept = append(swept, param)
 			}
 		}
@@ -119,17 +128,29 @@ func (p *Paper) group(cells []*compare.Cell, keys []string) {
 			at = len(p.Groups)
 			p.Groups = append(p.Groups, Group{Values: values})
 		}
-		p.Groups[at].Entries = append(p.Groups[at].Entries, Entry{keys[i], c})
+		p.Groups[at].Entries = append(p.Groups[at].Entries, Entry{Key: keys[i], Cell: c})
 	}
 	slices.SortStableFunc(p.Groups, func(a, b Group) int { return compareValues(a.Values, b.Values) })
 	for g := range p.Groups {
-		entries, count := p.Groups[g].Entries, map[string]int{}
-		for _, e := range entries {
-			count[e.Key]++
+		entries, alike := p.Groups[g].Entries, map[string][]int{}
+		ids := make([]identity.Identity, len(entries))
+		for i, e := range entries {
+			ids[i] = e.Identity
+			alike[e.Key] = append(alike[e.Key], i)
 		}
-		for i := range entries {
-			if count[entries[i].Key] > 1 {
-				entries[i].Key = entries[i].Label
+		for _, same := range alike {
+			if len(same) < 2 {
+				continue
+			}
+			params := identity.TellingParams(ids, same)
+			for _, i := range same {
+				e := &entries[i]
+				e.Key = e.Label
+				for _, param := range params {
+					if v := e.Fact(param); v != "" {
+						e.Variant = append(e.Variant, v)
+					}
+				}
 			}
 		}
 	}
@@ -236,6 +257,16 @@ func (g *Group) Find(key string) *Entry {
 	for i := range g.Entries {
 		if g.Entries[i].Key == key {
 			return &g.Entries[i]
+		}
+	}
+	return nil
+}
+
+// Find is the first entry of a key, nil without any.
+func (p *Paper) Find(key string) *Entry {
+	for i := range p.Groups {
+		if e := p.Groups[i].Find(key); e != nil {
+			return e
 		}
 	}
 	return nil

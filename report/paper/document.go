@@ -35,6 +35,11 @@ const preamble = `% Compiles with: pdflatex main && bibtex main && pdflatex main
 \renewcommand{\topfraction}{.95}\renewcommand{\bottomfraction}{.9}
 \renewcommand{\textfraction}{.04}\renewcommand{\floatpagefraction}{.85}
 \setcounter{topnumber}{4}\setcounter{totalnumber}{6}\setcounter{dbltopnumber}{3}
+\makeatletter
+\renewcommand{\fps@figure}{!htbp}\renewcommand{\fps@table}{!htbp}
+\setlength{\@fptop}{0pt}\setlength{\@fpsep}{10pt}
+\setlength{\@dblfptop}{0pt}\setlength{\@dblfpsep}{12pt}
+\makeatother
 \emergencystretch=1em
 \raggedbottom
 `
@@ -51,13 +56,13 @@ func (b *builder) document() string {
 	if b.private() {
 		title = "What DP-SGD Costs, and Where"
 	}
-	fmt.Fprintf(&t, "\\title{\\Large\\bfseries %s}\n\\author{}\n\\date{}\n\\begin{document}\n\\maketitle\n", title)
+	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn[\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
 	t.WriteString("\\section{Setup}\n\\input{setup}\n")
 	t.WriteString("\\section{Results}\n" + b.sentences())
 	for _, name := range shownTogether {
 		for i := range b.plates {
 			if p := &b.plates[i]; !p.aside && (p.Name == name || strings.HasPrefix(p.Name, name+"-")) {
-				fmt.Fprintf(&t, "\\begin{figure}[t]\\centering\n\\input{figures/%s}\n\\caption[]{\\dpsCaption{%s}}\n"+
+				fmt.Fprintf(&t, "\\begin{figure}\\centering\n\\input{figures/%s}\n\\caption[]{\\dpsCaption{%s}}\n"+
 					"\\label{fig:%s}\n\\end{figure}\n", fileName(p.Name, b.config.stylesOf()[0]), p.Name, p.Name)
 			}
 		}
@@ -110,7 +115,7 @@ func (b *builder) sentences() string {
 		}
 		parts = append(parts, fmt.Sprintf("Table~\\ref{tab:%s} %s.\n", g.Name, escape(text)))
 	}
-	drawn := map[string]string{"breakdown": "draws what each peak is made of", "waterfall": "what is added to the " +
+	drawn := map[string]string{"breakdown": "what each peak is made of", "waterfall": "what is added to the " +
 		"baseline's", "time": "where the time of a step goes", "tradeoff": "time against memory",
 		"lines": "the peak over " + b.sweptWords(), "lines-time": "the time over " + b.sweptWords(),
 		"heatmap": "what fits", "accuracy": "predictions beside measurements"}
@@ -124,6 +129,9 @@ func (b *builder) sentences() string {
 			text := drawn[p.Name]
 			if text == "" {
 				text = "when a step peaks"
+			}
+			if len(references) == 0 {
+				text = "shows " + text
 			}
 			references = append(references, fmt.Sprintf("Figure~\\ref{fig:%s} %s", p.Name, escape(text)))
 		}

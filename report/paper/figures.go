@@ -408,7 +408,7 @@ func (b *builder) timePlate() []Plate {
 	p.Finding = plain("Where the time of a step goes.")
 	if slow, slowest, n := b.range2(ratioOf); n > 0 && b.subject() != "" {
 		p.Finding = plain(fmt.Sprintf("%s makes a step %s times as long.", b.subject(),
-			rangeWords(slow, slowest, times, false)))
+			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	}
 	p.Caption = plain("Time of a step by phase.")
 	return []Plate{p}

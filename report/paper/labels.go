@@ -46,6 +46,9 @@ func labels(p *exhibits.Paper, c *Config) map[string]Label {
 	taken := map[string]bool{}
 	for i, key := range p.Methods {
 		l, known := methods[key]
+		if e := p.Find(key); !known && e != nil && len(e.Variant) > 0 {
+			l, known = variant(e)
+		}
 		if !known {
 			name := cut(strings.ReplaceAll(key, "_", " "), mostOfName)
 			l = Label{Full: name, Short: name, Head: twoLines(name)}
@@ -81,6 +84,16 @@ func labels(p *exhibits.Paper, c *Config) map[string]Label {
 		taken[l.Full], taken[l.Short] = true, true
 	}
 	return out
+}
+
+// variant is the label of one of several entries of a known method.
+func variant(e *exhibits.Entry) (l Label, known bool) {
+	l, known = methods[e.Method()]
+	which := ", " + cut(strings.ReplaceAll(strings.Join(e.Variant, ", "), "_", " "), mostOfHead)
+	l.Full += which
+	l.Short += which
+	l.Head = twoLines(l.Short)
+	return l, known
 }
 
 // unique numbers a label that another has.

@@ -145,6 +145,15 @@ func (b *builder) stepUnit() unit {
 	return u
 }
 
+func (b *builder) ratioUnit() unit {
+	u := times
+	if b.spread() > spreadOfRatio {
+		u.digits = 1
+	}
+	u.digits = b.digits("ratio", u.digits)
+	return u
+}
+
 // digits are those that somebody asked for, else the ones that the values give.
 func (b *builder) digits(kind string, otherwise int) int {
 	if n, ok := b.config.Digits[kind]; ok {

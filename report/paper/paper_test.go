@@ -303,3 +303,18 @@ func TestPhasesAreTheDocument(t *testing.T) {
 		t.Errorf("%d cells were looked at", checked)
 	}
 }
+
+// What only one method is varied in makes rows of it, and no setting: others have no value there.
+func TestVariantsOfAMethodAreRows(t *testing.T) {
+	t.Parallel()
+	dir, m := write(t, "headline-batch", nil)
+	for _, table := range []string{"main", "repeats"} {
+		_, rows := texRows(t, read(t, dir, "tables", table+".tex"))
+		if len(rows) != len(m.Study.Cells) {
+			t.Errorf("%s has %d rows of %d experiments", table, len(rows), len(m.Study.Cells))
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tables", "pivot.tex")); err == nil {
+		t.Error("the mode of one method is a setting of all")
+	}
+}

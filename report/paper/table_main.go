@@ -25,8 +25,8 @@ const (
 // mainColumns are all of them, in their order.
 var mainColumns = []string{colPeak, colDelta, colPercent, colFreed, colStep, colSlowdown, colRate, colEnergy}
 
-// narrowColumns are those of a main table in a column.
-var narrowColumns = []string{colPeak, colPercent, colStep, colSlowdown}
+// mostNarrow is how many columns a main table in a column has.
+const mostNarrow = 5
 
 // A column is what a table shows of each entry.
 type column struct {
@@ -125,11 +125,7 @@ const (
 
 // mainColumn describes a column of the main table.
 func (b *builder) mainColumn(name string) column {
-	memory, step, ratio := b.memoryUnit(), b.stepUnit(), times
-	if b.spread() > spreadOfRatio {
-		ratio.digits = 1
-	}
-	ratio.digits = b.digits("ratio", ratio.digits)
+	memory, step, ratio := b.memoryUnit(), b.stepUnit(), b.ratioUnit()
 	share := percent
 	share.digits = b.digits("percent", share.digits)
 	switch name {
@@ -175,7 +171,7 @@ func (b *builder) rateColumn() column {
 
 // mainTable says what each method costs.
 func (b *builder) mainTable() *Grid {
-	g := &Grid{Name: "main", First: plain(b.first()), Wide: true}
+	g := &Grid{Name: "main", First: plain(b.first())}
 	names := b.config.Columns["main"]
 	if len(names) == 0 {
 		for _, name := range mainColumns {
@@ -184,9 +180,7 @@ func (b *builder) mainTable() *Grid {
 			}
 		}
 	}
-	if len(names) <= len(narrowColumns) {
-		g.Wide = false
-	}
+	g.Wide = len(names) > mostNarrow
 	columns := make([]column, len(names))
 	for i, name := range names {
 		columns[i] = b.mainColumn(name)
@@ -360,7 +354,7 @@ func (b *builder) mainFinding() Text {
 	case b.subject() == "":
 	case n > 0 && m > 0:
 		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.subject(), changed(low, high),
-			rangeWords(slow, slowest, times, false)))
+			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	case n > 0:
 		return plain(b.subject() + " " + changed(low, high) + ".")
 	}

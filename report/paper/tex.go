@@ -19,7 +19,7 @@ func (g *Grid) writeTeX(w io.Writer) error {
 		gap = "1.5pt"
 	}
 	b.WriteString(warning)
-	fmt.Fprintf(&b, "\\begin{%s}[t]\\centering%s\\setlength{\\tabcolsep}{%s}\n", environment, size, gap)
+	fmt.Fprintf(&b, "\\begin{%s}\\centering%s\\setlength{\\tabcolsep}{%s}\n", environment, size, gap)
 	if len(g.Notes) > 0 {
 		b.WriteString("\\begin{threeparttable}\n")
 	}

@@ -197,7 +197,7 @@ func (f *bars) layout(rows []string) {
 	down := (len(f.groups) + across - 1) / across
 	gap := 1.2 * s.Label
 	panel := (s.Width - left - float64(across-1)*gap) / float64(across)
-	const mostOfPanel = 0.6 // for what stands after the bars
+	const mostOfPanel = 0.4 // for what stands after the bars
 	f.changes = f.endWidth(true) <= mostOfPanel*panel
 	right := f.endWidth(f.changes)
 	scale := (panel - right) / f.most // points a byte or a second
@@ -454,7 +454,7 @@ func (f *bars) inside(part box, s Segment, c colour, named map[string]bool) {
 	const least = 9.07 // 3.2 mm
 	d := f.d
 	l := d.val(f.of.in(s.Value))
-	if part.width() < least || part.width() < wide(l)+2 || s.Key == "" || len(f.colours) == 1 {
+	if part.width() < least || part.width() < wide(l)+0.5 || s.Key == "" || len(f.colours) == 1 {
 		return
 	}
 	l.colour, l.anchor = inkOn(c), middle

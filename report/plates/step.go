@@ -278,7 +278,8 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
 	d.line(text, 0.4, point{x, y}, point{max(min(x+3, at+whole), at-1), base - 0.2*l.size})
 	d.circle(point{x, y}, d.scaled(1.4), text, text, 0.3)
-	d.write(l, point{at, base})
+	l.anchor = end // so that the two join in any font
+	d.write(l, point{at + wide(l), base})
 	d.write(more, point{at + wide(l) + gap, base})
 }
 

@@ -254,7 +254,7 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 		case t.front:
 			d.circle(at, radius, accent, accent, 0.3)
 		case t.other:
-			d.circle(at, radius, soft, soft, 0.3)
+			d.circle(at, radius-0.1, page, soft, d.scaled(0.6))
 		default:
 			d.circle(at, radius-0.1, page, text, d.scaled(0.6))
 		}
