@@ -56,7 +56,8 @@ func (b *builder) document() string {
 	if b.private() {
 		title = "What DP-SGD Costs, and Where"
 	}
-	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn[\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
+	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn["+
+		"\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
 	t.WriteString("\\section{Setup}\n\\input{setup}\n")
 	t.WriteString("\\section{Results}\n" + b.sentences())
 	for _, name := range shownTogether {
