@@ -10,7 +10,7 @@ import (
 type accuracyCmd struct {
 	analysis
 	Predicted []string `help:"${predicted}" placeholder:"FILE|RUN"`
-	ByDoubt   bool     `help:"Print by kind of doubt how far off the predictions called close were, instead."`
+	ByDoubt   bool     `help:"Instead, print how far off predictions were, for each kind of doubt."`
 }
 
 func (accuracyCmd) Help() string { return help("accuracy") }

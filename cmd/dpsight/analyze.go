@@ -16,12 +16,12 @@ type analyses struct {
 	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
 	Time      timeCmd      `cmd:"" help:"GPU time of each module, forward and backward."`
 	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
-	Findings  findingsCmd  `cmd:"" help:"What is worth changing, with its figures: what to change and what it would save."`
-	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from what was measured."`
+	Findings  findingsCmd  `cmd:"" help:"What is worth changing, and what it would save."`
+	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from measurements."`
 	Marks     marksCmd     `cmd:"" help:"What was allocated at the moments that the script marked with dpsight.mark."`
-	Ranks     ranksCmd     `cmd:"" help:"Peaks of the ranks side by side, and what the one that lies apart has more of."`
+	Ranks     ranksCmd     `cmd:"" help:"Peaks of the ranks side by side, and what the outlier holds more of."`
 	Host      hostCmd      `cmd:"" help:"Resident and page-locked memory on the host, and in which phases it grew."`
-	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
+	Ladder    ladderCmd    `cmd:"" help:"Device memory, from what NVML shows down to the categories."`
 }
 
 // analysis is what every analysis has in common.

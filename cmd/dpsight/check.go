@@ -26,11 +26,11 @@ type checkCmd struct {
 	Until         string   `help:"The last day on which an acknowledgement counts, in UTC." placeholder:"DATE"`
 	Why           string   `help:"Why it is acknowledged." placeholder:"TEXT"`
 	By            string   `help:"Who acknowledges." env:"GITHUB_ACTOR,USER" placeholder:"NAME"`
-	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
-	Force         bool     `help:"Let --write-baseline write over a file that is no baseline."`
-	Comment       string   `help:"Write the check as a comment for a pull request, too." placeholder:"FILE"`
-	JUnit         string   `name:"junit" help:"Write the check as JUnit's XML, too." placeholder:"FILE"`
-	SARIF         string   `name:"sarif" help:"Write the check as SARIF 2.1.0, too." placeholder:"FILE"`
+	Partial       bool     `help:"Do not fail on experiments of the baseline that have no run."`
+	Force         bool     `help:"Let --write-baseline overwrite a file that is not a baseline."`
+	Comment       string   `help:"Also write the check as a comment for a pull request." placeholder:"FILE"`
+	JUnit         string   `name:"junit" help:"Also write the check as JUnit XML." placeholder:"FILE"`
+	SARIF         string   `name:"sarif" help:"Also write the check as SARIF 2.1.0." placeholder:"FILE"`
 	WriteBaseline string   `predictor:"run" help:"${write_baseline}" placeholder:"FILE"`
 }
 

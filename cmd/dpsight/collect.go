@@ -25,7 +25,7 @@ type collectCmd struct {
 	Device         string               `predictor:"device" help:"${device}" default:"auto" placeholder:"DEVICE"`
 	GPUMemory      collect.DeviceMemory `name:"gpu-memory" help:"${collect_gpu_memory}" placeholder:"SIZE"`
 	Bare           bool                 `help:"Counters and timers only: no allocator events."`
-	SampleInterval time.Duration        `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
+	SampleInterval time.Duration        `help:"Interval between NVML samples." default:"10ms" placeholder:"DURATION"`
 	Quiet          bool                 `help:"${collect_quiet}"`
 	View           bool                 `help:"${collect_view}"`
 	worldFlags

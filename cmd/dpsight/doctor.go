@@ -13,7 +13,7 @@ import (
 type doctorCmd struct {
 	storeFlag
 	formatFlag
-	Python string `help:"Interpreter to look at." placeholder:"PATH"`
+	Python string `help:"Interpreter to check." placeholder:"PATH"`
 }
 
 func (doctorCmd) Help() string { return help("doctor") }

@@ -9,7 +9,7 @@ import (
 type envCmd struct {
 	Device string `predictor:"device" help:"${device}" default:"phantom" placeholder:"DEVICE"`
 	GPUs   int    `name:"gpus" help:"Number of phantom GPUs." default:"1" placeholder:"N"`
-	Python string `help:"Interpreter whose torch they are for (default: as for collect)." placeholder:"PATH"`
+	Python string `help:"Interpreter whose torch the phantom GPU is for (default: as for collect)." placeholder:"PATH"`
 }
 
 func (envCmd) Help() string { return help("env") }

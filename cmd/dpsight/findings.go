@@ -7,7 +7,7 @@ import (
 
 type findingsCmd struct {
 	analysis
-	All    bool `help:"Show all findings, and say more of each."`
+	All    bool `help:"Show all findings, in more detail."`
 	Schema int  `help:"Version of the JSON document." enum:"1,2" default:"2" placeholder:"N"`
 }
 

@@ -13,9 +13,9 @@ type paperCmd struct {
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
-	Config   string   `help:"How it is to look (default: paper.yaml in DIR)." placeholder:"FILE"`
-	Init     bool     `help:"Write such a paper.yaml for these runs, and nothing else."`
-	Force    bool     `help:"Write over files in the folder that dpsight did not write."`
+	Config   string   `help:"Settings of the paper (default: paper.yaml in DIR)." placeholder:"FILE"`
+	Init     bool     `help:"Only write a paper.yaml for these runs."`
+	Force    bool     `help:"Overwrite files in the folder that dpsight did not write."`
 }
 
 func (paperCmd) Help() string { return help("paper") }

@@ -23,7 +23,7 @@ type recordFlags struct {
 	StackSteps  int               `help:"${stack_steps}" default:"3" placeholder:"N"`
 	Lines       string            `help:"${lines}" enum:"script,none" default:"script" placeholder:"WHICH"`
 	Python      string            `help:"${python}" placeholder:"PATH"`
-	Verbose     bool              `short:"v" help:"Print all tables, and not only what matters most."`
+	Verbose     bool              `short:"v" help:"Print all tables."`
 }
 
 // check refuses values that mean nothing.

@@ -26,23 +26,23 @@ const (
 // cli is the command line: one field a subcommand, one file each.
 type cli struct {
 	Collect collectCmd `cmd:"" aliases:"run" help:"Run an experiment and record it."`
-	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, and what takes it."`
+	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, what takes it?"`
 	Ingest  ingestCmd  `cmd:"" help:"Turn snapshots, killed runs or recorded runs into tables."`
 	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
 	Analyze analyzeCmd `cmd:"" help:"Print one analysis of one or more runs."`
 	Report  reportCmd  `cmd:"" help:"Write tables and figures of runs to a folder."`
 	Paper   paperCmd   `cmd:"" help:"Write tables and figures for a paper, which LaTeX compiles."`
 	Compare compareCmd `cmd:"" help:"Compare runs by parameter, or two side by side."`
-	Check   checkCmd   `cmd:"" help:"Hold runs to a baseline: exit 1 where memory or time grew."`
-	Export  exportCmd  `cmd:"" help:"Write runs in a format of other tools."`
+	Check   checkCmd   `cmd:"" help:"Compare runs with a baseline; exit 1 if memory or time grew."`
+	Export  exportCmd  `cmd:"" help:"Write runs in another tool's format."`
 	View    viewCmd    `cmd:"" help:"Serve the page of runs, also while they are recorded."`
 	Watch   watchCmd   `cmd:"" help:"Show runs that are being recorded in a terminal."`
 	Demo    demoCmd    `cmd:"" help:"Show what differential privacy costs, on a model of 1 B parameters, without a GPU."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
+	Doctor  doctorCmd  `cmd:"" help:"Check what this machine can record, and what is missing."`
 	Env     envCmd     `cmd:"" help:"Print the environment of a phantom GPU, for processes that dpsight does not start."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
-	Completion grammar.Completion `cmd:"" help:"Print what makes a shell complete commands, options and runs."`
+	Completion grammar.Completion `cmd:"" help:"Print a script with which a shell completes commands, options and runs."`
 	Man        grammar.Man        `cmd:"" help:"Print the manual page."`
 
 	ShowVersion versionFlag `name:"version" help:"Print the version."`

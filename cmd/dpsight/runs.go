@@ -14,12 +14,12 @@ type formatFlag struct {
 }
 
 type runsCmd struct {
-	List  runsListCmd  `cmd:"" default:"withargs" help:"List the runs of a store: what dpsight runs does."`
-	Show  runsShowCmd  `cmd:"" help:"Show all that is known of a run."`
-	Tag   runsTagCmd   `cmd:"" help:"Give runs tags, which --where and --columns know."`
-	Untag runsUntagCmd `cmd:"" help:"Take tags from runs."`
-	Rm    runsRmCmd    `cmd:"" help:"Remove runs, and say what names them."`
-	Du    runsDuCmd    `cmd:"" help:"Say what runs take on disk, by kinds of files."`
+	List  runsListCmd  `cmd:"" default:"withargs" help:"List the runs of a store, as dpsight runs does."`
+	Show  runsShowCmd  `cmd:"" help:"Show the details of a run."`
+	Tag   runsTagCmd   `cmd:"" help:"Add tags to runs, for --where and --columns."`
+	Untag runsUntagCmd `cmd:"" help:"Remove tags from runs."`
+	Rm    runsRmCmd    `cmd:"" help:"Remove runs, and list what names them."`
+	Du    runsDuCmd    `cmd:"" help:"Show what runs take on disk, by kind of file."`
 }
 
 func (runsCmd) Help() string { return help("runs") }

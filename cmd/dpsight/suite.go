@@ -21,10 +21,10 @@ type suiteFlags struct {
 	DryRun      bool     `help:"Print the suite's plan and run nothing."`
 	Format      string   `help:"How to print the plan: ${enum}." enum:"${formats}" default:"table" placeholder:"FORMAT"`
 	Only        []string `help:"${only}" placeholder:"K=V" sep:"none"`
-	Resume      bool     `help:"Go on with the newest suite of this name in the store: what is done is not made again."`
-	ResumeFrom  string   `help:"Go on with the suite of this id." placeholder:"SUITE-ID"`
-	RetryFailed bool     `help:"With --resume: make again what failed, too."`
-	Jobs        int      `help:"Experiments at the same time, each on a GPU of its own." default:"1" placeholder:"N"`
+	Resume      bool     `help:"Continue the newest suite of this name in the store; finished runs are kept."`
+	ResumeFrom  string   `help:"Continue the suite with this id." placeholder:"SUITE-ID"`
+	RetryFailed bool     `help:"With --resume: also repeat failed runs."`
+	Jobs        int      `help:"Experiments to run at the same time, each on its own GPU." default:"1" placeholder:"N"`
 	Report      string   `help:"Folder for the suite's report (default: STORE/report-SUITE)." placeholder:"DIR"`
 	NoReport    bool     `help:"Do not draw the suite's report."`
 }

@@ -16,7 +16,7 @@ const (
 
 type timelineCmd struct {
 	analysis
-	Device string `help:"Only this device, as in cuda:1 (default: every one)." placeholder:"DEVICE"`
+	Device string `help:"Only this device, as in cuda:1 (default: all)." placeholder:"DEVICE"`
 	Step   *int64 `help:"Only the events of step N, from 0." placeholder:"N"`
 	From   *int64 `help:"First event; 0 is the state before the first." placeholder:"EVENT"`
 	To     *int64 `help:"Last event." placeholder:"EVENT"`

@@ -12,7 +12,7 @@ import (
 // serveFlags say where the page is served.
 type serveFlags struct {
 	Port   int  `help:"${view_port}" default:"0" placeholder:"PORT"`
-	NoOpen bool `help:"Print the address, and open no browser."`
+	NoOpen bool `help:"Print the address and do not open a browser."`
 }
 
 type viewCmd struct {
