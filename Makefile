@@ -8,10 +8,11 @@
 #                 or 2.13
 # make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
 # make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
+# make site       the documentation as a site, in the folder site
 # make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report
 #                 by a build that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
-.PHONY: walk clean test-notebooks test-page test-paper tex-packages
+.PHONY: walk clean test-notebooks test-page test-paper tex-packages site
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -88,6 +89,12 @@ test-paper:
 
 tex-packages:
 	@echo $(TEX)
+
+# The site: pages, links and anchors that do not exist, and what would be loaded from another host, are errors.
+site: export NO_MKDOCS_2_WARNING := 1
+site:
+	$$(dirname $$($(VENV)/site.txt))/mkdocs build --strict --quiet
+	@echo "the site is in the folder site; to search it: python3 -m http.server --directory site"
 
 FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
   ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead ingest/figures:FuzzRead \
@@ -172,4 +179,4 @@ walk:
 	$$($(VENV)/walk.txt) scripts/walk_wheel.py dist/dpsight-*-manylinux_2_28_x86_64.whl $(PYTHONS)
 
 clean:
-	rm -rf dpsight runs dist
+	rm -rf dpsight runs dist site
