@@ -34,8 +34,8 @@ type Basis struct {
 // no dash below: cuBLASLt's workspace has a variable too.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
-// Basis resolves an experiment as [Run] would, and runs nothing. Errors are those of Run. The machine must be a phantom
-// GPU.
+// Basis resolves an experiment as [Run] would, but runs nothing. It fails with the errors that Run would give. The
+// machine must be a phantom GPU.
 func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	p, err := m.prepare(ctx, e)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	return b, nil
 }
 
-// variablesOf are those of an environment that a prediction can depend on.
+// variablesOf returns the variables of environ that a prediction can depend on.
 func variablesOf(environ []string) []string {
 	out := []string{}
 	for _, entry := range environ {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// childEnv is the environment of the experiment, but for what the phantom GPU adds.
+// childEnv returns the experiment's environment, without the variables that the phantom GPU adds.
 func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath []string, plugin string,
 	predicted bool) []string {
 	set := map[string]string{

@@ -62,7 +62,7 @@ func TestManifestHasTheCode(t *testing.T) {
 	}
 }
 
-// The revision is that of the script's repository, wherever it was started.
+// The recorded revision belongs to the script's repository, whatever folder the command was started in.
 func TestRevisionIsOfTheScript(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

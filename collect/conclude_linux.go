@@ -71,7 +71,8 @@ func silenced(journals []*spool.Journal) error {
 	return nil
 }
 
-// unseen is the error of a run that used a device and ended well, and of which nothing was recorded.
+// unseen returns an error if a run used a device and ended well, but nothing was recorded. Otherwise it returns
+// nil.
 func (r *recording) unseen() error {
 	m := r.manifest
 	if m.Status != schemas.StatusOK || m.Phantom == nil || r.journals > 0 {

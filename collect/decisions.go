@@ -63,7 +63,8 @@ func suspicion(suspects []string) string {
 	return "; " + suspects[0] + schemas.SuspectedRead
 }
 
-// suspects are those of the process that an exception ended first, else of the first that exited with a status.
+// suspects returns the unknown reads of the process that failed first: the first that an exception ended, else the
+// first that exited with a non-zero status.
 func suspects(journals []*spool.Journal) []string {
 	var exited []string
 	for _, j := range inOrderOfTheirEnds(journals) {

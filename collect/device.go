@@ -156,7 +156,7 @@ func hiddenGPUs(value string, lookup func(string) (string, bool)) bool {
 	return set && (strings.TrimSpace(value) == "" || strings.HasPrefix(strings.TrimSpace(value), "-1"))
 }
 
-// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible, and of them those of this machine's part.
+// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible and that belong to this machine's share.
 func (m *Machine) devices() []nvml.Device {
 	if m.library == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 // An Experiment is what to run and how to record it.
 type Experiment struct {
 	Store string // folder of runs; made where absent
-	Name  string // of the run; "" takes that of the script
+	Name  string // name of the run; "" takes the script's name
 
 	// Command is the user's. Empty runs the built-in experiment that Params (from experiments.Resolve) describe.
 	Command []string

@@ -15,7 +15,8 @@ import (
 // gitTime bounds the look at a repository: one on a slow network file system must not delay the run.
 const gitTime = 3 * time.Second
 
-// sources are the folders in which the code of the experiment may lie: that of its script, then the one it runs in.
+// sources returns the folders that may hold the experiment's code: the script's folder first, then the working
+// folder.
 func (p *plan) sources() []string {
 	if script, _ := launch.Work(p.argv); script != "" && !p.builtin {
 		return []string{filepath.Dir(inFolder(p.dir, script)), p.dir}

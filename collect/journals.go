@@ -78,7 +78,7 @@ func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	d.UseNumber() // addresses have more digits than a float
 	var v map[string]any
 	if d.Decode(&v) != nil {
-		return secrets.SameLength(payload) // nobody can read it, but for the secrets
+		return secrets.SameLength(payload) // only secrets have to be masked: nobody can parse this
 	}
 	found := false
 	if key == "" {

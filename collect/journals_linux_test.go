@@ -30,7 +30,7 @@ func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) stri
 		mark(spool.ForwardBegin, 1)
 		b = append(b, make([]byte, spool.RecordSize)...) // a record that was never finished
 		k++
-		if i%2 == 1 { // a step without phases, of which another follows
+		if i%2 == 1 { // a step without phases, followed by another one
 			flagged(spool.Updated, spool.FlagEnds, 1)
 			continue
 		}

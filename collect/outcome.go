@@ -68,8 +68,9 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	}
 }
 
-// firstException is the exception that ended a process of the run, and the out-of-memory error among them; each one
-// line. Of several ranks it is that of the one that wrote nothing more first: the others fail because they wait for it.
+// firstException returns the exception that ended the run, and the out-of-memory error if there was one. Each is
+// one line. With several ranks it takes the exception of the rank that stopped writing first, since the other ranks
+// fail only because they wait for it.
 func firstException(journals []*spool.Journal) (exception, oom string) {
 	for _, j := range inOrderOfTheirEnds(journals) {
 		e := j.Exception

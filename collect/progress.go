@@ -53,7 +53,7 @@ type Console struct {
 	brief    bool
 }
 
-// Brief leaves out the lines that each run begins and ends with, but for one that did not end well.
+// Brief leaves out the lines that begin and end each run. A run that did not end well keeps them.
 func (c *Console) Brief() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,7 +44,7 @@ func SafeName(name string) string {
 	return "run"
 }
 
-// nameOf gives an experiment without a name that of its script, or of its program.
+// nameOf names an experiment after its script, or else after its program.
 func nameOf(argv []string) string {
 	base := func(p string) string { return strings.TrimSuffix(filepath.Base(p), ".py") }
 	for i, arg := range argv {

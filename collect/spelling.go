@@ -101,12 +101,13 @@ func productNames(id string) (names []string) {
 	return names
 }
 
-// otherDevices are names of real devices that differ in one letter from that of a profile.
+// otherDevices are names of real devices that differ from a profile's name by one letter.
 var otherDevices = []string{"t4g", "b100", "v100", "p100", "b200", "h800", "h20", "rtx3090", "rtx4080", "rtx4070",
 	"rtx5090"}
 
-// meantProfiles are the profiles that a name can be meant for: those that it is a part of, as a100, or the one that it
-// is but for a letter, unless another device has that name (b200 is no h200), or those that are a part of it.
+// meantProfiles returns the profiles that a mistyped name may mean: those whose names contain it, as with "a100";
+// or the one that differs by one letter, unless another real device has that name ("b200" does not mean h200); or
+// those whose names are part of it.
 func meantProfiles(device string) []string {
 	all := plain(device)
 	// What stands before the last colon, slash or sign of equality says that it is a phantom's.

@@ -18,8 +18,8 @@ const (
 	maxPerNode = 8 // devices that a phantom machine can have
 )
 
-// A World is that of a script that torchrun would start once for each GPU. Some of its ranks are run, on the phantom
-// GPU; the others are there as copies of whichever rank asks.
+// A World is a script that torchrun would start once per GPU. Some of its ranks run on the phantom GPU. The other
+// ranks are simulated as copies of the rank that communicates with them.
 type World struct {
 	Size    int
 	Ranks   []int // those that are run

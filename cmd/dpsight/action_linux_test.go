@@ -169,8 +169,8 @@ func git(t *testing.T, folder string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// newRunner is a machine with a repository of two commits, of which the last is the pull request's branch; files are
-// those of the branch.
+// newRunner returns a machine with a repository of two commits. The second commit is the pull request's branch.
+// base and files are the files of the two commits, by path.
 func newRunner(t *testing.T, base, files map[string]string) *runner {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

@@ -78,7 +78,7 @@ func TestPredictDecidesExits(t *testing.T) {
 	}
 }
 
-// failingAlone has a failure of its own after a read, of which other answers change nothing.
+// failingAlone fails after it reads a value. No answer to that read avoids the failure.
 const failingAlone = `
 import sys, torch
 if len(sys.argv) > 1:
@@ -104,7 +104,7 @@ func TestPredictDecidesNotInVain(t *testing.T) {
 	}
 }
 
-// deciders are a suite of scripts of which two fail after a read of what nobody computes.
+// deciders is a suite of scripts. Two of them fail after they read a value that the phantom GPU does not compute.
 const deciders = `
 name: deciders
 command: [PYTHON, SCRIPT, "{kind}"]

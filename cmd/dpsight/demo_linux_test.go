@@ -208,7 +208,7 @@ func tools(t *testing.T, own map[string]string) string {
 	return bin
 }
 
-// What the demo says follows from its runs: here from those of the recorded example.
+// The demo's text must follow from its runs. This test uses the runs of the recorded example.
 func TestDemoSays(t *testing.T) {
 	const store = "../../examples/headline"
 	var warned, said bytes.Buffer

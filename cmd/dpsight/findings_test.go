@@ -213,7 +213,7 @@ func TestFindingsOfHeadline(t *testing.T) {
 	}{
 		{"dpsgd", "kept-gradients", 4687183872},
 		{"ghost", "kept-gradients", 2281701888},   // the peak moves into the second pass
-		{"ghost", "clip-temporaries", 2281703424}, // to that of book-keeping, the lowest recorded
+		{"ghost", "clip-temporaries", 2281703424}, // compared with book-keeping, which has the lowest recorded peak
 	} {
 		if f := findFinding(found[c.run], c.id); f == nil || f.saves() == nil || *f.saves() != c.saves {
 			t.Errorf("%s of %s saves not %d: %+v", c.id, c.run, c.saves, f)

@@ -19,9 +19,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// ganRecording has, of the predictions of all revisions that ganHistory makes, the manifests and the summaries, and the
-// tables of the six runs on both sides of the commits that change memory. They were made in another order than that of
-// the revisions, whose list is in it too. TestTrendOfARepositoryRecorded makes it.
+// ganRecording is an archive of what ganHistory predicts. It has the manifests and summaries of all revisions, and
+// the tables of the six runs around the commits that change memory. It also has the list of revisions, since the
+// runs were made in another order. TestTrendOfARepositoryRecorded writes the archive.
 const ganRecording = "testdata/history/gan.tar.zst"
 
 // A trend names the three commits that change memory, with what they change, and no other; what was run last is not

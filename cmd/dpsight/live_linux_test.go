@@ -279,8 +279,8 @@ func TestViewCausesNoCalls(t *testing.T) {
 	}
 }
 
-// running puts a run into a store that looks as if it were being recorded: its journal is that of a recording, and its
-// lock is held.
+// running puts a run into a store as if it were being recorded: it copies a recorded journal and holds the run's
+// lock.
 func running(t *testing.T, store string) {
 	t.Helper()
 	dirs, err := filepath.Glob("../../examples/headline/*-vanilla-*")

@@ -189,7 +189,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		if err := json.Unmarshal([]byte(printed(t, append(args, "--format", "json"))), &doc); err != nil {
 			t.Fatal(err)
 		}
-		if anew { // its table stands below that of the misses
+		if anew { // its table stands below the table of misses
 			for _, x := range doc.Experiments {
 				if misses[x.Name] && *x.Allocated.Error == 0 {
 					mended = append(mended, x.Name)
@@ -272,7 +272,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 var byDoubt = regexp.MustCompile(
 	`(?m)^dpsight (analyze accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
 
-// The errors that stand beside predictions are those of the recordings, as the page's command writes them.
+// The errors shown beside predictions must equal the recorded ones, as the accuracy page's command writes them.
 func TestKnownErrorsAreTheRecordings(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -324,7 +324,8 @@ func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 	}
 }
 
-// withTables is a folder whose examples are those of the repository, with the tables that some are kept without.
+// withTables returns a folder that has the repository's examples, including the tables that the repository leaves
+// out.
 func withTables(t *testing.T, root string) string {
 	t.Helper()
 	folder := t.TempDir()

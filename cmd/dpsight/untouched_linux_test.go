@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// planting is a shell's: it gives its command a /dev in which a GPU's files are one regular file, that of its first
-// argument's folder, so that whoever opens one is seen. They lie in a mount namespace of their own.
+// planting is a shell script that runs a command in a mount namespace of its own. In its /dev every GPU device file
+// is one regular file in the folder given as the first argument. The test can therefore see who opens a GPU.
 const planting = `set -e
 old=$1; shift
 mkdir -p "$old/dev"

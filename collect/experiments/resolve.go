@@ -104,7 +104,7 @@ func canonical(name string) string {
 
 func parseGiven(given map[string]string) (map[string]any, error) {
 	values := map[string]any{}
-	// Sorted, so that of several mistakes the same one is always named.
+	// The names are sorted so that the same mistake is reported each time.
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		o := table.byName[canonical(name)]
 		if o == nil {

@@ -155,8 +155,8 @@ func parseTable(data []byte) (*optionTable, error) {
 	return t, nil
 }
 
-// Options returns the options in the table's order, which is also that of Args.
-// The slice is the caller's; what its entries point to is not to be changed.
+// Options returns the options in the table's order, which is also the order of Args. The caller owns the slice but
+// must not change what its entries point to.
 func Options() []Option { return slices.Clone(table.Options) }
 
 // Presets returns the presets, smallest first.

@@ -135,7 +135,7 @@ func (s *Search[A]) changed(e *collect.Experiment) Change {
 	return Changed(dir, e.Command, ours...)
 }
 
-// key is that of the experiment's content.
+// key returns the key of the experiment's content.
 func (s *Search[A]) key(ctx context.Context, e *collect.Experiment) (string, error) {
 	basis := s.Basis
 	if basis == nil {

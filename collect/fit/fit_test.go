@@ -143,8 +143,8 @@ func TestSearchLooksBelow(t *testing.T) {
 	}
 }
 
-// A value of which nothing is learned ends the search where bisection needs it, and nowhere else: of every other one
-// the answer is the same without it. Each is asked for once all the same.
+// A value without an answer ends the search only where bisection needs that value. Elsewhere it does not change the
+// answer. The search asks for it once in any case.
 func TestSearchWithoutAnAnswer(t *testing.T) {
 	r := &Values{Range: Range{"n", 1, 64, 1}}
 	run := func(limit, broken int64) (answer int64, asked []int64, err error) {

@@ -154,8 +154,8 @@ func TestChanged(t *testing.T) {
 		"--config=../elsewhere/conf.yaml"}))
 }
 
-// A script in a folder of its own imports what lies beside that: what is in the folder that the command runs in counts
-// too, but for environments and hidden folders.
+// The key covers what a script can import: the files beside the script's folder, and the folder in which the
+// command runs. Environments and hidden folders do not count.
 func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "scripts/train.py"}

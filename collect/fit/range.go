@@ -61,8 +61,8 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Values are what a search can ask for: all of a range, or those of its values that the experiment's options allow, as
-// the divisors of a batch.
+// Values are the values that a search may try: every integer of a range, or the subset that the experiment's
+// options allow, such as the divisors of a batch.
 type Values struct {
 	Range
 	Only   []int64 // ascending; nil = all

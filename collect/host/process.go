@@ -13,7 +13,7 @@ type Process struct {
 	PID    int
 	Parent int
 	State  byte  // 'Z' is a zombie
-	CPUNS  int64 // user and system time, without that of its dead children
+	CPUNS  int64 // user and system time, without dead children
 }
 
 // ticksPerSecond is USER_HZ, which is 100 on every architecture that Linux runs CUDA on.

@@ -89,8 +89,8 @@ var (
 	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
 )
 
-// TorchBuild reads the version of the torch in a folder, and that of the CUDA it was built for; each is "" where torch
-// does not say.
+// TorchBuild reads the version of the torch in a folder, and the CUDA version that torch was built for. Each is ""
+// if torch does not state it.
 func TorchBuild(folder string) (version, cuda string, err error) {
 	b, err := os.ReadFile(filepath.Join(folder, "version.py"))
 	if err != nil {

@@ -62,8 +62,8 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 	}
 }
 
-// Where nothing is recorded of a script that used the device, or no more, the run's recording has failed, though the
-// script ended well, and its figures are not those of a whole run.
+// The recording of a run fails if the script used the device and dpsight recorded nothing, or stopped recording. It
+// fails even if the script ended well: its figures would not cover the whole run.
 func TestNothingRecordedIsAnError(t *testing.T) {
 	python := testkit.Python(t)
 	for name, c := range map[string]struct {

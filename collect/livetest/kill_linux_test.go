@@ -35,7 +35,7 @@ func (r *recovered) expectSome(t *testing.T) {
 	}
 }
 
-// seed is that of the kills' moments; $DPSIGHT_TEST_SEED gives others.
+// seed determines the moments of the kills. $DPSIGHT_TEST_SEED overrides it.
 func seed() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("DPSIGHT_TEST_SEED"), 10, 64); err == nil {
 		return n

@@ -44,8 +44,8 @@ func TestWhatLibrariesKeepHasAnOwner(t *testing.T) {
 	}
 }
 
-// expectOwners holds that no block of more than a few numbers is known by its phase only, and that of these categories
-// some block was born in that phase.
+// expectOwners fails if a block larger than a few numbers is known only by its phase, or if a category in born has
+// no block from the given phase.
 func expectOwners(t *testing.T, dir string, born map[schemas.Category]string) {
 	t.Helper()
 	const few = 512

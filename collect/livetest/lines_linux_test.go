@@ -15,9 +15,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Of a script that asks for memory in functions, generators, comprehensions, custom functions, recomputes and behind
-// exceptions, nearly every byte at the peak has its line, backward's that of the forward call. The script takes what it
-// takes without, and one that has set a trace function of its own keeps that.
+// Nearly every byte at the peak has a line, also for requests in functions, generators, comprehensions, custom
+// functions, recomputation and behind exceptions. A byte of backward has the line of the forward call. Recording
+// changes neither the script's memory nor a trace function that the script has set.
 func TestLines(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

@@ -63,7 +63,8 @@ func collectAndIngest(text string) error {
 
 func long() bool { return os.Getenv("DPSIGHT_TEST_LONG") != "" }
 
-// environment is this process's, but for what would make runs differ from one machine to the next.
+// environment returns this process's environment without the variables that would make runs differ between
+// machines, and with more.
 func environment(more ...string) []string {
 	var env []string
 	for _, e := range os.Environ() {

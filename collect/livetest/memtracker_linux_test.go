@@ -31,9 +31,9 @@ var trackerKinds = map[string]string{schemas.Parameters: "Parameter", schemas.Bu
 	schemas.OptimizerState: "Optstate",
 	schemas.Gradients:      "Gradient"}
 
-// Torch's own MemTracker counts tensors as operators make them and storages die, and knows nothing of the allocator. In
-// a run of its own it finds the same storages alive when backward begins as the tables of a recorded run: those of the
-// model and its optimizer, and what forward made and left.
+// Torch's MemTracker counts tensors as operators make them and storages die. It knows nothing of the allocator. A
+// separate run under MemTracker must find the same storages alive at the start of backward as the tables of a
+// recorded run: the model's, the optimizer's and what forward left.
 func TestMemTrackerAgrees(t *testing.T) {
 	python := testkit.Python(t)
 	for _, method := range []string{"vanilla", "dpsgd"} {
@@ -123,8 +123,8 @@ func recordExperiment(t *testing.T, python string, params map[string]any) (dir s
 	return r.Dir
 }
 
-// heldByTables lists the blocks that live when a step's backward begins, but for the libraries' workspaces: those are
-// no tensors.
+// heldByTables lists the blocks that are live when a step's backward begins. It leaves out library workspaces,
+// since they are not tensors.
 func heldByTables(t *testing.T, dir string, step int64) (out []held) {
 	t.Helper()
 	phases, err := schemas.Phases.Read(dir)

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tensors of models that have the same names are told apart by the models' classes; those of other names keep theirs.
+// Tensors of two models with the same parameter names get the models' classes as prefixes. Tensors with other names
+// keep them.
 func TestModelsOfOneClass(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

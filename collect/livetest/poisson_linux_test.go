@@ -72,8 +72,8 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 	}
 }
 
-// expectInputs holds that of a script that makes each batch in the step before its own most steps are bare, and every
-// batch is an input as long as it lives, but for its own step.
+// expectInputs checks a script that makes each batch one step early. Most of its steps are bare. Every batch must
+// be an input for its whole life, except in the step that made it.
 func expectInputs(t *testing.T, dir string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)

@@ -23,7 +23,7 @@ const minLength = 6
 
 // Secrets is a set of values to mask, beside those that a text itself shows to be secret.
 type Secrets struct {
-	values []string // longest first, so that of two secrets that begin alike the longer one is masked whole
+	values []string // longest first: of two secrets with a common beginning, the longer one must be masked whole
 	// first has the bytes that a secret can begin with.
 	first [256]bool
 }

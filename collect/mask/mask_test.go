@@ -62,7 +62,7 @@ func TestSameLength(t *testing.T) {
 	}
 }
 
-// However the text is cut into writes, the output is that of masking it whole.
+// The output equals the masked whole text, however the text is cut into writes.
 func TestWriterAcrossChunks(t *testing.T) {
 	s := gather("aabaab", "aabaabaac", "bbbbbb", "aaaaaaa")
 	r := rand.New(rand.NewPCG(1, 2))

@@ -96,7 +96,7 @@ type keyword struct {
 	pattern int // of patterns; -1 for the stems of names
 }
 
-// keywords are those of all patterns, and the stems of names, by their first two bytes.
+// keywords lists the keywords of all patterns and the stems of names, by their first two bytes.
 var keywords = sync.OnceValue(func() map[[2]byte][]keyword {
 	by := map[[2]byte][]keyword{}
 	add := func(text string, pattern int) {

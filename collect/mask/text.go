@@ -227,7 +227,7 @@ func (r *reading) bearers() {
 	}
 }
 
-// privateKeys finds keys in PEM, to their end or to that of the text.
+// privateKeys finds keys in PEM. A key without an end marker extends to the end of the text.
 func (r *reading) privateKeys() {
 	rules := theRules()
 	for _, m := range rules.beginsKey.FindAllStringIndex(r.text, -1) {

@@ -20,7 +20,7 @@ type compiler struct {
 	version string
 }
 
-// compilers are those of the two languages: torch's interface is in C++.
+// compilers are the compilers for C and C++. torch's interface needs C++.
 type compilers struct{ c, cxx compiler }
 
 func findCompilers(ctx context.Context, options Options) (found compilers, err error) {

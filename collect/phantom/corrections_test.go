@@ -127,7 +127,8 @@ func TestPlacesWithoutACorrection(t *testing.T) {
 	}
 }
 
-// Without a correction of cuDNN's workspaces, that of its convolution is not the recorded one, and the others are.
+// Without the correction of cuDNN's workspaces, the convolution's workspace differs from the recorded one. The
+// other workspaces do not change.
 func TestWorkspacesWithoutACorrection(t *testing.T) {
 	testkit.Rest(t)
 	profile, err := LoadProfile("h200")

@@ -106,7 +106,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A convolution of which an H200 recorded the workspace: of its output, or of the gradient of its image or weight.
+// A convolution is one whose workspace was recorded on an H200. It computes an output, or the gradient of an image
+// or weight.
 type convolution struct {
 	Of       string  `json:"of"`
 	DType    string  `json:"dtype"`
@@ -150,7 +151,7 @@ var convolutions = []convolution{
 		11927927},
 	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1,
 		false, 35687055},
-	// private_conv: as large as others of which the gradient is computed by Winograd's algorithm, but these are not
+	// private_conv: as large as convolutions that Winograd's algorithm handles, but cuDNN does not use it here
 	{"weight", "float32", false, []int64{52, 64, 16, 16}, []int64{128, 64, 3, 3}, []int64{52, 128, 16, 16}, 1, 1, false,
 		14451343},
 	{"weight", "float32", false, []int64{52, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{52, 256, 8, 8}, 1, 1, false,
@@ -159,7 +160,7 @@ var convolutions = []convolution{
 		11010655},
 }
 
-// workspaces are those of convolutions on a device with this profile, and cuDNN's version.
+// workspaces returns the workspace sizes of convolutions on a device with this profile, and cuDNN's version.
 func workspaces(t *testing.T, profile Profile, of []convolution, env ...string) (bytes [][]int64, cudnn int) {
 	t.Helper()
 	h200 := testLibrary(t)

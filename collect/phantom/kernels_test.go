@@ -18,7 +18,7 @@ func TestKernelsFor(t *testing.T) {
 	}{
 		{wheel, "h200", 90, 90},
 		{wheel, "a100-40", 80, 80},
-		// No kernels of its own: what the device reports are those of the generation before.
+		// It has no kernels of its own, so the device reports the kernels of the previous generation.
 		{wheel, "l40s", 86, 86},
 		{wheel, "rtx-4090", 86, 86},
 		{wheel, "t4", 75, 75},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The exit code of several ranks is that of the one that failed first, wherever it stands among them.
+// With several ranks the exit code comes from the rank that failed first, wherever it stands among them.
 func TestExitCodeOfRanks(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil || runtime.GOOS != "linux" || runtime.NumCPU() < 2 {

@@ -18,7 +18,8 @@ type Library struct {
 	// ProfilePath is the device profile in the form that the library reads.
 	ProfilePath string
 	Profile     Profile
-	// Python is the interpreter it was built for, TorchVersion and CUDAVersion those of its torch (2.11.0+cu130, 13.0).
+	// Python is the interpreter that the library was built for. TorchVersion and CUDAVersion are its torch's
+	// versions, such as 2.11.0+cu130 and 13.0.
 	Python       string
 	TorchVersion string
 	CUDAVersion  string

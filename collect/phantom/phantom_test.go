@@ -149,8 +149,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// recordedSegments is a file of segments of which the first two are what the script asks for; of the others it takes
-// none.
+// recordedSegments returns the path of a file that lists segments. The script requests the first two and none of
+// the others.
 func recordedSegments(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "segments")
 	write(t, path, "4000000 7f0040000000\n4000000 7f0000000000\n200000 7f0000000000\n", 0o644)
@@ -298,8 +298,8 @@ func TestProcessesEndCleanly(t *testing.T) {
 	}
 }
 
-// Kernels of an extension's, and those of Triton's, run as no-ops like torch's, which is named; what they were given is
-// unknown.
+// Kernels of extensions and of Triton run as no-ops, as torch's kernels do. The prediction names them, since their
+// results are unknown.
 func TestForeignKernelsAreNamed(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The private parts of torch are there under the versions that are tested, but for the one whose absence is known.
+// The private parts of torch exist in every tested version, except the one whose absence is known.
 func TestPrivateNamesAreThere(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {

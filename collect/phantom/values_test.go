@@ -211,8 +211,8 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 }
 
-// A read can be answered the other way, for itself alone; and of a failure it is known which reads may be why: those of
-// the function that fails first, and the library's line too where it is a library's.
+// A test can answer one read differently without changing the others. For a failure, dpsight names the reads that
+// may have caused it: the reads in the function that failed first and, if a library failed, the library's line too.
 func TestReadsAreDecided(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {

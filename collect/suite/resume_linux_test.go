@@ -37,7 +37,7 @@ func one(t *testing.T, s *Suite, dir string, o *ResumeOptions) (*Outcome, *Resum
 	return out, earlier
 }
 
-// suiteDocument is that of a suite, as it stands in the store.
+// suiteDocument reads a suite's document from the store.
 func suiteDocument(t *testing.T, dir, id string) *store.Suite {
 	t.Helper()
 	suites, _, err := store.Open(dir).Suites()

@@ -23,8 +23,8 @@ type Options struct {
 	Jobs int
 	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
 	Output func(Task, *collect.Experiment)
-	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another,
-	// and between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
+	// Begin is called before the i-th of so many runs, End after it. Calls come one at a time and between the runs
+	// of one job, so End can disturb only runs of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
 	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop
 	// nothing.

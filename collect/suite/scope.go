@@ -15,8 +15,8 @@ const bareName = "bare"
 // methodName is the parameter of built-in experiments whose values have several names.
 const methodName = "method"
 
-// A scope is what parameters a suite's experiments can have: those of the built-in experiments, or, with a command of
-// the suite's own, any that its entries name.
+// A scope says which parameters a suite's experiments may have: the options of the built-in experiments or, for a
+// suite with its own command, any name that its entries use.
 type scope struct {
 	builtin bool
 	names   []string

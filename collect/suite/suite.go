@@ -1,4 +1,5 @@
-// Package suite runs lists of experiments: one process each, one after another, on a device that is free in between.
+// Package suite runs lists of experiments. It starts one process at a time and first waits until the device is
+// free.
 //
 // A suite is a YAML file:
 //
@@ -16,23 +17,23 @@
 //	exclude: [{method: [dpsgd, ghost], batch_size: 32}]
 //	where: physical_batch_size <= batch_size
 //	experiments: [{method: flash, batch_size: 16}]          # further ones
-//	include: [{method: ghost, batch_size: 32, name: big}]   # and those that exclude and where do not touch
+//	include: [{method: ghost, batch_size: 32, name: big}]   # not subject to exclude and where
 //
-// All keys but matrix, experiments or include, of which there must be one, may be left out. An experiment's entry has
-// the options of package experiments, and name, bare, and repeats of its own. An option that does not apply to a method
-// or model may stand in the defaults.
+// At least one of matrix, experiments and include is required. All other keys are optional. An experiment's entry has the
+// options of package experiments, and may have its own name, bare and repeats. The defaults may contain an option
+// that does not apply to some method or model.
 //
-// An experiment is left out if an entry of exclude holds for it as a whole (a list holds if one of its values does), or
-// if a constraint under where (one, several with commas, or a list) is false for it. A constraint has comparisons of
-// parameters, numbers and words, and, or, not and parentheses; one on a parameter that an experiment does not have
-// leaves it in.
+// An experiment is left out if every key of an exclude entry matches it. A list matches if one of its values does.
+// An experiment is also left out if a constraint under where is false for it. where is one constraint, several
+// separated by commas, or a list. A constraint has comparisons of parameters, numbers and words, and, or, not and
+// parentheses. A constraint on a parameter that an experiment does not have does not exclude it.
 //
-// With a command of one's own the parameters are of any name:
+// A suite with its own command may use any parameter names:
 //
 //	command: [python, train.py, --method, "{method}", --bs, "{batch_size}"]
 //	matrix: {method: [sgd, dp], batch_size: [8, 32]}
 //
-// Experiments are named by what varies; names: "{method}_bs{batch_size}" names them otherwise.
+// Experiments are named after the parameters that vary. The key names changes that: "{method}_bs{batch_size}".
 package suite
 
 import (

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// partVariable says which tests run: none set, those of `make test`; "rest", those that it leaves out and
-// `make test-rest` runs; "all", both.
+// partVariable names the environment variable that selects tests. Unset runs the tests of `make test`, "rest" the
+// ones that only `make test-rest` runs, and "all" both.
 const partVariable = "DPSIGHT_TEST_PART"
 
 // Part skips what does not belong to the part of the tests that runs. The rest are further cases of what another test
