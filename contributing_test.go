@@ -40,7 +40,7 @@ func TestContributingNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// besideAgent reports whether a name is that of one of the agent's modules.
+// besideAgent reports whether a name belongs to one of the agent's modules.
 func besideAgent(name string) bool {
 	_, err := os.Stat(filepath.Join("collect", "agent", "python", "dpsight", name))
 	return err == nil

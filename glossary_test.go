@@ -57,9 +57,9 @@ func TestGlossaryMatchesWholeWords(t *testing.T) {
 	}
 }
 
-// TestGlossary checks what can be checked of a glossary: each term has one row, in alphabetical order, a reader meets
-// it in another page, in a help text or in what writes reports, the table, document or folder that is said to define it
-// exists, and the values that it names are those of the code.
+// TestGlossary checks the glossary's form. Each term has one row, in alphabetical order. Each term occurs in
+// another page, in a help text or in the code that writes reports. The table, document or folder that is said to
+// define it exists. The values that it names are the code's.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile(glossary)
 	if err != nil {

@@ -34,8 +34,8 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	return doc
 }
 
-// besideTwins says where the peaks of a recorded run are not those of the bare runs of the same experiment, which is
-// what recording should not change, and what a bare step takes beside theirs.
+// besideTwins compares the peaks of a recorded run with bare runs of the same experiment, since recording should
+// not change them. It also notes how much longer the recorded run's bare steps take.
 func (c *CostRun) besideTwins(runs []CostRun) {
 	if c.Bare() || c.Status != schemas.StatusOK {
 		return
@@ -63,7 +63,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 	}
 }
 
-// differences says how far the peaks are from those of a bare run; it is empty where they are the same.
+// differences says how far the peaks are from a bare run's. It is empty if they are equal.
 func (c *CostRun) differences(twin *CostRun) (out []Remark) {
 	differ := func(kind RemarkKind, ours, theirs *int64) bool {
 		if ours == nil || theirs == nil || *ours == *theirs {

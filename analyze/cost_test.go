@@ -137,7 +137,7 @@ func TestCostOfABareStep(t *testing.T) {
 	if doc.Runs[1].BesideBareRun != nil {
 		t.Error("a bare run is held against itself")
 	}
-	// Of several bare repeats, of which the first may be the slowest, it is their median.
+	// With several bare repeats, the median counts, even if the first repeat is the slowest.
 	doc = NewCostDocument(run("full", false, 120e6), run("full-bare", true, 160e6), run("full-bare", true, 100e6),
 		run("full-bare", true, 96e6))
 	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.2) > 1e-9 {

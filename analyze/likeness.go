@@ -17,7 +17,7 @@ type Likeness struct {
 	facts   *identity.Fact
 }
 
-// Likeness is that of a run.
+// Likeness returns the run's likeness.
 func (s *Summary) Likeness() Likeness {
 	l := Likeness{name: s.Name, key: s.Key, script: s.Script, source: s.Source,
 		params: reflect.ValueOf(s.Params).Pointer()}

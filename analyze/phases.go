@@ -152,7 +152,7 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	return run
 }
 
-// bytes are those of a phase's occurrences: only a file with figures alone may lack some of those that are listed.
+// bytes sums up a phase's occurrences. Only a file that has figures alone may lack some of the listed ones.
 func (r *PhaseRow) bytes(list []*schemas.Phase, figures bool) {
 	known := func(v *int64) *int64 {
 		if v == nil && !figures {

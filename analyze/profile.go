@@ -95,7 +95,7 @@ type walk struct {
 	in     *schemas.Tables
 	p      identity.Place
 	traced bool // the device has events
-	// recorded says that the phases looked at have bytes: those of later steps of a long run do not.
+	// recorded is true if the phases have bytes. Phases of later steps in a long run have none.
 	recorded bool
 	phases   []*schemas.Phase
 	out      []MemoryPoint
@@ -200,7 +200,7 @@ func (w *walk) step(t *schemas.Step, iteration int) {
 	}
 }
 
-// after adds the point at a phase's end; without the phase, a point of which nothing is known.
+// after adds the point at a phase's end. Without the phase it adds a point whose values are unknown.
 func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
 	if f == nil {
 		w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration})

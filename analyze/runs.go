@@ -59,7 +59,7 @@ type RunsRow struct {
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
 	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated; null where that is not known.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
-	// PeakReservedBytes is that of several processes on one device
+	// PeakReservedBytes sums several processes on one device
 	ReservedTogether bool      `json:"reserved_together,omitempty"`
 	StepMS           *float64  `json:"step_ms"` // median
 	SamplesPerS      *float64  `json:"samples_per_s"`
@@ -68,8 +68,8 @@ type RunsRow struct {
 	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or
 	// nobody looked (see [RunsDocument.Supersede]).
 	SupersededBy *string `json:"superseded_by"`
-	// FailedRequests are those for memory that failed, but for what torch itself went on without; null where nobody
-	// looked for them.
+	// FailedRequests counts the requests for memory that failed. It leaves out failures that torch itself recovered
+	// from. It is null if nobody looked for them.
 	FailedRequests *int     `json:"failed_requests"`
 	Warnings       []string `json:"warnings"`
 	Remarks        []Remark `json:"-"`

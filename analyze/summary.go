@@ -58,7 +58,7 @@ type Summary struct {
 	JoulesPerSample *float64
 	// NoEnergy says why a run whose GPU was sampled has no energy; else it is empty.
 	NoEnergy timing.NoEnergy
-	// EnergyLent says that the energy is that of a bare run of the same experiment.
+	// EnergyLent is true if the energy comes from a bare run of the same experiment.
 	EnergyLent bool
 	Remarks    []Remark
 
@@ -71,7 +71,8 @@ type Summary struct {
 	Made        string   // see [compare.tellOrigins]
 	Throttled   timing.Throttle
 	devicesUsed int
-	// reservedAlone is the peak reserved of the fullest process where PeakReservedBytes is that of several, else nil.
+	// ReservedAlone is the peak reserved of the fullest process if PeakReservedBytes sums several processes, else
+	// nil.
 	ReservedAlone *int64
 	// reservedAtPeak is what the busiest device had reserved at its peak; nil where that is not known.
 	reservedAtPeak *int64

@@ -20,11 +20,9 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	}
 }
 
-// WithoutSuperseded leaves those of some runs out that did not end well and that were made again since, by any of all
-// runs, unless they were named: who names such a run wants to see it. Those that ended well are repeats of their
-// experiment, whoever made them again, and the runs before a change of torch are what the ones after it are compared
-// with: leaving out all that is superseded would take both away. All runs are asked for only where one did not end
-// well.
+// WithoutSuperseded leaves out runs that did not end well and were made again later, by any of all runs. Runs that
+// the user named stay. Runs that ended well also stay, even if made again: they are repeats of their experiment, or
+// the runs to compare with after a change of torch. all is called only if some run did not end well.
 func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
 	all func() []*schemas.Manifest) []R {
 	if !slices.ContainsFunc(runs, func(r R) bool { return manifest(r).Status != schemas.StatusOK && !named(r) }) {
@@ -39,7 +37,7 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 // ended well is superseded by none: those made after it are its repeats. Nor is one that is still running. A suite that
 // was resumed may have made a repeat twice: the one that ended well counts, else the newer.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
-	failed := map[[2]string]bool{} // what the experiments have of which a run may be superseded: few, as a rule
+	failed := map[[2]string]bool{} // what the experiments with failed runs have; usually few
 	some := func(m *schemas.Manifest) [2]string {
 		if m.Suite != nil && m.Suite.Key != "" {
 			return [2]string{"suite", m.Suite.Key}
@@ -73,7 +71,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	out := map[string]*schemas.Manifest{}
 	for _, m := range all {
 		switch m.Status {
-		case schemas.StatusOK, schemas.StatusRunning: // of which nobody knows yet how it will end
+		case schemas.StatusOK, schemas.StatusRunning: // nobody knows yet how the run will end
 			continue
 		}
 		if !madeAgain(m) {

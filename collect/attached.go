@@ -18,7 +18,7 @@ import (
 // attachedSamples is the file in the spool folder of a run that dpsight.attach() wrote in which a sample is a line.
 const attachedSamples = "samples.jsonl"
 
-// attachedSample is one of its lines: of a device if it has one, else of the process.
+// attachedSample is one line of samples: of a device if it names one, else of the process.
 type attachedSample struct {
 	TimeNS      int64             `json:"time_ns"`
 	RSS         int64             `json:"rss"`
@@ -31,8 +31,8 @@ type attachedSample struct {
 	Processes   [][2]*json.Number `json:"processes"` // pid and bytes, null = not known
 }
 
-// finishAttached does for a run that dpsight.attach() wrote what the collector does for one that it recorded: samples
-// become tables, and what the journal says of the run stands in the manifest too.
+// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. It makes
+// tables of the samples, and copies into the manifest what the journal says of the run.
 func finishAttached(dir string, m *schemas.Manifest) error {
 	journals, err := spool.ReadDir(filepath.Join(dir, spool.Dir))
 	if err != nil {

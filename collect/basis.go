@@ -30,8 +30,8 @@ type Basis struct {
 	Variables   []string `json:"variables"`   // of the environment, sorted
 }
 
-// basisVariables begin the names of what torch, its libraries and the phantom GPU read of the environment. CUBLAS has
-// no dash below: cuBLASLt's workspace has a variable too.
+// basisVariables are the prefixes of the environment variables that torch, its libraries and the phantom GPU read.
+// CUBLAS has no underscore behind it, to include cuBLASLt's workspace.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
 // Basis resolves an experiment as [Run] would, but runs nothing. It fails with the errors that Run would give. The

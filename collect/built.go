@@ -44,8 +44,8 @@ func linkedRevision(text string) (revision *string, modified *bool) {
 	return &commit, &changed
 }
 
-// revisionOf is the commit of a build, and whether files were changed since; nil where go build was told not to look,
-// or had no repository.
+// revisionOf returns the commit of a build, and whether files had been changed since. Both are nil if go build
+// recorded none.
 func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool) {
 	for _, s := range settings {
 		switch s.Key {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A hash changes with every file, its content and its name, and with nothing else; what go build says of the commit
-// is read as it stands.
+// A hash changes with every file, its content and its name, and with nothing else. The commit is read as go build
+// recorded it.
 func TestBuilt(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	first := fstest.MapFS{"a.py": file("x"), "b/c.py": file("y")}
@@ -59,7 +59,7 @@ func TestLinkedRevision(t *testing.T) {
 	}
 }
 
-// The phantom's want is of all that it is made of.
+// The phantom's digest covers all files from which it is made.
 func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range phantom.Files() {

@@ -26,8 +26,8 @@ type child struct {
 	lost          bool     // the supervisor itself died; valid once ended is closed
 }
 
-// startChild starts the experiment through a supervisor, which holds the run's lock too. stdin may be nil. typed is the
-// user's terminal where what is typed there is passed on, or nil.
+// startChild starts the experiment through a supervisor, which also holds the run's lock. stdin may be nil. typed
+// is the user's terminal if its input is passed on, else nil.
 func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, stderr *os.File) (*child, error) {
 	controlRead, controlWrite, err := os.Pipe()
 	if err != nil {
@@ -41,7 +41,8 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{supervisorName},
-		// None of the experiment's environment: what is preloaded into it must not be into the supervisor.
+		// The supervisor gets nothing of the experiment's environment: libraries preloaded there must not be loaded
+		// here.
 		Env:    []string{"GOMAXPROCS=2"},
 		Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{controlRead, statusWrite, lock},

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What the Python processes behind a shell script ran is in the manifest, with the revision of the script's repository,
-// and edits of the script and of a module give other digests.
+// The manifest has the code that Python processes behind a shell script ran, and the revision of the script's
+// repository. Editing the script or a module changes the digest.
 func TestManifestHasTheCode(t *testing.T) {
 	python := testkit.Python(t)
 	dir, before := t.TempDir(), time.Now().Add(-time.Minute)

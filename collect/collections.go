@@ -7,19 +7,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Collections says how to make a predicted run again with Python's garbage collected at other moments: where only the
-// collector frees memory of the device, the peak depends on when it runs.
+// Collections says how to repeat a predicted run with Python's garbage collected at other moments. If memory of the
+// device is freed only by the collector, the peak depends on when it runs.
 type Collections struct {
-	// Begin is told of each run before it is made, and of what is to be found out about.
+	// Begin is called before each run, with the time of its collections and what is to be found out.
 	Begin func(when string, g schemas.Garbage)
 	// End makes the tables of a run and gives its peaks.
 	End func(*Result) (schemas.Collection, error)
 }
 
-// runCollections makes the runs that bound the peak of r and notes them in its manifest: one whose garbage is collected
-// at once and, where the collector has freed something in r, one where it never runs. Where it has freed nothing r is
-// itself such a run. A run that was ended, as by its time limit, got as far as chance would have it: others would end
-// elsewhere and bound nothing.
+// runCollections makes the runs that bound the peak of r, and notes them in its manifest. One run collects garbage
+// at once. Another, if the collector freed something in r, never collects. If it freed nothing, r itself is such a
+// run. A run that was stopped, for example by its time limit, gets no bounds: other runs would stop elsewhere.
 func runCollections(ctx context.Context, e Experiment, c Collections, r *Result) error {
 	if r.Garbage == nil || !r.Garbage.Any() || r.Interrupted || !schemas.EndedByItself(r.Manifest.Status) {
 		return nil

@@ -13,19 +13,19 @@ import (
 const (
 	// decisionsVariable names the reads that the phantom GPU answers the other way, as a list in JSON.
 	decisionsVariable = "PHANTOM_DECISIONS"
-	// mostDecisions bounds how often a prediction is made again for another answer, and mostInVain how often another
-	// answer may change nothing: the script then fails for a reason of its own.
+	// mostDecisions bounds how often a prediction is repeated with another answer. mostInVain bounds how many
+	// answers may change nothing, since the script then fails for a reason of its own.
 	mostDecisions = 8
 	mostInVain    = 2
 )
 
-// Deciding is told of each run that failed, before it is made again with another answer, and makes its tables. An error
-// ends the runs.
+// Deciding is called after each failed run, before the run is repeated with another answer d. It makes the failed
+// run's tables. An error ends the runs.
 type Deciding func(failed *Result, d schemas.Decision) error
 
-// RunDeciding is [Run] of an experiment that may fail because of a value that nobody computes, as the asserts of a
-// script do, which ask whether all values are in range. Where it fails after such a read it is run again with that read
-// answered the other way. The experiment keeps the answers that it needs.
+// RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute.
+// Scripts with asserts on values fail in this way. If the run fails after such a read, it is repeated with the
+// other answer to that read. Answers that help are kept in e.Decisions.
 func RunDeciding(ctx context.Context, e *Experiment, told Deciding) (*Result, error) {
 	tried, inVain := map[string]bool{}, 0
 	last := "" // the read whose answer was changed for this run
@@ -55,7 +55,7 @@ func RunDeciding(ctx context.Context, e *Experiment, told Deciding) (*Result, er
 	}
 }
 
-// suspicion ends the reason of a run that may have failed because of a read of what nobody computes.
+// suspicion returns the end of a failed run's reason if the run may have failed because of an unknown value.
 func suspicion(suspects []string) string {
 	if len(suspects) == 0 {
 		return ""

@@ -86,7 +86,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		m.library = library
 	}
 	hidden := hiddenGPUs(os.Getenv("CUDA_VISIBLE_DEVICES"), os.LookupEnv)
-	// A build without cgo has no NVML, but may stand beside a GPU.
+	// A build without cgo has no NVML, even on a machine with a GPU.
 	if m.library != nil && !hidden || word == DeviceCUDA && hasGPUFile() || m.nvmlReason != "" && hasGPUFile() &&
 		!hidden {
 		m.Note = "device: CUDA"
@@ -122,7 +122,7 @@ func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) 
 	return m, nil
 }
 
-// setMemory gives a phantom GPU so many bytes, 0 = its profile's.
+// setMemory sets the memory of a phantom GPU in bytes, 0 = its profile's.
 func (m *Machine) setMemory(bytes int64) {
 	m.memory = bytes
 	m.Note = "device: phantom GPU, predicting the memory of the " + m.profile.Name
@@ -150,7 +150,7 @@ func hasGPUFile() bool {
 	return len(files) > 0
 }
 
-// hiddenGPUs reports whether CUDA_VISIBLE_DEVICES is set so that there is none.
+// hiddenGPUs reports whether CUDA_VISIBLE_DEVICES hides every GPU.
 func hiddenGPUs(value string, lookup func(string) (string, bool)) bool {
 	_, set := lookup("CUDA_VISIBLE_DEVICES")
 	return set && (strings.TrimSpace(value) == "" || strings.HasPrefix(strings.TrimSpace(value), "-1"))

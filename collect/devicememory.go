@@ -43,7 +43,8 @@ func (m *DeviceMemory) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// asSold gives the unit that is meant where a card is called one of 24GB, or 24G: its memory is 24 GiB.
+// asSold returns the unit that is meant if a size is written as cards are sold, such as 24GB or 24G: these have 24
+// GiB.
 func asSold(size string) (meant string, sold bool) {
 	number := strings.TrimRight(strings.ToUpper(size), "B")
 	if number == "" || !strings.ContainsAny(number[len(number)-1:], "MGT") || len(size) > len(number)+1 {

@@ -1,18 +1,18 @@
-// Package collect runs one experiment in processes of its own and records what happened into a run folder: the agent's
-// journal, what NVML and the host showed meanwhile, the output, and how it ended.
+// Package collect runs one experiment in separate processes and records what happened into a run folder: the
+// agent's journal, NVML's and the host's values over time, the output, and how the run ended.
 //
 // # Processes
 //
 //	dpsight (collector) ── supervisor ── the experiment and everything that it starts
 //
-// The supervisor is this same program started under another name. It is the reaper of all descendants of the experiment
-// (launchers such as torchrun put each rank in a session of its own, so a process group does not hold them), and ends
-// every one of them with the run. It holds the read end of a pipe whose other end only the collector holds: when the
-// collector dies, of SIGKILL too, the pipe closes and the supervisor ends the experiment. A parent-death signal on the
-// experiment was rejected as the only means: grandchildren do not inherit it, and it follows the thread, not the
-// process, that started the child.
+// The supervisor is this same program under another name. It is the reaper of all descendants of the experiment,
+// and ends each of them with the run. A process group would not do: launchers such as torchrun put each rank in a
+// session of its own. The supervisor holds the read end of a pipe, and only the collector holds the other end. When
+// the collector dies, even by SIGKILL, the pipe closes and the supervisor ends the experiment. A parent-death
+// signal alone would not do: grandchildren do not inherit it, and it depends on the thread that started the child,
+// not on the process.
 //
-// Recording needs Linux, as CUDA builds of torch and the phantom GPU do; elsewhere [Run] says so.
+// Recording needs Linux, as CUDA builds of torch and the phantom GPU do. Elsewhere [Run] returns an error.
 //
 // # What a killed collector leaves
 //

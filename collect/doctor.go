@@ -27,7 +27,7 @@ type Diagnosis struct {
 	Features []schemas.TorchFeature // of the interpreter's torch; nil = none could be tried
 }
 
-// Document is the diagnosis as it is printed.
+// Document returns the diagnosis in its printed form.
 func (d Diagnosis) Document() schemas.Doctor {
 	doc := schemas.Doctor{Schema: schemas.DoctorSchema, Features: append([]schemas.TorchFeature{}, d.Features...)}
 	for _, c := range d.Checks {
@@ -108,8 +108,8 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 	return torch, opacus
 }
 
-// CheckPrivate says why the built-in private experiments cannot be recorded with an interpreter, which is chosen as for
-// them where none is given; nil if they can.
+// CheckPrivate returns an error if the built-in private experiments cannot be recorded with an interpreter. If
+// python is "", it checks the interpreter that they would use.
 func CheckPrivate(ctx context.Context, python string) error {
 	chosen, err := BuiltinPython(python)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// An elasticReport finds in a launcher's output which of its processes failed first. torchrun ends with such a report,
-// between lines of signs, when a rank has failed; for a process that died without an exception it is the only word of
-// it.
+// An elasticReport finds in a launcher's output which of its processes failed first. torchrun prints such a report,
+// between lines of signs, when a rank has failed. If a process died without an exception, the report is the only
+// trace of it.
 type elasticReport struct {
-	cause bool // what follows is of the root cause
+	cause bool // the following lines describe the root cause
 	rank  string
 	code  string
 }

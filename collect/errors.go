@@ -17,7 +17,7 @@ func (e *UsageError) Error() string { return e.Problem }
 // Hint is what to do about the error.
 func (e *UsageError) Hint() string { return e.Advice }
 
-// StoreError says that the store in dir is at fault, and not what was to be written to it.
+// StoreError returns err with a message that blames the store in dir, not the data to be written.
 func StoreError(dir string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

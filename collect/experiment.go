@@ -24,7 +24,7 @@ type Experiment struct {
 	Bare        bool          // counters and timers only
 	Warmup      *int          // steps before timed ones; nil leaves it to the agent
 	RecordSteps *int          // how many steps have events, from the first; nil leaves it to the agent
-	WindowSteps *int          // how many steps a later window has, 0 = there is none; nil leaves it to the agent
+	WindowSteps *int          // steps of a later window, 0 = no later windows; nil leaves it to the agent
 	Stacks      bool          // Python stacks of allocations, in set-up and the first StackSteps steps
 	StackSteps  *int          // nil leaves it to the agent
 	NoLines     bool          // the lines of the script are not followed
@@ -33,17 +33,17 @@ type Experiment struct {
 	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
 	Cooldown    time.Duration // a pause after the device was found free
 
-	// Machine is what it runs on; nil opens Device for this run alone. A suite opens one for all its runs, which is
-	// how the device's idle level is known from one to the next.
+	// Machine is where the experiment runs; nil opens Device for this run only. A suite opens one for all its runs,
+	// so that the device's idle level is known from run to run.
 	Machine        *Machine
 	Device         string        // auto ("" too), cuda, phantom, phantom:PROFILE
 	SampleInterval time.Duration // of NVML; 0 is DefaultSampleInterval
 	Python         string        // interpreter (--python); of a user's command only its check
-	World          *World        // play ranks of a script that torchrun would start; nil = run the command as it is
+	World          *World        // play ranks of a script that torchrun would start; nil = run the command alone
 	Suite          *schemas.SuiteRef
 	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
 	GPUs           int                 // devices of a phantom machine; 0 = one, or one a rank that a launcher starts
-	Decisions      []schemas.Decision  // reads of what nobody computes that are answered the other way
+	Decisions      []schemas.Decision  // reads of unknown values that get the other answer
 	Steps          string              // after which step a prediction ends the script; see [CheckSteps]
 	Garbage        string              // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
 	Version        string              // of dpsight
@@ -51,8 +51,8 @@ type Experiment struct {
 	Stdin          *os.File  // nil is no input, and so is a terminal without Terminal
 	Stdout, Stderr io.Writer // where the output is shown besides its logs; may be nil
 	Progress       func(Progress)
-	// Terminal is where the output is shown, if that is a terminal and of this experiment alone: then the experiment has
-	// a terminal of its own, of the same size, and what is typed on Stdin is passed on. May be nil.
+	// Terminal is where the output is shown, if that is a terminal and only this experiment uses it. The experiment
+	// then gets a terminal of its own, of the same size, and input from Stdin is passed on. May be nil.
 	Terminal *os.File
 
 	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. May be nil.
@@ -117,8 +117,8 @@ type Result struct {
 	Dir      string // the run's folder
 	// Garbage is what only Python's garbage collector frees, on the phantom GPU; nil elsewhere.
 	Garbage *schemas.Garbage
-	// Suspects are the reads of what nobody had computed that may be why a predicted run failed, the likeliest first.
+	// Suspects are the reads of unknown values that may have made a predicted run fail, the likeliest first.
 	Suspects []string
-	// Interrupted is set when a signal or the context ended the run: what was to come after it should not be run.
+	// Interrupted is set if a signal or the context ended the run. The caller should not start further runs.
 	Interrupted bool
 }

@@ -33,8 +33,8 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal 
 		case <-c.ended:
 			return
 		case <-exited:
-			// What is left running is the supervisor's to end now; a time limit that is reached meanwhile says nothing of
-			// the experiment.
+			// The supervisor ends the processes that are still running. A time limit reached meanwhile says nothing
+			// about the experiment.
 			limit, exited = nil, nil
 		case <-limit:
 			limit = nil

@@ -24,8 +24,8 @@ func (p *plan) sources() []string {
 	return []string{p.dir}
 }
 
-// gitRevision is the revision of the repository that the first of some folders is in that is in one; nil if none is, or
-// there is no git.
+// gitRevision returns the revision of the first folder that lies in a repository. It returns nil if none does, or
+// without git.
 func gitRevision(ctx context.Context, dirs ...string) *schemas.Git {
 	for _, dir := range dirs {
 		if git := revisionIn(ctx, dir); git != nil {

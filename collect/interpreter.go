@@ -75,7 +75,7 @@ func pythonBeside(program string) string {
 	return p
 }
 
-// setupPython is the interpreter whose path make setup left in the user's cache, "" if there is none.
+// setupPython returns the interpreter whose path make setup left in the user's cache, or "".
 func setupPython() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -93,7 +93,7 @@ func setupPython() string {
 }
 
 // commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as
-// torchrun, or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a
+// torchrun, or one that a prefix such as numactl or nohup starts. It returns nil if none can be seen, as behind a
 // shell script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {

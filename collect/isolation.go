@@ -18,9 +18,9 @@ const (
 	idleTolerance = 32 << 20
 )
 
-// waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level that this
-// machine has shown and their clocks are not throttled, then says what it found. To sleep instead was rejected: a
-// context can take seconds to go away, or none. A device that is free at the first look costs that look.
+// waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level seen on
+// this machine, and their clocks are not throttled. It returns what it found. A fixed sleep would not do: a context
+// may take seconds to disappear, or no time. If the device is free at the first look, only that look is spent.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:

@@ -31,8 +31,8 @@ func (l fakeDevices) Devices() []nvml.Device { return l }
 func (l fakeDevices) Driver() string         { return "580.1" }
 func (l fakeDevices) Close()                 {}
 
-// What isolation costs is what it waits: a device that is free at the first look costs that look, one that is free at
-// the n-th look n-1 polls, and the manifest has both.
+// Isolation costs only waiting time. A device that is free at the n-th look costs n looks and n-1 polls. The
+// manifest has both.
 func TestIsolationCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for looks := range 8 {
@@ -107,7 +107,7 @@ func TestThrottledClocks(t *testing.T) {
 	})
 }
 
-// What could not be looked at is said, and is no verdict.
+// What could not be checked is reported as such, without a verdict.
 func TestUnverifiedIsolation(t *testing.T) {
 	mute := newFakeGPU()
 	mute.throttle = nil
@@ -197,8 +197,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What a run costs beside the experiment: supervisor, folders, logs and manifests, on a GPU that is free. It fails if
-// that is half a second in the fastest run: what others took longer is what else the machine did.
+// The overhead of a run beyond its experiment: supervisor, folders, logs and manifests, on a free GPU. The
+// benchmark fails if the fastest run has half a second of it. Slower runs include other work of the machine.
 func BenchmarkIsolatedRun(b *testing.B) {
 	m := fakeMachine()
 	store := b.TempDir()

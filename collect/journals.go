@@ -36,7 +36,8 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 	return err
 }
 
-// minPickled is the shortest secret that is looked for in pickles: numbers and the names of keys stand there unquoted.
+// minPickled is the shortest secret that is searched for in pickles, in bytes. Numbers and names of keys occur
+// there without quotes.
 const minPickled = 8
 
 // maskFrames masks the payloads of a frames file, where they hold text that a script or its user chose. The bytes are
@@ -72,7 +73,8 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	return out, nil
 }
 
-// maskJSON masks the text in a JSON object: no keys, no numbers. With a key only what stands under it is masked.
+// maskJSON masks the text values in a JSON object, but neither keys nor numbers. With a key, it masks only what is
+// below it.
 func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.UseNumber() // addresses have more digits than a float

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What was said of the machine is a parameter of the run; what was not said is not, and the experiment's own are left
-// as they are.
+// Settings of the machine that the user gave are parameters of the run. Others are not, and the experiment's own
+// parameters do not change.
 func TestParamsWithMachine(t *testing.T) {
 	world, err := newWorld(16, "0,15", 4)
 	if err != nil {

@@ -19,8 +19,8 @@ type PhantomOptions struct {
 // MostPhantomMemory is what the phantom GPU has addresses for.
 const MostPhantomMemory = 2 << 40
 
-// OpenPhantom gives a machine that predicts, whatever GPUs there are here: none is looked for. device is a profile's id
-// or another name of its device, as it is or behind "phantom:".
+// OpenPhantom returns a machine that predicts. It looks for no GPU. device is a profile's id or another name of its
+// device, with or without "phantom:" before it.
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
 	switch word, _, _ := strings.Cut(device, ":"); {
@@ -58,8 +58,8 @@ func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	return machines, nil
 }
 
-// OpenMachineWith is [OpenMachine] where a phantom GPU gets so many bytes, 0 = its profile's. A GPU has the memory that
-// it has.
+// OpenMachineWith is [OpenMachine] with a phantom GPU's memory in bytes, 0 = its profile's. It does not change a
+// real GPU.
 func OpenMachineWith(device string, memory int64) (*Machine, error) {
 	m, err := OpenMachine(device)
 	if err != nil || memory == 0 {
@@ -94,10 +94,10 @@ func (m *Machine) placed(addresses string) *Machine {
 	return &other
 }
 
-// Policies are n policies of addresses, the profile's own last: where segments lie decides which of several equal free
-// blocks torch takes, so reserved bytes differ from one to the next. First comes the profile's with its grid of blocks
-// elsewhere beside the process's mappings, which is chance on a device too (csrc/blocks.c); then what bounds any
-// driver, then random places.
+// Policies returns n policies for addresses, the profile's own last. The places of segments decide which of several
+// equal free blocks torch takes, so reserved bytes differ between policies. The first is the profile's policy with
+// its grid of blocks moved relative to the process's mappings, which is random on a device too (csrc/blocks.c).
+// Then come the extremes, which bound any driver, then random places.
 func (m *Machine) Policies(n int) []string {
 	others := []string{m.profile.Addresses + "+0", "up", "down"}
 	for seed := 1; len(others) < n-1; seed++ {

@@ -53,5 +53,5 @@ func WriteExports(w io.Writer, vars map[string]string) error {
 	return nil
 }
 
-// quoted is a text that a shell takes as it is.
+// quoted returns a text that a shell takes literally.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -15,16 +15,16 @@ type Placements struct {
 	Runs int // how many; the last one has the profile's own policy of addresses
 	// Collections are made of the last run.
 	Collections Collections
-	// Begin is told of each run but the last before it is made.
+	// Begin is called before each run except the last.
 	Begin    func(i, of int, policy string)
 	Deciding Deciding
-	// End makes the tables of a run and gives what it adds to the range of what is reserved.
+	// End makes the tables of a run and returns what it adds to the range of reserved.
 	End func(*Result) (schemas.Placement, error)
 }
 
-// runPlacements makes the runs on a phantom GPU and gives the last: its manifest knows of the others. A run that was
-// interrupted, or not recorded as it should have been, is the last; the error is of that recording. Where the result is
-// nil no run can be looked at.
+// runPlacements makes the runs on a phantom GPU and returns the last, whose manifest lists the others. It stops at
+// a run that was interrupted or not fully recorded, and returns that run and its error. The result is nil if no run
+// can be looked at.
 func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)

@@ -36,8 +36,8 @@ func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(
 	}, nil
 }
 
-// inWorld makes the experiment some of the ranks of a world that is not there. leave finds out which of them joined
-// it, once they have ended; what they held of devices is judged after that.
+// inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined. Call it
+// after they have ended, and judge what they held of devices only then.
 func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	world := r.plan.world
 	joined, remove, err := newScratch() // the supervisor removes the other one before this one is read

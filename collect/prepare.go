@@ -167,7 +167,7 @@ func (m *Machine) phantomFor(ctx context.Context, python string) (*phantom.Libra
 	return once(f.phantoms, python, func() (*phantom.Library, error) { return m.buildPhantom(ctx, python) })
 }
 
-// once makes what is not there yet. What could not be made is tried again.
+// once makes a value that does not exist yet. A failure is not remembered: the next call tries again.
 func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, error) {
 	if v := have[key]; v != nil {
 		return v, nil
@@ -179,8 +179,8 @@ func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, e
 	return v, err
 }
 
-// unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin lists
-// what the agent loads beside itself, "" on a GPU.
+// unpack puts the Python code that the experiment needs into a private folder and returns its module search path.
+// plugin lists the modules that the agent also loads, "" on a GPU.
 func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	if err := agent.Unpack(dir); err != nil {
 		return nil, "", fmt.Errorf("unpacking the agent: %w", err)

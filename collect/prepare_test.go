@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A plugin has the name that its source has in the repository: what goes wrong in one is said under its name.
+// A plugin has the same file name as its source in the repository, so that errors in it are reported under that
+// name.
 func TestModulesOfThePhantom(t *testing.T) {
 	dir := t.TempDir()
 	listed, err := phantom.Unpack(dir)

@@ -34,8 +34,8 @@ func newRunProcesses(root int, before []int) *runProcesses {
 	return r
 }
 
-// Ours also claims a process that this /proc does not show and that was not on the device before the run: in
-// a container NVML may give the process ids of the host.
+// Ours also claims a process that this /proc does not show and that was not on the device before the run: in a
+// container NVML may return the host's process ids.
 func (r *runProcesses) Ours(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,7 @@ type Progress struct {
 	Elapsed     time.Duration
 	// Steps is how many have ended; -1 before the agent has begun to write.
 	Steps int64
-	// Planned is how many steps there will be, 0 where nobody has said.
+	// Planned is how many steps there will be, 0 if unknown.
 	Planned int64
 	// UsedBytes is the memory in use on the visible devices as NVML counts it; nil without NVML.
 	UsedBytes *int64
@@ -36,8 +36,8 @@ type Progress struct {
 	Reason string
 }
 
-// A Console shows the experiments' output and, below it, a line of progress that is written over and over. Where
-// standard error is no terminal only the beginning and the end of each run are told.
+// A Console shows the experiments' output and, below it, a line of progress that is constantly rewritten. If
+// standard error is no terminal, it only prints the beginning and the end of each run.
 type Console struct {
 	mu        sync.Mutex
 	err       io.Writer
@@ -60,14 +60,14 @@ func (c *Console) Brief() {
 	c.brief = true
 }
 
-// A series is how many runs a console is told of, how many have begun, and since when.
+// A series is how many runs a console expects, how many have begun, and since when.
 type series struct {
 	runs, begun int
 	began       time.Time
 }
 
-// Plan says that run i of so many begins, counted from 0, so that progress can say how many are left. A run that is
-// made again is the same one.
+// Plan says that run i of runs begins, counted from 0, so that progress can show how many are left. A repeated run
+// has the same number.
 func (c *Console) Plan(i, runs int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +90,7 @@ func NewConsole(stderr *os.File) *Console {
 	return &Console{err: stderr, file: stderr, terminal: isTerminal(stderr)}
 }
 
-// Terminal is the terminal that the console writes to, nil if it is none.
+// Terminal returns the terminal that the console writes to, or nil if it is none.
 func (c *Console) Terminal() *os.File {
 	if !c.terminal {
 		return nil
@@ -177,8 +177,8 @@ func (c *Console) println(text string) {
 	screen.Println(c.err, units.Printable(text))
 }
 
-// Doing shows on a terminal what is done just now, until something else is shown or [Console.Done] is called: so much
-// of it, where of is not 0.
+// Doing shows the current activity on a terminal until something else is shown or [Console.Done] is called. If of
+// is not 0, it also shows done of of.
 func (c *Console) Doing(text string, done, of int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,8 +77,8 @@ func TestTogetherOnATerminal(t *testing.T) {
 	}
 }
 
-// The line of a predicted run says what was reserved so far, and before a script's output that its values are none; a
-// log that is no terminal has neither.
+// The progress line of a predicted run says what was reserved so far. A line before the script's output says that
+// its values are not real. A log that is no terminal has neither.
 func TestProgressOfAPrediction(t *testing.T) {
 	var shown bytes.Buffer
 	c := &Console{err: &shown, terminal: true}

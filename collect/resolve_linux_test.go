@@ -72,7 +72,7 @@ func TestBuiltinPython(t *testing.T) {
 	}
 }
 
-// A launcher that is not there comes with torch; what dpsight knows of it is said.
+// A missing launcher comes with torch. The error says what dpsight knows about it.
 func TestLauncherHint(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

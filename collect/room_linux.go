@@ -15,17 +15,17 @@ import (
 const (
 	// leastRoom is what a run needs at least: its first marks and frames, and the reserve.
 	leastRoom = 8 << 20
-	// reserveRoom is kept for the end of a run. Where the disk is full by then, the journal can be sealed and the
-	// manifest written all the same.
+	// reserveRoom is kept free for the end of a run. Even if the disk is full by then, the journal can be sealed
+	// and the manifest written.
 	reserveRoom = 4 << 20
 	// manifestRoom is kept longer, until the last manifest is written: what fills the disk while the journal is sealed
 	// takes what was kept for that.
 	manifestRoom = 256 << 10
 )
 
-// reserve makes sure that a run has room before its script starts, and keeps some of it for its end until release is
-// called, and some for its manifest until last is. Where room cannot be kept, as in some network file systems, it is
-// only asked for.
+// reserve makes sure that a run has disk space before its script starts. It keeps some space for the run's end
+// until release is called, and some for its manifest until last is called. Some network file systems cannot reserve
+// space; there it only checks.
 func reserve(dir string) (release, last func(), err error) {
 	if last, err = keepRoom(filepath.Join(dir, "reserve-manifest"), manifestRoom, manifestRoom); err != nil {
 		return nil, nil, err

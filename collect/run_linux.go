@@ -17,8 +17,8 @@ import (
 
 const progressInterval = 500 * time.Millisecond
 
-// Run runs one experiment and records it. Whatever becomes of the experiment is in the result's manifest; an error is
-// the collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the result as far
+// Run runs one experiment and records it. How the experiment ended is in the result's manifest. An error is the
+// collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the result as far
 // as it got.
 func Run(ctx context.Context, e Experiment) (*Result, error) {
 	cpu := newCPUMeter()
@@ -73,7 +73,7 @@ type recording struct {
 	why       cause
 	signals   int // received so far
 	garbage   *schemas.Garbage
-	suspects  []string     // reads of values that nobody computed, which may have led to its exception
+	suspects  []string     // reads of unknown values that may have led to its exception
 	strangers []string     // ranks of a played world that joined no process group
 	held      func() int64 // what the processes reserved of phantom GPUs so far, at most; nil on others
 }

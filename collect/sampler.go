@@ -19,19 +19,20 @@ const (
 	// bounds what they take of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0015
-	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a
-	// second at most, and each wakes Go's scheduler, whose own thread then polls for ten milliseconds.
+	// gaugeInterval is the least time between two readings of all values except memory. Drivers refresh them a few
+	// dozen times a second at most. Each reading wakes Go's scheduler, whose own thread then polls for ten
+	// milliseconds.
 	gaugeInterval = 100 * time.Millisecond
-	// quietInterval is that time as long as the memory in use is what it was at the start, so that nobody computes yet.
-	// When a process makes its CUDA context the driver holds its lock for a tenth of a second just before any memory is
-	// taken: a reading of the memory sleeps through that, but one of a gauge spins (on an H200 in 17 of 91 runs, when
-	// gauges were read at any time).
+	// quietInterval is used as long as the memory in use is unchanged since the start, so no process computes yet.
+	// When a process creates its CUDA context, the driver holds its lock for a tenth of a second just before it
+	// takes any memory. A reading of the memory sleeps meanwhile, but a reading of another gauge spins (on an H200
+	// in 17 of 91 runs, when gauges were read at any time).
 	quietInterval = time.Second
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less
 	// often.
 	sampleShare = 0.0015
-	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
-	// little to a SIGKILL, and a long one does not leave thousands of files.
+	// Segments are flushed every flushShare of the time since the start, within bounds. A short run loses little to
+	// a SIGKILL, and a long one does not leave thousands of files.
 	flushShare    = 20
 	flushShortest = 15 * time.Second
 	flushLongest  = time.Minute
@@ -90,7 +91,7 @@ func (s *samplers) note(err error) {
 	}
 }
 
-// close stops sampling and writes what is left.
+// close stops sampling and writes the remaining samples.
 func (s *samplers) close() error {
 	s.stop()
 	s.done.Wait()
@@ -154,7 +155,7 @@ func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, 
 	return g
 }
 
-// run samples until the context ends, once more at its end: what a run used last is of interest.
+// run samples until the context ends, and once more at the end, since a run's last state is of interest.
 func (g *gpuSampler) run(ctx context.Context) {
 	watch := nvml.NewWatch(g.devices, g.interval)
 	defer context.AfterFunc(ctx, watch.Stop)()

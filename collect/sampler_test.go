@@ -117,7 +117,7 @@ func TestDriverStallsOnce(t *testing.T) {
 	}
 }
 
-// Until memory is taken nobody computes: gauges are read once a second, and then at once.
+// Before memory is taken, gauges are read once a second; afterwards at full speed.
 func TestQuietDevice(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet = 255
@@ -211,7 +211,7 @@ func TestMergeSegments(t *testing.T) {
 	}
 }
 
-// The collector's own cost at 10 ms with a device that answers at once: what is left is its wake-ups and /proc.
+// The collector's own cost at 10 ms with a device that answers at once. It consists of wake-ups and reading /proc.
 func TestCollectorCost(t *testing.T) {
 	e := experiment(t, "sleep "+cmp.Or(os.Getenv("COST_S"), "3"))
 	m := run(t, e).Manifest
@@ -222,7 +222,7 @@ func TestCollectorCost(t *testing.T) {
 	t.Logf("%.2f %% of a core, %d samples, %d missed; %.1f ms before and %.1f ms after the experiment", 100*share,
 		m.Collector.Samples, m.Collector.MissedTicks,
 		float64(*m.Collector.SetupCPUNS)/1e6, float64(*m.Collector.SealCPUNS)/1e6)
-	// All of it is this process's and its supervisor's, and none is counted twice.
+	// All CPU time belongs to this process or its supervisor, and none is counted twice.
 	if all := m.Collector.CPUNS + *m.Collector.SetupCPUNS + *m.Collector.SealCPUNS; *m.Collector.SetupCPUNS <= 0 ||
 		*m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
 		t.Errorf("%+v", m.Collector)

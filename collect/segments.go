@@ -86,10 +86,10 @@ func RecoverTables(dir string) error {
 	return schemas.WriteManifest(dir, m)
 }
 
-// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run
-// that ended by itself has none left; one whose collector was killed has, and also partial files, which are removed
-// wherever they lie. It can be interrupted and called again. The run must not be running (see [Running]), and nobody
-// else may be writing its files: its collector holds its lock, and who ingests it has locked its folder.
+// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet, and removes them.
+// A run that ended by itself has none left. A run whose collector was killed has some, and also partial files,
+// which MergeSegments removes. It can be interrupted and called again. The run must not be running (see [Running]),
+// and no other process may write its files: the collector holds the run's lock, and ingest locks the folder.
 func MergeSegments(dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, spool.Dir)} {
 		partials, _ := filepath.Glob(filepath.Join(folder, "*"+schemas.PartialSuffix))

@@ -13,8 +13,8 @@ import (
 // knownDevices are the words of collect's --device.
 const knownDevices = "known: auto, cuda, phantom, phantom:PROFILE"
 
-// didYouMean asks whether a device that there is not was meant to be one that there is; it is empty where none comes to
-// mind. Before the names of profiles stands prefix; without one, nothing but a profile can be meant.
+// didYouMean returns a question that suggests existing names for an unknown device, or "" if none is close. Names
+// of profiles follow the prefix. Without a prefix only a profile can be meant.
 func didYouMean(device, prefix string) string {
 	words := meantProfiles(device)
 	for i := range words {
@@ -110,7 +110,7 @@ var otherDevices = []string{"t4g", "b100", "v100", "p100", "b200", "h800", "h20"
 // those whose names are part of it.
 func meantProfiles(device string) []string {
 	all := plain(device)
-	// What stands before the last colon, slash or sign of equality says that it is a phantom's.
+	// The part before the last colon, slash or equals sign says that it is a phantom's.
 	word := plain(device[strings.LastIndexAny(device, ":/=")+1:])
 	for _, meant := range []func(name string) bool{
 		func(name string) bool { return len(word) > 2 && strings.Contains(name, word) },

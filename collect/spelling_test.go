@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A device that there is not is answered with what it may have been meant for, and one that nobody can have meant with
-// none.
+// An unknown device gets a suggestion. A name that resembles no device gets none.
 func TestMisspeltDevices(t *testing.T) {
 	const known = "known: a100-40, a100-80, h100, h200, l40s, rtx-4090, t4"
 	for device, want := range map[string]struct{ collect, predict string }{

@@ -10,9 +10,9 @@ import (
 
 // What [Experiment.Steps] can be beside a number of steps. Empty is StepsAll.
 const (
-	// StepsAuto ends the script once neither the highest allocated nor the highest reserved has risen for three steps
-	// after the first update, and an evaluation was seen or a minute has passed. A script that announces how many steps
-	// it has (dpsight.plan) ends by itself.
+	// StepsAuto ends the script when the highest allocated and the highest reserved have not risen for three steps
+	// after the first update, and either an evaluation was seen or a minute has passed. A script that announces its
+	// number of steps (dpsight.plan) ends by itself.
 	StepsAuto = "auto"
 	StepsAll  = "all" // the script ends by itself
 )
@@ -20,7 +20,7 @@ const (
 // agreementVariable names the file in which the ranks of a run agree on their last step.
 const agreementVariable = "DPSIGHT_AGREEMENT"
 
-// CheckSteps refuses what is neither a number of steps nor one of the words.
+// CheckSteps returns an error unless steps is a number of steps or one of the words.
 func CheckSteps(steps string) error {
 	if steps == "" || steps == StepsAuto || steps == StepsAll {
 		return nil
@@ -32,7 +32,7 @@ func CheckSteps(steps string) error {
 	return nil
 }
 
-// CheckGPUs refuses what no phantom machine has; 0 is that none were given.
+// CheckGPUs returns an error for a number of GPUs that no phantom machine has. 0 means that none was given.
 func CheckGPUs(n int, w *int) error {
 	switch {
 	case n == 0:

@@ -175,7 +175,7 @@ func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 			k.status.Encode(supervisorReport{Exited: true})
 			exited, settled = nil, time.After(settleTime)
 		case <-settled:
-			if !isClosed(ending) { // else they were told to end with it
+			if !isClosed(ending) { // otherwise the signal ends the experiment too
 				left = len(k.running())
 			}
 			end(orphanGrace)

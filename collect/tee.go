@@ -21,12 +21,12 @@ const (
 // maxLine bounds what is kept of the last line for the manifest.
 const maxLine = 300
 
-// ansi finds what a terminal is told of colours and the cursor: a traceback on a terminal has some.
+// ansi matches terminal sequences for colours and the cursor. A traceback on a terminal contains some.
 var ansi = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
-// A tee copies one stream of the experiment to its log and shows it, both masked: what is shown only of the values that
-// are known to be secret, since a prompt cannot wait for the end of its line. Neither can stop the experiment:
-// should the log or the terminal fail, the rest of the stream is read all the same.
+// A tee copies one stream of the experiment to its log and shows it, both masked. The shown copy masks only known
+// secret values, since a prompt cannot wait for the end of its line. If the log or the terminal fails, the rest of
+// the stream is still read, so the experiment never stops.
 type tee struct {
 	read *os.File
 	log  *os.File

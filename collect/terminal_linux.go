@@ -24,10 +24,10 @@ type session struct {
 	stdout        endpoints
 	stderr        endpoints
 	mu            sync.Mutex
-	before        *unix.Termios // of the user's terminal; nil = as it was
+	before        *unix.Termios // of the user's terminal; nil = unchanged
 	resized       chan os.Signal
 	paused        chan os.Signal // by Ctrl-Z
-	stop, stopped *os.File       // a pipe: its end says to read no more of what is typed
+	stop, stopped *os.File       // a pipe: its end says to stop reading the input
 	done          sync.WaitGroup
 }
 
@@ -66,8 +66,8 @@ func newSession(user, stdin *os.File) (*session, error) {
 	return s, nil
 }
 
-// asWritten has what is written to a pseudoterminal arrive as it was written, so that a log is the same as without a
-// terminal: the user's makes two characters of a line's end.
+// asWritten makes a pseudoterminal deliver output as written, so that a log equals one without a terminal. The
+// user's terminal expands each line end to two characters.
 func asWritten(f *os.File) error {
 	mode, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
@@ -131,8 +131,9 @@ func (s *session) resize() {
 	}
 }
 
-// passing is the mode in which a terminal gives what is typed at once and unechoed: the experiment's does lines and
-// echo, as its programs set it. What signals are made of stays: Ctrl-C is for the collector, which passes it on.
+// passing returns the mode in which a terminal delivers each key at once and without echo. The experiment's own
+// terminal handles lines and echo, as its programs set it. Keys for signals keep their effect: Ctrl-C goes to the
+// collector, which passes it on.
 func passing(mode unix.Termios) unix.Termios {
 	mode.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
 	mode.Iflag &^= unix.ICRNL
@@ -149,7 +150,7 @@ func restorer(fd int) func() {
 	}
 	return func() {
 		if now, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && *now == passing(*before) {
-			signal.Ignore(unix.SIGTTOU) // it would stop whoever is in the background
+			signal.Ignore(unix.SIGTTOU) // a background process would be stopped by it
 			unix.IoctlSetTermios(fd, unix.TCSETS, before)
 		}
 	}
@@ -173,7 +174,7 @@ func (s *session) take() {
 	}
 }
 
-// giveBack leaves the user's terminal as it was.
+// giveBack restores the user's terminal.
 func (s *session) giveBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,9 +2,9 @@ package collect
 
 import "runtime"
 
-// FewThreads has Go run on few threads while that many experiments are recorded at a time. The collector wakes a
-// hundred times a second to do a few microseconds' work; on a machine of many cores each wake stirs idle schedulers on
-// the others, which costs more than the work.
+// FewThreads makes Go use few threads while that many experiments are recorded at a time. The collector wakes a
+// hundred times a second to work for a few microseconds. On a machine with many cores, each wake also wakes idle
+// schedulers, which costs more than the work. restore undoes it.
 func FewThreads(experiments int) (restore func()) {
 	threads := 2
 	if experiments > 1 {

@@ -50,8 +50,8 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 	return in, nil
 }
 
-// check says in one sentence why experiments cannot be recorded with this install, nil if they can. builtin says that
-// the experiment is one of the built-in ones, whose interpreter --python names.
+// check returns an error, one sentence, if this install cannot record experiments. builtin says that the experiment
+// is a built-in one, whose interpreter --python names.
 func (in *Install) check(python string, builtin bool) error {
 	other := "give the path of an interpreter that has it in place of python"
 	if builtin {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFeaturesOfAnInterpreter has scripts stand in for interpreters: what they answer, and what becomes of it.
+// TestFeaturesOfAnInterpreter uses scripts in place of interpreters, and checks what becomes of their answers.
 func TestFeaturesOfAnInterpreter(t *testing.T) {
 	for name, c := range map[string]struct {
 		script     string

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A torchWatch looks for processes of the run that load torch, so that one without the agent (python -I or -S, a
-// cleaned environment, a container of its own) does not go unnoticed.
+// A torchWatch looks for processes of the run that load torch without the agent, so that they do not go unnoticed.
+// Examples are python -I or -S, a cleaned environment, and a separate container.
 type torchWatch struct {
 	mu   sync.Mutex
 	seen map[int]*watched
@@ -69,9 +69,9 @@ func ancestors(pid int) []int {
 	return out
 }
 
-// uninjected names the processes that used torch without the agent. Launchers import torch too, and data loaders'
-// workers inherit it, and neither makes a journal: a process counts only if there is no journal at all, or if it opened
-// a GPU itself.
+// uninjected names the processes that used torch without the agent. Launchers also import torch, and workers of
+// data loaders inherit it, but neither makes a journal. So a process counts only if there is no journal at all, or
+// if it opened a GPU itself.
 func (t *torchWatch) uninjected(journals []*spool.Journal, secrets *mask.Secrets) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -111,8 +111,7 @@ func (w *World) vars(rank int) map[string]string {
 	return vars
 }
 
-// pages is how many sets of devices a run has: one, or one for each rank, which has devices of its own as long as it is
-// alone on them.
+// pages returns how many sets of devices a run has: one, or one per rank if each rank is alone on its devices.
 func (w *World) pages() int {
 	if w == nil {
 		return 1
@@ -122,8 +121,8 @@ func (w *World) pages() int {
 
 func (*World) launcher(dir string) string { return filepath.Join(dir, phantom.RanksLauncher) }
 
-// command gives what to run for the ranks, and the environment for it. One rank is the script itself; for several, a
-// launcher in the script's Python stands where torchrun would.
+// command returns the command and the environment that run the ranks. A single rank is the script itself. For
+// several ranks, a launcher in the script's Python replaces torchrun.
 func (w *World) command(dir, python, path string, argv, env []string) (newPath string, newArgv, newEnv []string) {
 	set := w.vars(w.Ranks[0])
 	if len(w.Ranks) > 1 {
@@ -175,9 +174,9 @@ func (w *World) strangers(folder string) (ranks []string) {
 	return ranks
 }
 
-// astray says which ranks took memory of a device that is another rank's, empty where none did; of strangers, who are
-// no ranks, there is more to say. What ranks have of one device together is not in a prediction of single ones, and
-// nothing else would show that it matters.
+// astray returns a text that says which ranks took memory of another rank's device, or "". strangers are processes
+// that are not ranks; the text adds them. A prediction of single ranks does not show what several ranks hold on one
+// device together, so nothing else would reveal the problem.
 func (w *World) astray(uses []phantom.Use, strangers []string) string {
 	var ranks, devices []string
 	for _, u := range uses {

@@ -68,8 +68,8 @@ func TestWorldOfARank(t *testing.T) {
 	}
 }
 
-// A rank whose script forgot which device is its own, or loaded something onto another's, is told of; one on its own
-// device is not.
+// dpsight warns about a rank that used another rank's device, because its script forgot its own or loaded something
+// onto the wrong one. A rank on its own device gets no warning.
 func TestWorldSaysWhoIsAstray(t *testing.T) {
 	w, err := newWorld(16, "0,3,8,12", 8)
 	if err != nil {

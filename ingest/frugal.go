@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 )
 
-// Frugal has garbage collected twice as often while runs are ingested, unless GOGC says how often: millions of events
-// are columns of hundreds of megabytes, of which the usual setting keeps as much again. It costs a few percent of the
-// time.
+// Frugal makes Go collect garbage twice as often while runs are ingested, unless GOGC is set. Millions of events
+// fill columns of hundreds of megabytes, and the default setting would keep as much again. It costs a few per cent
+// of the time. restore undoes it.
 func Frugal() (restore func()) { return collectMore(50) }
 
 func collectMore(percent int) (restore func()) {

@@ -75,7 +75,7 @@ func otherVersion(dir string) bool {
 	return err == nil && report.Rules != RulesVersion
 }
 
-// sameInput reports whether a run is a further one of the same file, of which the same became.
+// sameInput reports whether a run came from the same file with the same result.
 func sameInput(in *schemas.IngestedInput, out *Outcome) bool {
 	return in.Path == out.Path && in.State == out.State && in.Again == out.Again
 }

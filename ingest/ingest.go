@@ -137,8 +137,8 @@ func (e *MissingError) Hint() string {
 	return "bring the run's folder " + spool.Dir + " back from a copy; nothing in it was changed"
 }
 
-// allThere refuses a run that has lost journals of which there are tables: nothing else makes those again. A run that
-// never had a journal has a report of no rank, and a table of no mark where the report cannot be read.
+// allThere refuses a run that lost journals whose tables exist, since nothing else can make these tables again. A
+// run that never had a journal has a report without ranks or, if the report cannot be read, tables without marks.
 func allThere(dir string, journals []*spool.Journal) error {
 	switch before, err := schemas.ReadIngestReport(dir); {
 	case err == nil:

@@ -134,8 +134,8 @@ func otherRules(m *schemas.Manifest, o Options) bool {
 	return m.Import != nil && o.StackRules != nil && !slices.Equal(o.StackRules, m.Import.StackRules)
 }
 
-// findImport finds the run of a snapshot by the digest of its content; older versions took that of the file, which was
-// another one if the file was compressed. "" = the store has none.
+// findImport finds the run of a snapshot by the digest of its content, or returns "". Older versions used the
+// digest of the file, which differs if the file was compressed.
 func findImport(store, content string, file *input) (string, error) {
 	if dir := runOfImport(store, content); dir != "" {
 		return dir, nil

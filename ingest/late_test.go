@@ -16,8 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// captures calls f with every recording in the repository: those of examples, those that torch wrote, and generated
-// ones.
+// captures calls f with every recording in the repository: the examples, torch's own snapshots, and generated ones.
 func captures(t *testing.T, f func(name string, rec *recording)) {
 	t.Helper()
 	glob := func(pattern string) []string {

@@ -7,9 +7,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// markPhases makes marks of the phases of a snapshot's device, as a recording has them: they are added to the journal
-// after those of the devices before, and each event carries the last before it. The thread of a mark is the device.
-// Such phases name moments alone: what a block is for is told by stacks and lives, so nothing lies under them.
+// markPhases makes marks for the phases of a snapshot's device, in the form that recordings have. It adds them to
+// the journal after the marks of earlier devices, and gives each event the last mark before it. The device number
+// serves as the thread. Such phases only name moments. Stacks and lives say what a block is for, so no rule depends
+// on these phases.
 func markPhases(rec *recording, found []annotations.Interval, marked *spool.Journal) *steps.Result {
 	if len(found) == 0 {
 		return steps.Derive(nil, nil)

@@ -24,7 +24,7 @@ import (
 // A rankFile is the snapshot of one rank: a file of its own, or an entry of an archive.
 type rankFile struct {
 	path    string // as outcomes have it
-	name    string // that tells the rank: the path, or that of the entry in the archive
+	name    string // the name that tells the rank: the path, or the name of the entry in the archive
 	rank    int32
 	archive *input // nil = none
 	entry   packed.Entry
@@ -104,8 +104,8 @@ func inOrder(files []rankFile) []rankFile {
 	return out
 }
 
-// byRun splits files into those of one run each: snapshots of one folder whose names differ in the rank alone are one.
-// is reports whether a file can be the snapshot of a rank.
+// byRun groups files by run. Snapshots in one folder whose names differ only in the rank are one run. is reports
+// whether a file can be the snapshot of a rank.
 func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 	groups := map[string]int{}
 	for _, f := range files {
@@ -227,7 +227,7 @@ func importRanks(of []rankFile, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// A rankError is of the snapshot of one rank, by its place among those of its run.
+// A rankError concerns the snapshot of one rank, given by its place among the run's snapshots.
 type rankError struct {
 	at  int
 	err error
@@ -330,7 +330,7 @@ func commonName(ranks []schemas.ImportedRank) string {
 	return name
 }
 
-// refusedRanks are the outcomes of files of which one was refused.
+// refusedRanks returns the outcomes of a run's files after the file at a place was refused with err.
 func refusedRanks(of []rankFile, at int, err error, store string) ([]Outcome, error) {
 	bad, err := refusedFile(of[at].path, nil, err, store)
 	outs := make([]Outcome, len(of))

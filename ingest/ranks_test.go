@@ -53,7 +53,7 @@ func ingestAll(t *testing.T, store string, o Options, paths ...string) schemas.I
 	return doc
 }
 
-// The snapshots of several ranks are one run, whose rows are those of each file alone but for the rank.
+// The snapshots of several ranks are one run. Its rows equal each file's rows, except for the rank.
 func TestImportRanks(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	paths := ranksOf(t, dir, "memory_rank_0.pickle", "memory_rank_3.pickle.gz")
@@ -260,7 +260,7 @@ func TestImportRanksOfArchive(t *testing.T) {
 		archive string
 		names   []string
 		ranks   bool
-		runs    int // -1 = that of the files
+		runs    int // -1 = as many as files
 	}{
 		{"a.zip", []string{"out/rank0.pickle", "out/rank1.pickle.gz"}, false, -1},
 		{"rank7.tar.gz", []string{"rank0.pickle", "rank1.pickle.gz"}, false, -1},

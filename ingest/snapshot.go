@@ -71,8 +71,8 @@ func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.Ingest
 	return snapshotTables(dir, m, of, o)
 }
 
-// checkCopy compares the copy of an imported file with its digest. Older versions kept the digest of the file alone,
-// which is that of the copy, or of what it holds, unless the file was compressed by gzip.
+// checkCopy compares the copy of an imported file with its digest. Older versions kept only the file's digest. It
+// equals the digest of the copy or of its content, unless the file was compressed by gzip.
 func checkCopy(path string, of *schemas.Import) error {
 	copied, err := hashOf(path)
 	if err != nil || copied == of.CopySHA256 || of.CopySHA256 == "" && copied == of.SHA256 {

@@ -18,8 +18,9 @@ import (
 // keeps of them; the others are written at the end.
 type tables struct {
 	files schemas.Replacement
-	// hasty tables are those of a file that somebody waits for: they are compressed less, and several at once. A
-	// recording has other work on its cores and in its memory, and is ingested when its process is gone.
+	// hasty tables come from a file that a user waits for. They are compressed less, and several are written at
+	// once. A recording is ingested after its process has ended, on a machine whose cores and memory have other
+	// work.
 	hasty       bool
 	events      *schemas.TableWriter[schemas.Event]
 	marks       *schemas.TableWriter[schemas.Mark]

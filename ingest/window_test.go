@@ -13,7 +13,7 @@ import (
 // The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0:
 // six steps, and four from step 200 on.
 
-// opensWindow reports whether a checkpoint is that of a drain that opens a later window.
+// opensWindow reports whether a checkpoint belongs to a drain that opens a later window.
 func opensWindow(t *testing.T, f spool.Frame) bool {
 	t.Helper()
 	var c spool.Checkpoint

@@ -163,7 +163,7 @@ func TestEnterOnce(t *testing.T) {
 	}
 }
 
-// The page that is served is that of a file, and has none of its data.
+// The served page is the page of a file, without its data.
 func TestServedPage(t *testing.T) {
 	text, err := servedPage()
 	if err != nil || !strings.Contains(string(text), string(web.Script())) ||

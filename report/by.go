@@ -191,7 +191,7 @@ func sameKey(a, b *string) bool {
 	return *a == *b
 }
 
-// byTree has a row a value of the first dimension, and below it those of the second.
+// byTree adds a row for each value of the first dimension, and below it the rows of its values of the second.
 func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	for _, dim := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim), Names: true})

@@ -281,7 +281,7 @@ func metricName(metric string) string {
 // ended says in one line why a cell has nothing to show.
 func ended(c *compare.Cell) string { return failure(&c.Identity, comparisonWords(c.Remarks)) }
 
-// runWarnings are those of a run by itself.
+// runWarnings returns the warnings about a single run.
 func runWarnings(s *analyze.Summary) []string { return comparisonWords(compare.RemarksOf(s)) }
 
 // throttleWords say in how many timed steps a GPU was slowed down, and why; empty where in none, or in none known.

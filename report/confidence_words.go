@@ -31,7 +31,8 @@ func Confidence(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidenc
 	return c
 }
 
-// ConfidenceOf is what the report keeps; of a report that was written before there were such words, those of today.
+// ConfidenceOf returns the confidence that a run's report holds. A report that an older version wrote has none:
+// ConfidenceOf then computes it.
 func ConfidenceOf(in *schemas.Tables) *schemas.Confidence {
 	if in.Report != nil && in.Report.Prediction != nil && in.Report.Prediction.Confidence != nil {
 		return in.Report.Prediction.Confidence

@@ -24,7 +24,7 @@ var demoMethods = map[string]string{"vanilla": "plain training", "dpsgd": "DP-SG
 // optimizers are the names that people write them by.
 var optimizers = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 
-// DemoOpening says what the demo is about to do; params are those of its runs.
+// DemoOpening says what the demo is about to do. params are the parameters of its runs.
 func DemoOpening(gpu string, params map[string]any) string {
 	how := fmt.Sprintf("batch %v, sequence %v, %v, %s", params["batch_size"], params["seq_len"], params["precision"],
 		optimizers[fmt.Sprint(params["optimizer"])])

@@ -32,8 +32,8 @@ func at(peak string, rungs ...ladder.Rung) ladder.Moment {
 	return ladder.Moment{At: peak, Step: &step, Phase: &phase, DriverReserveBytes: &reserve, Rungs: rungs}
 }
 
-// whole is a moment of which all is known: MiB of other processes, driver, context, and of what torch cached, has
-// pending and allocated.
+// whole returns a moment in which every rung is known. All values are in MiB: other processes, the driver, the
+// context, and what torch cached, has pending and allocated.
 func whole(peak string, others, driver, context, cached, pending, parameters, activations,
 	slack float64) ladder.Moment {
 	b := func(n float64) int64 { return int64(n * mib) }

@@ -10,10 +10,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ExplainTables prints what two runs' peaks and steps differ by, with the sentences as notes. Under each category stand
-// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The
-// same difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were
-// timed, that of the steps by module.
+// ExplainTables returns tables of how the peaks and steps of two runs differ, with sentences as notes. Under each
+// category it lists the top modules with the largest differences; the others share one row, and small ones are left
+// out. top 0 lists all modules. The same difference is then split by the phase of birth and, if both runs have
+// stacks, by stack. If modules of both runs were timed, the difference of the steps is split by module.
 func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {

@@ -133,7 +133,7 @@ func TestWaterfallsSum(t *testing.T) {
 	}
 }
 
-// The files are those of the name that documents know, and a folder that cannot be made is said so.
+// The file names come from the name that documents use. A folder that cannot be made gives an error.
 func TestWriteExplanation(t *testing.T) {
 	doc := explanations(t)["explain-modules"]
 	dir := filepath.Join(t.TempDir(), "new", "folder")

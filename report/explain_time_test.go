@@ -142,7 +142,7 @@ func TestExplainModuleTimeGolden(t *testing.T) {
 	goldenGeometry(t, "explain-timed", report.ExplainFigure(doc))
 }
 
-// A run whose ranks differ shows those of the slowest, and says so.
+// A run whose ranks differ shows the slowest rank, and a note says so.
 func TestExplainModuleTimeOfRanks(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	doc.Runs[1].ModuleTiming = &explain.ModuleTiming{Rank: 3, Ranks: 8}

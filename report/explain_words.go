@@ -39,7 +39,7 @@ func NewExplainDocument(e explain.Explanation) ExplainDocument {
 	return ExplainDocument{e.Differences, all, steps, runs, explainWarnings(&e)}
 }
 
-// explainWarnings are those of both runs and of their comparison.
+// explainWarnings returns the warnings about both runs and about their comparison.
 func explainWarnings(e *explain.Explanation) []string {
 	out := []string{}
 	for i, idling := range e.Idling {

@@ -177,7 +177,7 @@ func (w *wording) peakFigure() {
 		fmt.Sprintf("allocations.parquet: block_bytes live after event %d", w.event()))
 }
 
-// share is that of what is allocated at the highest recorded moment.
+// share returns bytes as a share of what is allocated at the highest recorded moment.
 func (w *wording) share(bytes int64) string {
 	return prose.Share(float64(bytes), float64(w.found.Highest.AllocatedBytes))
 }

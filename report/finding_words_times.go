@@ -32,7 +32,7 @@ func otherProcessWords(w *wording, x findings.BesideFacts) {
 	w.besideOthers(&x, "without another process")
 }
 
-// besideOthers sets the median of steps beside that of the others.
+// besideOthers writes the median of some steps beside the median of the others.
 func (w *wording) besideOthers(x *findings.BesideFacts, others string) {
 	if x.Medians == nil {
 		if x.Steps == x.Sampled {

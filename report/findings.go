@@ -75,7 +75,7 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 		t.Title += fmt.Sprintf(", %d repeats", of)
 	}
 	saving := 0
-	var more, unchanged, lineless []string // findings that are not shown, and those of blocks whose lines are not known
+	var more, unchanged, lineless []string // findings that are not shown, and findings without known lines
 	for i := range x.Findings {
 		f := &x.Findings[i]
 		told := tellFindingOf(&f.Finding, &r.Identity)

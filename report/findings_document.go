@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// FindingsSchema is the version of [FindingsDocument], FindingsSchema1 that of [FindingsDocument1].
+// FindingsSchema is the version of [FindingsDocument], FindingsSchema1 the version of [FindingsDocument1].
 const (
 	FindingsSchema  = "dpsight.findings/2"
 	FindingsSchema1 = "dpsight.findings/1"

@@ -290,7 +290,7 @@ func TestFitTables(t *testing.T) {
 	if !strings.Contains(answer.String(), sentence) || strings.Contains(text("grid"), "is the largest seen to fit, ") {
 		t.Errorf("no %q in\n%s", sentence, answer.String())
 	}
-	// A value of which nothing was learned is named once: beside an answer, or as what stopped the search.
+	// A value without an answer is named once: beside an answer, or as what stopped the search.
 	run := func(value int64, fits *bool) predict.FitRun {
 		r := predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits}}
 		if fits == nil {

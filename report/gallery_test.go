@@ -94,7 +94,7 @@ func adversaries(g map[string]compare.Study) {
 			headline()[0].blocks
 		same = append(same, m)
 	}
-	for i := range 15 { // five repeats of three experiments, one of which varies
+	for i := range 15 { // five repeats of three experiments; one experiment varies
 		m := headline()[i%3]
 		m.id, m.suiteKey = fmt.Sprintf("repeat-%02d", i), fmt.Sprintf("key-%d", i%3)
 		m.stepNS += int64(i*i) * 5e6

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// IngestedTables is [IngestedTable], but for the one input that was refused: on a screen the error says it.
+// IngestedTables is [IngestedTable], but returns nothing if the only input was refused: on a screen the error
+// already says it.
 func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	if format == "table" && len(doc.Inputs) == 1 && len(doc.Refused()) == 1 {
 		return nil

@@ -18,7 +18,7 @@ type runNotes struct {
 }
 
 type runNote struct {
-	labels []string // of which runs; none = of the table
+	labels []string // labels of the runs that have the note; none = it concerns the table
 	text   string
 }
 

@@ -21,7 +21,7 @@ type Model struct {
 	Title string
 	Study compare.Study
 	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
-	// Ladders are those of the study's runs by run id. Without any the picture of them is not drawn.
+	// Ladders are the ladders of the study's runs, by run id. If it is empty, their picture is not drawn.
 	Ladders map[string]ladder.Run
 	// Steps is what timelines show: one of the constants below. Empty is StepsAuto.
 	Steps string
@@ -122,7 +122,7 @@ func badged(label string, id *identity.Identity) string {
 // common is the badge that all runs of a table have, which is said once beneath it; empty, it stands beside each run.
 type common string
 
-// sameBadge is the badge of all rows, where it is that of each.
+// sameBadge returns the badge of the rows if all share it.
 func sameBadge[R any](rows []R, badge func(*R) string) common {
 	if len(rows) < 2 || slices.ContainsFunc(rows, func(r R) bool { return badge(&r) != badge(&rows[0]) }) {
 		return ""
@@ -130,10 +130,10 @@ func sameBadge[R any](rows []R, badge func(*R) string) common {
 	return common(badge(&rows[0]))
 }
 
-// ofStudy is that of a table of a study's cells.
+// ofStudy returns the badge shared by a table of a study's cells.
 func ofStudy(s *compare.Study) common { return common(s.CommonBadge()) }
 
-// of is that of a table of so many runs.
+// of returns the badge shared by a table of n runs.
 func of(n int, run func(i int) *identity.Identity) common {
 	ids := make([]*identity.Identity, n)
 	for i := range ids {

@@ -381,7 +381,7 @@ func TestRunsWithoutTables(t *testing.T) {
 	}
 }
 
-// Categories that do not sum to the peak beneath them say of which moment they are.
+// If the categories do not sum to the peak beneath them, a note says which moment they show.
 func TestLatePeakInCategories(t *testing.T) {
 	run := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla")
 	in := run.input()

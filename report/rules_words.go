@@ -38,7 +38,8 @@ func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 // sameRules is what to do about categories of different rules.
 const sameRules = "dpsight ingest --again STORE makes them by the same rules"
 
-// rulesNotesOf are those of so many runs, by what a document shows them as.
+// rulesNotesOf returns notes about the rules that made the categories of n runs. Runs have the names that the
+// document shows.
 func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
 	ids := make([]*identity.Identity, n)
 	for i := range ids {
@@ -53,7 +54,7 @@ func tellRules(tables []table.Table, n int, run func(i int) *identity.Identity) 
 	last.Notes = append(last.Notes, rulesNotesOf(n, run)...)
 }
 
-// rulesOfStudy are those of a study's cells, and of a baseline that is none of them.
+// rulesOfStudy returns such notes for a study's cells and for a baseline outside them.
 func rulesOfStudy(s *compare.Study) []string {
 	var ids []*identity.Identity
 	var labels []string

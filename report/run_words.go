@@ -120,7 +120,7 @@ func costWord(r *analyze.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// besideBareWords hold a run's bytes against those of a bare one.
+// besideBareWords compares a run's bytes with a bare run's.
 func besideBareWords(r *analyze.Remark) string {
 	way := "more"
 	if r.Bytes < r.OtherBytes {
@@ -139,7 +139,7 @@ func tellRuns(rows []analyze.RunsRow) []analyze.RunsRow {
 	return rows
 }
 
-// tellPhases fills in the warnings of each run, tellCosts those of the costs.
+// tellPhases fills in the warnings of each run, tellCosts the warnings of the costs.
 func tellPhases(runs []analyze.PhasesRun) []analyze.PhasesRun {
 	runs = slices.Clone(runs)
 	for i := range runs {

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tagsColumn is that of the tags of runs, where any has some.
+// tagsColumn is the column of tags, shown if any run has tags.
 var tagsColumn = table.Column{Title: "Tags", Key: "tags", Priority: 2}
 
 // RunsTable prints a store.

@@ -19,9 +19,9 @@ var shortNames = map[string]string{"id": "run_id", "run": "run_id", "peak": "pea
 	"reserved": "peak_reserved_bytes", "step": "step_ms", "time": "step_ms", "samples": "samples_per_s",
 	"tag": "tags", "date": "started", "gpu": "gpu"}
 
-// RunsTableOf is [RunsTable] with the columns of some names, and in the order of a column's values: from the least or,
-// with a minus before its name, from the greatest. A column is one of the list's own, a parameter, or a fact such as
-// torch or revision. No columns are those of the list, no order is that of the document.
+// RunsTableOf is [RunsTable] with the named columns, sorted by the column order: ascending or, with a minus before
+// the name, descending. A column is one of the list's own, a parameter, or a fact such as torch or revision.
+// Without columns it has the list's own; without an order it has the document's. An unknown name is an error.
 func RunsTableOf(doc analyze.RunsDocument, columns []string, order string) (table.Table, error) {
 	name, descending := strings.CutPrefix(order, "-")
 	if order != "" {

@@ -53,7 +53,7 @@ func (s *tableSet) outputs() []folder.File {
 	return files
 }
 
-// tableSets are the tables of the report; those of the overhead only where there is a baseline.
+// tableSets returns the tables of the report. The overhead's tables are included only if there is a baseline.
 func (m *Model) tableSets() []tableSet {
 	s := &m.Study
 	sets := []tableSet{

@@ -84,7 +84,8 @@ func tidyPhasePeakDeltas(s *compare.Study) []table.Table {
 		})
 }
 
-// tidyPhasePeaks are those of each run's main device, as in the table for people; phases.csv has them of every device.
+// tidyPhasePeaks returns the phase peaks of each run's main device, as the printed table shows them. phases.csv has
+// every device.
 func tidyPhasePeaks(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "phase",
 		For: table.Programs}, table.Column{Key: "peak_bytes", For: table.Programs})}

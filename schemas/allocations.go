@@ -16,7 +16,7 @@ type Allocation struct {
 	Stream    uint64 `parquet:"stream,dict"` // CUDA stream handle; 0 = the default stream
 	// private pool; null = the default one, or unknown
 	Pool uint64 `parquet:"pool_id,dict,optional"`
-	// 0 = before recording began; that of a gap: before recording went on
+	// 0 = before recording began. A block from a gap has the gap's own seq: it was made before recording went on.
 	AllocSeq         int64  `parquet:"alloc_seq,delta"`
 	FreeRequestedSeq int64  `parquet:"free_requested_seq,delta,optional"` // null = live at the end
 	FreeCompletedSeq int64  `parquet:"free_completed_seq,delta,optional"` // null = never completed

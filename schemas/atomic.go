@@ -21,7 +21,7 @@ import (
 // PartialSuffix marks a file or folder that is still being written. A reader never opens one.
 const PartialSuffix = ".partial"
 
-// folderPermission is that of a run's folder, which is its owner's alone.
+// folderPermission gives access to a run's folder to its owner only.
 const folderPermission = 0o700
 
 // filePermission is who may read and write a new file: who may use its folder.
@@ -32,8 +32,9 @@ func filePermission(path string) os.FileMode {
 	return 0o600
 }
 
-// WriteFile writes path through write: into a file of its own beside path first, then fsync, then rename, so that path
-// is either absent, its old self or complete, also where several write it at once. On error no partial file stays.
+// WriteFile writes path through write. It writes a new file beside path, calls fsync and then renames it. So path
+// is either absent, unchanged or complete, even if several processes write it at once. On error no partial file
+// stays.
 func WriteFile(path string, write func(io.Writer) error) error {
 	partial, err := writePartial(path, write)
 	if err != nil {
@@ -47,8 +48,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// writePartial writes a new file beside path and gives its name. os.CreateTemp was rejected: what it makes is for the
-// owner alone, whatever the umask.
+// writePartial writes a new file beside path and returns its name. It does not use os.CreateTemp, whose files only
+// their owner can read, whatever the umask.
 func writePartial(path string, write func(io.Writer) error) (string, error) {
 	var f *os.File
 	partial, err := unique(path, func(name string) (err error) {
@@ -71,8 +72,8 @@ func writePartial(path string, write func(io.Writer) error) (string, error) {
 	return partial, nil
 }
 
-// unique has create make a file or folder beside path, under a name that nobody has taken: one that is there, a link
-// too, belongs to somebody else and is left alone.
+// unique calls create to make a file or folder beside path, under a free name. An existing file or link of that
+// name belongs to another process and is left alone.
 func unique(path string, create func(name string) error) (string, error) {
 	for {
 		name := fmt.Sprintf("%s.%08x%s", path, rand.Uint32(), PartialSuffix)
@@ -82,9 +83,9 @@ func unique(path string, create func(name string) error) (string, error) {
 	}
 }
 
-// WriteFolder makes the folder path through write: in a folder of its own beside path first, which is renamed once, so
-// that path is absent or complete. It gives [fs.ErrExist] where another process has made the folder in the meantime,
-// and leaves that one alone. What killed processes left of the same folder is removed.
+// WriteFolder makes the folder path through write. It fills a new folder beside path and renames it once, so path
+// is absent or complete. It returns [fs.ErrExist] if another process has made the folder meanwhile, and leaves that
+// one alone. It removes what killed processes left of the same folder.
 func WriteFolder(path string, write func(dir string) error) error {
 	f, err := StartFolder(path)
 	if err != nil {
@@ -118,7 +119,7 @@ func StartFolder(path string) (*PartialFolder, error) {
 	return &PartialFolder{dir, lock}, nil
 }
 
-// Commit gives the folder its name. It gives [fs.ErrExist] where there is such a folder, and leaves that one alone.
+// Commit gives the folder its name. It returns [fs.ErrExist] if such a folder exists, and leaves that one alone.
 func (f *PartialFolder) Commit(path string) error {
 	syncDir(f.Dir)
 	if err := os.Rename(f.Dir, path); err != nil {
@@ -214,12 +215,13 @@ func (r *Replacement) File(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Digests are those of the files that are written so far, by their names: see [CheckTables].
+// Digests returns the digests of the files written so far, by name: see [CheckTables].
 func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests) }
 
-// Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all
-// others. A crash in between leaves a folder without it, never one where it vouches for what is not its own. Of several
-// replacements of one folder one at a time may be committed: see [LockPath].
+// Commit puts the new files in place. It first removes the old last file, which vouches for the others, and writes
+// the new last file after all others. A crash in between leaves a folder without that file, never one in which it
+// vouches for other files than its own. Only one replacement of a folder may be committed at a time: see
+// [LockPath].
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
 	for _, name := range r.files { // before anything is touched
@@ -342,8 +344,8 @@ func ReadIngestReport(dir string) (*IngestReport, error) {
 	return r, nil
 }
 
-// Encode writes the report as a document to w. One that was read stays of the version that it is of: tables have no
-// digests because a later version looked at them.
+// Encode writes the report as a document to w. A report that was read keeps its version: tables do not get digests
+// because a later version looked at them.
 func (r *IngestReport) Encode(w io.Writer) error {
 	if r.Schema == "" {
 		r.Schema = IngestReportSchema
@@ -351,7 +353,7 @@ func (r *IngestReport) Encode(w io.Writer) error {
 	return encodeSigned(w, r)
 }
 
-// A SchemaError says that a file is of another table or version than the reader knows.
+// A SchemaError says that a file holds another table or version than the reader knows.
 type SchemaError struct {
 	File, Got, Want string
 	Column          string // the offending column, if the version matches but the columns do not
@@ -368,7 +370,7 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("%s: schema %s is not one that this dpsight reads (%s)", e.File, e.Got, e.Want)
 }
 
-// Newer reports whether the file is of a later version than the reader's.
+// Newer reports whether the file has a later version than the reader knows.
 func (e *SchemaError) Newer() bool {
 	got, gotVersion, _ := strings.Cut(e.Got, "/")
 	want, wantVersion, _ := strings.Cut(e.Want, "/")

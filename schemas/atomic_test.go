@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What many write at once is one of theirs, whole, and nothing else stays.
+// If many write a file at once, it has the whole content of one of them, and no other file stays.
 func TestWriteFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	text := func(i int) string { return strings.Repeat(fmt.Sprint(i%10), 100+i) }
@@ -42,7 +42,7 @@ func TestWriteFileAtOnce(t *testing.T) {
 	}
 }
 
-// A link that stands beside a file, under a name that a writer might use, is not followed.
+// A link beside a file, under a name that a writer might use, is not followed.
 func TestWriteFileFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "f"), filepath.Join(dir, "other")
@@ -62,7 +62,7 @@ func TestWriteFileFollowsNoLink(t *testing.T) {
 	}
 }
 
-// Of many that make one folder, one makes it; the others are told, and nothing of theirs stays.
+// If many make one folder, one succeeds. The others get an error, and none of their files stays.
 func TestWriteFolderAtOnce(t *testing.T) {
 	for range 20 {
 		store := t.TempDir()

@@ -31,23 +31,25 @@ type BaselineExperiment struct {
 	Key    *string        `json:"key"`
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
-	// Command is that of a script of the user's, secrets masked, the program without its folder: it tells runs of one
-	// name and parameters apart. Absent for what a suite or the parameters say, and in documents of before it was kept.
+	// Command is the command of a user's script, with secrets masked and the program without its folder. It tells
+	// runs with the same name and parameters apart. It is absent if a suite or the parameters determine it, and in
+	// older documents.
 	Command []string `json:"command,omitempty"`
 	// Source and Profile say how the figures are known; see [Manifest].
 	Source  string  `json:"source"`
 	Profile *string `json:"profile"`
 	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
 	Confidence string `json:"confidence,omitempty"`
-	// Doubts are the kinds of what speaks against a predicted peak, of [Doubts]; empty where nothing does, and in
-	// documents of before they were kept.
+	// Doubts are the kinds of doubt about a predicted peak, from [Doubts]. It is empty if there are none, and in
+	// older documents.
 	Doubts []string `json:"doubts,omitempty"`
-	// Status is ok where every run ended well, else that of the first that did not; Reason is its reason.
+	// Status is ok if every run ended well. Otherwise it is the status of the first run that did not, and Reason is
+	// that run's reason.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Runs   int    `json:"runs"` // that ended well
-	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the
-	// categories sum to a peak that a run had. Null where unknown.
+	// The bytes come from the run with the median peak, for an even number of runs the lower of the middle two. So
+	// the categories sum to the peak of a real run. Null if unknown.
 	PeakBytes *int64 `json:"peak_bytes"` // highest allocated
 	// PeakHighBytes is what PeakBytes may be at most, where sizes of blocks from before recording are not known; null
 	// elsewhere, and in older documents.
@@ -69,12 +71,12 @@ type BaselineExperiment struct {
 	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
 	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
-	// Acknowledged are the regressions that somebody lets pass for a while; absent where there are none.
+	// Acknowledged are the regressions that are accepted for a while; absent if there are none.
 	Acknowledged []Acknowledgement `json:"acknowledged,omitempty"`
-	// Places are the largest parts of the peak by category, module and line; absent where it is not broken down, in
-	// baselines of very many experiments, and in documents of before they were kept.
+	// Places are the largest parts of the peak by category, module and line. They are absent if the peak is not
+	// broken down, in baselines of very many experiments, and in older documents.
 	Places []BaselinePlace `json:"places,omitempty"`
-	// RunID is that of the run with the median peak. A document does not have it.
+	// RunID is the id of the run with the median peak. The document leaves it out.
 	RunID string `json:"-"`
 	// Gone are tables that were taken away from the runs: files. What rests on them is null. A document has none.
 	Gone []string `json:"-"`
@@ -133,9 +135,9 @@ type Versions struct {
 	Opacus *string `json:"opacus"`
 	GPU    *string `json:"gpu"` // of a predicted run, the one that was pretended
 	Driver *string `json:"driver"`
-	// Revision is that of the script's repository, with a plus where files were changed since, Code the digest of what
-	// was executed, and Agent that of the agent that recorded it. Absent where unknown, and in documents of before they
-	// were kept.
+	// Revision is the revision of the script's repository, with a plus sign if files had changed since. Code is the
+	// digest of the executed code, and Agent the digest of the agent that recorded it. Each is absent if unknown,
+	// and in older documents.
 	Revision *string `json:"revision,omitempty"`
 	Code     *string `json:"code,omitempty"`
 	Agent    *string `json:"agent,omitempty"`

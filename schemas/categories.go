@@ -3,7 +3,7 @@ package schemas
 // A Category says what bytes are for.
 type Category = string
 
-// The categories of allocated bytes. What is known of each stands in [CategoryTable].
+// The categories of allocated bytes. [CategoryTable] describes each.
 const (
 	Parameters           Category = "parameters"
 	Buffers              Category = "buffers"
@@ -42,10 +42,10 @@ type CategoryRow struct {
 	BytesOf string
 }
 
-// CategoryTable has a row for every category. Its order is the order of precedence: a block that several owners hold is
-// counted under the first of them. Pictures stack categories in this order too. Colours have one hue a family (blue:
-// the model's state; orange: gradients; green: held for backward; the rest apart), and their lightness alternates, so
-// that neighbours differ for colour-blind readers and in grey print too.
+// CategoryTable has a row for every category. Its order is the order of precedence: a block with several owners
+// counts under the first of them. Pictures stack categories in this order too. Each family has one hue (blue: the
+// model's state; orange: gradients; green: held for backward; the rest apart). The lightness alternates, so that
+// neighbours differ in grey print and for colour-blind readers.
 var CategoryTable = []CategoryRow{
 	{Parameters, 0x204d8b, true,
 		"model weights, those included that FSDP2 gathers from other ranks for a while"},
@@ -100,7 +100,7 @@ var CategoryTable = []CategoryRow{
 		"anything else"},
 }
 
-// Categories are those of [CategoryTable], in its order.
+// Categories are the names in [CategoryTable], in its order.
 var Categories = func() (names []Category) {
 	for _, row := range CategoryTable {
 		names = append(names, row.Category)

@@ -46,8 +46,8 @@ const ReasonOOM = "oom"
 // blocks.
 const ReasonWindow = "window"
 
-// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost: it has none
-// either, but the list that the replay goes on from.
+// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost. It has
+// no events either, only the list from which the replay goes on.
 const ReasonLost = "lost"
 
 // Checkpoints is checkpoints.parquet.

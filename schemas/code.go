@@ -11,12 +11,12 @@ import (
 // MainModule is the module that a script is.
 const MainModule = "__main__"
 
-// Code (in run.json) is the user's own Python that a run executed: its scripts and the modules that these imported from
-// their repository, or from a folder that the user named. What is installed is not in it. Only processes that were
-// recorded report.
+// Code (in run.json) is the user's own Python code that a run executed: its scripts, and the modules that they
+// imported from their repository or from a folder that the user named. Installed packages do not belong to it. Only
+// recorded processes report.
 type Code struct {
-	// Digest is of the names and the contents of all files: equal digests are equal code. It is null where the contents
-	// of one are not known.
+	// Digest covers the names and contents of all files: equal digests mean equal code. It is null if some content
+	// is not known.
 	Digest *string    `json:"digest"` // "sha256:" and 16 hexadecimal digits
 	Files  []CodeFile `json:"files"`  // the scripts first, then modules by name
 }
@@ -31,7 +31,7 @@ type CodeFile struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
-// NewCode gathers the files that the processes of a run reported; nil where there are none.
+// NewCode merges the files that the processes of a run reported. It returns nil if there are none.
 func NewCode(processes ...[]CodeFile) *Code {
 	var files []CodeFile
 	for _, p := range processes {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A digest is of names and contents, whatever process reported them, in which order, and where they lie.
+// A digest depends on names and contents, but not on the process that reported them, their order or their folders.
 func TestCodeDigest(t *testing.T) {
 	file := func(module, path, hash string) schemas.CodeFile {
 		if hash == "" {

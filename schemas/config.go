@@ -27,10 +27,10 @@ type Config struct {
 // GateConfig is what "dpsight check" holds runs to where its command line does not say.
 type GateConfig struct {
 	Floor      ConfigValue
-	Thresholds []ConfigThreshold // in the order of the file, those of all experiments first
+	Thresholds []ConfigThreshold // in the order of the file, the thresholds for all experiments first
 }
 
-// ConfigThreshold is one threshold of a file, as it is written.
+// ConfigThreshold is one threshold as the file writes it.
 type ConfigThreshold struct {
 	Experiment string // a glob; empty = all
 	Metric     string
@@ -102,7 +102,7 @@ func (r configReader) thresholds(n *yaml.Node, experiment string, to *[]ConfigTh
 	})
 }
 
-// mapping reads a mapping of which every key is known.
+// mapping reads a mapping and rejects unknown keys.
 func (r configReader) mapping(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
 	names := slices.Sorted(maps.Keys(known))
 	return r.pairs(n, func(key, value *yaml.Node) error {

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// A document of a store ends with a digest of all that stands before it. A run's tables have their digests in the
-// document that was written with them: ingest.json for what ingest makes, run.json for what the collector samples.
-// Nothing outside a document knows its digest: who rewrites one writes it with its own, and no other file has to
-// follow. Documents and tables of older versions have none.
+// A document of a store ends with a digest of everything before it. The digests of a run's tables are in the
+// document that was written with them: ingest.json for tables that ingest makes, run.json for the collector's
+// samples. Nothing outside a document knows its digest, so a program can rewrite one document without changing
+// others. Documents and tables of older versions have no digests.
 
 // digestLine begins the last line of a document that has a digest.
 const digestLine = ",\n  \"digest\": \"sha256:"
@@ -88,7 +88,7 @@ func signed(b []byte) (body []byte, digest string, ok bool) {
 	return nil, "", false
 }
 
-// Unsigned is a document without its digest, for who is to change its text.
+// Unsigned returns a document without its digest, for code that changes its text.
 func Unsigned(b []byte) []byte {
 	if body, _, ok := signed(b); ok {
 		return append(bytes.Clone(body), "\n}\n"...)
@@ -96,7 +96,7 @@ func Unsigned(b []byte) []byte {
 	return b
 }
 
-// TableDigests are the digests of those of the tables that a run folder has, by their names: see [CheckTables].
+// TableDigests returns, by name, the digests of the named tables that the run folder has: see [CheckTables].
 func TableDigests(dir string, names ...string) (map[string]string, error) {
 	digests := map[string]string{}
 	for _, name := range names {

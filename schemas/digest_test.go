@@ -70,7 +70,7 @@ func TestDocumentsHaveDigests(t *testing.T) {
 	}
 }
 
-// A table that is not what its digest says is refused, and so is one that is gone.
+// A table that does not match its digest is refused, and so is a missing table.
 func TestTablesHaveDigests(t *testing.T) {
 	dir := t.TempDir()
 	if err := Samples.Write(dir, []Sample{{UsedBytes: 1}}); err != nil {

@@ -47,9 +47,9 @@ func ParseAction(s string) Action {
 	return ActionUnknown
 }
 
-// EventColumns holds one device's allocator events in order, a column a field; row i is the event with seq i+1.
-// All columns have the same length, but for those that may be empty: then all their values are 0. Columns, not rows:
-// replay and join touch millions of events, two columns at a time.
+// EventColumns holds the allocator events of one device, in order, with one column for each field. Row i is the
+// event with seq i+1. All columns have the same length. An optional column may be empty, and all its values are
+// then 0. Replay and join read millions of events, but only two columns at a time, so columns are faster than rows.
 type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: bytes free on the device

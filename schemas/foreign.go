@@ -16,12 +16,12 @@ func (e *ForeignError) Error() string { return e.Path + " is there, and dpsight 
 // Hint says what helps.
 func (e *ForeignError) Hint() string { return "name another file, or write over it with --force" }
 
-// CheckOwn refuses to let a file be replaced that is there, has content and is none of dpsight's own, by what own says
-// of it.
+// CheckOwn returns an error if path exists, has content and is not dpsight's own according to own. It protects
+// files of others from being replaced.
 func CheckOwn(path string, own func(path string) bool) error {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // there is none, or writing says what is wrong
+	case err != nil: // it does not exist, or writing will report the error
 		return nil
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder", path)

@@ -1,8 +1,8 @@
 package schemas
 
-// Holder is one row of holders.parquet: who keeps one block, as one look found it. A later row of the block takes the
-// place of an earlier one; what is the same is not written again. Blocks that are parameters, buffers, gradients or
-// optimizer state have no row, but for the parameters of models that an exception keeps.
+// Holder is one row of holders.parquet: it says who keeps a block, as one look found it. A later row for the same
+// block replaces the earlier one. An unchanged result is not written again. Parameters, buffers, gradients and
+// optimizer state have no row, except the parameters of models that an exception keeps.
 type Holder struct {
 	RunID   string       `parquet:"run_id,dict"`
 	Rank    int32        `parquet:"rank,dict"`      // the process's RANK, from 0
@@ -13,7 +13,7 @@ type Holder struct {
 	Kind    HolderKind   `parquet:"kind,dict"`
 	// Path leads from a name to the block: "global kept[17]"; empty = C++ alone keeps it.
 	Path string `parquet:"path,dict,optional"`
-	// ViewBytes are those that the tensors which are kept show of the block; null = they show all of it.
+	// ViewBytes is how much of the block the kept tensors show; null = all of it.
 	ViewBytes int64 `parquet:"view_bytes,dict,optional"`
 }
 

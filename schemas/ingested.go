@@ -9,23 +9,23 @@ const IngestedSchema = "dpsight.ingest/1"
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
-	// OtherRules are the runs that were left alone, and that other rules made than those of this dpsight.
+	// OtherRules lists the runs that were left alone although another version of the rules made their tables.
 	OtherRules []string `json:"other_rules,omitempty"`
 	// Remade are the runs that had been ingested before, and that other rules made then, or whose bytes at the peak moved.
 	Remade []Remade `json:"remade,omitempty"`
 	Dirs   []string `json:"-"` // folders of runs that have tables, now or from before
 }
 
-// Remade is a run whose tables were made anew.
+// Remade is a run whose tables were made again.
 type Remade struct {
 	RunID       string  `json:"run_id"`
 	Name        string  `json:"name"`
 	RulesBefore int     `json:"rules_before"` // version; 0 = unknown
 	Rules       int     `json:"rules"`        // version
-	Moved       []Moved `json:"moved"`        // what is not listed stayed as it was
+	Moved       []Moved `json:"moved"`        // devices not listed did not change
 }
 
-// Moved is what a device's peak consisted of before a run's tables were made anew, and does now.
+// Moved compares the composition of a device's peak before and after a run's tables were made again.
 type Moved struct {
 	Rank        int32     `json:"rank"`         // the process's RANK, from 0
 	Device      string    `json:"device"`       // "cuda:0"
@@ -46,7 +46,7 @@ type IngestedInput struct {
 	Path   string   `json:"path"`
 	RunIDs []string `json:"run_ids"`
 	State  string   `json:"state"`  // [IngestNew], [IngestKnown] or [IngestRefused]
-	Again  bool     `json:"again"`  // new tables of what had been ingested before
+	Again  bool     `json:"again"`  // the run had tables before, and has new ones
 	Reason *string  `json:"reason"` // why it was refused, else null
 	Hint   string   `json:"-"`      // what to do about that, where it is known
 	// Warnings are the report's, of a snapshot that was imported: what its figures are worth.

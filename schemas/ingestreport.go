@@ -14,7 +14,7 @@ const IngestReportSchema = "dpsight.ingested/2"
 // undigestedReport is the version before, which is read too: it has no digests and no verdict bounded.
 const undigestedReport = "dpsight.ingested/1"
 
-// IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it can be believed.
+// IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it are reliable.
 type IngestReport struct {
 	Schema    string           `json:"schema"`
 	RunID     string           `json:"run_id"`
@@ -33,7 +33,7 @@ type IngestReport struct {
 	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
 	// versions.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
-	// Gone are tables that ingest wrote and that are no longer beside the report, as who reads the run found: files.
+	// Gone lists tables that ingest wrote and that a reader no longer found beside the report, as file names.
 	Gone []string `json:"-"`
 }
 
@@ -57,9 +57,9 @@ type DeviceVerdict struct {
 	// PeakLowBytes and PeakHighBytes are what the peak is at least and at most; null unless the verdict is [Bounded].
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`  // replayed
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"` // replayed
-	// by torch's counter, or what an imported file of figures has; null = not told
+	// by torch's counter, or from an imported file of figures; null = not reported
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
-	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not told
+	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not reported
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only
 	// a bare step reached it.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
@@ -122,7 +122,7 @@ func (r *IngestReport) Silenced() *FailedHook {
 	return nil
 }
 
-// lostWith is what is not known from the moment on in which a hook of the agent failed.
+// lostWith says, for each hook of the agent, what is unknown from the moment at which it failed.
 var lostWith = map[string]string{
 	"following the script's lines":                "the lines of what is allocated from there are not known",
 	"the forward hook":                            "forward passes and their modules are not known from there",
@@ -199,20 +199,20 @@ type InstrumentCost struct {
 	// Median step times (GPU time where measured, else wall), null where there is no such step.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
-	// InstrumentNS is what the instrument adds to a step where batches vary: the difference of the median times a
-	// sample, for a bare step of median size. Null where all batches are of one size, or the script does not report
+	// InstrumentNS is what instrumentation adds to a step if batches vary: the difference of the median times per
+	// sample, for a bare step of median size. Null if all batches have one size, or if the script does not report
 	// samples.
 	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
-	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in
-	// reports of older versions.
+	// How many steps after warm-up the medians cover, how many of all steps have events, and in how many windows. 0
+	// in older reports.
 	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
 	Windows           int64 `json:"windows,omitempty"`            // how many
 	// how many after warm-up; see [Captured]; they are in no median
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
-	// LinesNS is what following the lines of the script took, from LineEvents times what one takes, which is measured
-	// when CUDA is initialised; null where none were followed, and in reports of older versions.
+	// LinesNS is what following the script's lines took: LineEvents times the cost of one, which is measured when
+	// CUDA is initialised. Null if no lines were followed, and in older reports.
 	LinesNS    *int64 `json:"lines_ns,omitempty"`    // ns
 	LineEvents int64  `json:"line_events,omitempty"` // how many
 }
@@ -233,9 +233,9 @@ type OOM struct {
 	Fatal      bool   `json:"fatal"`
 	// EndUnknown: nothing says whether the run ended with it, as in an imported trace or what an attached process wrote.
 	EndUnknown bool `json:"end_unknown,omitempty"`
-	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of
-	// all others, and in recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's
-	// algorithms one after the other, and goes on with the first whose workspace can be had.
+	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it.
+	// If not, torch itself handled it: it tries cuDNN's algorithms in turn and takes the first whose workspace is
+	// available. Null for all other requests, and in recordings of older agents.
 	Raised *bool `json:"raised,omitempty"`
 	// Line is the line of the script that asked, in lines.parquet, from 1; 0 = it is not known.
 	Line int64 `json:"line_id,omitempty"`
@@ -244,8 +244,8 @@ type OOM struct {
 // Absorbed is whether torch itself went on without what was asked for: the script has nothing less.
 func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
 
-// FailuresUnread reports whether nobody has looked for requests that failed for want of memory: version 1 did not read
-// them in imported traces.
+// FailuresUnread reports whether nobody has looked for requests that failed for want of memory. Version 1 did not
+// read them in imported traces.
 func (r *IngestReport) FailuresUnread(m *Manifest) bool {
 	return m.Import != nil && r.Schema == undigestedReport
 }

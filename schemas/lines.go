@@ -5,10 +5,10 @@ type Line struct {
 	RunID    string `parquet:"run_id,dict"`
 	Rank     int32  `parquet:"rank,dict"`     // the process's RANK, from 0
 	Line     int64  `parquet:"line_id,delta"` // from 1
-	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path where it is none of these
+	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path if the file is not listed there
 	Number   int64  `parquet:"line,dict"`     // in the file, from 1
 	Function string `parquet:"function,dict"` // that it is in: "Block.forward"
-	// Text is what stands there, where who reads the run has the file with the contents that ran; it is no column.
+	// Text is the text of the line, if the reader has the file with the contents that ran. It is no column.
 	Text string `parquet:"-"`
 }
 

@@ -1,10 +1,11 @@
 package schemas
 
-// Lives are the blocks of one device with their owners, in columns: what a sum of bytes by category asks of millions of
-// blocks, in a tenth of the memory of [Allocation] and [Owner]. Owners have no names and modules.
+// Lives are the blocks of one device with their owners, in columns. They hold what sums of bytes by category need
+// for millions of blocks, in a tenth of the memory of [Allocation] and [Owner]. Owners have no names and modules
+// here.
 type Lives struct {
 	Rank, Device int32 // whose blocks they are
-	// By block, in order of AllocID from 1. An event's number is below 2^32; an end of 0 is none.
+	// By block, in order of AllocID from 1. Event numbers are below 2^32. An end of 0 means none.
 	AllocSeq, FreeSeq []uint32
 	Requested, Block  []int64       // bytes
 	Open              map[int]int64 // see [Allocation].OpenBytes; by block, those that have any
@@ -12,7 +13,7 @@ type Lives struct {
 	OwnersFrom       []uint32
 	Place            []uint8  // of the category in [Categories]
 	Evidence         []uint8  // index in Evidences
-	BeginSeq, EndSeq []uint32 // events from which on and before which the owner holds its block; an end of 0 is none
+	BeginSeq, EndSeq []uint32 // the owner holds its block from BeginSeq on and before EndSeq; an end of 0 means none
 	Evidences        []Evidence
 }
 

@@ -22,15 +22,15 @@ func (l *Lock) Holds(path string) bool {
 	return l.held == nil || err == nil && os.SameFile(l.held, st)
 }
 
-// Unlock releases the lock. A nil lock is none.
+// Unlock releases the lock. It does nothing for nil.
 func (l *Lock) Unlock() {
 	if l != nil {
 		l.release()
 	}
 }
 
-// LockPath waits for the lock of a folder or file that exists. A file that is replaced under its name needs a lock
-// beside it, since a lock is of what the name meant when it was taken.
+// LockPath waits for the lock of an existing folder or file. A file that is replaced under its name needs a
+// separate lock file beside it, since a lock belongs to the file that had the name when the lock was taken.
 func LockPath(path string) (*Lock, error) { return lockPath(path, true) }
 
 // TryLockPath is [LockPath] without the wait: [ErrLocked] says that somebody holds it.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPath locks the folder or file itself, so that no lock file stays beside it.
+// lockPath locks the folder or file itself, so no lock file stays beside it.
 func lockPath(path string, wait bool) (*Lock, error) {
 	f, err := os.Open(path)
 	if err != nil {

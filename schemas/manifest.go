@@ -28,7 +28,7 @@ type Manifest struct {
 	Status  string   `json:"status"`
 	// Reason is one line that says why Status is not ok.
 	Reason string `json:"reason,omitempty"`
-	// Interrupted is set when the collector was told to stop: what the experiment would have become is not known.
+	// Interrupted is set if the collector was told to stop. How the experiment would have ended is then not known.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
@@ -47,8 +47,8 @@ type Manifest struct {
 	Environment *Environment `json:"environment"` // as the agent reported it
 	Privacy     *Privacy     `json:"privacy"`     // as the agent saw it
 	Git         *Git         `json:"git"`
-	// Code is what the run's Python processes executed of the user's own; null where an older version recorded, and
-	// where no process could say.
+	// Code is the user's own code that the run's Python processes executed. Null if an older version recorded the
+	// run, or if no process could report it.
 	Code      *Code      `json:"code,omitempty"`
 	Isolation *Isolation `json:"isolation"`
 	Collector Collector  `json:"collector"`
@@ -66,7 +66,7 @@ type Manifest struct {
 type Attached struct {
 	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
 	PID          int    `json:"pid"`           // as the process itself knows it
-	BeganAnew    int    `json:"began_anew"`    // how often recording began anew, since its journal was full
+	BeganAnew    int    `json:"began_anew"`    // how often recording began again because its journal was full
 	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
 	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
 	JournalBytes int64  `json:"journal_bytes"` // at which recording begins anew
@@ -94,8 +94,8 @@ type SuiteRef struct {
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
-	// Search is whether the suite is a search of predict --vary: its runs are trials of values, of which no command
-	// takes one by itself.
+	// Search is true for the suite of a predict --vary search. Its runs are trials, so no command selects one of
+	// them unless it is named.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -167,8 +167,8 @@ type Git struct {
 
 // Isolation says what the devices looked like before the run.
 type Isolation struct {
-	// Verified is set when no other process was on the devices, their memory was back at its idle level, and their
-	// clocks were not throttled, and all of that could be looked at.
+	// Verified is set if no other process was on the devices, their memory was back at its idle level, their clocks
+	// were not throttled, and all of this could be checked.
 	Verified bool   `json:"verified"`
 	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
@@ -194,9 +194,9 @@ type Collector struct {
 	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its
 	// supervisor, which holds the experiment's processes, is in it where SetupCPUNS is known.
 	CPUNS int64 `json:"cpu_ns"` // ns
-	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run
-	// of several; SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded
-	// did not look.
+	// SetupCPUNS is the collector's CPU time before the experiment started. For the first of several runs it
+	// includes opening NVML. SealCPUNS is its CPU time from the experiment's end until the run was on disk. Null if
+	// the recording version did not measure it.
 	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
 	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
 	Samples        int64    `json:"samples"`      // readings taken
@@ -221,7 +221,7 @@ type Built struct {
 	Phantom string `json:"phantom"` // likewise
 }
 
-// Commit names the commit, to stand before what else is said of the build; it is empty where the commit is not known.
+// Commit names the commit, for the beginning of a text about the build. It is empty if the commit is not known.
 func (b *Built) Commit() string {
 	switch {
 	case b.Revision == nil:
@@ -249,9 +249,8 @@ const (
 type Import struct {
 	Kind   string `json:"kind"`   // see [ImportSnapshot]
 	File   string `json:"file"`   // base name
-	SHA256 string `json:"sha256"` // of what the file holds, unpacked; older versions: of the file
-	// CopySHA256 is of the copy that the run keeps, which may be compressed in another way. Empty in manifests of older
-	// versions.
+	SHA256 string `json:"sha256"` // of the file's unpacked content; in older versions, of the file
+	// CopySHA256 is the digest of the run's copy, which may be compressed in another way. Empty in older manifests.
 	CopySHA256 string `json:"copy_sha256,omitempty"`
 	// StackRules are the user's own, which come before dpsight's.
 	StackRules []StackRule `json:"stack_rules,omitempty"`

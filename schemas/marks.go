@@ -1,7 +1,7 @@
 package schemas
 
-// Mark is one row of marks.parquet: one event of the agent. Tags that one mark carries are rows of their own with the
-// same k, of kind "tag" or "untag"; their category is what the agent saw (a spool.TagKind), not yet a [Category].
+// Mark is one row of marks.parquet: one event of the agent. The tags of a mark are separate rows with the same k,
+// of kind "tag" or "untag". Their category is what the agent saw (a spool.TagKind), not yet a [Category].
 type Mark struct {
 	RunID    string `parquet:"run_id,dict"`
 	Rank     int32  `parquet:"rank,dict"`        // the process's RANK, from 0

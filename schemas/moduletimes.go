@@ -1,8 +1,9 @@
 package schemas
 
 // ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one
-// phase of one instrumented step. What a module calls is that module's; so the rows of a step and phase sum to the
-// phase's GPU time. There are none for bare steps, whose times are the published ones, nor where there is no real GPU.
+// phase of one instrumented step. Work of a called module counts for that module. So the rows of a step and phase
+// sum to the phase's GPU time. There are no rows for bare steps, whose times are the published ones, and none
+// without a real GPU.
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`
 	Rank   int32  `parquet:"rank,dict"`  // the process's RANK, from 0
@@ -16,7 +17,7 @@ type ModuleTime struct {
 // ModuleTimes is module_times.parquet. Runs recorded before it existed have none.
 var ModuleTimes = Table[ModuleTime]{Name: "module_times", Version: 1}
 
-// CompareDPHook orders rows of the same module: its own time before that of its DP hook.
+// CompareDPHook orders the rows of one module: the module's own time comes before the time of its DP hook.
 func CompareDPHook(a, b bool) int {
 	switch {
 	case a == b:

@@ -9,8 +9,8 @@ type Phantom struct {
 	Checked bool `json:"checked"`
 	// Assumed are the properties of the profile that no source gives, sorted.
 	Assumed []string `json:"assumed"`
-	// MemoryBytes is what one process can take of the device; MemoryGiven is whether the user said so, else it is the
-	// profile's.
+	// MemoryBytes is what one process can take of the device. MemoryGiven says whether the user set it; otherwise
+	// it is the profile's.
 	MemoryBytes int64 `json:"memory_bytes"` // of the device
 	MemoryGiven bool  `json:"memory_given"`
 	// Addresses is the policy by which segments got their places; DefaultAddresses the profile's own.
@@ -27,8 +27,8 @@ type Phantom struct {
 	Devices []DeviceUse `json:"devices,omitempty"`
 	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty where Python chose.
 	Garbage string `json:"garbage,omitempty"`
-	// Decisions are the reads of what nobody had computed that were answered the other way than usual: the script had
-	// failed after the usual answer.
+	// Decisions are the reads of unknown values that got the other answer than usual, because the script failed
+	// after the usual one.
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Collections are runs of the same experiment with a collector that runs at other moments: with this run they are
 	// the range of its peak.
@@ -99,26 +99,26 @@ type Placement struct {
 type Prediction struct {
 	// Complete is false where some process ended before it reported: what that one read is not known.
 	Complete bool `json:"told"`
-	// UnknownReads are the places in the script that read values which nobody had computed, times between CUDA events
-	// among them. They read as zeros, single floating-point numbers as ones that fall.
+	// UnknownReads are the places in the script that read values which nothing had computed, including times
+	// between CUDA events. Such reads return zeros, or slowly falling numbers for single floating-point values.
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
 	Guesses []Counted `json:"guesses"`
-	// Assumptions are what asked whether values which nobody had computed are finite or valid, operators above all: the
-	// answer was that they are.
+	// Assumptions are the places, mostly operators, that checked whether unknown values are finite or valid. The
+	// answer was yes.
 	Assumptions []Counted `json:"assumptions"`
 	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
 	AssumedAt []Counted `json:"assumed_at"`
-	// CopiedReads are the places in the script that read what a collective gave, or what was made of it, where this
-	// rank's value was taken for all ranks'; absent where there are none.
+	// CopiedReads are the places in the script that read the result of a collective, or a value derived from one,
+	// where this rank's value stood for all ranks'. Absent if there are none.
 	CopiedReads []Counted `json:"copied_reads,omitempty"`
 	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.
 	Compiled bool `json:"compiled"`
-	// Garbage is of all processes together; null where the agent did not look.
+	// Garbage sums up all processes; null if the agent did not look.
 	Garbage *Garbage `json:"garbage,omitempty"`
-	// Ended is after which step the script was ended, and why; null where it ended by itself.
+	// Ended says after which step the script was ended, and why; null if it ended by itself.
 	Ended *Ended `json:"ended,omitempty"`
 	// Confidence is the judgement on these facts, which is made after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
@@ -141,7 +141,7 @@ const (
 	EndedLong      = "long"      // it had stopped rising, and for Seconds no evaluation came
 )
 
-// SuspectedRead follows a place in the reason of a run that may have failed because of what was read there.
+// SuspectedRead follows a place in the reason of a failed run if a value read there may be the cause.
 const SuspectedRead = " had read a value that nobody computed, which may be why"
 
 // Parts of [Prediction.Notes] that tell the notes apart: the phantom GPU, and the agent, write them.
@@ -170,21 +170,21 @@ type Confidence struct {
 	Reasons []string `json:"reasons"`
 	// Unchecked is what the device's profile decides and was never compared with such a device.
 	Unchecked []string `json:"unchecked"`
-	// KnownError is how far off predictions with the same doubts were, as a sentence (docs/accuracy.md has the table);
-	// null where the level is another than [Close], and where no recordings say.
+	// KnownError states, as a sentence, how far off predictions with the same doubts were (docs/accuracy.md has the
+	// table). Null unless the level is [Close], and if no recording has these doubts.
 	KnownError *string `json:"known_error"`
 }
 
 // The kinds of doubt that make a prediction no better than [Close]. Recordings say by kind how far off predictions
 // were.
 const (
-	DoubtReads   = "unknown reads"   // values that nobody had computed were read
+	DoubtReads   = "unknown reads"   // unknown values were read
 	DoubtFinite  = "finite values"   // such values were taken to be finite
 	DoubtSizes   = "sizes by values" // an upper bound stood for a size that depends on values
 	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
 	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
 	DoubtCompile = "torch.compile"
-	// a device, a torch, a placement or a library that no recording is of; batches that are drawn anew
+	// a device, a torch, a placement or a library without a recording; batches that are drawn again
 	DoubtOther = "other"
 )
 
@@ -197,7 +197,7 @@ type Counted struct {
 	Count int64  `json:"count"` // times
 }
 
-// PlacementBand is the range of the peaks over so many policies of addresses.
+// PlacementBand is the range of the peaks over that many address policies.
 type PlacementBand struct {
 	Policies  []string `json:"policies"`
 	Allocated [2]int64 `json:"allocated_bytes"` // lowest, highest

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ErrNotRegular says that something else than a file stands where a file should be. It is not opened: a pipe that
-// nobody writes to would never answer, and a device may act on being opened.
+// ErrNotRegular says that something other than a file has a file's name. It is not opened: reading a pipe without a
+// writer would never return, and opening a device may have effects.
 var ErrNotRegular = errors.New("it is no regular file")
 
 // OpenRegular opens a file to read it, and nothing else: no pipe, no device, no socket.

@@ -1,8 +1,8 @@
 package schemas
 
-// ReservedLevel is one row of reserved.parquet: what the allocator had reserved from one event on. A device has one row
-// for the state before the first event, and one for each event that may change it ([Action.Reserves]). A device that
-// recorded no such event has no row: what it had reserved is not known.
+// ReservedLevel is one row of reserved.parquet: what the allocator had reserved from one event on. A device has one
+// row for the state before the first event, and one for each event that may change it ([Action.Reserves]). A device
+// without such events has no row: what it had reserved is not known.
 type ReservedLevel struct {
 	RunID  string `parquet:"run_id,dict"`
 	Rank   int32  `parquet:"rank,dict"`      // the process's RANK, from 0

@@ -7,7 +7,7 @@ const (
 	BlockInactive    = "inactive"
 )
 
-// ListMoment says which of the allocator's own lists a block is of.
+// ListMoment says to which of the allocator's own lists a block belongs.
 type ListMoment string
 
 // The lists that a recording keeps.
@@ -17,9 +17,9 @@ const (
 	ListWindow ListMoment = "window" // where a later window of recorded steps opens
 )
 
-// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain, at an OOM, and
-// where a later window of recorded steps opens: without that the events after the gap could not be replayed from the
-// tables.
+// SegmentBlock is one row of segments.parquet: one block of the allocator's own list. The lists were taken at the
+// last drain, at an out-of-memory error, and where a later window of recorded steps opens. Without the latter, the
+// events after the gap could not be replayed from the tables.
 type SegmentBlock struct {
 	RunID          string     `parquet:"run_id,dict"`
 	Rank           int32      `parquet:"rank,dict"`   // the process's RANK, from 0

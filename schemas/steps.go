@@ -1,6 +1,6 @@
 package schemas
 
-// Step is one row of steps.parquet: one training step of one rank on one device. Bytes are of that device.
+// Step is one row of steps.parquet: one training step of one rank on one device. Bytes count on that device only.
 type Step struct {
 	RunID  string `parquet:"run_id,dict"`
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
@@ -66,11 +66,11 @@ type RankStep struct {
 	Step int64 // from 0
 }
 
-// Captured are the steps whose forward and backward a CUDA graph captured: these were called and never ran, and no
-// event could be recorded in them. They are known by their phases: the step has GPU time, and neither forward nor
-// backward has any. What time it has is that of what the script did around the capture. A step looks the same whose
-// forward and backward run on another thread than the one that is stamped, the first that makes a mark: its time would
-// be as wrong.
+// Captured returns the steps whose forward and backward a CUDA graph captured. Their kernels were recorded into the
+// graph and did not run, so no CUDA event could time them. The phases show it: the step has GPU time, but neither
+// forward nor backward has any. The step's time is only what the script did around the capture. A step looks the
+// same if its forward and backward run on another thread than the first that made a mark, which is the one that is
+// timed. Its time would be as wrong.
 func Captured(phases []Phase) map[RankStep]bool {
 	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
 	seen := map[RankStep]int{}

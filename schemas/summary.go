@@ -55,7 +55,7 @@ func ReadSummary(dir string, kept int) (*Summary, error) {
 	return s, nil
 }
 
-// SummaryDigests are those of the two documents of a run folder that a summary is of.
+// SummaryDigests returns the digests of the two documents in a run folder from which its summary is made.
 func SummaryDigests(dir string) (manifest, report string, err error) {
 	of := func(name string) (string, error) {
 		b, err := ReadRegular(filepath.Join(dir, name))

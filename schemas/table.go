@@ -306,8 +306,8 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	return pf, nil
 }
 
-// check refuses a file whose table, version or columns are not those of T. parquet-go would convert types and fill in
-// zeros for absent columns without a word.
+// check refuses a file whose table, version or columns differ from T. Without it, parquet-go would silently convert
+// types and fill absent columns with zeros.
 func (t Table[T]) check(pf *parquet.File) error {
 	got, _ := pf.Lookup(MetadataKey)
 	if got != t.Schema() {

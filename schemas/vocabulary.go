@@ -48,8 +48,8 @@ const (
 	StatusPartial = "partial"
 )
 
-// EndedByItself is whether a run of that status came to an end of its own. The peak of one that was ended belongs to
-// the stretch that it got to, and is not compared with that of an equal run.
+// EndedByItself reports whether a run of that status ended on its own. If it was stopped, its peak covers only the
+// part that it reached, so the peak is not compared with equal runs.
 func EndedByItself(status string) bool {
 	return status == StatusOK || status == StatusFailed || status == StatusOOM
 }

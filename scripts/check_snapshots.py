@@ -101,8 +101,8 @@ def found_peaks(run: Path) -> dict[int, int]:
 
 
 def known_share(run: Path, device: int, peak: int) -> tuple[int, int]:
-    """Bytes at the peak whose block has a frame of Python, and those of them that have a category by more than the
-    phase of their birth."""
+    """Returns the bytes at the peak whose block has a Python frame, and how many of them have a category by more
+    than the phase of birth."""
     import pyarrow.parquet as pq
 
     stacks = pq.read_table(run / "stacks.parquet", columns=["stack_id", "file"]).to_pylist()

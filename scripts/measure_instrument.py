@@ -149,7 +149,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
 
 
 def bare(blocks: list[dict[str, Any]]) -> list[float]:
-    """Milliseconds a step in each block that holds no recorded step, but for the first and the last."""
+    """Milliseconds per step in each block without a recorded step. The first and the last block are left out."""
     kept = blocks[1:-1] or blocks
 
     def holds(b: dict[str, Any]) -> bool:

@@ -25,7 +25,8 @@ PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTO
 
 
 def train(case: str, steps: int) -> None:
-    """Trains, and prints the CPU time of each step in nanoseconds, that of drains, and the calls of modules a step."""
+    """Trains, and prints per step the CPU time in nanoseconds, the CPU time of drains, and the number of module
+    calls."""
     import torch
 
     if "MEASURE_PLUGIN" in os.environ:  # without the agent nobody else follows the phantom's values

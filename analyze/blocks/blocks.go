@@ -83,8 +83,8 @@ func Of(in *schemas.Tables) ([]Device, error) {
 	return out, nil
 }
 
-// Within lists the blocks of one device of which the tables have no others than those that live at some event from one
-// to another.
+// Within lists the blocks of one device that are live at some event between from and to. Its tables then contain
+// only these blocks.
 func Within(in *schemas.Tables, p identity.Place, from, to int64) Device {
 	d := deviceOf(in, p, memory.NewLedger(in, p))
 	d.From, d.To = max(from, 0), min(to, d.Events)

@@ -62,7 +62,7 @@ func (s *lister) list(l *memory.Ledger) {
 	}
 }
 
-// kind is that of block i just after an event, put among the device's.
+// kind returns the kind of block i just after an event, as its number among the device's kinds.
 func (s *lister) kind(l *memory.Ledger, i int, seq int64) uint32 {
 	a, o := l.Allocs[i], l.Owner(i, seq)
 	var k Kind

@@ -15,8 +15,8 @@ const (
 	NormTiled     = "tiled_" // what the names of both tiled forms begin with
 )
 
-// OneLayer are the methods that never hold the per-sample gradients of all layers at once, and NoTable those of them
-// that hold none of an embedding's either.
+// OneLayer lists the methods that never hold the per-sample gradients of all layers at once. NoTable lists the ones
+// among them that also hold none of an embedding.
 var (
 	NoTable  = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
 	OneLayer = append([]string{"fgc"}, NoTable...)

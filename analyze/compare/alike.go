@@ -27,7 +27,7 @@ func Alike(a, b *analyze.Summary) bool {
 	return agrees(a, b) && agrees(b, a)
 }
 
-// agrees reports whether the other run has all the facts that this one has but for those of the method.
+// agrees reports whether the other run has all the facts of this one, apart from facts of the method.
 func agrees(s *analyze.Summary, o *analyze.Summary) bool {
 	for i := range s.RunFacts {
 		f := &s.RunFacts[i]

@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].
+// argumentsKey names the command arguments that tell a script's run from other runs of its name; see
+// [tellCommands].
 const argumentsKey = "arguments"
 
 // originKey is by what the origins of runs of one experiment differ; see [tellOrigins].

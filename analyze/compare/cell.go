@@ -12,8 +12,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Cell is one experiment of a study with all its repeats: what a table has a row of and a figure a bar. Its Summary
-// is that of the repeat with the median peak, whose breakdown it shows, with times, rates and energy over all repeats.
+// A Cell is one experiment of a study with all its repeats: a row of a table or a bar of a figure. Its Summary
+// comes from the repeat with the median peak and shows that repeat's breakdown. Times, rates and energy are over
+// all repeats.
 type Cell struct {
 	analyze.Summary
 	Label  string

@@ -245,8 +245,8 @@ func TestRateIntervals(t *testing.T) {
 	}
 }
 
-// Of an even number of times the median is the mean of the two in the middle, in a study, in a comparison and in a
-// gate; bytes are those of the lower one, whose categories sum to them.
+// For an even number of times the median is the mean of the middle two, in a study, a comparison and a gate. For
+// bytes it is the lower of the middle two, so that its categories sum to it.
 func TestMedianOfAnEvenNumber(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "v", v, 0, 100), summaries.SuiteRun("b", "v", v, 512, 120),

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// argumentsDiffer remarks in which arguments the commands of a run and of its baseline differ that run the same script,
-// but for those that a parameter says, which is a note of its own.
+// argumentsDiffer remarks which command arguments differ between a run and its baseline if both run the same
+// script. It leaves out arguments that a parameter states, since these have a note of their own.
 func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	if baseline.Script != run.Script {
 		return nil
@@ -56,7 +56,8 @@ func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	return rest(a, x, y), rest(b, y, x)
 }
 
-// ownArguments are all words but for a Python's or a launcher's name, with the script's in the place of its path.
+// ownArguments returns the words of a command, with the script's name for its path and without the name of a Python
+// or launcher.
 func ownArguments(s *analyze.Summary) []string {
 	words := slices.Clone(s.Command)
 	if launch.IsPython(words[0]) || launch.IsLauncher(words[0]) {

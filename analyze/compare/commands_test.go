@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// Runs of one script under names of their own are compared, and it is said that their arguments differ, but for those
-// that a parameter says.
+// Runs of one script under different names are compared. A note says which arguments differ, apart from arguments
+// that a parameter states.
 func TestComparedThoughArgumentsDiffer(t *testing.T) {
 	run := func(id, method, command string) analyze.Summary {
 		s := summaries.Scripted(id, 1000, map[string]any{"method": method}, strings.Fields(command)...)

@@ -44,8 +44,8 @@ type Baseline struct {
 	Label string            `json:"label"`
 }
 
-// CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run
-// has had exactly so many, the lower one of two in the middle, as in a [Cell].
+// CompareCell is one place of the pivot. Value is the median over its runs that ended well. For bytes it is the
+// lower of the middle two, as in a [Cell], so that some run had exactly this value.
 type CompareCell struct {
 	Row    map[string]*string `json:"row"` // null where the runs lack the parameter
 	Col    map[string]*string `json:"col"`
@@ -59,7 +59,8 @@ type CompareCell struct {
 	High        *float64 `json:"high"`
 	Delta       *float64 `json:"delta"`
 	Ratio       *float64 `json:"ratio"`
-	// P is by a rank test of a cell's times and those of the baseline's cell, where both are of several runs.
+	// P is the p-value of a rank test of the cell's times against the baseline cell's. It is nil unless both have
+	// several runs.
 	P          *float64 `json:"p,omitempty"`
 	IsBaseline bool     `json:"is_baseline"`
 	Marks      []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"

@@ -12,10 +12,10 @@ type OtherWork struct {
 	Now, Baseline string
 }
 
-// otherWork is nil where nothing says that two runs do different work. They do where they name different models, or are
-// methods on models of other sizes, or run different scripts of which one does not say its method, or is a built-in
-// experiment, whose model is its own. A study compares such runs only where somebody asked for it; a GAN has no
-// overhead over a ResNet.
+// otherWork returns nil unless something shows that two runs do different work. They do if they name different
+// models, or are methods on models of different sizes. They also do if they run different scripts, and one of them
+// does not state its method or is a built-in experiment, which has its own model. A study compares such runs only
+// on request: a GAN has no overhead over a ResNet.
 func otherWork(a, b *analyze.Summary) *OtherWork {
 	if m, n := a.Params["model"], b.Params["model"]; m != nil && n != nil && identity.TextOf(m) != identity.TextOf(n) {
 		return &OtherWork{What: "models", Now: identity.TextOf(n), Baseline: identity.TextOf(m)}

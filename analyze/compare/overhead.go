@@ -18,7 +18,7 @@ type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id
 	Runs     []OverheadRun `json:"runs"`
-	// BaselineWarnings are those of a baseline that is none of Runs, where it would have its own: report makes them of
+	// BaselineWarnings are the warnings about a baseline that is not among Runs. Report makes them from
 	// BaselineRemarks.
 	BaselineWarnings []string `json:"baseline_warnings"`
 	BaselineRemarks  []Remark `json:"-"`
@@ -30,7 +30,8 @@ type OverheadDocument struct {
 type overheadCell struct {
 	Label  string   `json:"label"`
 	RunIDs []string `json:"run_ids"`
-	// PeakLowBytes and PeakHighBytes are over the repeats; the peak of the rest is that of the one in the middle.
+	// PeakLowBytes and PeakHighBytes are the range over the repeats. All other peaks come from the repeat in the
+	// middle.
 	PeakLowBytes  *int64 `json:"peak_low_bytes"`
 	PeakHighBytes *int64 `json:"peak_high_bytes"`
 	OverheadRun
@@ -75,8 +76,8 @@ type CategoryDelta struct {
 	Category   schemas.Category `json:"category"`
 	Bytes      int64            `json:"bytes"` // in this run
 	DeltaBytes int64            `json:"delta_bytes"`
-	// DeltaPercent is the difference in percent of the baseline's peak, so that the categories sum to that of the
-	// peaks. Null where there is none to divide by.
+	// DeltaPercent is the difference in per cent of the baseline's peak, so that the categories' percentages sum to
+	// the peak's. It is null if the baseline has no peak.
 	DeltaPercent *float64 `json:"delta_percent"`
 }
 

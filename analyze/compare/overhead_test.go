@@ -178,7 +178,7 @@ func TestFamilyTime(t *testing.T) {
 	}
 }
 
-// Peaks of phases are compared phase by phase, and those of a family by the highest.
+// Peaks of phases are compared phase by phase. A family of phases is compared by its highest peak.
 func TestPeaksByPhase(t *testing.T) {
 	cell := func(id string, peaks map[string]int64) *Cell {
 		s := analyze.Summary{Identity: identity.Identity{RunID: id, Status: schemas.StatusOK}}

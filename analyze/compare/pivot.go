@@ -143,8 +143,9 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 	}
 }
 
-// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own
-// others, but for those that the baseline is to be without: plain training has no grad_sample_mode to have in common.
+// replaced returns the place on an axis that a place is compared with. It has the baseline's values and otherwise
+// the place's own. Keys for which without is true are left out: plain training, for example, has no
+// grad_sample_mode.
 func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {

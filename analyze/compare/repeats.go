@@ -110,8 +110,8 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	return out
 }
 
-// otherOrigin remarks in what the origin of a run and that of its baseline differ. That the files of different scripts
-// differ is said by their names.
+// otherOrigin remarks how the origins of a run and its baseline differ. It does not report that different scripts
+// have different files: their names say so.
 func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 	code := Remark{Kind: RemarkCode}
 	for _, a := range run.Origin.DiffersBeside(&baseline.Origin) {
@@ -130,7 +130,7 @@ func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 	return append(out, otherRules(baseline, run)...)
 }
 
-// otherRules remarks that other rules made the categories of a run than those of its baseline.
+// otherRules remarks that the categories of a run and of its baseline were made by different rules.
 func otherRules(baseline, run *analyze.Summary) []Remark {
 	if run.Rules == nil || baseline.Rules == nil || *run.Rules == *baseline.Rules {
 		return nil

@@ -25,7 +25,7 @@ type Study struct {
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.
 	SeveralBaselines bool
-	// Nearest says that of several baselines some do not have all of their cell's parameters.
+	// Nearest is true if some of several baselines do not have all of their cell's parameters.
 	Nearest bool
 	// Uncompared is why no run is compared with another, where what they do differs; else it is nil.
 	Uncompared    *OtherWork
@@ -140,8 +140,8 @@ func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	return []Remark{{Kind: RemarkNoBaseline}}
 }
 
-// distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
-// make it one.
+// distance counts the conditions and the other parameters in which a cell differs from a baseline. It ignores the
+// parameters that make it a baseline.
 func distance(c, b *Cell, match map[string]any) (far [2]int) {
 	for _, f := range c.RunFacts {
 		if _, ok := match[f.What]; ok && f.Param {
@@ -248,7 +248,7 @@ func CommonBadge(ids ...*identity.Identity) string {
 	return badge
 }
 
-// CommonBadge is that of the study's cells.
+// CommonBadge returns the badge that all cells of the study share, or "".
 func (s *Study) CommonBadge() string {
 	ids := make([]*identity.Identity, len(s.Cells))
 	for i := range s.Cells {

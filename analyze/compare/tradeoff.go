@@ -37,8 +37,8 @@ func (s *Study) Cost() StepCost {
 	return CostTime
 }
 
-// CostOf gives a cell's cost and what surrounds it, nil without times. A rate's interval is that of its step time,
-// turned over: the slowest step has the lowest rate.
+// CostOf returns a cell's cost and its range, or nil without times. The interval of a rate is the inverted interval
+// of the step time: the slowest step has the lowest rate.
 func (c *Cell) CostOf(cost StepCost) *timing.Interval {
 	if c.StepMS == nil || cost == CostTime {
 		return c.StepMS

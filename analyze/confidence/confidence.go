@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Levels are those of confidence, the best first.
+// Levels are the levels of confidence, the best first.
 var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 
 // judgement gathers what speaks against a prediction: each reason holds its level to what it names or worse.
@@ -145,8 +145,8 @@ func (j *judgement) addresses(m *schemas.Manifest, p *schemas.Prediction) {
 	}
 }
 
-// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had
-// memory at once. Where an ordinal may be another device in each rank it gives none.
+// ranksTogether returns two ranks of an NCCL group that had memory on the same device, if several processes had
+// memory there at once. It returns none if a device ordinal may mean another device in each rank.
 func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict,
 	same bool) {
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {

@@ -226,8 +226,8 @@ func TestConfidenceIsTheReports(t *testing.T) {
 	}
 }
 
-// Beside each close prediction stand the errors of the recorded cases of its doubts: those of what it read alone where
-// it has no other doubt, and nothing where no recording is of such a case.
+// Each close prediction shows the errors of the recorded cases with the same doubts. A prediction whose only doubts
+// are reads shows the errors of such cases. Without a recorded case nothing is shown.
 func TestKnownErrors(t *testing.T) {
 	reads := func(p *schemas.Prediction) { p.UnknownReads = []schemas.Counted{{Name: "train.py:10", Count: 3}} }
 	compiled := func(p *schemas.Prediction) { p.Compiled = true }

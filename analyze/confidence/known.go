@@ -38,8 +38,8 @@ func Decisive(kinds []string) []string {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == schemas.DoubtReads })
 }
 
-// Doubts are the kinds of what speaks against a predicted peak: nil where nothing does, and for runs of which that is
-// not known.
+// Doubts returns the kinds of doubt about a predicted peak. It returns nil if there are none, or if the run does
+// not say.
 func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 	if m.Source != schemas.Predicted || r == nil || r.Prediction == nil || m.Phantom == nil {
 		return nil
@@ -92,7 +92,8 @@ var knownByKind = sync.OnceValue(func() map[string]*KnownErrors {
 	return byKind
 })
 
-// knownErrors are those of the recorded cases of these doubts, nil where no recordings are of one of them.
+// knownErrors returns the errors of the recorded cases with these doubts. It returns nil if one of the kinds has no
+// recording.
 func knownErrors(kinds []string) (known []KnownErrors) {
 	for _, kind := range Decisive(kinds) {
 		k := knownByKind()[kind]

@@ -156,7 +156,7 @@ func (p *Paper) group(cells []*compare.Cell, keys []string) {
 	}
 }
 
-// compareValues puts numbers in their order, and other values in that of their letters.
+// compareValues orders numbers by value and other values alphabetically.
 func compareValues(a, b []string) int {
 	for i := range a {
 		x, errX := strconv.ParseFloat(a[i], 64)
@@ -172,8 +172,8 @@ func compareValues(a, b []string) int {
 	return 0
 }
 
-// order puts the methods in the one order of the paper, and each group's entries in it. The time of a method is that of
-// the last group that has it, where differences are largest.
+// order puts the methods, and each group's entries, into the one order of the paper. A method's time comes from the
+// last group that has the method, since differences are largest there.
 func (p *Paper) order(asked []string) {
 	type place struct {
 		asked, class int
@@ -239,7 +239,7 @@ func (e *Entry) Rivals() bool {
 		!e.Bounded()
 }
 
-// Last is the group of the largest values, of which tables and figures of one place are.
+// Last returns the group with the largest values. Tables and figures that show only one place show this group.
 func (p *Paper) Last() *Group { return &p.Groups[len(p.Groups)-1] }
 
 // Baseline is the group's entry that others are compared with, nil without any.

@@ -30,7 +30,7 @@ type PhaseRow struct {
 	MS    []*float64
 }
 
-// order is that of a training step.
+// order is the order of the phases in a training step.
 var order = []string{schemas.PhaseForward, schemas.PhaseBackward, schemas.PhaseBackwardNorm, schemas.PhaseBackwardGrad,
 	schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise, schemas.PhaseOptimizer}
 
@@ -81,7 +81,7 @@ func inStep(phase string) bool {
 	return memory.PhaseFamily(phase) != memory.PhaseFamily(schemas.PhaseSetupModel) && phase != schemas.PhaseEval
 }
 
-// families are those of all entries, in the order of a step; a script's own follow.
+// families returns the phase families of all entries: first in the order of a step, then the script's own.
 func (p *Phases) families() (families []string) {
 	for _, known := range order {
 		if f := memory.PhaseFamily(known); p.has(f) && !slices.Contains(families, f) {

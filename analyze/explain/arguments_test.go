@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
-// Runs of one script under names of their own are compared, and it is said that their arguments differ, but for those
-// that a parameter says.
+// Runs of one script under different names are compared. A note says which arguments differ, apart from arguments
+// that a parameter states.
 func TestExplainedThoughArgumentsDiffer(t *testing.T) {
 	base := summaries.Scripted("base", 1000, map[string]any{"method": "vanilla"}, "python", "train.py", "--batch-size",
 		"4")

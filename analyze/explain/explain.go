@@ -54,8 +54,8 @@ type Differences struct {
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`
-	// ModuleTimes, OutsideModules and ModuleResidueMS sum to StepDeltaMS too: the residue is that of the phases and
-	// what either run could not attribute. Empty and null where either run has no times of modules.
+	// ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. The residue is the phases' residue
+	// and the time that either run could not attribute. They are empty and null if either run has no module times.
 	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
 	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64         `json:"module_residue_ms"`

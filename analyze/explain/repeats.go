@@ -31,8 +31,8 @@ func NoteRepeats(found []Repeats) {
 	}
 }
 
-// OtherRepeats finds the runs that were taken out of more repeats of their experiments, of which around are the others:
-// the time of the one that was taken may be that of none of the others, and a table of medians over all of them says
+// OtherRepeats finds the runs that stand for several repeats of their experiments. around has the other repeats.
+// The time of one run may differ from the time of every other repeat, so a table of medians over all of them shows
 // something else.
 func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Repeats) {
 	timed := slices.DeleteFunc(slices.Concat(runs, besides(runs, around)), func(s *analyze.Summary) bool {
@@ -82,10 +82,10 @@ func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.
 	return out
 }
 
-// TakeRepeats gives two runs that are to be explained the times of all repeats of their experiments, of which around
-// are the others: medians over them of the step and of each phase. The one that was recorded is but one of them, and
-// not the fastest: a bare step takes longer in it than in a bare repeat. What modules have of a phase stays their share
-// of it. Of two repeats of one experiment each keeps its own times.
+// TakeRepeats replaces the times of two runs, which are to be explained, by medians over all repeats of their
+// experiments: the step's and each phase's. around has the other repeats. The recorded run is only one repeat, and
+// not the fastest: its bare steps take longer than in a bare run. Modules keep their share of each phase. Two
+// repeats of one experiment each keep their own times.
 func TakeRepeats(runs [2]*Input, around []analyze.Summary) (found []Repeats) {
 	if repeats.Same(&runs[0].Summary, &runs[1].Summary) {
 		return OtherRepeats([]*analyze.Summary{&runs[0].Summary, &runs[1].Summary}, around)
@@ -145,7 +145,7 @@ func (t *timedParts) scaledTo(from, to map[string]timing.PhaseTime, repeats int)
 	if len(before) == 0 || len(after) == 0 {
 		return &out
 	}
-	// By what the phases grow: a rank's own need not be those of the slowest rank in each step.
+	// Scales by the growth of the phases: a rank's own phases need not be the slowest rank's in each step.
 	were, are := s.Scale(before), s.Scale(after)
 	for i := range out.parts {
 		p := &out.parts[i]

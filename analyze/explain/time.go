@@ -30,7 +30,7 @@ type ModuleTimePart struct {
 	TimePart
 }
 
-// Title is what the modules are shown as, as those of bytes are.
+// Title returns the heading under which the module is shown, as for bytes.
 func (m *ModuleTimePart) Title() string { return m.Named().Title() }
 
 // Named are the modules without their times.
@@ -146,7 +146,8 @@ func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	}
 	f := grouping.FoldsOf(from.modules, to.modules)
 	rows, outside := map[string]*timeRow{}, newTimeRow(nil, "")
-	order := []string{} // of phases: those of To, then From's that it lacks, as where phases stand alone
+	// of phases: first the phases of To, then those that only From has, as when only phases are compared
+	order := []string{}
 	for side, d := range []*Input{from, to} {
 		for i := range d.times.parts {
 			p := &d.times.parts[i]

@@ -31,7 +31,7 @@ func TestExplainedModuleTimes(t *testing.T) {
 		title            string
 		from, to, hook   float64
 		delta            float64
-		phases, noPhases int // of which the other run has none
+		phases, noPhases int // how many phases the module has, and how many of them the other run lacks
 	}
 	for i, want := range []row{{"head", 600, 10000, 9000, 9400, 4, 3}, {"blocks.*.up ×2", 1800, 3801, 1000, 2001, 4,
 		3}} {
@@ -295,7 +295,8 @@ func TestExplainedRepeats(t *testing.T) {
 	}
 }
 
-// The confidence is that of the range, however many repeats there are, and each phase's times are by its own clock.
+// The confidence comes from the range, however many repeats there are. Each phase's times use the phase's own
+// clock.
 func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := summaries.Repeats(from, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

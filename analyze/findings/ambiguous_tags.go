@@ -1,6 +1,6 @@
 package findings
 
-// AmbiguousTagsFacts are those of [AmbiguousTags].
+// AmbiguousTagsFacts are the facts of an [AmbiguousTags] finding.
 type AmbiguousTagsFacts struct{ Tags int64 }
 
 // ambiguousTags looks for tags that count for nothing.

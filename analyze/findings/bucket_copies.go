@@ -9,7 +9,7 @@ import (
 
 const bucketPercent = 5 // of the peak, gradients that stand in a bucket of DDP's as well
 
-// BucketCopiesFacts are those of [BucketCopies]: what the buckets hold beside the gradients.
+// BucketCopiesFacts are the facts of a [BucketCopies] finding: what the buckets hold in addition to the gradients.
 type BucketCopiesFacts struct{ BucketBytes int64 }
 
 // bucketCopies looks for gradients that DDP has twice: in .grad, and in the bucket that it averages between ranks.

@@ -16,7 +16,7 @@ const (
 	leastCached = 64 << 20
 )
 
-// CachedFacts are those of [Cached]: the segments after an event.
+// CachedFacts are the facts of a [Cached] finding: the segments after an event.
 type CachedFacts struct {
 	Layout memory.Layout
 	Event  int64

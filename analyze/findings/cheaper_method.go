@@ -24,8 +24,8 @@ const (
 // dpMethods are those that give the same clipped and noised sum.
 var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 
-// A Trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians
-// over them: a single run is compared with another at the mercy of which of their repeats was taken.
+// A Trial has all repeats of one method of an experiment in a store, recorded or bare. Its figures are medians over
+// them, since a comparison of single runs would depend on which repeats were picked.
 type Trial struct {
 	Run       *analyze.Summary // that stands for them: recorded rather than bare, and nearest to the median step
 	Runs      int              // how many there are
@@ -38,7 +38,7 @@ type Trial struct {
 	runs []*analyze.Summary
 }
 
-// CheaperMethodFacts are those of [CheaperMethod]: the run's own method, and the one that takes less.
+// CheaperMethodFacts are the facts of a [CheaperMethod] finding: the run's own method, and the one that takes less.
 type CheaperMethodFacts struct {
 	Own, Best Trial
 	Overlap   bool // the ranges of their steps do
@@ -53,7 +53,8 @@ type Methods struct {
 	Lower bool // the best peaks lower than the run
 }
 
-// trialsOf gives the trial that a run is of, and those of other methods of the same experiment, in the order of all.
+// trialsOf returns the trial that a run belongs to, and the trials of other methods of the same experiment, in the
+// order of all.
 func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Trial) {
 	clock := ""
 	if s.StepMS != nil {
@@ -99,8 +100,8 @@ func trialKey(s *analyze.Summary) string {
 	return b.String()
 }
 
-// newTrial reduces runs, of which each has a peak. Of bounded peaks a saving takes what is certain: the run's own at
-// least, and those of other methods at most.
+// newTrial reduces runs that each have a peak. For bounded peaks, the saving must be certain: the run's own peak
+// counts as its lower bound, and the peaks of other methods as their upper bounds.
 func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary) *int64) Trial {
 	t := Trial{Runs: len(runs), runs: runs}
 	peaks := make([]int64, len(runs))
@@ -129,8 +130,8 @@ func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary)
 	return t
 }
 
-// fasterThan reports whether a trial's step is shorter than another's beyond doubt: where the ranges of their repeats
-// overlap, which of the two is the faster one depends on the repeat, and where those of single runs do, on the step.
+// fasterThan reports whether a trial's step is certainly shorter than another's. It is not if the ranges of their
+// repeats overlap or, for single runs, the ranges of their steps.
 func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }

@@ -42,7 +42,7 @@ type check struct {
 type needs int
 
 const (
-	tables needs = iota // those of any run that was ingested
+	tables needs = iota // the tables that any ingested run has
 	blocks              // allocator events
 	times               // of a device that was there
 )

@@ -8,7 +8,7 @@ import (
 
 const clipPercent = 5 // of the peak, temporaries of norms and clipping
 
-// ClipTemporariesFacts are those of [ClipTemporaries].
+// ClipTemporariesFacts are the facts of a [ClipTemporaries] finding.
 type ClipTemporariesFacts struct {
 	Largest ModulePart
 	Advice  []clipping.Advice // alternatives, none where norms are taken by tiles already

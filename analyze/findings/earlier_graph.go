@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const earlierPercent = 5 // of the peak, held by graphs of other steps than that of the peak
+const earlierPercent = 5 // of the peak that graphs of other steps hold
 
 // earlierGraph looks for activations that autograd holds at the peak for a step, or an evaluation pass, that is over.
 // No backward pass has freed them, or one that keeps the graph: a name of the script still stands for the result.

@@ -94,7 +94,7 @@ func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 	return out
 }
 
-// HeldFacts are those of several findings of blocks that need not be held.
+// HeldFacts are the facts of the findings about blocks that need not be held.
 type HeldFacts struct{ Blocks int }
 
 // of says how large a finding is, beside what is allocated at its moment.
@@ -143,8 +143,8 @@ func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory
 	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), known)
 }
 
-// besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in
-// them: a step without tags holds there what nobody knows the owner of.
+// besidesVoids returns the highest allocated of the phases of all steps that have no void in any step. In a void, a
+// step without tags holds blocks whose owner is unknown.
 func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	var phases []*schemas.Phase
 	known := memory.PhasesWithBytes(x.in)
@@ -211,7 +211,7 @@ func (x *evidence) heldBy(i int, c schemas.Category) (out []memory.Void) {
 	return out
 }
 
-// bytesAtPeak are those of a category's blocks at the peak that are wanted.
+// bytesAtPeak sums the bytes of a category's blocks at the peak for which want is true.
 func (x *evidence) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation) bool) (bytes int64) {
 	for i, a := range x.l.Allocs {
 		if !a.LiveAt(x.d.At.Event) || !want(a) {

@@ -247,7 +247,8 @@ func TestAlikeRuns(t *testing.T) {
 	}
 }
 
-// Runs of a script are of one experiment where their commands agree, too, but for what says the method.
+// Runs of a script also belong to one experiment if their commands agree in all but the arguments that state the
+// method.
 func TestAlikeCommands(t *testing.T) {
 	const long = "/a/folder/that/is/longer/than/forty/letters/"
 	for _, c := range []struct {
@@ -394,8 +395,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	}
 }
 
-// Of a method that was run once the range is that of its steps: where it reaches into the other's, no time is saved for
-// certain.
+// A method that was run once has its steps as its range. If that overlaps the other method's range, no saving of
+// time is certain.
 func TestSingleRunsHaveRanges(t *testing.T) {
 	run := func(id, method string, peak int64, median, low, high float64, of string) analyze.Summary {
 		s := summaries.Private(id, method, peak, median)

@@ -43,8 +43,8 @@ type Finding struct {
 	// Share is the size's share of Of: one of the Of… constants; null without a size.
 	Share *float64
 	Of    string
-	// Line asked for more of the bytes than any other line of the script; nil where none is known, and where OfBlocks
-	// says that the bytes are not those of blocks.
+	// Line asked for more of the bytes than any other line of the script. It is nil if no line is known, or if
+	// OfBlocks says that the bytes are not bytes of blocks.
 	Line     *LinePart
 	OfBlocks bool
 	// Phase is the one that more than half of the bytes were made in, Module the one that more than half were made by,
@@ -255,8 +255,8 @@ func causesFirst(list []Finding) {
 // OfReserved reports whether the finding is of what is reserved, and not of what is allocated.
 func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
 
-// savedBytes is the share of the run's peak that doing without would save, savedTime that of a step; 0 where it is not
-// known.
+// savedBytes returns the share of the run's peak that the finding would save, savedTime the share of a step. Each
+// is 0 if it is not known.
 func savedBytes(s *analyze.Summary, f *Finding) float64 {
 	whole := s.PeakBytes
 	if f.OfReserved() {

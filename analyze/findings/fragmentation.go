@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// FragmentationFacts are those of [Fragmentation], whose bytes were reserved while as many were free.
+// FragmentationFacts are the facts of a [Fragmentation] finding. Its bytes were reserved although as many were
+// free.
 type FragmentationFacts struct {
 	Times            int
 	FreeBytes, Event int64 // at the last of these times

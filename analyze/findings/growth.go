@@ -20,7 +20,7 @@ const (
 	growthMorePercent = 1
 )
 
-// GrowthFacts are those of [Growth], whose bytes are all that the steps added.
+// GrowthFacts are the facts of a [Growth] finding. Its bytes are the sum of what the steps added.
 type GrowthFacts struct {
 	*growth.Growth
 	// the largest parts of it: what the categories count more, and what was made in between for modules
@@ -45,7 +45,7 @@ func (x *GrowthFacts) KeepsGraphs() bool {
 	return 4*activations > all
 }
 
-// NamedBytes are those of a category or of a module.
+// NamedBytes are the bytes of a named category or module.
 type NamedBytes struct {
 	Name  string
 	Bytes int64
@@ -90,8 +90,8 @@ func growsAlike(a, b *Finding) bool {
 	return a.Line == nil || a.Line.Line.File == b.Line.Line.File && a.Line.Line.Number == b.Line.Line.Number
 }
 
-// growthHere is that of one device. What keeps it makes it a finding of its own: a graph of an evaluation, or of a
-// step, or one that goes through gradients.
+// growthHere finds the growth on one device. It is reported as a separate finding if its keeper is known: the graph
+// of an evaluation, the graph of a step, or a graph through gradients.
 func (x *evidence) growthHere() []Finding {
 	g := x.grows
 	if g == nil {

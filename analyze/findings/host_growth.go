@@ -10,7 +10,7 @@ const (
 	hostGrowthBytesPerStep = 64 << 10
 )
 
-// HostGrowthFacts are those of [HostGrowth].
+// HostGrowthFacts are the facts of a [HostGrowth] finding.
 type HostGrowthFacts struct {
 	Kind  hostmemory.Kind
 	Trend hostmemory.Trend

@@ -12,8 +12,9 @@ import (
 
 const idlePercent = 5 // of the peak, that models take less if they are there only while they run
 
-// IdleModelsFacts are those of [IdleModels]: the models that hold bytes at the peak and run before or after it, by the
-// names of their roots; with a plus sign behind it, a name stands for others of its class as well.
+// IdleModelsFacts are the facts of an [IdleModels] finding: the models that hold bytes at the peak but run only
+// before or after it, by the names of their roots. A name with a plus sign also stands for other models of its
+// class.
 type IdleModelsFacts struct{ Idle []NamedBytes }
 
 // idleModels looks for models that are made before they run, or stay when they have run for the last time, while

@@ -289,8 +289,8 @@ func TestIdleModelsAreFound(t *testing.T) {
 	absent(t, IdleModels, "both run to the end", first, second, run.at(120, 190).named("", 1),
 		run.at(130, 190).named("", 2), run.at(320, 390).named("", 1), run.at(330, 390).named("", 2))
 	absent(t, IdleModels, "one never runs, as an average of weights", first, second, run.at(120, 190).named("", 1))
-	// Two models of one name, the second of which is called otherwise when it runs: neither is thought idle while the
-	// other runs.
+	// Two models share a name, and the second is called by another name when it runs. Neither counts as idle while
+	// the other runs.
 	absent(t, IdleModels, "a name that two have", first, first, run.at(120, 190).named("", 1),
 		run.at(320, 390).named("", 2))
 }

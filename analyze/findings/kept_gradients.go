@@ -10,8 +10,8 @@ import (
 
 const keptPercent = 1 // of the peak, held by gradients of the step before when forward begins
 
-// KeptGradientsFacts are those of [KeptGradients], whose bytes are held after Event, when the forward pass of a step
-// begins.
+// KeptGradientsFacts are the facts of a [KeptGradients] finding. Its bytes are held after Event, when the forward
+// pass of a step begins.
 type KeptGradientsFacts struct {
 	Step, Event int64
 	AtPeakBytes int64 // of the blocks that are unused at the peak

@@ -7,15 +7,15 @@ import (
 
 const viewPercent = 5 // of the peak, that views keep and do not show
 
-// ViewFacts are those of [ViewKeepsBase] where it is no growth: the bytes of the blocks that only views keep at the
-// peak, and those that the views show.
+// ViewFacts are the facts of a [ViewKeepsBase] finding that is not a growth: the bytes of the blocks that only
+// views keep at the peak, and the bytes that the views show.
 type ViewFacts struct {
 	Blocks               int
 	BaseBytes, ViewBytes int64
 }
 
-// keptViews looks for blocks that only views keep, each of which shows a part: a copy of the part would free the rest.
-// Where that adds up from step to step, it is a growth.
+// keptViews looks for blocks that only views keep, where the views show only a part: a copy of the part would free
+// the rest. If such blocks add up from step to step, the finding is a growth.
 func (x *evidence) keptViews() []Finding {
 	if x.grows != nil {
 		return nil

@@ -17,8 +17,9 @@ type LinePart struct {
 // part is how many bytes of block i a finding is about.
 type part func(i int, a *schemas.Allocation) int64
 
-// line says which line of the script asked for most of a finding's bytes, of which part says how many are of each
-// block, and in which phase, by which module they were made, and what holds them, where that is so of most of them.
+// line determines which line of the script asked for most of a finding's bytes. part says how many bytes of each
+// block belong to the finding. line also sets the phase, the module that made the bytes, and what holds them, each
+// if it is the same for most of the bytes.
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
 	by, phases, modules := map[int64]int64{}, map[string]int64{}, map[int64]int64{}
@@ -108,7 +109,7 @@ func (x *evidence) countedAfter(event int64, categories ...schemas.Category) par
 	}
 }
 
-// where are those of a part whose blocks are wanted.
+// where limits a part to the blocks for which want is true.
 func (p part) where(want func(a *schemas.Allocation) bool) part {
 	return func(i int, a *schemas.Allocation) int64 {
 		bytes := p(i, a)

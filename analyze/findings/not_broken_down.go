@@ -6,7 +6,7 @@ import (
 
 const latePercent = 0.1 // of the peak, that the breakdown does not reach
 
-// NotBrokenDownFacts are those of [PeakNotBrokenDown].
+// NotBrokenDownFacts are the facts of a [PeakNotBrokenDown] finding.
 type NotBrokenDownFacts struct{ PeakBytes int64 }
 
 // notBrokenDown looks for a peak that came when no event was recorded.

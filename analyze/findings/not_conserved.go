@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// NotConservedFacts are those of [NotConserved], whose bytes are the residue.
+// NotConservedFacts are the facts of a [NotConserved] finding. Its bytes are the residue.
 type NotConservedFacts struct{ Conservation *memory.Conservation }
 
 // notConserved looks for a recording that replay and the allocator's counters do not agree on.

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// NotIsolatedFacts are those of [NotIsolated].
+// NotIsolatedFacts are the facts of a [NotIsolated] finding.
 type NotIsolatedFacts struct{ schemas.Isolation }
 
 // notIsolated looks at whether the GPU was known to be free when a run began whose steps were timed.

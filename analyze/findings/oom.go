@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// OOMFacts are those of [OOM].
+// OOMFacts are the facts of an [OOM] finding.
 type OOMFacts struct{ Request *memory.FailedRequest }
 
 // failures gives a finding for each allocation that failed.

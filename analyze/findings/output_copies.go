@@ -18,7 +18,8 @@ var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations
 	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
 
-// OutputCopiesFacts are those of [OutputCopies]. What it saves is by a loss that is computed in so many parts.
+// OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes a loss computed in that many
+// parts.
 type OutputCopiesFacts struct {
 	SizeBytes     int64 // of the largest output
 	Copies, Parts int

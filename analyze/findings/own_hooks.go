@@ -12,7 +12,7 @@ const ownHooksPercent = 1 // of the peak, held by DP hooks and nothing else
 // bookKeeping are the methods that use activations after backward.
 var bookKeeping = []string{"bk", "flash_bk"}
 
-// OwnHooksFacts are those of [OwnHooks].
+// OwnHooksFacts are the facts of an [OwnHooks] finding.
 type OwnHooksFacts struct {
 	HookFacts
 	Largest ModulePart

@@ -8,10 +8,10 @@ import (
 
 const perSamplePercent = 10 // of the peak, per-sample gradients
 
-// PerSampleFacts are those of [PerSample].
+// PerSampleFacts are the facts of a [PerSample] finding.
 type PerSampleFacts struct {
 	Largest   ModulePart
-	Layerwise bool // the method never holds those of all layers
+	Layerwise bool // the method never holds the per-sample gradients of all layers
 }
 
 // perSample looks at the per-sample gradients of all layers.

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const perSampleEmbedPercent = 2 // of the peak, those of embeddings
+const perSampleEmbedPercent = 2 // of the peak, for per-sample gradients of embeddings
 
-// PerSampleEmbeddingFacts are those of [PerSampleEmbedding].
+// PerSampleEmbeddingFacts are the facts of a [PerSampleEmbedding] finding.
 type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }
 
 // perSampleEmbedding is a finding of its own: an embedding's per-sample gradient has a whole table for each sample, of

@@ -7,10 +7,10 @@ import (
 
 const phaseOnlyPercent = 5 // of the peak, known by the phase of birth only
 
-// PhaseOnlyFacts are those of [PhaseOnly].
+// PhaseOnlyFacts are the facts of a [PhaseOnly] finding.
 type PhaseOnlyFacts struct{ Largest NamedBytes }
 
-// phaseOnly looks at bytes of which nothing but the phase that they were born in is known.
+// phaseOnly looks for bytes about which only the phase of their birth is known.
 func (x *evidence) phaseOnly() []Finding {
 	whole := x.d.AllocatedBytes
 	var phaseOnly int64

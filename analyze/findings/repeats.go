@@ -14,7 +14,7 @@ const (
 	repeatsTimePercent = 5   // of the median, between the repeats' medians
 )
 
-// RepeatsPeakFacts are those of [RepeatsPeak].
+// RepeatsPeakFacts are the facts of a [RepeatsPeak] finding.
 type RepeatsPeakFacts struct {
 	Repeats             int
 	LowRun, HighRun     string
@@ -22,14 +22,14 @@ type RepeatsPeakFacts struct {
 	Bounded             bool // LowBytes is what that peak is at most, HighBytes what that one is at least
 }
 
-// RepeatsTimeFacts are those of [RepeatsTime]: over the repeats' medians, in milliseconds.
+// RepeatsTimeFacts are the facts of a [RepeatsTime] finding: the repeats' medians, in milliseconds.
 type RepeatsTimeFacts struct {
 	Repeats           int
 	Low, High, Median float64
 }
 
-// repeatsDisagree compares a run with the repeats of its experiment, of which it is one. The first of them has the
-// finding.
+// repeatsDisagree compares a run with the repeats of its experiment, which include the run. The first of them gets
+// the finding.
 func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 	if len(repeats) < 2 || repeats[0].RunID != s.RunID {
 		return nil

@@ -13,7 +13,7 @@ const (
 	adamPercent = 2 // by which two moments may differ from twice the parameters
 )
 
-// RuleOfThumbFacts are those of [RuleOfThumb].
+// RuleOfThumbFacts are the facts of a [RuleOfThumb] finding.
 type RuleOfThumbFacts struct {
 	Counted  []RulePart
 	SumBytes int64        // of the highest of what it counts

@@ -10,7 +10,7 @@ import (
 
 const scriptPercent = 5 // of the peak, tensors of the script that are there from the first step to the last
 
-// ScriptTensorsFacts are those of [ScriptTensors]: the names that keep most of the bytes.
+// ScriptTensorsFacts are the facts of a [ScriptTensors] finding: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
 
 // fewSteps are too few to tell what the first step keeps for good from what it has left for the next.

@@ -33,7 +33,7 @@ func (x *evidence) sharedHooks() []Finding {
 	return []Finding{f}
 }
 
-// HookFacts are those of [SharedHooks]: what the hooks hold, and what of it others hold too.
+// HookFacts are the facts of a [SharedHooks] finding: what the hooks hold, and how much of it others hold too.
 type HookFacts struct{ HeldBytes, SharedBytes, AutogradBytes int64 }
 
 func hookFacts(c *memory.CategoryBytes) HookFacts {

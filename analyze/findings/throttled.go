@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// ThrottledFacts are those of [Throttled]. Reasons are bits, as in [schemas.ThrottleNames].
+// ThrottledFacts are the facts of a [Throttled] finding. Reasons are bits, as in [schemas.ThrottleNames].
 type ThrottledFacts struct {
 	BesideFacts
 	Reasons int64

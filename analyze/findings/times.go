@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// BesideFacts are those of [OtherProcess]: timed steps that something happened in, beside the others that were sampled.
+// BesideFacts are the facts of an [OtherProcess] finding. They compare the timed steps in which something happened
+// with the other sampled steps.
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string

@@ -8,7 +8,7 @@ import (
 
 const unattributedPercent = 1 // of the peak, under other or untraced
 
-// UnattributedFacts are those of [Unattributed].
+// UnattributedFacts are the facts of an [Unattributed] finding.
 type UnattributedFacts struct {
 	OtherBytes, UntracedBytes int64
 	BetweenBytes              int64 // of the untraced, made between windows; the rest was there before recording

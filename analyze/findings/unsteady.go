@@ -12,7 +12,8 @@ const (
 	leastCompared   = 3  // steps on each side of a comparison
 )
 
-// UnsteadyFacts are those of [UnsteadySteps]: the tenth and the ninetieth percentile, in milliseconds.
+// UnsteadyFacts are the facts of an [UnsteadySteps] finding: the tenth and the ninetieth percentile, in
+// milliseconds.
 type UnsteadyFacts struct {
 	Steps             int
 	Low, High, Median float64

@@ -13,7 +13,7 @@ const (
 	wholeBlocks  = 8  // of them; of fewer, what several checkpoints keep between them may be as much
 )
 
-// WholeCheckpointFacts are those of [WholeCheckpoint]. What it saves is by so many checkpoints.
+// WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes that many checkpoints.
 type WholeCheckpointFacts struct{ Blocks, Parts int }
 
 // wholeCheckpoint looks for one checkpoint around everything: backward first computes all activations again, and holds
@@ -59,8 +59,9 @@ func (x *evidence) recomputes(p *schemas.Phase) bool {
 	return p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device
 }
 
-// beforeLastPart lists the activations that a recomputation makes, but for the last of so many parts, which backward
-// needs first, and for the last block of each other part, which lies between two.
+// beforeLastPart lists the activations that a recomputation would not hold if it were done in so many parts. The
+// last part stays, since backward needs it first. The last block of each other part also stays, since it lies
+// between two parts.
 func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
 	var made [][]memory.Void // by block
 	for i, a := range x.l.Allocs {

@@ -10,13 +10,15 @@ const (
 	leastWorkspace   = 32 << 20 // one of cuBLAS on Hopper: of another stream, it is a finding in any run
 )
 
-// StreamWorkspacesFacts are those of [StreamWorkspaces], whose bytes are not on the stream with the most.
+// StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. Its bytes are on all streams except the one
+// with the most.
 type StreamWorkspacesFacts struct {
 	TotalBytes, LargestBytes int64 // of all streams, and of that with the most
 	Streams                  int
 }
 
-// ThreadWorkspacesFacts are those of [ThreadWorkspaces], whose bytes are of a size that the stream has already.
+// ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. Its bytes have a size that the stream
+// already has.
 type ThreadWorkspacesFacts struct {
 	TotalBytes, StreamBytes int64 // of all streams, and of that with the most
 }

@@ -69,9 +69,9 @@ func (c *Comparison) worseThan(limit float64) bool {
 	return c.worst() > limit
 }
 
-// Acknowledge writes into a baseline that what a check found exceeded may be as it is now. Each of the list names a
-// metric, "peak@ghost*" that of some experiments, and must have been exceeded. What was acknowledged of it before is
-// replaced. The rest of the acknowledgement is as given.
+// Acknowledge records in a baseline that values which a check found exceeded are accepted. Each entry of the list
+// names a metric, such as "peak@ghost*" for some experiments. An entry that the check did not find exceeded is an
+// error. The entry replaces an earlier acknowledgement of the same metric. as gives the reason, author and date.
 func Acknowledge(b *schemas.Baseline, r *Result, list []string, as schemas.Acknowledgement, today string) error {
 	switch day, err := time.Parse(time.DateOnly, as.Until); {
 	case err != nil:

@@ -180,7 +180,7 @@ type Gap struct {
 	Gone   []string // files; nil where it is all of it
 }
 
-// Gaps are those of a baseline.
+// Gaps returns what a baseline lacks.
 func Gaps(b *schemas.Baseline) (gaps []Gap) {
 	labels := ExperimentLabels(b.Experiments)
 	for i := range b.Experiments {

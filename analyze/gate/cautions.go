@@ -10,7 +10,7 @@ import (
 // A Caution is what else may have moved the figures of a pair.
 type Caution struct {
 	Kind          CautionKind
-	Differ        []Difference          // one, but for [CautionParameters]
+	Differ        []Difference          // how the runs differ, except for [CautionParameters]
 	Rules         [2]int                // of [CautionRules], as in [Reason]
 	Now, Baseline *schemas.BaselineTime // of [CautionOverlap]
 }
@@ -31,7 +31,7 @@ const (
 	CautionNormOnly CautionKind = "norms"
 )
 
-// cautions are those of a pair whose metrics were compared.
+// cautions returns the cautions about a pair whose metrics were compared.
 func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (out []Caution) {
 	differs := func(kind CautionKind, what string, now, base *string) {
 		if base != nil && now != nil && *base != *now {

@@ -40,9 +40,9 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names
 	return out
 }
 
-// before reports whether a threshold counts in place of another on the same metric: the command line's before a file's,
-// then that of an experiment's name before that of a glob before that of all, likewise of categories and phases, and of
-// equals the one that was given last.
+// before reports whether a threshold takes precedence over another on the same metric. The command line comes
+// before the file. Then a threshold for an experiment's name comes before one for a glob, and that before one for
+// all. The same holds for categories and phases. Of equals, the one given last wins.
 func (h *held) before(o *held) bool {
 	file := func(place string) int { return min(1, len(place)) }
 	return cmp.Or(cmp.Compare(file(o.Place), file(h.Place)), cmp.Compare(exactness(h.Experiment), exactness(o.Experiment)),

@@ -19,7 +19,7 @@ type Result struct {
 	Experiments []Experiment // in the baseline's order, then the new ones
 	// Nothing is why no experiment was compared, though none fails by itself; nil where some were.
 	Nothing *Reason
-	// Identities are those of the runs' experiments.
+	// Identities are the identities of the runs' experiments.
 	Identities []identity.Identity
 	// Gone are tables that were taken away from the runs.
 	Gone []GoneTable
@@ -70,7 +70,7 @@ type Experiment struct {
 	Places []Place `json:"places,omitempty"`
 	// RunID and BaselineRunID are the runs with the median peaks; empty where there are none, as of a file.
 	RunID, BaselineRunID string `json:"-"`
-	// BaselinePlaces are those of the baseline, if it is a file that has them.
+	// BaselinePlaces are the baseline's places, if it is a file that has them.
 	BaselinePlaces []schemas.BaselinePlace `json:"-"`
 
 	command []string

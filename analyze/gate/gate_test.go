@@ -219,8 +219,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// The time and the peak of an even number of repeats are those of the table: the mean of the middle two, and the lower
-// one's bytes.
+// For an even number of repeats, the gate's time and peak equal the table's: the mean of the middle two times, and
+// the lower of the middle two peaks.
 func TestBaselineOfAnEvenNumber(t *testing.T) {
 	v := map[string]any{"method": "vanilla"}
 	runs := []analyze.Summary{summaries.SuiteRun("a", "v", v, 0, 100), summaries.SuiteRun("b", "v", v, 512, 120),

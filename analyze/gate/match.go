@@ -9,10 +9,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MatchExperiments pairs experiments of a baseline with those of runs, by index. Content decides, never the place: the
-// suite's key first, then name, parameters and command, then name and parameters, then parameters under another name,
-// then the name where all parameters that both have agree (a later dpsight records more of them). A pairing must be the
-// only one possible at its level, and experiments whose figures are known in the same way are paired first.
+// MatchExperiments pairs the experiments of a baseline with the experiments of runs, by index. Content decides, not
+// order. It tries, in turn: the suite's key; name, parameters and command; name and parameters; parameters under
+// another name; the name, if all parameters that both have agree (a later dpsight records more of them). A pair
+// must be the only one possible at its level. Experiments whose figures are known in the same way are paired first.
 func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := Contents(now), Contents(base)
@@ -84,7 +84,7 @@ func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 	return pairs
 }
 
-// onlyPairs are the pairs of which neither side is the same as another.
+// onlyPairs returns the pairs in which neither side matches anything else.
 func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
 	pairs := map[int]int{}
 	if len(base) == 0 || len(now) == 0 {

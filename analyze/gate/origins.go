@@ -13,13 +13,13 @@ import (
 type Passed struct {
 	Label string
 	Runs  int
-	// Apart is in what their origins differ from that of the runs that count.
+	// Apart says how their origins differ from the origin of the runs that count.
 	Apart []identity.Apart
 }
 
-// OneOrigin leaves the runs of one origin of each experiment, since figures of two cards or of two states of the code
-// have no median. Of several it takes the one on the GPU that the experiment's prediction names, else the one of the
-// prediction's code, else that of the newest run, and says what it passed over.
+// OneOrigin keeps the runs of one origin for each experiment, since figures from two cards or from two states of
+// the code have no meaningful median. Of several origins it takes the GPU that the experiment's prediction names,
+// else the prediction's code, else the origin of the newest run. It reports the runs that it passed over.
 func OneOrigin(runs []analyze.Summary, predicted []schemas.BaselineExperiment) (kept []analyze.Summary,
 	passed []Passed) {
 	groups := groupsOf(runs)

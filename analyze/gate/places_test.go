@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Bytes at the peak are divided by category, module and line; those of one are summed, and slack is apart.
+// Bytes at the peak are divided by category, module and line. Blocks of one place are summed, and slack is
+// separate.
 func TestPlacesOfAPeak(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Activations, Bytes: 3000, Module: 3},
 		fixture.Part{Category: schemas.Activations, Bytes: 4000, Module: 3, Slack: 96},

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens
-// a second, of which less is worse, it is the baseline's over Ratio, and no less.
+// A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and
+// tokens per second, where less is worse, it accepts at least the baseline's value divided by Ratio.
 type Threshold struct {
 	Metric     compare.Metric // Of a category or a phase it may be a glob
 	Experiment string         // a glob of experiments' names; empty = all
@@ -64,8 +64,8 @@ func ParseThresholds(list []string) ([]Threshold, error) {
 	return out, nil
 }
 
-// Limits are the thresholds and the floor of a check: those of the command line, then those of the file, and where
-// neither has any thresholds the default ones. The floor is in bytes.
+// Limits returns the thresholds and the floor of a check, the floor in bytes. The command line's thresholds come
+// first, then the file's. If there are none, it returns the default ones.
 func Limits(list []string, floor string, file *schemas.GateConfig) (thresholds []Threshold, bytes int64, err error) {
 	if len(list) == 0 && len(file.Thresholds) == 0 {
 		list = DefaultThresholds

@@ -88,13 +88,13 @@ type DeviceBy struct {
 	AllocatedBytes int64         `json:"allocated_bytes"`
 	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
-	// Rows are the values of the first dimension; their bytes sum to AllocatedBytes. Each has those of the second
-	// within.
+	// Rows are the values of the first dimension. Their bytes sum to AllocatedBytes. Each row contains its values
+	// of the second dimension.
 	Rows []ByRow `json:"rows"`
 	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one
 	// dimension.
 	Columns []ByRow `json:"columns"`
-	// UnknownBytes are those of blocks whose value of a dimension is not known.
+	// UnknownBytes are, by dimension, the bytes of blocks whose value is not known.
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
 	// ModuleBytes is null where no dimension is of modules.
 	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
@@ -102,7 +102,7 @@ type DeviceBy struct {
 	Conservation          memory.Conservation      `json:"conservation"`
 	Warnings              []string                 `json:"warnings"`
 	Remarks               []memory.Remark          `json:"-"`
-	// Nameless are the dimensions of which no block's value is known; report tells of them among Warnings.
+	// Nameless lists the dimensions in which no block's value is known. Report mentions them among Warnings.
 	Nameless []Dimension `json:"-"`
 }
 
@@ -191,7 +191,7 @@ type tally struct {
 	rows    *group              // by the first dimension, then by the second
 	columns *group              // by the second alone
 	unknown []int64
-	none    []int64 // bytes of which it is known that they have no value: NotAnActivation, HeldByTraining
+	none    []int64 // bytes that certainly have no value: NotAnActivation, HeldByTraining
 	module  memory.ModuleBytes
 	unseen  int64 // bytes of the block that is being counted that the view which keeps it does not show
 }

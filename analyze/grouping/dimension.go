@@ -81,7 +81,7 @@ func (d Dimension) needsOwner() bool {
 	return d == DimensionOp || d == DimensionName || d == DimensionHolder
 }
 
-// A dimensionKey is a block's value of one dimension. The zero key is that of blocks whose value is not known.
+// A dimensionKey is a block's value of one dimension. The zero key stands for an unknown value.
 type dimensionKey struct {
 	Text  string
 	place int64 // values are in this order, then by bytes

@@ -98,7 +98,8 @@ func isPython(f schemas.StackFrame) bool {
 	return (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")) && !isPlumbing(f)
 }
 
-// isNative reports whether a frame of C++ says who asked: those of the unwinder and of the allocator do not.
+// isNative reports whether a C++ frame tells who asked for memory. Frames of the unwinder and of the allocator do
+// not.
 func isNative(f schemas.StackFrame) bool {
 	for _, part := range []string{"CapturedTraceback", "unwind", "CachingAllocator", "gather_with_cpp"} {
 		if strings.Contains(f.Function, part) {

@@ -49,7 +49,7 @@ func TestStackText(t *testing.T) {
 	}
 }
 
-// Where nothing of the program is in a stack, torch's own frames tell the call, and then those of C++.
+// If a stack has no frame of the program, torch's own Python frames name the call, and otherwise C++ frames do.
 func TestStackTextWithoutProgram(t *testing.T) {
 	native := []schemas.StackFrame{
 		{Function: "torch::CapturedTraceback::gather(bool, bool, bool)", File: "??", Line: 0},

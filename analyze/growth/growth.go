@@ -114,8 +114,9 @@ func (f *finder) steps() series {
 	return s
 }
 
-// evaluations are the forward passes that train nothing, those of one step together, or those outside of all steps.
-// Each lasts until the next begins. evaluates says that there are such passes, too few to judge them included.
+// evaluations returns the forward passes that train nothing: the passes of one step together, and the passes
+// outside of all steps. Each lasts until the next begins. evaluates is true if there are such passes, even too few
+// to judge.
 func (f *finder) evaluations() (out []series, evaluates bool) {
 	known := memory.PhasesWithBytes(f.in)
 	by := map[int64][]*schemas.Phase{}
@@ -210,7 +211,7 @@ func (f *finder) best(all []series) (best *Growth) {
 	return best
 }
 
-// hasGaps reports whether steps between two are not among those of the series.
+// hasGaps reports whether a step between two steps is missing from the series.
 func (s *series) hasGaps(from, to int64) bool {
 	n := int64(0)
 	for _, x := range s.spans {
@@ -253,7 +254,7 @@ func (f *finder) kept(g *Growth) bool {
 	return !g.GivenBack || memory.AtLeast(atPeak, f.peakBytes, percentInAll)
 }
 
-// lows gives those of spans, which are in order and do not overlap.
+// lows returns the lows of spans, which must be in order and must not overlap.
 func (f *finder) lows(spans []span) []Low {
 	out := make([]Low, 0, len(spans))
 	var allocated, since int64 // as it is since that event

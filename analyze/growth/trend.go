@@ -113,7 +113,7 @@ func warmup(lows []Low) (n int) {
 	return n
 }
 
-// slopes are those of all pairs, in order.
+// slopes returns the slopes between all pairs of lows, in order.
 func slopes(lows []Low) []float64 {
 	out := make([]float64, 0, len(lows)*(len(lows)-1)/2)
 	for j := range lows {
@@ -134,9 +134,9 @@ func middle(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// spread reports whether a series rises over its whole length: from the median of nearly each part to that of the next
-// by at least a quarter of the average rise, and keeps what it has: no part falls by more than a quarter of the whole
-// rise below one before, and no low of the last part lies below the middle of the series.
+// spread reports whether a series rises over its whole length and keeps its rise. From nearly each part to the
+// next, the median must rise by at least a quarter of the average rise. No part may fall below an earlier one by
+// more than a quarter of the whole rise. No low of the last part may lie below the middle of the series.
 func spread(lows []Low) bool {
 	if len(lows) < parts {
 		return false

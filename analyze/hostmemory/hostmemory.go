@@ -90,7 +90,7 @@ func (p *Process) Memories() iter.Seq2[Kind, *Memory] {
 type Memory struct {
 	Curve
 	GrowthBytes int64   `json:"growth_bytes"` // from the first reading to the last
-	Phases      []Phase `json:"phases"`       // those of which it changed, the largest growth first
+	Phases      []Phase `json:"phases"`       // phases that changed it, the largest growth first
 	// UnknownBytes is what it grew by between readings that lie in no one phase.
 	UnknownBytes int64 `json:"unknown_bytes"`
 	// ExplainedPercent is the part of the growth that has a phase; null where nothing grew.

@@ -53,8 +53,8 @@ func (o *Origin) text() string {
 	return string(sum[:])
 }
 
-// telling are those of a group whose origins show every part in which any two of the group differ. Of origins that are
-// the same but for their revisions two will do: a third differs from one of them.
+// telling returns members of a group whose origins suffice to show every part in which any two members differ. Of
+// origins that differ only in their revisions, two suffice: any third differs from one of them.
 func telling(ids []Identity, group []int) (some []int) {
 	type class struct {
 		first  string
@@ -79,7 +79,7 @@ func telling(ids []Identity, group []int) (some []int) {
 	return some
 }
 
-// Without is an origin of which some parts are not known, by the names that [Origin.Fact] knows them by.
+// Without returns the origin with some parts made unknown. names are the names that [Origin.Fact] uses.
 func (o *Origin) Without(names ...string) Origin {
 	out := *o
 	for _, name := range names {

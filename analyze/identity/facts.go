@@ -115,5 +115,5 @@ var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 // writes more options for the same parameters.
 const BuiltinModule = "dpsight_experiments"
 
-// Builtin reports whether a script, as [ScriptOf] names it, is that of the built-in experiments.
+// Builtin reports whether a script, as named by [ScriptOf], is the built-in experiments.
 func Builtin(script string) bool { return script == "-m "+BuiltinModule }

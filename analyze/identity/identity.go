@@ -68,7 +68,8 @@ func Of(in *schemas.Tables) Identity {
 	return id
 }
 
-// boundsOf are those of the highest peak of all devices where some device's has bounds, else nil.
+// boundsOf returns the bounds of the highest peak over all devices, if some device's peak has bounds. Otherwise it
+// returns nil.
 func boundsOf(in *schemas.Tables) (low, high *int64) {
 	if in.Report == nil || !slices.ContainsFunc(in.Report.Devices, func(v schemas.DeviceVerdict) bool {
 		return v.PeakHighBytes != nil

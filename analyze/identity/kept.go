@@ -40,7 +40,7 @@ func Keep(id *Identity, facts []Fact) (Kept, KeptOrigin) {
 	return Kept{id.Rules, id.Command, o.Git}, k
 }
 
-// Read gives the run's facts, and the origin of runs of a source, but for what each has of its own.
+// Read returns the run's facts, and the origin that runs of a source share, without what each run has of its own.
 func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 	var facts []Fact
 	for _, f := range k.Facts {

@@ -81,10 +81,10 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 // paramsAt is where the parameters of a run lie: repeats that were read from an index share them.
 func paramsAt(id *Identity) uintptr { return reflect.ValueOf(id.Params).Pointer() }
 
-// Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
-// parameters that tell them apart, else the arguments of their commands; then, of runs of the same badge and status,
-// the start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which
-// batch.
+// Labels returns the name under which tables and figures show each run. It is the run's name. If several runs share
+// a name, the parameters that tell them apart are added, or else the arguments of their commands. Runs of the same
+// badge and status then get the start time, or else the id. The start time is a last resort: it does not say which
+// bar shows which batch.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {

@@ -85,8 +85,8 @@ type Apart struct {
 // Differs lists the parts in which the origins of two runs of one experiment differ, of those that both know.
 func (o *Origin) Differs(p *Origin) []Apart { return o.differs(p, o.Complete && p.Complete) }
 
-// DiffersBeside is [Origin.Differs] for runs of different experiments, of which one may import what the other has no
-// use for.
+// DiffersBeside is [Origin.Differs] for runs of different experiments. One of them may import modules that the
+// other does not use.
 func (o *Origin) DiffersBeside(p *Origin) []Apart { return o.differs(p, false) }
 
 // differs compares with whole all files of both, else those that both executed.
@@ -129,7 +129,7 @@ func (o *Origin) differs(p *Origin, whole bool) (out []Apart) {
 // Revision names the revision, with a plus where files were changed since; nil where it is not known.
 func (o *Origin) Revision() *string { return OrNull(revision(o.Git)) }
 
-// Digest is that of the code, nil where it is not known.
+// Digest returns the digest of the code, or nil if it is not known.
 func (o *Origin) Digest() *string {
 	if o.Code == nil {
 		return nil
@@ -149,7 +149,8 @@ func (o *Origin) SameCode(p *Origin) bool {
 	return known && len(files) == 0
 }
 
-// Revisions are those of two runs whose code is the same and whose revisions are not; empty where that is not so.
+// Revisions returns the revisions of two runs if their code is the same and their revisions differ. Otherwise both
+// are empty.
 func (o *Origin) Revisions(p *Origin) (this, that string) {
 	if a, b := revision(o.Git), revision(p.Git); a != b && a != "" && b != "" && o.SameCode(p) {
 		return a, b
@@ -157,8 +158,8 @@ func (o *Origin) Revisions(p *Origin) (this, that string) {
 	return "", ""
 }
 
-// Versions are those of the dpsight of two runs that differ, though what records, and the rules, are the same; empty
-// where that is not so.
+// Versions returns the dpsight versions of two runs if they differ although the recording code and the rules are
+// the same. Otherwise both are empty.
 func (o *Origin) Versions(p *Origin) (this, that string) {
 	if o.version != p.version && o.agent != "" && o.agent == p.agent && o.phantom == p.phantom {
 		return o.version, p.version
@@ -248,9 +249,9 @@ func contents(c *schemas.Code) map[string]content {
 	return out
 }
 
-// TellingOrigins gives each of some runs the parts of its origin that tell it from the others of its group, as
-// parameters are shown: "revision=1a2b3c4d5e6f, host=gpu2". Parts that those before them settle are left out, and what
-// tells the runs of one group apart is said of those of all groups.
+// TellingOrigins returns, for each run, the parts of its origin that tell it from the others in its group, written
+// as parameters are: "revision=1a2b3c4d5e6f, host=gpu2". It leaves out parts that add nothing to the parts before
+// them. A part that tells runs of one group apart is shown in all groups.
 func TellingOrigins(ids []Identity, groups [][]int) []string {
 	out := make([]string, len(ids))
 	var keys []Apart

@@ -23,7 +23,7 @@ const (
 	RemarkReservedMore  = "reserved_more"  // torch reserved more than NVML has in use
 	RemarkAlone         = "alone"          // the rungs are of one device alone
 	RemarkNoSample      = "no_sample"      // no sample can be set beside the allocator
-	RemarkNearestSample = "nearest_sample" // what is outside torch is that of a sample near the event
+	RemarkNearestSample = "nearest_sample" // values outside torch come from a sample near the event
 	RemarkOtherSide     = "other_side"     // at the sample on the event's other side it was something else
 	RemarkUntagged      = "untagged"       // the moment is in a step without tags
 )

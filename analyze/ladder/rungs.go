@@ -85,8 +85,8 @@ func counters(states []*torchState) Remark {
 	return Remark{Kind: RemarkCounters}
 }
 
-// allocatorPeak is the ladder at the peak of one device's allocated; nil for a run without events. What is outside
-// torch is that of the nearest settled sample, and device used the sum.
+// allocatorPeak returns the ladder at the peak of one device's allocated, or nil for a run without events. Values
+// outside torch come from the nearest settled sample, and device used is the sum.
 func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	f, err := memory.FindMoment(d.in, d.p, memory.At{})
 	if err != nil || len(d.ledger.Allocs) == 0 || d.levels == nil {
@@ -154,7 +154,8 @@ func (g *gpu) near(m *Moment, ns int64) *reading {
 	return near
 }
 
-// statesWith is d's own state beside those of the GPU's other devices at that time; nil where one is not known.
+// statesWith returns d's own state beside the states of the GPU's other devices at that time. It returns nil if one
+// of them is not known.
 func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState {
 	var out []*torchState
 	for _, o := range g.devices {

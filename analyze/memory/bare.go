@@ -30,7 +30,7 @@ func UntaggedAt(in *schemas.Tables, p identity.Place, at Moment) *Untagged {
 	return u
 }
 
-// UntaggedStep is that of any moment of a step that has no tags.
+// UntaggedStep returns what is missing from the breakdown of any moment in a step without tags.
 func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BreakdownTables are those that a breakdown looks at, LedgerTables those of analyses that look at each block too.
+// BreakdownTables lists the tables that a breakdown reads. LedgerTables lists the tables of analyses that also look
+// at each block.
 const (
 	BreakdownTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved
 	LedgerTables    = schemas.WantMemory | schemas.WantTimes | schemas.WantEvents
@@ -158,7 +159,7 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 // Known says how the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
 type Known struct {
 	Evidence
-	// UnownedBytes are those of other and untraced, however that is known.
+	// UnownedBytes are the bytes in the categories other and untraced, whatever the evidence.
 	UnownedBytes int64
 }
 

@@ -34,8 +34,8 @@ type FailedRequest struct {
 	Whole bool         `json:"-"` // the limit is all of the device
 	// ReservedBytes is what torch had reserved at that moment; nil where that is not known.
 	ReservedBytes *int64 `json:"-"`
-	// breakdown is that of its moment, nil where the events around it are not in the journal; layout is nil where the
-	// cache cannot be told.
+	// breakdown of the moment, nil if the journal does not have the events around it; layout is nil if the cache is
+	// not known
 	Breakdown *DeviceBreakdown `json:"-"`
 	Layout    *Layout          `json:"-"`
 }
@@ -126,7 +126,7 @@ func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) 
 	return out
 }
 
-// failure is that of a group.
+// failure returns the failed request that a group of records describes.
 func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	r := request(in, group[0])
 	r.Requests = len(group)

@@ -107,7 +107,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 	return slices.SortedFunc(slices.Values(append(fixed, joined...)), byAddress)
 }
 
-// segmentsListed are those of the list with which a window opened, none where the list is not there.
+// segmentsListed returns the segments in the list with which a window opened, or none if there is no list.
 func segmentsListed(in *schemas.Tables, p identity.Place, seq int64) (fixed, mapped []extent) {
 	for i := range in.Segments {
 		b := &in.Segments[i]

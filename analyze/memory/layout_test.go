@@ -39,7 +39,7 @@ func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 	}
 }
 
-// The segments after a gap are those of the list with which the window opened, and what came since.
+// The segments after a gap come from the list with which the window opened, and from later events.
 func TestSegmentsAfterGap(t *testing.T) {
 	in, p := fixture.Windowed(), identity.Place{}
 	later := in.Segments[3] // with which another window opens

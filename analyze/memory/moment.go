@@ -76,8 +76,8 @@ func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) er
 	return err
 }
 
-// phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
-// high as the state that it began with, the event is the last of the phase before.
+// phaseMoment returns the highest moment of a phase. Step and phase come from the phase's row. If nothing in a
+// phase is as high as the state in which it began, the event is the last one of the phase before.
 func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
 	var best, unknown *schemas.Phase
 	steps, phases, known := map[int64]bool{}, map[string]bool{}, PhasesWithBytes(in)

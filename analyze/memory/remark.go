@@ -21,9 +21,9 @@ type RemarkKind string
 const (
 	RemarkGone       RemarkKind = "gone"        // Text: a table that was taken away
 	RemarkOfIngest   RemarkKind = "ingest"      // Text: what ingest warned of
-	RemarkDied       RemarkKind = "died"        // Failed, of which the run died: its peak came before
+	RemarkDied       RemarkKind = "died"        // Failed: the run died of this request, and its peak came before
 	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have it, and another does
-	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is that of the request
+	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is the failed request's
 	RemarkLossy      RemarkKind = "lossy"       // Device, Conservation: events are missing or disagree
 	RemarkSumDiffers RemarkKind = "sum differs" // Device, Conservation: the categories' sum is not replay's figure
 	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment is of a step without tags

@@ -15,8 +15,8 @@ type SharedActivation struct {
 	HeldBytes     int64 `json:"held_bytes"`
 	SharedBytes   int64 `json:"shared_bytes"`
 	AutogradBytes int64 `json:"autograd_bytes"`
-	// ExtraBytes is what hooks alone hold, HeldBytes - SharedBytes. Without the hooks it would be free, but for a
-	// method that has autograd save less, as book-keeping does, it is no extra cost: see
+	// ExtraBytes is what only hooks hold, HeldBytes - SharedBytes. Without the hooks it would be free. It is no
+	// extra cost for a method that makes autograd save less, as book-keeping does: see
 	// [compare.HooksInsteadOfAutograd].
 	ExtraBytes int64 `json:"extra_bytes"`
 }

@@ -51,7 +51,7 @@ func TestFailureOfATrace(t *testing.T) {
 	}
 }
 
-// A trace of which no event is known is not said never to have allocated.
+// If no event of a trace is known, dpsight does not claim that it never allocated.
 func TestEventsThatNobodyKnows(t *testing.T) {
 	const why = "this dpsight does not know the actions of 3 of 4 events"
 	const want = "run r has no allocator events: none that could be counted: " + why

@@ -24,8 +24,8 @@ type AccuracyDocument struct {
 	Allocated   confidence.AccuracyErrors `json:"allocated"`
 	Reserved    confidence.AccuracyErrors `json:"reserved"`
 	Fitting     AccuracyFitting           `json:"fitting"`
-	// Unended are measured experiments of which the prediction did not end well, as where the phantom GPU refused it:
-	// none of the errors is of them.
+	// Unended lists measured experiments whose prediction did not end well, for example because the phantom GPU
+	// refused it. No error includes them.
 	Unended []confidence.AccuracyUnended `json:"unended"`
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
 	Unpredicted []string      `json:"unpredicted"`
@@ -82,10 +82,10 @@ type Prediction struct {
 	PredictedHigh *int64 `json:"predicted_high,omitempty"`
 }
 
-// AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory.
-// One of which some runs ended well and others ran out of memory is not counted.
+// AccuracyFitting is how often prediction and measurement agree on whether an experiment fits into the memory. An
+// experiment is not counted if some of its runs ended well and others ran out of memory.
 type AccuracyFitting struct {
-	Of          int `json:"of"` // experiments of which both say it
+	Of          int `json:"of"` // experiments for which both say whether it fits
 	Agree       int `json:"agree"`
 	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
 	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to
@@ -104,8 +104,8 @@ func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) A
 	return doc
 }
 
-// Measurements are the measured ones of some runs that ended well or ran out of memory, reduced: of each experiment
-// those of one origin, the prediction's where there are any.
+// Measurements reduces the measured runs that ended well or ran out of memory. For each experiment it takes one
+// origin, if possible the prediction's.
 func Measurements(predicted schemas.Baseline, runs []analyze.Summary) (schemas.Baseline, []gate.Passed) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
 		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM

@@ -125,8 +125,8 @@ func TestAccuracyFitting(t *testing.T) {
 	}
 }
 
-// Figures of two cards, or of two states of the code, have no median: the runs on the card that the prediction names
-// count, or those of its code, or the newest.
+// Figures from two cards, or from two states of the code, have no meaningful median. The runs on the card that the
+// prediction names count, or else those of its code, or else the newest.
 func TestAccuracyOfTwoOrigins(t *testing.T) {
 	const file = "train.py"
 	code := func(digest string) *schemas.Code {

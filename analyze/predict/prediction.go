@@ -130,11 +130,11 @@ type RankPeaks struct {
 	Device            string `json:"device"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// what the highest reserved leaves of the device's memory, that of others on the same device too
+	// the device memory minus the highest reserved, which includes what other processes on the device reserve
 	SpareBytes *int64 `json:"spare_bytes"`
 }
 
-// ranks are the peaks of each rank, those of its devices that it took anything of.
+// ranks returns the peaks of each rank on the devices from which it took memory.
 func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 	out := []RankPeaks{}
 	if in.Report == nil {

@@ -19,7 +19,7 @@ type tally struct {
 	categories, modules, lines parts
 }
 
-// parts are those of one kind by what tells them apart: a part without bytes.
+// parts of one kind, by identity: the key is a part without bytes.
 type parts map[Part]*Part
 
 func newTally(in *schemas.Tables, less bool) *tally {

@@ -185,7 +185,7 @@ func (r *Run) others(but int) (out []int64) {
 	return out
 }
 
-// median is that of what is in order.
+// median returns the median of sorted values.
 func median(sorted []int64) int64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

@@ -55,8 +55,8 @@ func Experiments(runs []*analyze.Summary) [][]*analyze.Summary {
 	})
 }
 
-// By groups runs of one key whose origins do not differ. A run of which so little is known that it could be
-// a repeat of two experiments is one of neither.
+// By groups runs with one key whose origins do not differ. A run belongs to no group if it could be a repeat of two
+// different experiments.
 func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze.Summary {
 	var groups [][]*analyze.Summary
 	of := map[string][]int{} // places in groups

@@ -81,7 +81,7 @@ type CategoryMaximum struct {
 type TimelinePoint struct {
 	FromEvent int64 `json:"from_event"`
 	ToEvent   int64 `json:"to_event"`
-	// Step and Phase are those of HighEvent.
+	// Step and Phase belong to HighEvent.
 	Step  *int64  `json:"step"`
 	Phase *string `json:"phase"`
 	// lowest and highest allocated just after any of the events, and the first event of each
@@ -96,7 +96,7 @@ type TimelinePoint struct {
 	MaxBytes []int64 `json:"max_bytes"`
 }
 
-// EventRange says which events of which devices are looked at. The zero range is all of all.
+// EventRange selects events and devices. The zero range selects all events of all devices.
 type EventRange struct {
 	Device   string // "cuda:1" or "1"; empty = every one
 	Step     *int64
@@ -222,7 +222,7 @@ func evidence(l *memory.Ledger, categories []CategoryMaximum, peak int64) {
 	}
 }
 
-// pick takes of all categories' bytes those of the listed ones.
+// pick takes the bytes of the listed categories out of the bytes of all.
 func pick(bytes []int64, listed []CategoryMaximum) []int64 {
 	out := make([]int64, len(listed))
 	for k := range listed {
@@ -241,7 +241,7 @@ func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange
 		if err != nil {
 			return err
 		}
-		// The state that a step begins with is that of the event before; it stands for a step without events.
+		// A step begins in the state after the event before it. A step without events is shown by that event.
 		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
 		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
 			d.Untagged = append(d.Untagged, memory.UntaggedStep(in, p, s.Step))
@@ -290,8 +290,9 @@ func recordedStep(in *schemas.Tables, p identity.Place, step int64) (*schemas.St
 	return unfinishedStep(in, p, step, steps)
 }
 
-// unfinishedStep makes a step of the phases of one that the run did not end, as of one that a request failed in. What
-// came after the last step has its number and one more, as in [memory.At]. Steps are those of the place that ended.
+// unfinishedStep makes a step from the phases of a step that the run did not end, for example because a request
+// failed. What came after the last step has the last step's number plus one, as in [memory.At]. steps are the steps
+// that ended at this place.
 func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[int64]bool) (*schemas.Step, error) {
 	var found *schemas.Step
 	known := memory.PhasesWithBytes(in)

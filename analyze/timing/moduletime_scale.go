@@ -116,7 +116,7 @@ func middleMS(ns []int64) float64 {
 	return Middle(v)
 }
 
-// phased are those of the steps whose phases were marked.
+// phased returns the steps whose phases were marked, out of steps.
 func phased(in *schemas.Tables, rank int32, steps map[int64]int64) map[int64]int64 {
 	out := maps.Clone(steps)
 	for i := range in.Steps {

@@ -12,7 +12,7 @@ type Remark struct {
 // RemarkKind says what a [Remark] is about.
 type RemarkKind int
 
-// The first two are about the times of steps, the others about those of modules. The last four say why a run has none.
+// The first two concern step times, the others module times. The last four say why a run has no module times.
 const (
 	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, for want of bare ones
 	RemarkCaptured                                 // Steps have no time: they did not run

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is a median and what surrounds it: in milliseconds, but for the rates that [compare.Cell.CostOf] gives.
+// Interval is a median and its range, in milliseconds. Only [compare.Cell.CostOf] also returns rates.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -137,7 +137,7 @@ func Ratio(a, b float64) *float64 {
 	return &r
 }
 
-// MedianOrZero is that of an interval, 0 without.
+// MedianOrZero returns the median, or 0 for a nil interval.
 func (v *Interval) MedianOrZero() float64 {
 	if v == nil {
 		return 0

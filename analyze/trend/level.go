@@ -16,7 +16,7 @@ type Level struct {
 	Step        *Step // that it begins with; nil for the first
 }
 
-// Levels are those of the experiment, oldest first; none where no point has the value.
+// Levels returns the experiment's levels, oldest first. It returns none if no point has the value.
 func (e *Experiment) Levels() (out []Level) {
 	var values []float64
 	end := func() {

@@ -36,8 +36,9 @@ func (s *Step) Attributed(value compare.Metric) schemas.Category {
 	return ""
 }
 
-// Attribute finds the modules of a category that changed at the step, in the tables of its runs. Modules of one parent
-// of which some grow and others shrink are the parent: one that is put among them gives those behind it other names.
+// Attribute finds the modules of a category that changed at the step, using the tables of its runs. If some modules
+// of one parent grow and others shrink, the parent is reported: a module inserted among numbered ones changes the
+// names of those behind it.
 func (s *Step) Attribute(category schemas.Category, was, is *schemas.Tables) {
 	bytes := moduleChanges(category, was, is)
 	shrink, grow := map[string]bool{}, map[string]bool{}

@@ -22,11 +22,11 @@ type Step struct {
 	Delta  float64  `json:"delta"`
 	Ratio  *float64 `json:"ratio"`
 	P      *float64 `json:"p"` // by Mann and Whitney's test of the two levels; null for bytes
-	// Categories are those of the peak whose bytes changed, the largest change first; none where the value is not the
-	// peak or one of the two is not broken down.
+	// Categories are the categories of the peak whose bytes changed, the largest change first. They are empty if
+	// the value is not the peak, or if one of the two peaks is not broken down.
 	Categories []CategoryChange `json:"categories"`
-	// Modules are those of the first category, or of the value's, whose bytes changed, the largest change first; none
-	// where nobody looked at the runs' tables.
+	// Modules are the modules of the first category, or of the value's category, whose bytes changed, the largest
+	// change first. They are empty if the runs' tables were not read.
 	Modules []ModuleChange `json:"modules"`
 	// Phases are those whose time changed, the largest change first; none where the value is not the step's time.
 	Phases []PhaseChange `json:"phases"`
@@ -135,7 +135,7 @@ func (e *Experiment) testable(timed []int) bool {
 	return false
 }
 
-// values are those of some points.
+// values returns the values of the points at the given places.
 func (e *Experiment) values(places []int) (out []float64) {
 	for _, i := range places {
 		out = append(out, e.Points[i].values...)

@@ -23,7 +23,7 @@ type Over string
 
 // The values of [Over].
 const (
-	Revision Over = "revision" // by the date of its commit, else by that of its first run
+	Revision Over = "revision" // by the date of its commit, or else of its first run
 	Date     Over = "date"     // a day, in UTC, and on it each state of the code
 )
 
@@ -163,7 +163,7 @@ func label(list []Experiment) {
 	}
 }
 
-// experiment follows one experiment, of which these are all runs.
+// experiment follows one experiment; runs are all of its runs.
 func experiment(runs []*analyze.Summary, over Over, value compare.Metric) Experiment {
 	first := runs[0]
 	e := Experiment{Name: first.Name, Source: first.Source, Profile: first.Profile, Params: first.Params,

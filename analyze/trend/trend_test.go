@@ -252,7 +252,7 @@ func TestRowsOfRevisionsAndDays(t *testing.T) {
 	}
 }
 
-// Times of several runs are compared by their ranks; those of one run, and bytes, are not.
+// Times of several runs are compared by a rank test. Times of one run, and bytes, are not.
 func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	for _, c := range []struct {
 		was, is []float64

@@ -43,7 +43,7 @@ func readAction(t *testing.T) (a githubAction) {
 	return a
 }
 
-// A runner is a machine that runs an action's steps: no GitHub, and a gh that keeps what it is told.
+// A runner is a machine that runs an action's steps. There is no GitHub, and its gh keeps what it is given.
 type runner struct {
 	folder string            // the checkout
 	temp   string            // RUNNER_TEMP

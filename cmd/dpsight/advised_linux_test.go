@@ -11,21 +11,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A change is a script that can be run as it was found and as a finding advises.
+// A change is a script in two versions: as written, and as a finding advises.
 type change struct {
 	script   string // a case from a public report, or a name that inPairs tells apart
 	found    []string
 	advised  string   // the argument that mends it
-	mend     []string // or what is written in place of what; of a case that takes no argument
-	id, line string   // of the first finding, and what stands in its line
+	mend     []string // or the new text and the text that it replaces, for a case without an argument
+	id, line string   // of the first finding, and a text in its line
 	holder   string   // a part of its holder; empty = the finding has none to name
-	edit     string   // what stands in a line that it says is to change; empty = it names none
+	edit     string   // text of the line that the finding wants changed; empty = it names none
 	known    string   // how it knows what it saves; empty = it promises nothing
-	allFrom  int64    // percent of what it saves at most that the peak falls by at least
+	allFrom  int64    // the peak must fall by at least this percentage of what the finding saves at most
 }
 
-// Of a script as it was found and as it is advised, the peak falls by what the first finding prints: to the byte, by
-// that at least or by that at most, as the finding says. As advised it no longer has the finding.
+// When a script is changed as its first finding advises, the peak falls by what the finding prints: exactly, at
+// least or at most, as it says. The changed script no longer has the finding.
 func TestAdvisedScriptsPeakLower(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -95,7 +95,7 @@ func (c change) lowers(t *testing.T) {
 		t.Errorf("%s: %+v, %q", c.script, f.Place.Line, holderOf(f))
 	}
 	c.edits(t, text, f)
-	// Of what a change makes smaller there can be enough left for a finding.
+	// Enough may be left of what a change makes smaller for another finding.
 	if f := findFinding(advised, c.id); f != nil && (f.saves() == nil || *f.saves() > falls/2) {
 		t.Errorf("%s %s: %+v", c.script, c.advised, f)
 	}
@@ -362,7 +362,7 @@ for i in range(5):
     large = torch.empty((200 + 40 * i) << 20, dtype=torch.uint8, device="cuda")
 print("reserved", torch.cuda.max_memory_reserved(), flush=True)
 `,
-	// A part of what was read once.
+	// A part of a tensor that was read once.
 	"view": trains + `
 whole = torch.randn(32 << 20, device="cuda")
 part = whole[:4096] if sys.argv[1] == "kept" else whole[:4096].clone()
@@ -412,7 +412,7 @@ optimizer = torch.optim.Adam(model.parameters(), foreach=False)
 x = torch.randn(4096, 1024, device="cuda")
 `
 
-// holderOf is what keeps what a finding is about; empty where it does not say.
+// holderOf returns what keeps a finding's tensors; empty if the finding does not say.
 func holderOf(f *finding) string {
 	if f.Holder == nil {
 		return ""

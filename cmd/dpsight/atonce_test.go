@@ -16,7 +16,8 @@ import (
 
 const atOnceRun = "20261121T205109Z-vanilla-096510"
 
-// pairs is how many times two processes do the same at once, without and with what is left out of make test.
+// pairs returns how many times two processes do the same at once; rest includes the cases that make test leaves
+// out.
 func pairs(rest bool) int {
 	if rest {
 		return 50

@@ -59,9 +59,9 @@ func (r replacedResult) charted() charted {
 
 func mebibytes(n float64) int64 { return int64(math.Round(n * (1 << 20))) }
 
-// The charts of the component profiler beside dpsight's, of the same experiment on the same kind of GPU: its bars end
-// beyond the peak or far below it and its timeline stays below; here both end at the peak, to the byte, and no text
-// lies over another.
+// Compares the component profiler's charts with dpsight's, for the same experiment on the same kind of GPU. Its
+// bars end beyond the peak or far below it, and its timeline stays below. dpsight's bars and timeline end at the
+// peak, to the byte, and no text overlaps another.
 func TestChartsBesideTheReplaced(t *testing.T) {
 	theirs := map[string]replacedResult{}
 	for _, method := range []string{"vanilla", "ghost"} {
@@ -112,8 +112,8 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 	holdChartsPage(t, theirs, drawn)
 }
 
-// chartedHere reads the charts of a store's runs as one who looks at them does: off the axes. It gives the runs'
-// parameters too.
+// chartedHere reads the values of a store's charts off their axes, as a person does. It also returns the runs'
+// parameters.
 func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]map[string]any) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -130,7 +130,7 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 	charts, params := map[string]charted{}, map[string]map[string]any{}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		if c.Bare() { // of what was not recorded nothing is drawn
+		if c.Bare() { // nothing is drawn of what was not recorded
 			continue
 		}
 		at := slices.IndexFunc(sel.Runs, func(r store.Run) bool { return r.ID == c.RunID })
@@ -191,7 +191,7 @@ func shapeOf(t *testing.T, c *canvas.Canvas, what string) canvas.Shape {
 // endOfBar reads where a bar ends off the numbers below its axis.
 func endOfBar(t *testing.T, c *canvas.Canvas, what string) int64 {
 	t.Helper()
-	const below = 30 // logical pixels, in which the axis' numbers stand
+	const below = 30 // logical pixels that hold the numbers of the axis
 	m := shapeOf(t, c, what)
 	var axis scale
 	for _, l := range c.Labels {
@@ -217,11 +217,11 @@ func topOfTimeline(t *testing.T, c *canvas.Canvas, what string) int64 {
 			axis.add(text, middle)
 		}
 	}
-	// A number stands beside its line, a little off it: the lowest beside the axis itself.
+	// A number is drawn a little off its line. The lowest is beside the axis itself.
 	return axis.read(t, m.Box.Y0-m.Within.Y1+bottom)
 }
 
-// scale is an axis in GiB: its numbers and where they stand.
+// scale is an axis in GiB: its numbers and their places.
 type scale struct{ values, places []float64 }
 
 func (s *scale) add(text string, place float64) {

@@ -64,9 +64,9 @@ func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 	return storeDir, dir, s.SuiteFile(m.Suite.ID)
 }
 
-// A flipped bit or a lost tail in any file that dpsight writes is refused or warned of, or changes nothing of what is
-// printed, and no check passes on it with other figures. Tables stay as they are where their journal is damaged, and
-// damaged ones are made again from it.
+// A flipped bit or a lost tail in any file that dpsight writes gives an error or a warning, or changes nothing that
+// is printed. No check passes with other figures. Tables stay as they are if their journal is damaged, and damaged
+// tables are made again from the journal.
 func TestDamageIsNeverQuiet(t *testing.T) {
 	flips, cuts := 36, 14
 	if testkit.WithRest() {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// wantDecided predicts a script that fails after a read of what nobody computes, and wants it predicted with the other
-// answer there.
+// wantDecided predicts a script that fails after it reads an unknown value. It wants a successful prediction in
+// which the read at place gives the other answer.
 func wantDecided(t *testing.T, script, place, failure string) {
 	t.Helper()
 	store := t.TempDir()
@@ -49,7 +49,8 @@ func TestPredictDecidesAsserts(t *testing.T) {
 	wantDecided(t, script, script+":6", "AssertionError")
 }
 
-// What torch.distributions check of their arguments holds: a script is predicted with one run, and that is said.
+// Argument checks of torch.distributions are assumed to hold. A script is predicted with one run, and a note says
+// so.
 func TestPredictTakesArgumentsForValid(t *testing.T) {
 	testkit.Rest(t)
 	script := caseFile(t, "dist_validate.py")
@@ -120,7 +121,7 @@ elif sys.argv[1] == "exits" and not (x >= 0).all():
     raise SystemExit("out of range")
 `
 
-// listed are the runs of a store, so many.
+// listed returns the runs of a store and fails unless there are n.
 func listed(t *testing.T, store string, n int) []analyze.RunsRow {
 	t.Helper()
 	r := dpsight(t, store, "runs", "--store", store, "--format", "json")

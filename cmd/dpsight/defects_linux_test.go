@@ -200,7 +200,7 @@ func TestFailedAllocations(t *testing.T) {
 				t.Errorf("%s: short of %f, %+v", mode, short, f)
 			}
 		}
-		if mode == "caught" { // while it handles the exception, all is as it was
+		if mode == "caught" { // while it handles the exception, nothing has been released
 			if want, got := held(t, e), e.allocated(t, "oom"); got != want {
 				t.Errorf("%d bytes at the failure, torch held %d", got, want)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The demo where nothing can be recorded is a report on the recorded example: the real script and the real Makefile, in
-// which only what builds dpsight is replaced, by the program under test.
+// Where nothing can be recorded, the demo is a report on the recorded example. The test uses the real script and
+// the real Makefile. Only the build of dpsight is replaced, by the program under test.
 func TestDemoThatCannotRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws whole reports: slow under the race detector, which finds nothing there")
@@ -72,10 +72,10 @@ func TestDemoThatCannotRecord(t *testing.T) {
 	}
 }
 
-// The demo on a machine without a GPU: the real script and the real Makefile predict a model of 1.3 billion
-// parameters on the phantom GPU, say what privacy costs and where the report lies, in two minutes on two cores. What
-// builds dpsight is replaced by the program under test, and what makes the Python environment, which would download
-// it, by the environment that the tests have.
+// The demo on a machine without a GPU. The real script and the real Makefile predict a model of 1.3 billion
+// parameters on the phantom GPU, say what privacy costs and where the report is, in two minutes on two cores. Two
+// steps are replaced: the build of dpsight, by the program under test, and the Python environment, which would be
+// downloaded, by the tests' own.
 func TestDemoOnThePhantom(t *testing.T) {
 	testkit.Rest(t)
 	if testing.Short() {
@@ -100,7 +100,7 @@ esac`
 	if err := os.Mkdir(filepath.Join(cache, "dpsight"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if own, err := os.UserCacheDir(); err == nil { // the phantom GPU need not be compiled anew
+	if own, err := os.UserCacheDir(); err == nil { // the phantom GPU need not be compiled again
 		compiled := filepath.Join(own, "dpsight", "phantom")
 		if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(cache, "dpsight",
 			"phantom"))); err != nil {

@@ -32,7 +32,7 @@ for step in range(int(sys.argv[1])):
     time.sleep(0.02)
 `
 
-// hoarding takes memory until there is none; then it says what it holds, and gives it up or dies.
+// hoarding takes memory until there is none left. It then prints what it holds, and releases it or dies.
 const hoarding = `
 import sys, torch
 hoard = []
@@ -213,7 +213,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Wherever the agent is when Python raises, no event is lost and none is written twice.
+// Wherever the agent is when Python raises an exception, no event is lost and none is written twice.
 func TestInterruptedAnywhere(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

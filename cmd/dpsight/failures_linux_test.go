@@ -15,8 +15,9 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what is
-// held when the step begins), and then with smaller ones. What a failure leaves behind it says after each.
+// failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what
+// is held when the step begins), and then with smaller ones. After each failure it prints what the failure left
+// behind.
 const failing = `
 import sys
 import torch
@@ -63,8 +64,9 @@ def train():
 train()
 `
 
-// A request fails in an instrumented step, in bare ones, and where nothing is recorded: each time the breakdown says
-// what held the memory and which module asked, and what the failure held is given back as without dpsight.
+// Requests fail in an instrumented step, in bare steps, and outside the recorded steps. Each time the breakdown
+// says what held the memory and which module asked. Memory that the failure held is released as it would be without
+// dpsight.
 func TestFailuresInEveryStep(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

@@ -30,7 +30,7 @@ func searched(t *testing.T, store string, args ...string) (result, predict.FitDo
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // the folder is part of what a command is
+	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // a command includes its folder
 	_ = cmd.Run()                                             // the exit code says it
 	var doc predict.FitDocument
 	if stdout.Len() > 0 {
@@ -41,8 +41,9 @@ func searched(t *testing.T, store string, args ...string) (result, predict.FitDo
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, doc
 }
 
-// The largest value that fits is found; what was predicted is in the store, and is taken from there until the script
-// changes, though the store and the output lie beside it. What else decides is shown without Python, in collect/fit.
+// The search finds the largest value that fits. Predictions are kept in the store and reused until the script
+// changes, even though the store and the output are beside the script. What else decides is tested without Python,
+// in collect/fit.
 func TestFit(t *testing.T) {
 	interpreter, script := python(t), scriptFile(t, holding)
 	store, out := filepath.Join(filepath.Dir(script), "runs"), filepath.Join(filepath.Dir(script), "out")
@@ -109,7 +110,7 @@ func TestFit(t *testing.T) {
 	if is, err := os.ReadFile(filepath.Join(out, "fit.json")); err != nil || !bytes.Equal(is, was) {
 		t.Errorf("the first search's document was changed, %v", err)
 	}
-	// What lies beside the script since is dpsight's own, and makes nothing anew.
+	// The files that appeared beside the script are dpsight's own, so nothing is predicted again.
 	if err := os.Chtimes(script, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +158,9 @@ func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	}
 }
 
-// A script that halves what it asks for until it goes through does not fit with what it was asked for in a search; that
-// it runs on the device a single prediction says. What fails at a limit of the script's own says nothing of the device.
+// A script may halve its request until it succeeds. In a search, the original value then does not fit. A single
+// prediction says that the script runs on the device. A failure at a limit of the script's own says nothing about
+// the device.
 func TestFitOfAScriptThatCatches(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, `
@@ -233,7 +235,7 @@ if sys.argv[2:] == ["dies"]:
 		"torch itself went on without") {
 		t.Errorf("%s", found.stdout)
 	}
-	// None of these ended the run, whatever the error says that did.
+	// None of these requests ended the run, even though the final error mentions one.
 	r, doc = predictDocument(t, t.TempDir(), nil, "--", python(t), script, "64", "dies")
 	if len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -25,8 +25,9 @@ var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -
 // mostPicture bounds the picture of the page: what is drawn again would take its size again of every clone.
 const mostPicture = 90_000
 
-// What the page says fits is what its search found, which is kept in examples/fit: its tables and its picture are made
-// of that document. With an interpreter the two values that decide one cell are predicted anew, which takes a minute.
+// The values that the page says fit come from a search, which examples/fit keeps. The page's tables and picture are
+// made from that document. With an interpreter, the two values that decide one cell are predicted again, which
+// takes a minute.
 func TestFitPage(t *testing.T) {
 	page, picture := filepath.Join("..", "..", "docs", "predict.md"), filepath.Join("..", "..", "docs", "gallery",
 		"fit.png")
@@ -115,8 +116,8 @@ func fewerShades(t *testing.T, picture []byte) []byte {
 	return out.Bytes()
 }
 
-// decided predicts anew, of the last cell of a search on a device's own memory, the largest value that fits and the one
-// above it.
+// decided takes the last cell of a search on a device's own memory. It predicts again the largest value that fits
+// and the value above it.
 func decided(t *testing.T, doc *predict.FitDocument, command string) {
 	interpreter := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if interpreter == "" {

@@ -26,7 +26,7 @@ func ingested(t *testing.T) (store string) {
 	return store
 }
 
-// A pipe in a store is not opened: nobody writes to it, and reading it would never end.
+// dpsight does not open a pipe in a store. Nothing writes to it, so reading it would never end.
 func TestPipesAreNotOpened(t *testing.T) {
 	t.Parallel()
 	store := ingested(t)

@@ -26,8 +26,8 @@ while time.monotonic() < until:
 print("done")
 `
 
-// small runs dpsight collect with a store of so many MiB, which something else fills after so many seconds (0 = never),
-// and brings the store out of there. Files may grow to limit KiB (0 = any size).
+// small runs dpsight collect with a store of mib MiB and returns the store's files. Something else fills the store
+// after so many seconds (0 = never). Files may grow to limit KiB (0 = any size).
 func small(t *testing.T, mib, limit int, fills, seconds float64) (r result, dirs []string) {
 	t.Helper()
 	interpreter, work := python(t), t.TempDir()
@@ -172,7 +172,7 @@ done
 cp -a "$DISK/out" "$KEPT/after"
 ls -A "$DISK"`
 
-// Where a report cannot be written the old one stays as it was, and there is none where none was.
+// If a report cannot be written, an existing one stays as it was, and no new one appears.
 func TestReportOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	needsSmallDisks(t)

@@ -44,7 +44,8 @@ for step in range(20):
 assert held == {4}, held
 `
 
-// rebuilt makes DDP's buckets anew right after the first backward, when NCCL's watchdog still holds the first ones.
+// rebuilt makes DDP's buckets again right after the first backward, while NCCL's watchdog still holds the first
+// ones.
 const rebuilt = `
 import torch
 import torch.distributed as dist
@@ -129,8 +130,8 @@ func TestPredictOutOfTime(t *testing.T) {
 	}
 }
 
-// TestPredictWaitsForWatchdog finds DDP's first buckets gone when the second forward makes them anew, and says how much
-// more there is where they are not.
+// TestPredictWaitsForWatchdog checks that DDP's first buckets are gone when the second forward makes new ones. If
+// they are not, it reports how much more memory that takes.
 func TestPredictWaitsForWatchdog(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), scriptFile(t, rebuilt))

@@ -102,9 +102,9 @@ func TestCheckDocument(t *testing.T) {
 	})
 }
 
-// Against a baseline in which one category is smaller, by so much that the run has 5.1 % more, the check fails and
-// names it; with 4.9 % it passes. Every category of every experiment that was recorded is tried; those whose 5.1 % are
-// less than what the allocator rounds a block up to pass.
+// The check fails and names the category if one category grew so much that the run has 5.1 % more than the
+// baseline. With 4.9 % it passes. The test tries every category of every recorded experiment. It leaves out
+// categories whose 5.1 % are less than the allocator rounds a block up by.
 func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 	store, dir := journalStore(t), t.TempDir()
 	path := filepath.Join(dir, "b.json")

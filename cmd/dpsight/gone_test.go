@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A table that was taken away is said by whatever reads the run, and nothing is called exact beside it: where the run
-// has digests of its tables, and where an older version wrote none.
+// Every command that reads a run reports a table that was removed, and calls nothing exact beside it. This holds
+// whether or not the run has digests of its tables, which older versions did not write.
 func TestGoneTablesAreSaid(t *testing.T) {
 	for what, from := range map[string]string{
 		"with digests":    filepath.Join(journalStore(t), journalID(1)),
@@ -47,8 +47,8 @@ func TestGoneTablesAreSaid(t *testing.T) {
 	}
 }
 
-// A check whose own thresholds rest on a table that was taken away does not pass, whichever side lacks it: what cannot
-// be compared fails. Where no threshold rests on it, it is said and the check goes on.
+// A check does not pass if one of its thresholds needs a removed table, whichever side lacks it: what cannot be
+// compared fails. If no threshold needs the table, a warning says so and the check goes on.
 func TestChecksWithoutTheirTables(t *testing.T) {
 	whole := filepath.Join("..", "..", "examples", "headline", "20261122T204121Z-fgc-b22adb")
 	baseline := filepath.Join(t.TempDir(), "baseline.json")

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A plain command has as many devices as are asked for, each with a breakdown of its own; DataParallel on one is told.
+// A plain command gets as many devices as requested, each with its own breakdown. DataParallel on a single device
+// gets a hint.
 func TestPredictGPUs(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -39,7 +40,7 @@ func TestPredictGPUs(t *testing.T) {
 	}
 }
 
-// A script that asks for a device that is not there is told of the option that gives it one.
+// A script that uses a missing device gets an error that names the option to add it.
 func TestPredictDeviceThatIsNotThere(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "two_gpus.py"))

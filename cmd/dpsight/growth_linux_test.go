@@ -20,7 +20,7 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 		id, unit       string
 		each           int64 // at least, in bytes
 		lines          string
-		holder, edit   string // parts of them; empty = there is none
+		holder, edit   string // parts of the holder and of the line to change; empty = there is none
 	}{
 		{"case08", "detach", "kept-graphs", "line_pass", 19 * 100_000, "train.py:18 train.py:19 train.py:20",
 			"global kept → grad_fn", "kept = "},
@@ -52,15 +52,16 @@ func TestGrowthOfLoopsWithoutUpdates(t *testing.T) {
 				t.Errorf("%s %s: %+v", c.script, c.mended, f)
 			}
 		}
-		// The peak falls by what is said or, as the change frees what the last passes make as well, by a little more.
+		// The peak falls by the promised bytes. It may fall by a little more, since the change also frees what the
+		// last passes make.
 		if f != nil && (*f.saves() > peak-lower || *f.saves() < peak-lower-4*c.each || f.Confidence != "at_least") {
 			t.Errorf("%s saves %d, and %s takes %d less", c.script, *f.saves(), c.mended, peak-lower)
 		}
 	}
 }
 
-// The step at which memory is said to run out is the one at which it does, within 2 %: what the allocator rounds and
-// caches is not counted.
+// Memory runs out within 2 % of the predicted step. The prediction does not count what the allocator rounds and
+// caches.
 func TestExhaustionComesAsSaid(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

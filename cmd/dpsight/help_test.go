@@ -86,7 +86,8 @@ func examplesExist(t *testing.T, line string) {
 	}
 }
 
-// fits80 checks that lines fit on a terminal of 80 columns. A word that is longer, such as a path, stands alone.
+// fits80 checks that lines fit on a terminal of 80 columns. A longer word, such as a path, must be on a line of its
+// own.
 func fits80(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Of a file that dpsight did not record nobody knows phases, and a block without a Python frame is not one without an
-// explanation.
+// dpsight does not know the phases of a file that it did not record. A block without a Python frame is still
+// explained.
 func TestImportedSnapshotsSayWhatIsKnown(t *testing.T) {
 	store := importedStore(t)
 	for _, test := range []struct {

@@ -37,8 +37,8 @@ func liveRun(t *testing.T, marks, frames []byte) string {
 	return dir
 }
 
-// Wherever a journal is torn, what was whole before is ingested, is exact as far as it was checked, and never grows by
-// damage.
+// Wherever a journal is torn, the intact part before that is ingested and is exact as far as it was checked. Damage
+// never adds anything.
 func TestTornJournals(t *testing.T) {
 	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
 		spool.SealedName(0)))

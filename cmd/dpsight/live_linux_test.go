@@ -81,7 +81,7 @@ func (v *viewer) ask(path string) ([]byte, error) {
 	return b, err
 }
 
-// now is what it shows of its only run; nil where it shows none.
+// now returns what the viewer shows of its only run, or nil if it shows none.
 func (v *viewer) now(t *testing.T) *page.Live {
 	t.Helper()
 	var list struct {
@@ -114,7 +114,7 @@ func (v *viewer) now(t *testing.T) *page.Live {
 	return &l
 }
 
-// watchedTraining is a script that ends a step about ten times a second, and as many as it is told.
+// watchedTraining is a script that ends about ten steps per second, and as many steps as its argument says.
 const watchedTraining = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -149,8 +149,8 @@ func recorder(t *testing.T, store string, steps int, options ...string) *exec.Cm
 	return cmd
 }
 
-// A run is shown at most a second after each of its drains, by a server that takes next to nothing, and the end of
-// either does not harm the other.
+// A run is shown at most a second after each drain, by a server that takes nearly no resources. Ending either one
+// does not harm the other.
 func TestViewOfARunningRun(t *testing.T) {
 	testkit.Python(t)
 	store := t.TempDir()
@@ -313,8 +313,8 @@ func running(t *testing.T, store string) {
 	t.Cleanup(func() { lock.Close() })
 }
 
-// On a terminal watch draws what fits, also when its size changes; it has no colours where none are wanted, answers to
-// keys and leaves the terminal as it was. Elsewhere it prints once.
+// On a terminal, watch draws what fits, also after a change of size. It has no colours if none are wanted, answers
+// to keys and leaves the terminal as it was. Elsewhere it prints once.
 func TestWatchOnATerminal(t *testing.T) {
 	store := t.TempDir()
 	if r := must(t, "", "watch", "--store", store); r.stdout != "Nothing is being recorded. A run appears here when "+

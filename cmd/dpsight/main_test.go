@@ -60,7 +60,7 @@ func dpsight(t *testing.T, dir string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// limited is dpsight where no file may grow beyond so many KiB, like on a disk that is full.
+// limited runs dpsight with a limit of kib KiB for every file, as on a full disk.
 func limited(t *testing.T, kib int, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

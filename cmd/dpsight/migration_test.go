@@ -35,8 +35,8 @@ var replacedFlags = map[string]map[string][]string{
 
 var word = regexp.MustCompile(`(?:--)?[A-Za-z0-9_][A-Za-z0-9_-]*`)
 
-// Every flag of theirs, and every value of a choice, stands in the left column of its section's table, with what is
-// here instead.
+// Every flag of the other tool, and every value of a choice, is in the left column of its section's table, with
+// dpsight's counterpart beside it.
 func TestMigrationHasEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/migration.md")
 	if err != nil {
@@ -64,7 +64,8 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 	}
 }
 
-// leftColumn is what stands in code in the first cells of a table whose second cells are not empty, by row and word.
+// leftColumn returns the code words in the first cells of a table whose second cells are not empty, by row and
+// word.
 func leftColumn(section string) (rows [][]string) {
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, "|")

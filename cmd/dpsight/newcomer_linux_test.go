@@ -152,7 +152,7 @@ dpsight: hint: give a command, a --method, or a --suite; dpsight collect --help
 	}
 }
 
-// The word help stands for the option.
+// The word help works like the option.
 func TestHelpIsACommandToo(t *testing.T) {
 	for _, line := range []string{"", "predict", "analyze", "analyze breakdown", "breakdown"} {
 		args := strings.Fields(line)

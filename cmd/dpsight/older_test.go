@@ -13,7 +13,7 @@ import (
 // baseline with it: documents, tables and the journal have no digests.
 const olderPeak = "65.01"
 
-// What older code made reads as it did then, and what it did not keep is said.
+// Data that older code wrote reads as it did then. What the older code did not keep is reported.
 func TestStoresOfOlderCode(t *testing.T) {
 	const undigested, baselineToo = "recorded by older code, without digests", "the baseline was written by older code"
 	older := filepath.Join(t.TempDir(), "older")

@@ -79,8 +79,8 @@ func columnOf[A arrow.Array](t *testing.T, r arrow.Record, name string) A {
 	return a
 }
 
-// A page of the recorded example is one small file that loads nothing. Its documents are those that the commands print,
-// and its blocks, all of them, sum to what the breakdown says.
+// A page of the recorded example is one small file that loads nothing. Its documents equal the ones that the
+// commands print. The sum of its blocks equals the breakdown.
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.html")
 	must(t, "", "report", "--store", headlineStore, "--html", file)

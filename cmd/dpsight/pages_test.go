@@ -126,9 +126,9 @@ func samePixels(a, b image.Image) bool {
 	return true
 }
 
-// README and docs/accuracy.md say how exact predictions are: in the figures of its tables, which are of all files of
-// predictions that examples/accuracy has. Each script counts once. What a mend made of a miss is in a file of its own,
-// whose name ends with -after-fixes, and is said beside.
+// README and docs/accuracy.md state how exact predictions are. The figures must equal the tables, which cover all
+// files of predictions in examples/accuracy. Each script counts once. Predictions repeated after a fix are in
+// separate files whose names end with -after-fixes, and are reported separately.
 func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads the tables of nearly every recording: slow under the race detector, which finds nothing there")

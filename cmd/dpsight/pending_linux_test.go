@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// What a killed collector left is said to want ingesting, by one run and among others; what is still being recorded is
-// not.
+// dpsight says that a run which a killed collector left needs ingesting, both alone and among other runs. It does
+// not say so of a run that is still being recorded.
 func TestWhatAKilledCollectorLeft(t *testing.T) {
 	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
 		spool.SealedName(0)))

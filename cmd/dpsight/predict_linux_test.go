@@ -79,9 +79,8 @@ func decoys(t *testing.T) (folder, mark string) {
 	return folder, mark
 }
 
-// A prediction says whether a script fits and what takes the memory, and where it read what nobody had computed;
-// neither the script nor dpsight itself loads a driver or an NVML that is there, and which GPUs are visible does not
-// concern it.
+// A prediction says whether a script fits, what takes the memory, and where the script read unknown values. Neither
+// the script nor dpsight loads a driver or an NVML that is installed. Visible GPUs have no influence.
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
@@ -153,7 +152,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// Where a script asks whether what nobody computed is finite, the place is listed as reads are, with how often.
+// If a script checks whether unknown values are finite, the place is listed with its count, as reads are.
 func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	testkit.Rest(t)
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
@@ -173,8 +172,8 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	}
 }
 
-// A loop with patience for a loss that nobody computed runs all its epochs, and one with a threshold more than one
-// step.
+// A loop with patience for an unknown loss runs all its epochs. A loop that waits for a threshold runs more than
+// one step.
 func TestPredictLoopsThatWatchALoss(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, `
@@ -205,9 +204,9 @@ print(f"{epochs} epochs, {steps} steps")
 // shownPrediction is a command in a comment of the page on predictions, and what the page shows.
 var shownPrediction = regexp.MustCompile(`(?s)<!-- predicted: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
-// The prediction that the page shows is what its command prints. A built-in experiment depends on no value, since the
-// loss that its loop prints at the end steers nothing: on the H200 its peak is expected to be exact, and on a device
-// that was never looked at close.
+// The prediction on the page equals its command's output. A built-in experiment depends on no value: its loop only
+// prints the loss at the end. So its peak is exact expected on the H200, and close on a device that was never
+// recorded.
 func TestPredictedPage(t *testing.T) {
 	testkit.Rest(t) // six runs
 	interpreter, store := python(t), t.TempDir()
@@ -265,8 +264,8 @@ func TestPredictedPage(t *testing.T) {
 	}
 }
 
-// Beyond --gpu-memory an allocation fails as on a device; the run is one that ran out of memory like any other, and
-// what it held then is shown.
+// Beyond --gpu-memory an allocation fails as on a device. The run then counts as out of memory like any other, and
+// shows what it held.
 func TestPredictBeyondMemory(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
@@ -306,8 +305,7 @@ func TestPredictBeyondMemory(t *testing.T) {
 	}
 }
 
-// With --quiet what the script writes is in the run's logs only; that it was predicted, and what came of it, is printed
-// all the same.
+// With --quiet the script's output is only in the run's logs. The prediction and its result are still printed.
 func TestPredictQuietly(t *testing.T) {
 	store := t.TempDir()
 	for _, quiet := range []bool{false, true} {
@@ -360,8 +358,8 @@ func TestPredictOnTheHost(t *testing.T) {
 	}
 }
 
-// What a script does with what is free, or after a request has failed, depends on what a device has beside it; a time
-// between events is one that nobody measured.
+// A script that acts on the amount of free memory, or on a failed request, depends on what else a device holds.
+// Times between events are not measured either.
 func TestPredictAsksTheDevice(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -386,8 +384,8 @@ func TestPredictAsksTheDevice(t *testing.T) {
 	}
 }
 
-// A script that waits for what nobody computes, and is ended, has said before what it read, though it never reached a
-// step's end.
+// A script that waits for an unknown value, and is killed, has already reported what it read, even though no step
+// ended.
 func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n   "+
@@ -470,8 +468,8 @@ del a2, a3
 d, e = take(9), take(9)
 `
 
-// --seeds gives the range of what is reserved over placements of segments; each is a run of its own, and the last one,
-// which is the profile's own, knows of them.
+// --seeds gives the range of reserved over placements of segments. Each placement is a run. The last run uses the
+// profile's own placement and lists the others.
 func TestPredictSeeds(t *testing.T) {
 	testkit.Rest(t)
 	store := t.TempDir()
@@ -520,8 +518,8 @@ kept = torch.empty((SIZE) << 20, dtype=torch.uint8, device="cuda")
 dist.destroy_process_group()
 `
 
-// A played rank that takes its memory of the first device, as where torch.cuda.set_device was forgotten, is warned of;
-// one that hides all devices but its own has its own.
+// dpsight warns if a simulated rank takes its memory from the first device, for example because
+// torch.cuda.set_device was forgotten. A rank that hides all other devices gets no warning.
 func TestPredictRankOnAnothersDevice(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -541,8 +539,8 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 	}
 }
 
-// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them
-// all.
+// Ranks of a larger world are listed side by side, each with its own peaks, in the printed table and in the
+// document.
 func TestPredictRanks(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()

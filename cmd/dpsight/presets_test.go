@@ -18,7 +18,7 @@ import (
 
 const presetsPage = "../../docs/presets.md"
 
-// presetsTorch is the release that the page's bytes are of.
+// presetsTorch is the torch release for which the page's bytes were computed.
 const presetsTorch = "2.11."
 
 var presetsBlock = regexp.MustCompile(`(?s)<!-- presets (\w+) -->\n(.*?)<!-- end -->`)

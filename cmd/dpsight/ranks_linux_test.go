@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Of two ranks under torchrun, the one that keeps 32 MiB a step more is named with the category and the line, and its
-// growth is found, though the other rank has the highest peak.
+// One of two ranks under torchrun keeps 32 MiB more per step. Its growth is found and named with its category and
+// line, although the other rank has the highest peak.
 func TestRankThatGrows(t *testing.T) {
 	testkit.Rest(t)
 	const planted = `

@@ -49,8 +49,8 @@ func TestReadmesAreAlike(t *testing.T) {
 	}
 }
 
-// The commands of README print what it shows. The script of its Python block is recorded as it stands; the baseline is
-// of the script without the line that leaks.
+// The commands of README print what it shows. The script in its Python block is recorded as written. The baseline
+// comes from the script without the leaking line.
 func TestReadmeCommands(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

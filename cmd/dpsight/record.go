@@ -76,14 +76,14 @@ func (f *worldFlags) world() (*collect.World, error) {
 	return collect.WorldOf(f.WorldSize, f.Ranks, f.GPUsPerNode)
 }
 
-// What the options of an experiment are of.
+// Errors about which options belong to which kind of experiment.
 const (
 	optionsOfCommand = "the options of a command go behind it"
 	paramOfBuiltin   = "--param belongs to a command"
 	optionsOfBuiltin = "a built-in experiment has options of its own: --preset, --batch-size, …"
 )
 
-// commandArg is a command of the user's, which may stand behind -- or not.
+// commandArg is a user's command, with or without -- before it.
 type commandArg struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"${command}"`
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run that is named out of several repeats is said to be one of them, with what the others took; all of them, and a
-// method that is compared with them, are medians.
+// A single named repeat is marked as one of several, with the range of the others. All repeats together are shown
+// as medians, and so is a method that is compared with them.
 func TestRepeatsOfTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestRepeatsOfTheStore(t *testing.T) {
 			t.Errorf("compare %s beside a baseline that has no cell:\n%s", value, out)
 		}
 	}
-	// The baseline is one of them too where it is none of the rows; where it is one, its own row says so.
+	// The baseline is marked in the same way if it is not one of the rows. If it is, its own row is marked.
 	named := []string{"analyze", "overhead", "bk", "--store", dir, "--baseline", "dpsgd"}
 	if out := must(t, "", named...).stdout; strings.Count(out, "baseline "+dpsgd) != 1 ||
 		strings.Count(out, "in the store") != 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// shownOn runs dpsight on a terminal of so many columns and gives what it shows.
+// shownOn runs dpsight on a terminal with so many columns and returns what it shows.
 func shownOn(t *testing.T, columns uint16, environment []string, args ...string) string {
 	t.Helper()
 	ours, theirs, err := pty.Open()
@@ -28,7 +28,7 @@ func shownOn(t *testing.T, columns uint16, environment []string, args ...string)
 	var shown bytes.Buffer
 	done := make(chan struct{})
 	go func() {
-		io.Copy(&shown, ours) // it ends in an error once nobody writes
+		io.Copy(&shown, ours) // the copy ends with an error once the other side is closed
 		close(done)
 	}()
 	err = cmd.Run()
@@ -40,8 +40,8 @@ func shownOn(t *testing.T, columns uint16, environment []string, args ...string)
 	return strings.ReplaceAll(shown.String(), "\r\n", "\n")
 }
 
-// On a terminal of 80 columns everything fits, and what had to be left out is named; with --wide, and where there is no
-// terminal, tables are as wide as they need to be. Only a terminal gets colours, and none where they are not wanted.
+// On a terminal of 80 columns everything fits, and a note names what was left out. With --wide, and without a
+// terminal, tables are as wide as they need to be. Only a terminal gets colours, and none if they are not wanted.
 func TestFitsTheTerminal(t *testing.T) {
 	store := filepath.Join("..", "..", "examples", "headline")
 	plain := must(t, "", "runs", "--store", store)

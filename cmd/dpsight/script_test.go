@@ -222,8 +222,8 @@ func copyTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// A Parquet table that is cut anywhere is refused by name, with a way out; so is one with a wrong bit in its pages, or
-// it gives the same numbers.
+// A truncated Parquet table is refused by name, with a hint how to mend it. A table with a wrong bit in its pages
+// is refused or gives the same numbers.
 func TestDamagedTables(t *testing.T) {
 	store := journalStore(t)
 	want := must(t, "", "analyze", "breakdown", filepath.Join(store, journalID(1)), "--format", "json").stdout

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A shape says what a JSON value must be: "string", "int", "number", "bool", "any", each with "?" where it may be null;
-// an object with exactly these keys, those with a "?" optional; a list (a slice of one) of one shape.
+// A shape says what a JSON value must be. It is "string", "int", "number", "bool" or "any", each with "?" if it may
+// be null; an object with exactly these keys, optional ones with a "?"; or a list (a slice of one) of one shape.
 type (
 	shape  any
 	object map[string]shape

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// caseFile is one of the scripts that stand for a kind.
+// caseFile returns the script that stands for a kind.
 func caseFile(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "collect", "livetest", "testdata", "cases", name))
@@ -75,7 +75,7 @@ func TestPredictEndsTheScript(t *testing.T) {
 	}
 }
 
-// catching goes on whatever it is told.
+// catching catches every exception and goes on.
 const catching = `
 import torch
 model = torch.nn.Linear(64, 64).cuda()

@@ -65,7 +65,7 @@ func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *col
 		LookOnly: c.DryRun, Waiting: waiting})
 }
 
-// dryRun is --dry-run: a suite for a GPU can be planned where there is none.
+// dryRun implements --dry-run. A suite for a GPU can be planned on a machine without one.
 func (c *collectCmd) dryRun(s *streams, console *collect.Console, plan *suite.Suite) error {
 	machine, err := collect.PlannedMachine(c.Device)
 	if err != nil {

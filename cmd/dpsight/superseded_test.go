@@ -92,8 +92,8 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 	}
 }
 
-// What a search tried is no experiment to a check of a folder, which says how many it leaves out; who names one, or has
-// it in the baseline, has it checked.
+// A check of a folder leaves out the trials of a search and says how many. A trial is checked if it is named or is
+// in the baseline.
 func TestTrialsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, runs, dir := journalStore(t), t.TempDir(), t.TempDir()

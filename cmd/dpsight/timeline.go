@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// How many points a timeline has where none are asked for: lines of a screen, and enough for a plot of any width.
+// The default number of points of a timeline: for a screen, and for a plot of any width.
 const (
 	peoplePoints   = 20
 	programsPoints = 1000

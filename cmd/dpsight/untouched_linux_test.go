@@ -79,7 +79,7 @@ func (a *apart) run(command ...string) (r result, opened bool) {
 	return r, n > 0
 }
 
-// A prediction needs no network, and opens no file of a GPU that is there; nor does a rank of a larger world.
+// A prediction needs no network and opens no file of an existing GPU. This also holds for a rank of a larger world.
 func TestPredictionsTouchNothing(t *testing.T) {
 	interpreter, a := python(t), newApart(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Behind says which options of dpsight stand behind the script of a command, which gets them, empty where none does.
-// Where no script can be read, nobody can tell whose they are.
+// Behind names the options of dpsight that stand behind a command's script, and so go to the script. It returns ""
+// if there are none, or if the script cannot be read: the options may then be the script's own.
 func Behind(line *kong.Context) string {
 	command := commandOf(line)
 	at := slices.IndexFunc(command, func(word string) bool { return strings.HasSuffix(word, ".py") })
@@ -42,8 +42,8 @@ func Behind(line *kong.Context) string {
 		strings.Join(given, " "), filepath.Base(command[at]), filepath.Base(command[0]))
 }
 
-// takes reports whether a script seems to have an option: it names it as argparse and click want it, as a key, or as a
-// parameter or a field with a type.
+// takes reports whether a script seems to have an option: the script names it as argparse and click do, as a key,
+// or as a typed parameter or field.
 func takes(script, option string) bool {
 	name := strings.ReplaceAll(strings.TrimPrefix(option, "--"), "-", "[-_]")
 	return regexp.MustCompile(`(--|["'])` + name + `\b|\b` + name + `\s*:`).MatchString(script)
@@ -63,8 +63,8 @@ func commandOf(line *kong.Context) []string {
 	return nil
 }
 
-// flagOf is the option of a command that a word names, nil where it names none, or one of the built-in experiments: a
-// script has such of its own, as --batch-size.
+// flagOf returns the option of a command that a word names. It returns nil for no option, and for options of the
+// built-in experiments, since a script often has its own, such as --batch-size.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	for _, flags := range node.AllFlags(true) {
 		for _, f := range flags {

@@ -114,7 +114,7 @@ func moments(line complete.Args) (words []string) {
 	return words
 }
 
-// namedRuns are the runs whose names or ids stand on the line, else the newest.
+// namedRuns returns the runs whose names or ids are on the line, or else the newest run.
 func namedRuns(line complete.Args) []store.Run {
 	list, _, err := storeOf(line).Runs()
 	if err != nil || len(list) == 0 {

@@ -22,7 +22,7 @@ type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
-// Help is what stands above the options.
+// Help is the text above the options.
 func (Completion) Help() string {
 	return `Prints a script that makes a shell complete commands, options, runs of the store,
 suites, methods and devices.
@@ -78,8 +78,8 @@ func Complete(parser *kong.Kong) bool {
 	return true
 }
 
-// readLine is what is typed, as predictors want it. "--flag=word" counts as two words, but for what is within quotes,
-// of which nothing is known here.
+// readLine reads what is typed, in the form that predictors want. "--flag=word" counts as two words, except within
+// quotes, whose contents are not interpreted here.
 func readLine(line string) complete.Args {
 	words := strings.Fields(line)
 	if len(words) == 0 || strings.TrimRight(line, " \t") != line {
@@ -98,5 +98,5 @@ func readLine(line string) complete.Args {
 	return args
 }
 
-// behindEquals is the part of a word that shells take for the word: what stands behind its last "=".
+// behindEquals returns what shells take for the word: the part behind its last "=".
 func behindEquals(word string) string { return word[strings.LastIndex(word, "=")+1:] }

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// HelpWithDefault adds what a flag is where it is left out, which the parser's own help does not show beside a
+// HelpWithDefault appends a flag's default to its help. The parser's own help does not show it beside a
 // placeholder.
 func HelpWithDefault(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
@@ -19,9 +19,9 @@ func HelpWithDefault(v *kong.Value) string {
 	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)
 }
 
-// OptionTexts puts the entries of a text into the help of options and commands, where ${NAME} stands for one. An entry
-// is a line with its name and the lines of the text; an empty line separates it from the next. kong.Vars would do the
-// same, but kong expands every variable anew for each option, which takes 0.1 s at every start.
+// OptionTexts puts the entries of a text into the help of options and commands, where ${NAME} stands for one. An
+// entry is a line with its name and the lines of the text. An empty line separates entries. kong.Vars would do the
+// same, but kong expands every variable for each option, which takes 0.1 s at every start.
 func OptionTexts(entries string) kong.Option {
 	var pairs []string
 	for entry := range strings.SplitSeq(entries, "\n\n") {

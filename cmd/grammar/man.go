@@ -12,7 +12,7 @@ import (
 // Man is the command that prints the manual page.
 type Man struct{}
 
-// Help is what stands above the options.
+// Help is the text above the options.
 func (Man) Help() string {
 	return `Prints the manual page, dpsight(1), in roff.
 

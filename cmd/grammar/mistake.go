@@ -58,8 +58,8 @@ func Mistake(err error, args []string) error {
 	return schemas.WithHint(err, hint)
 }
 
-// noCommand explains a first word that is no command: a misspelt one, an analysis that the parser does not guess since
-// it is hidden, or what collect should have been told.
+// noCommand explains a first word that is no command. It may be misspelt, a hidden analysis, which the parser does
+// not suggest, or a command line that lacks "collect".
 func noCommand(err error, parse *kong.ParseError, args []string) error {
 	const list = "dpsight --help lists the commands"
 	if parse == nil || len(args) == 0 {

@@ -52,7 +52,7 @@ func (c *ModelFlags) Options() any {
 	return v.Interface()
 }
 
-// Values gives the options that were set, by name; nil where none was.
+// Values returns the options that were set, by name; nil if none was.
 func (c *ModelFlags) Values() (set map[string]string) {
 	for i, o := range experiments.Options() {
 		if f := c.given.Elem().Field(i); !f.IsNil() {

@@ -54,7 +54,7 @@ func TestNegativeNumbersAreValues(t *testing.T) {
 	}
 }
 
-// Options of dpsight behind a script that has none of that name are told.
+// dpsight warns about its options behind a script that has no option of that name.
 func TestOptionsBehindTheScript(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -93,7 +93,7 @@ func TestOptionsBehindTheScript(t *testing.T) {
 	}
 }
 
-// Texts of a file stand in the help where a tag names them, and a name that the file lacks is an error.
+// Entries of a text file appear in the help where a tag names them. A name that the file lacks is an error.
 func TestOptionTexts(t *testing.T) {
 	const entries = "one_two\n  Costs $1, or\n  one of ${enum}.\n\nrun\n  Runs it."
 	var c struct {

@@ -62,7 +62,7 @@ func Is(folder string) bool {
 
 var errOther = errors.New("another file")
 
-// MaskingRules is the document of what names and texts hold secrets, which the agent and the collector share.
+// MaskingRules is the JSON document of the names and texts that mark secrets. The agent and the collector share it.
 //
 //go:embed python/dpsight/masking_rules.json
 var MaskingRules []byte

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What tells of lines tells of exceptions, generators and coroutines in the order that the agent relies on: from Python
-// 3.12 on sys.monitoring, before that the phantom GPU's tracer. Each Python that is found is tried, since the tests'
-// own is of one kind only.
+// The source of line events must report exceptions, generators and coroutines in the order that the agent relies
+// on. It is sys.monitoring from Python 3.12 on, and the phantom GPU's tracer before that. The test tries each
+// Python that it finds, since the tests' own has only one of the two.
 func TestMonitoring(t *testing.T) {
 	monitored, older := pythons(t)
 	for _, python := range monitored {
@@ -33,7 +33,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// leaveOut skips a test that cannot run here. CI has to say beforehand that it cannot, else nobody would notice.
+// leaveOut skips a test that cannot run here. CI must declare this in advance, since a skipped test would go
+// unnoticed.
 func leaveOut(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" && os.Getenv("DPSIGHT_TEST_NO_MONITORING") == "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// unknown is the sentence for a name that is none of known.
+// unknown returns the error text for a name that is not in known.
 func unknown(noun, word string, known, candidates []string) string {
 	sentence := "unknown " + noun + " " + quote(word)
 	if guess := near.Word(word, candidates); guess != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// PresetList is what the presets stand for, a line each, for help.
+// PresetList describes the presets, one line each, for help.
 func PresetList() string {
 	var b strings.Builder
 	row := func(name string, cells ...any) {

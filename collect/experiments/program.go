@@ -13,9 +13,8 @@ import (
 //go:embed options.json dpsight_experiments/*.py dpsight_experiments/clipping/*.py dpsight_experiments/methods/*.py
 var program embed.FS
 
-// FS returns the Python program: the package dpsight_experiments and, beside
-// it, options.json, which the package reads. Unpack both to one folder and put
-// that folder on PYTHONPATH.
+// FS returns the Python program: the package dpsight_experiments and options.json, which the package reads. Unpack
+// both into one folder and put that folder on PYTHONPATH.
 func FS() fs.FS { return program }
 
 // Args returns the arguments for a Python interpreter that run the experiment

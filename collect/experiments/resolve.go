@@ -10,18 +10,15 @@ import (
 	"strings"
 )
 
-// Resolve turns the options that a user gave, by name (snake_case, or with
-// dashes) and as text, into the complete parameters of a run: aliases of
-// methods replaced, the preset's sizes applied under what was given, every
-// value of its type (int64, float64, bool, string) and in its range.
+// Resolve turns a user's options into the complete parameters of a run. Options are given as text, by name
+// (snake_case, or with dashes). Resolve replaces aliases of methods and adds the preset's sizes for options not
+// given. Every value gets its type (int64, float64, bool, string) and must be in its range.
 //
-// An option that does not apply to the chosen model or method (see
-// [Option.Only]) is absent from the result even when given, so that the
-// defaults of a suite can serve all its experiments; [Ignored] lists such
-// options. It is checked nevertheless.
+// An option that does not apply to the chosen model or method (see [Option.Only]) is left out of the result, so
+// that a suite's defaults can serve all its experiments. Its value is checked nevertheless. [Ignored] lists such
+// options.
 //
-// An error is one sentence, with the nearest alternative where a name is
-// unknown.
+// An error is one sentence. For an unknown name it suggests the nearest one.
 func Resolve(given map[string]string) (map[string]any, error) {
 	values, err := resolve(given)
 	if err != nil {
@@ -78,7 +75,7 @@ func resolve(given map[string]string) (map[string]any, error) {
 	return values, nil
 }
 
-// A ConflictError is of options that are right by themselves and do not go together.
+// A ConflictError concerns options that are valid alone but not together.
 type ConflictError struct{ error }
 
 // Unwrap gives the sentence.

@@ -120,7 +120,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// A name that stands for a method with parameters resolves to both.
+// A name for a method with parameters resolves to both.
 func TestMethodsWithParameters(t *testing.T) {
 	for _, c := range []struct{ given, same string }{
 		{"method=functorch", "method=dpsgd grad_sample_mode=functorch"},

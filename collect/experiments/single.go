@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ResolveOne is [Resolve] for a single run, which is of one method.
+// ResolveOne is [Resolve] for a single run: it refuses several methods.
 func ResolveOne(given map[string]string) (map[string]any, error) {
 	if strings.Contains(given["method"], ",") {
 		return nil, &SeveralMethodsError{given["method"]}

@@ -71,7 +71,7 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-// A rule that names what is not there would never hold.
+// A rule about an unknown option or value would never apply.
 func TestRulesAreSound(t *testing.T) {
 	for _, r := range table.Rules {
 		kinds, names := 0, []string{}

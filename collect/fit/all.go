@@ -15,9 +15,9 @@ type Trail[A Answer] struct {
 	Stopped error // nil where it came to its end
 }
 
-// All searches in every cell. begin is told of each cell, found of each value that has an answer. What stops one cell
-// does not stop the others, but an interruption ends all. Where nothing could be run, since what was asked for is a
-// mistake, it gives that error.
+// All searches every cell. It calls begin for each cell, and found for each value with an answer. A failure in one
+// cell does not stop the others, but an interruption ends all. If nothing could be run because the request was
+// wrong, it returns that error.
 func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
 	found func(*Trail[A])) ([]Trail[A], error) {
 	var trails []Trail[A]

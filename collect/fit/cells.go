@@ -24,8 +24,8 @@ type Cell struct {
 	given   map[string]string // options of a built-in experiment; nil for a command
 }
 
-// Probes is the most that a search over a memory that grows with the value asks for: a search for the largest value
-// that leaves the margin asks for the range's ends no second time.
+// Probes returns the most runs that a search needs if memory grows with the value. The second search, for the
+// largest value that leaves the margin, does not repeat the ends of the range.
 func (c *Cell) Probes() int {
 	n := c.Values.Probes()
 	if c.Margin > 0 {
@@ -73,7 +73,7 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 				Advice: "leave one out"}
 		}
 		contents[content] = true
-		if names[cell.Method] { // a method that is another one with an option, as functorch is of dpsgd
+		if names[cell.Method] { // a method that is an option of another one, as functorch is of dpsgd
 			cell.Method = method
 		}
 		names[cell.Method] = true
@@ -88,8 +88,9 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have, and finds which of its values the options allow:
-// at another the search would end in the middle, after an hour. It gives the parameters with the lowest value.
+// check refuses a parameter that the cell's experiment does not have. It also finds which of its values the options
+// allow, since a forbidden value would end the search in the middle, perhaps after an hour. It returns the
+// parameters with the lowest value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
 	for _, value := range []int64{r.Low, r.High} {
@@ -117,8 +118,8 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	return e.Params, nil
 }
 
-// tops reports whether the options allow no value above the range: neither one of the next ones, nor what another
-// option has.
+// tops reports whether the options allow no value above the range: neither one of the next values, nor the value of
+// another option.
 func (s *Search[A]) tops(cell *Cell, params map[string]any) bool {
 	r := &s.Range
 	if s.Given == nil || (r.High-r.Low)/r.Step >= mostChecked {

@@ -17,7 +17,7 @@ import (
 // mostFiles bounds the look at what a script may import.
 const mostFiles = 20_000
 
-// written are the endings of what a script is made of.
+// written are the file name endings that count as parts of a script.
 var written = []string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}
 
 // A Change is when what a command runs was last written. Unknown says that there is too much to look at: then it may
@@ -35,11 +35,12 @@ func (c *Change) look(path string) {
 	}
 }
 
-// Changed looks at the command's script, at the files that its words name, and at every Python file and file of
-// settings in the script's folder and in the one that the command runs in, and below them: the hash of the script alone
-// would not know of what it imports, and python scripts/train.py may import a package that lies beside scripts. Hidden
-// folders and environments are left out. ours are the files and folders that dpsight itself writes: each search makes
-// them newer than its own runs. A built-in experiment has no command, and its files are in its key.
+// Changed returns the newest change to what a command runs. It looks at the command's script, at the files that its
+// words name, and at every Python file and file of settings below the script's folder and the working folder. The
+// script's hash alone would miss its imports, and python scripts/train.py may import a package beside scripts.
+// Hidden folders and environments are left out. ours are the files and folders that dpsight itself writes, since
+// each search makes them newer than its own runs. A built-in experiment has no command, and its files are in its
+// key.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
 	if len(command) == 0 {
@@ -54,7 +55,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	roots := []string{dir}
 	if script, _ := launch.Started(command); script != "" {
 		roots = []string{filepath.Dir(at(script)), dir}
-		c.look(at(script)) // itself first, whatever its name ends in and however much lies beside it
+		c.look(at(script)) // the script itself first, whatever its ending and however many files are beside it
 	}
 	for _, word := range command {
 		if _, value, ok := strings.Cut(word, "="); ok {

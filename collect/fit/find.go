@@ -16,7 +16,7 @@ import (
 type Answer interface {
 	// Verdict is nil with the reason where the run ended for another reason than memory.
 	Verdict() (fits *bool, why string)
-	// Leaves is whether the value fits and leaves so many bytes of the memory.
+	// Leaves reports whether the value fits and leaves that many bytes free.
 	Leaves(bytes int64) bool
 }
 
@@ -33,7 +33,7 @@ type Search[A Answer] struct {
 	Fresh  bool     // make also what the store has
 	Ours   []string // files and folders beside the store that dpsight writes (see [Changed])
 
-	// Plan is told which run is next of how many there are likely to be, counted from 0; it may be nil.
+	// Plan is called before a run with its number, from 0, and the likely number of runs. It may be nil.
 	Plan func(i, runs int)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
@@ -56,9 +56,9 @@ var ErrInterrupted = errors.New("it was interrupted")
 // ErrInterruptedAfter is ErrInterrupted where the run at hand had come to its end before: its answer counts.
 var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
 
-// Find searches in one cell: for the largest value that fits, then for the largest that leaves the cell's margin, with
-// what the first search learned. Each value that has an answer is told to found, once. The error says why the search
-// did not come to its end.
+// Find searches one cell: first for the largest value that fits, then, using the results, for the largest that
+// leaves the cell's margin. It calls found once for each value with an answer. The error says why the search ended
+// early.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
 	tried := map[int64]A{}
 	fits := func(value int64) (bool, error) {

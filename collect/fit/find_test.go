@@ -119,8 +119,8 @@ func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	return largest, kept
 }
 
-// A second search takes from the store what the first one made, though the store and the output lie beside the script;
-// each search has an id of its own, and a run that is made anew is no repeat of the first.
+// A second search reuses the first one's runs from the store, although the store and the output are beside the
+// script. Each search has its own id, and a repeated run does not count as a repeat of the first.
 func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	dir := t.TempDir()
 	script, out := filepath.Join(dir, "train.py"), filepath.Join(dir, "out")
@@ -183,8 +183,8 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	}
 }
 
-// Where a margin is asked for, the largest value that fits and the largest that leaves the margin are both found: each
-// value is run once, and told once, in no more runs than were announced.
+// With a margin, the search finds the largest value that fits and the largest that leaves the margin. It runs and
+// reports each value once, and needs no more runs than announced.
 func TestFindLeavesAMargin(t *testing.T) {
 	for margin, want := range map[int64]int64{1: 136, 2: 135, 10: 127, 36: 101, 37: 0, 90: 0} {
 		p := &played{t: t, most: 137}
@@ -222,7 +222,7 @@ func TestFindLeavesAMargin(t *testing.T) {
 	}
 }
 
-// A run that ended otherwise ends the search; one that did not end by itself is made again.
+// A run that failed for another reason ends the search. A run that was stopped is made again.
 func TestFindStops(t *testing.T) {
 	p := &played{t: t, most: 100}
 	s := searching(p, t.TempDir(), "n=1..13")
@@ -266,7 +266,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// A method that is another one with an option stands beside it under its own name.
+// A method that is an option of another one is listed separately, under its own name.
 func TestCellsOfOneMethodWithOptions(t *testing.T) {
 	s := searching(&played{t: t}, "", "batch_size=2..4")
 	s.Given = map[string]string{"method": "dpsgd,functorch,ew", "preset": "tiny"}
@@ -361,7 +361,7 @@ func TestFindAmongValuesThatDivide(t *testing.T) {
 	}
 }
 
-// Progress of searches is told over all cells: it never goes back, and ends within what was announced.
+// Progress counts over all cells. It never goes back, and ends within the announced total.
 func TestSearchesSayHowFarTheyAre(t *testing.T) {
 	p := &played{t: t, most: 37}
 	s := searching(p, filepath.Join(t.TempDir(), "runs"), "n=1..100", "h200", "t4")

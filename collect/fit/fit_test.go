@@ -94,8 +94,9 @@ func TestSearchAmongSomeValues(t *testing.T) {
 	}
 }
 
-// A hole in what fits: values beyond it are found where a probe out of order falls on them, and whatever is found, the
-// two values after it do not fit and the one before it was asked for.
+// A range with a hole: some larger values fit although a smaller one does not. They are found if a probe outside
+// bisection hits them. Whatever value is found, the two values after it do not fit, and the one before it was
+// tried.
 func TestSearchBeyondAHole(t *testing.T) {
 	r := Range{"n", 1, 64, 1}
 	for _, c := range []struct {

@@ -34,8 +34,8 @@ func (p Probe) Key() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// made finds the newest run of a probe in a store that can stand for it: one that ended by itself, well or for want of
-// memory, not before what it runs last changed. Nil without one.
+// made returns the newest run of a probe in a store that can be reused, or nil. Such a run ended by itself, well or
+// out of memory, after the last change to what it runs.
 func made(st *store.Store, key string, changed func() Change) (*store.Run, error) {
 	runs, _, err := st.Runs()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The key is of what decides the answer, and of no secret.
+// The key contains what decides the answer, and no secret.
 func TestKey(t *testing.T) {
 	base := Probe{Params: map[string]any{"batch_size": int64(4)}, Command: []string{"python", "train.py", "--token",
 		"hf_abcdefghijklmnop"}, Profile: "h100", Version: "1",
@@ -54,7 +54,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// What the machine is told reaches the key by way of the parameters: the world of the ranks, and the memory.
+// The settings of the machine, the world of the ranks and the memory, are part of the key through the parameters.
 func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 	keys := map[string]string{}
 	for what, c := range map[string]struct {
@@ -103,7 +103,7 @@ func newFolder(t *testing.T) *folder {
 	return &folder{t, dir, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// put writes an empty file that is so many hours newer than the folder.
+// put writes an empty file with a time so many hours after the folder's.
 func (f *folder) put(name string, hours int) {
 	f.t.Helper()
 	f.write(name, "", hours)
@@ -189,7 +189,7 @@ func TestChangedWithoutAScript(t *testing.T) {
 	f.changed(3, Changed(f.dir, []string{"python", "-m", "pkg.train"}))
 }
 
-// dpsight's own output is newer than the runs that it is of.
+// dpsight's own output is newer than the runs that it shows.
 func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 	f := newFolder(t)
 	f.put("train.py", 0)
@@ -215,7 +215,7 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 		filepath.Join(f.dir, "fit.json")))
 }
 
-// A report and documents in the working folder are no part of the script; what lies beside them may be.
+// A report and documents in the working folder are not part of the script. Other files beside them may be.
 func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "train.py"}

@@ -16,7 +16,7 @@ type Range struct {
 	Low, High, Step int64
 }
 
-// Folder is where the tables of the search go in a store if nobody says otherwise.
+// Folder returns the default folder for a search's tables in a store.
 func (r *Range) Folder(store string) string {
 	return filepath.Join(store, "fit-"+collect.SafeName(r.Name))
 }

@@ -7,13 +7,14 @@ type UnansweredError struct{ Text string }
 
 func (e *UnansweredError) Error() string { return e.Text }
 
-// Search asks for values until the largest that fits is known: its ends, then by bisection. Bisection believes that
-// what fits with a value fits with every smaller one. Memory need not grow so: a library may choose another algorithm
-// for a larger batch, and what is reserved goes by the sizes of cached segments. So values that bisection has no need
-// of are asked for too: the one after the lowest that does not fit and one further beyond, from where the search goes
-// on if one of them fits; then the one before the largest that fits (where all do, also its middle), which changes
-// nothing but tells the caller of a hole below. Each value is asked for once. It ends at the first error, which it
-// gives; but an [UnansweredError] of a value that the search has no need of leaves the answer what it is.
+// Search calls try for values until the largest that fits is known. It tries the ends, then bisects. Bisection
+// assumes that if a value fits, every smaller one fits too. Memory need not behave so: a library may choose another
+// algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries values
+// that bisection does not need. After the lowest value that does not fit it tries the next one and one further
+// beyond, and goes on from there if one of them fits. It then tries the value before the largest that fits or, if
+// all fit, also the middle. That changes nothing, but tells the caller of a hole below. Each value is tried once.
+// Search stops at the first error and returns it. An [UnansweredError] for a value that bisection does not need
+// does not stop it.
 func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}
 	ask := func(i int64) (bool, error) {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Tree follows the processes below a root that is not itself of the run. To walk /proc on every reading was rejected:
-// it costs 10 µs a process of the whole machine. Known processes are read every time; new ones are looked for every so
-// often, so that the search takes at most searchShare of a core; on a loaded machine, where it takes long, no less
-// often than every longestInterval, or a short process would go unnoticed.
+// A Tree follows the processes below a root, which itself does not belong to the run. Walking /proc at every
+// reading would cost 10 µs for each process on the machine. So known processes are read every time, and new ones
+// are searched for at intervals. The search takes at most searchShare of a core. On a loaded machine, where it
+// takes long, it still runs every longestInterval, so that short processes are noticed.
 type Tree struct {
 	root int
 

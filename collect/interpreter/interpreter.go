@@ -60,7 +60,8 @@ print("` + Marker + `" + json.dumps({
       "dpsight": where("dpsight"), "dpsight_version": version("dpsight")}))
 `
 
-// Ask asks an interpreter in an environment; nil is this process's own. A program that is none gives an [Error].
+// Ask queries an interpreter in an environment; env nil is this process's own. A program that is no Python
+// interpreter gives an [Error].
 func Ask(ctx context.Context, python string, env []string) (*Answer, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, python, "-c", program)
@@ -105,8 +106,8 @@ func TorchBuild(folder string) (version, cuda string, err error) {
 	return version, cuda, nil
 }
 
-// reason is the line of a program's last words that says what is wrong: Python's exception is the last of them, of what
-// others say, such as pyenv, the first is, and advice follows.
+// reason returns the line of a program's last output that says what is wrong. For a Python exception this is the
+// last line. For other programs, such as pyenv, it is the first, since advice follows it.
 func reason(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[0]

@@ -87,7 +87,7 @@ func expectPlanted(t *testing.T, dir, script string) {
 	}
 }
 
-// expectHolder fails where no block of so many bytes has a holder of this name.
+// expectHolder fails unless a block of that many bytes has a holder of this name.
 func expectHolder(t *testing.T, dir string, bytes int64, name string) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)
@@ -127,7 +127,7 @@ func TestAttachAsOnAGPU(t *testing.T) {
 	attachAmidTraining(t, schemas.Measured, 10)
 }
 
-// attachAmidTraining runs a script that attaches to itself, and then so many times again.
+// attachAmidTraining runs a script that attaches to itself, and then repeats that cycles times.
 func attachAmidTraining(t *testing.T, source string, cycles int) {
 	python, store, temporary := testkit.Python(t), t.TempDir(), t.TempDir()
 	cmd := exec.Command(python, script(t, "attach.py"), store, strconv.Itoa(cycles), source)
@@ -245,7 +245,7 @@ func TestAttachWorkers(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "history")
 }
 
-// beside gives the packages of another interpreter of the same version, which a variable names.
+// beside returns the packages of another interpreter of the same version, which an environment variable names.
 func beside(t *testing.T, variable, requirements string) (python, packages string) {
 	t.Helper()
 	python = os.Getenv(variable)
@@ -259,7 +259,7 @@ func beside(t *testing.T, variable, requirements string) (python, packages strin
 	return python, strings.TrimSpace(string(out))
 }
 
-// In a notebook the error stands in its cell, later cells run, and the run knows the cell's line.
+// In a notebook the error appears in its cell, later cells run, and the run knows the cell's line.
 func TestAttachNotebook(t *testing.T) {
 	testkit.Rest(t)
 	python, store := testkit.Python(t), t.TempDir()
@@ -339,7 +339,8 @@ func onlyRun(t *testing.T, store string) string {
 	return runs[0]
 }
 
-// A full journal is begun anew, between steps or where models are called, and what is recorded from there is exact.
+// A full journal is replaced by a new one, between steps or where models are called. What is recorded from there on
+// is exact.
 func TestAttachKeepsItsBounds(t *testing.T) {
 	testkit.Rest(t)
 	for _, mode := range []string{"train", "infer"} {

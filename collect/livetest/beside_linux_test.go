@@ -7,8 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What instrumented steps hook to parameters is taken off at a step's end, and torch's engine told to forget it: not
-// while another thread's engine may be about to call it, which ended the process in every other run of twenty seconds.
+// The hooks that instrumented steps set on parameters are removed at a step's end, and torch's engine is told to
+// forget them. This must not happen while another thread's engine may be about to call them: without that care,
+// every other run of twenty seconds crashed.
 func TestStepsEndBesideOthersBackward(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

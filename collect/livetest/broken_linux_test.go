@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A hook of the agent that fails is taken out alone: the script ends well, the allocator's events are exact, and the
-// verdict names the hook wherever the run is shown.
+// If one of the agent's hooks fails, only that hook is removed. The script ends well, the allocator's events are
+// exact, and the verdict names the hook wherever the run is shown.
 func TestAHookThatFailsIsNamed(t *testing.T) {
 	python := testkit.Python(t)
 	for hook, want := range map[string]string{

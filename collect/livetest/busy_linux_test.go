@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Torch has no call that takes the events and empties their ring at once: what other threads do in between is not lost,
-// and their models do not get in the agent's way, nor the agent in theirs.
+// torch has no call that takes the events and empties their ring at once. Events that other threads add in between
+// are not lost. The agent and models on other threads do not disturb each other.
 func TestBusyThreadsLoseNothing(t *testing.T) {
 	python := testkit.Python(t)
 	for i, name := range []string{"busy.py", "trainers.py", "busy.py", "trainers.py"} {

@@ -16,15 +16,15 @@ var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_
 	"hooks/backward.py:_arrives", "recorder/core.py:guard", "recorder/spans.py:arrives",
 	"recorder/timing.py:engine_arrives", "recorder/core.py:mark"}
 
-// remembering are the files of what notes the inputs and outputs of models.
+// remembering lists the agent's files that note the inputs and outputs of models.
 var remembering = []string{"taggers/step_io.py", "taggers/models.py", "tags.py", "nodes.py", "tensors.py",
 	"torch_compat.py"}
 
-// A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and
-// besides remembers what the model as a whole was given, so that the batch has its name should a request fail. That is
-// some twenty calls, however many modules and parameters there are. While events are recorded the engine's thread says
-// what it is, in one mark. Nor does the engine call what instrumented steps had hooked to each parameter: it would take
-// the interpreter's lock to find that nothing is there.
+// A bare step of a recorded run makes the same calls as a step of a bare run, since published times come from both.
+// In addition it remembers the model's inputs, so that the batch has a name if a request fails. That takes some
+// twenty calls, however many modules and parameters there are. While events are recorded, the engine's thread adds
+// one mark. The engine does not call the hooks that instrumented steps set on parameters: it would take the
+// interpreter's lock for nothing.
 func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// expectConserved proves a run's tables from themselves: every verdict that has events is exact, every block has an
-// owner at every moment of its life, so that the categories sum to what is allocated, and that sum is torch's own count
-// at every drain and reaches exactly the peak.
+// expectConserved checks a run's tables against themselves. Every verdict with events is exact. Every block has an
+// owner at every moment of its life, so the categories sum to what is allocated. The sum equals torch's own count
+// at every drain, and its maximum is the peak.
 func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)

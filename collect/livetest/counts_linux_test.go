@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An update that only makes the optimizer's state is no step: not torch's own, before it loads a state, nor a script's,
-// with zero gradients before it trains. Where a script makes all its gradients without a backward each update is one.
-// The state is what it is, whichever way it was made.
+// An update that only creates the optimizer's state is no step. torch makes such an update before it loads a state,
+// and a script may make one with zero gradients before it trains. If a script computes all its gradients without a
+// backward, each update is a step. Either way the state counts as optimizer state.
 func TestUpdatesThatMakeState(t *testing.T) {
 	python := testkit.Python(t)
 	for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestUpdatesThatMakeState(t *testing.T) {
 	}
 }
 
-// Steps are counted the same while a script runs and afterwards; modules on the host make no evaluation; and nothing
-// was compiled where torch.compile was only named.
+// Steps are counted the same during a run and afterwards. Modules on the host make no evaluation. Nothing counts as
+// compiled if torch.compile was only mentioned.
 func TestWhatIsEasilyCountedWrong(t *testing.T) {
 	python := testkit.Python(t)
 	for _, kind := range []string{"gan", "host", "named"} {

@@ -54,7 +54,7 @@ func kills(rest bool) int {
 	return 3
 }
 
-// scene is one kill: of whom, when, and what the script had around it.
+// scene is one kill: its target, its moment, and the script's environment.
 func scene(i int, salt uint64) (m moment, steps int, with []string) {
 	r := rand.New(rand.NewPCG(seed(), salt<<32|uint64(i)))
 	m = momentOf(r, i)

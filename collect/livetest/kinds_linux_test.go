@@ -34,7 +34,7 @@ type kind struct {
 	silent bool
 	// journals that the run has; 0 = one
 	journals int
-	// reads says that what the script does goes by a loss that it reads, which nobody computes
+	// reads is true if the script's course depends on a loss, which nothing computes
 	reads bool
 	// rest are kinds that make test leaves out: others take the same paths
 	rest bool

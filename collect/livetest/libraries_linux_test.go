@@ -8,8 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Of what libraries of differential privacy keep (small ones, built as fastDP and private-transformers are) every block
-// is known by more than the phase that it was born in: in training, and in an evaluation after it, which is bare.
+// Every block that libraries of differential privacy keep is known by more than the phase of its birth, in training
+// and in the bare evaluation after it. The libraries here are small ones, built like fastDP and
+// private-transformers.
 func TestWhatLibrariesKeepHasAnOwner(t *testing.T) {
 	python := testkit.Python(t)
 	keeping, err := filepath.Abs("../agent/tests/cases/keeping.py")

@@ -95,8 +95,8 @@ func before312(t *testing.T, python string) bool {
 	return strings.TrimSpace(string(out)) == "False"
 }
 
-// Lines that a loop on the host reaches again and again are passed over; none takes the blame for what others ask for,
-// and one that asks for memory only later has no line, or its own.
+// Lines that a loop on the host reaches again and again are no longer followed. None of them is blamed for requests
+// of other lines. A line that requests memory only later has no line, or its own.
 func TestLinesBesideHostLoops(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)
@@ -142,8 +142,8 @@ var ofPeak = map[string]map[schemas.Category]float64{
 	"feature_bank.py":    {schemas.Script: 55, schemas.Activations: 15},       // kept without their graphs
 }
 
-// expectKnown holds a peak against what is right of it: hardly a byte is nobody's, few are known by their phase only,
-// and the categories have the bytes that they are known to have.
+// expectKnown checks a peak: almost no byte is unowned, few are known only by their phase, and the categories have
+// the bytes that they must have at least.
 func expectKnown(t *testing.T, d *memory.DeviceBreakdown, least map[schemas.Category]float64) {
 	t.Helper()
 	percent := func(bytes int64) float64 { return 100 * float64(bytes) / float64(d.AllocatedBytes) }

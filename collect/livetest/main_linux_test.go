@@ -1,6 +1,5 @@
-// Package livetest_test runs whole experiments on the phantom GPU, as a user would, and holds what comes out of them
-// against what the scripts themselves say, against torch's counters, and against what lay on the disk when a process
-// was killed.
+// Package livetest_test runs whole experiments on the phantom GPU, as a user would. It compares the results with
+// what the scripts print, with torch's counters, and with what was on the disk when a process was killed.
 package livetest_test
 
 import (
@@ -136,7 +135,7 @@ func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), com
 	return recordWithin(t, hangLimit, environ, how, command...)
 }
 
-// recordWithin is recordAs of what may take longer than anything else here.
+// recordWithin is recordAs for runs that take longer than all others here.
 func recordWithin(t *testing.T, limit time.Duration, environ []string, how func(*collect.Experiment),
 	command ...string) *recorded {
 	t.Helper()

@@ -21,7 +21,8 @@ import (
 // A moment is when to kill: so long after the script has come to a stage, or while it writes down its n-th drain from
 // there.
 type moment struct {
-	// "launch" of the collector; "start" of the experiment; "setup", "steps", "exit": as it says; its "end"
+	// "launch": in the collector; "start": of the experiment; "setup", "steps", "exit": as the script reports; its
+	// "end"
 	stage string
 	delay time.Duration
 	drain int
@@ -92,7 +93,7 @@ func (s *subject) read(stdout io.Reader) {
 	}
 }
 
-// dir is the run's folder, "" while there is none.
+// dir is the run's folder, "" until it exists.
 func (s *subject) dir() string {
 	runs, _ := os.ReadDir(s.store)
 	if len(runs) == 0 {
@@ -101,7 +102,7 @@ func (s *subject) dir() string {
 	return filepath.Join(s.store, runs[0].Name())
 }
 
-// experiment is the process id of the experiment's first process, 0 while there is none.
+// experiment is the process id of the experiment's first process, 0 until it exists.
 func (s *subject) experiment() int {
 	if s.dir() == "" {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A finding is what the tables say of a kept tensor at a moment: the category that it is counted under, how that is
-// known, and the module that holds it or made it.
+// A finding is what the tables say about a kept tensor at a moment: the category that it counts under, the
+// evidence, and the module that holds it or made it.
 type finding struct{ category, evidence, module string }
 
 // Moments of a step at which kept tensors are looked for.
@@ -27,12 +27,13 @@ func always(f finding) map[string]finding {
 	return map[string]finding{backwardBegins: f, graphReleased: f, nextBackward: f}
 }
 
-// planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is
-// released, whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may
-// have been an activation up to there, and is none any more. What the script's globals, closures and hooks on tensors
-// keep is script, and tagged with their names. Of what none of these knows only the bytes and the phase are certain.
+// planted says how each keeper's tensor must be found. What autograd saved is an activation until the graph is
+// released, whoever else holds it. What forward made and left, without a node that saved it, is known by its
+// lifetime: it may have been an activation, and no longer is one. What the script's globals, closures and tensor
+// hooks keep is script, and tagged with their names. If none of these applies, only the bytes and the phase are
+// certain.
 var planted = map[string]map[string]finding{
-	"cache": { // a module's, made anew in each forward
+	"cache": { // a module's, made again in each forward
 		backwardBegins: {schemas.Script, schemas.Tagged, "0"},
 		graphReleased:  {schemas.Script, schemas.Tagged, "0"}},
 	"saved attribute": { // by the next layer, which backward comes to first
@@ -55,10 +56,10 @@ var planted = map[string]map[string]finding{
 	"focal": { // class weights that the loss has as an attribute
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
-	"closure": { // class weights that nobody but the loss's closure knows
+	"closure": { // class weights that only the loss's closure holds
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Script, schemas.Tagged, ""}},
-	"retained": { // by the graph of a loss whose backward was told to
+	"retained": { // by the graph of a loss whose backward kept it
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Activations, schemas.Tagged, ""}},
 	"prefetched": { // on a stream of its own, during forward
@@ -78,7 +79,7 @@ var planted = map[string]map[string]finding{
 	"average":         always(finding{schemas.Script, schemas.Tagged, ""}),
 }
 
-// weights are of losses: older than the steps that use them.
+// weights are the weights of losses. They are older than the steps that use them.
 var weights = map[string]bool{"focal": true, "closure": true}
 
 // Tensors of known sizes that a script keeps alive in ways of its own are found, to the byte, in every step.

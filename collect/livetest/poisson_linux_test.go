@@ -34,7 +34,7 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 		for _, s := range scripts {
 			t.Run(fmt.Sprintf("%s-%d", s.mode, s.seed), func(t *testing.T) {
 				if s.seed > 0 || s.mode != "hooks" {
-					testkit.Rest(t) // with all others: what is said of them together is said of all
+					testkit.Rest(t) // covered by the test of all kinds together
 				}
 				t.Parallel()
 				takeSlot(t)

@@ -16,10 +16,10 @@ type inOneProcess struct {
 	Peak   int64  `json:"peak"`
 }
 
-// Experiments that share a process pollute each other: a model that Opacus hooked lies in reference cycles, so that
-// dropping it frees nothing until Python happens to collect them, and the next experiment's peak stands on top of it.
-// Collecting them by hand leaves cuBLAS' workspaces alone, which the next one would have made itself. In processes of
-// their own the same experiments start from nothing and reach the same peak in any order.
+// Experiments that share a process pollute each other. A model that Opacus hooked lies in reference cycles, so
+// dropping it frees nothing until Python happens to collect garbage, and the next experiment's peak comes on top.
+// Collecting by hand does not release cuBLAS' workspaces, which the next experiment would otherwise make itself. In
+// separate processes the same experiments start from nothing and reach the same peaks in any order.
 func TestOneProcessPollutes(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

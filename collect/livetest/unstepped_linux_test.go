@@ -16,8 +16,8 @@ import (
 // mostLost is how long before a kill everything is on disk.
 const mostLost = 5 * time.Second
 
-// A script that ends no step is drained all the same, whatever it does: what it allocated up to five seconds before it
-// is killed is there, with nothing missing in between.
+// A script that ends no step is drained anyway, whatever it does. If it is killed, all that it allocated until five
+// seconds before is recorded, without gaps.
 func TestKilledWithoutSteps(t *testing.T) {
 	python := testkit.Python(t)
 	kinds := []string{"forwards", "tensors", "asleep", "thread"}

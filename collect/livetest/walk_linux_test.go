@@ -18,7 +18,7 @@ import (
 // A storage is one that a walk found: its address and its bytes.
 type storage [2]uint64
 
-// A walk is what the script found by itself at an edge: after a backward, or at a step's end.
+// A walk is what the script found by itself at a boundary: after a backward, or at a step's end.
 type walk struct {
 	Edge       string    `json:"edge"`
 	Step       int64     `json:"step"`
@@ -145,8 +145,8 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 	}
 }
 
-// expectSums compares what a walk finds in a bare step, whose blocks have no tags of their own, with the breakdown of
-// that moment: by bytes, since which block of another step is like one of this one is all that is known.
+// expectSums compares what a walk finds in a bare step with the breakdown of that moment. Blocks of a bare step
+// have no tags, and a match only says that a block resembles one of another step. So it compares sums of bytes.
 func expectSums(t *testing.T, in schemas.Tables, w walk, seq int64) (compared int) {
 	t.Helper()
 	run, err := memory.Breakdown(in, memory.At{Event: &seq})
@@ -182,7 +182,7 @@ func endOfBackward(phases []schemas.Phase, step int64, microbatch int) (int64, e
 	return seq, nil
 }
 
-// owned is what a category holds just after an event, whoever else holds it too: bytes by address.
+// owned returns what a category holds just after an event, even if others hold it too: bytes by address.
 func owned(blocks map[int64]*schemas.Allocation, owners []schemas.Owner, category string, seq int64) map[uint64]uint64 {
 	out := map[uint64]uint64{}
 	for i := range owners {

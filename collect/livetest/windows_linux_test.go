@@ -24,8 +24,8 @@ type heldFacts struct {
 	Kept           int64 `json:"kept"`
 }
 
-// A window that opens after steps that were not recorded goes on exactly: every counter agrees, and weights, gradients
-// and optimizer state hold what the script holds, those that were made meanwhile included.
+// A window after unrecorded steps is exact: every counter agrees, and weights, gradients and optimizer state have
+// the same tensors as in the script, including those made in the gap.
 func TestWindows(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

@@ -119,10 +119,10 @@ func TestWorldOfAThousand(t *testing.T) {
 	}
 }
 
-// FSDP2 gives each of a thousand ranks its rows of a model: of the largest layer's 2,048 two, of layers with 512 and
-// with 7 rows one or none. The last rank lacks a row of 64 elements and one of 2,048, and their biases, that the first
-// holds as parameters and more. That what is gathered and reduced is padded to a row a rank, 8 MiB for the 7 rows, both
-// have.
+// FSDP2 gives each of a thousand ranks its rows of a model: two of the largest layer's 2,048 rows, and one or none
+// of layers with 512 and with 7 rows. The last rank lacks a row of 64 elements, a row of 2,048 elements and their
+// biases, which the first rank holds as parameters and more. Both ranks pad what is gathered and reduced to one row
+// a rank: 8 MiB for the 7 rows.
 func TestWorldOfAThousandShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// arguments is where the secrets of a command line stand, argument by argument.
+// arguments returns the places of the secrets in a command line, argument by argument.
 func arguments(argv []string) [][]span {
 	out := make([][]span, len(argv))
 	for i, arg := range argv {

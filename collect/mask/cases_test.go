@@ -35,7 +35,7 @@ func plantedCases(t *testing.T) []planted {
 	return cases
 }
 
-// Every planted secret is masked where it stands, and what was given is masked elsewhere too.
+// Every planted secret is masked in place, and a given secret is masked elsewhere too.
 func TestPlanted(t *testing.T) {
 	forms := map[string]bool{}
 	cases := plantedCases(t)
@@ -141,7 +141,7 @@ for command in cases["commands"]:
 print("\n".join(wrong))
 `
 
-// The agent has the collector's patterns beside it, and masks the same.
+// The agent uses the collector's patterns, and masks the same.
 func TestAgentMasksTheSame(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

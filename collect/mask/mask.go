@@ -1,10 +1,10 @@
 // Package mask keeps secrets out of what a run leaves behind.
 //
-// Secrets are found in two ways. Where a program is given its settings (arguments, variables, parameters), names say
-// what is secret; those values are then replaced wherever they turn up. And in every text, secrets are replaced that
-// have a form of their own (a token with its maker's prefix, by the rules of gitleaks; a password in a URL, a header)
-// or a name beside them that says so. To take any long random word for a secret was rejected: it masks hashes and run
-// ids.
+// It finds secrets in two ways. In settings of a program (arguments, variables, parameters), names show which
+// values are secret. These values are then replaced wherever they occur. In all texts, it also replaces secrets
+// with a recognisable form (a token with its maker's prefix, by the rules of gitleaks; a password in a URL; a
+// header), and values beside a name that marks them as secret. It does not treat every long random word as a
+// secret, since that would mask hashes and run ids.
 package mask
 
 import (
@@ -137,8 +137,8 @@ func (s *Secrets) known(text string) string {
 // Label masks a name that a user gave on the command line.
 func (s *Secrets) Label(text string) string { return hide(s.known(text), true) }
 
-// SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths written elsewhere in a
-// binary format stay true. Of what was not gathered, it knows what has a form of its own.
+// SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths stored elsewhere in a
+// binary format stay correct. It masks the gathered values, and other secrets only by their form.
 func (s *Secrets) SameLength(b []byte) []byte {
 	out, _ := s.replace(nil, b, true, func(n int) string { return strings.Repeat("*", n) })
 	list, _ := worth(out)

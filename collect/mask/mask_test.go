@@ -112,7 +112,7 @@ func TestSecretsInJSON(t *testing.T) {
 	if got := s.String(string(b)); got != `{"m":"x *** y"}` {
 		t.Errorf("%s", got)
 	}
-	// Python's json and Go's without HTML escapes leave < as it is.
+	// Python's json, and Go's without HTML escapes, do not escape <.
 	if got := s.String(`{"m": "quo\"te\\back<slash>"}`); got != `{"m": "***"}` {
 		t.Errorf("%s", got)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 )
 
-// A Pattern finds secrets that can be told by themselves, such as a token with its maker's prefix. A text that has none
-// of its keywords, in whatever case, has no such secret.
+// A Pattern finds secrets that are recognisable by themselves, such as a token with its maker's prefix. A text
+// without any of its keywords, in any case, has no such secret.
 type Pattern struct {
 	Keywords []string `json:"keywords"`
 	Pattern  string   `json:"pattern"`
@@ -25,12 +25,12 @@ type Pattern struct {
 var passedOver = []string{"curl-auth-header", "curl-auth-user", "kubernetes-secret-yaml", "private-key",
 	"sourcegraph-access-token", "microsoft-teams-webhook"}
 
-// assigns stands in gitleaks' rules that go by the name before a value. Names are this package's own: theirs need the
-// service's name and are made for source code.
+// assigns occurs in the gitleaks rules that recognise the name before a value. This package has its own rules for
+// names, since the gitleaks rules need a service's name and are made for source code.
 const assigns = `{1,3}=`
 
-// patterns are the rules of gitleaks for secrets with a form of their own, and looser ones for the commonest prefixes:
-// a test's token need not have the right length, and one that is cut is a secret too.
+// patterns are the gitleaks rules for secrets with a form of their own, and looser rules for the commonest
+// prefixes: a test's token may have another length, and a truncated token is a secret too.
 var patterns = sync.OnceValue(func() []Pattern {
 	var scanner struct {
 		Rules []struct {
@@ -81,7 +81,7 @@ func (p *Pattern) find(text string, found func(from, to int)) {
 		for from < to && strings.IndexByte(borders, text[to-1]) >= 0 {
 			to--
 		}
-		if len(m) == 4 && m[2] > m[0] { // what stands before the secret is no part of it
+		if len(m) == 4 && m[2] > m[0] { // the text before the secret is not part of it
 			from = max(from, m[2])
 		}
 		if from < to && (!p.Digit || strings.ContainsAny(text[from:to], "0123456789")) {
@@ -182,7 +182,8 @@ func PatternsForAgent() ([]byte, error) {
 
 var pythonSyntax = strings.NewReplacer(`\x{10FFFF}`, `\U0010FFFF`, `\z`, `\Z`, `(?-m:$)`, `\Z`)
 
-// python is a regular expression of Go's in Python's syntax: flags stand where they hold, and classes are spelt out.
+// python translates a Go regular expression into Python's syntax: flags are moved to where they apply, and classes
+// are spelt out.
 func python(pattern string) (string, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A span is where a secret stands in a text.
+// A span is the place of a secret in a text.
 type span struct{ from, to int }
 
 // A reading is a text in which secrets are looked for by their form and by the names beside them.
@@ -17,7 +17,7 @@ type reading struct {
 	spans []span
 }
 
-// find is where the secrets of a text stand, in order and apart from each other.
+// find returns the places of the secrets in a text, in order and without overlaps.
 func find(text string, given bool) []span {
 	list, names := worth(text)
 	if len(list) == 0 && !names {
@@ -256,8 +256,8 @@ func hide(text string, given bool) string {
 	return b.String()
 }
 
-// forms is how else a secret may look: in JSON, where quotes, backslashes and line ends are escaped, and < > & by some
-// writers, in a URL, and without the escapes that it was given with.
+// forms returns the other spellings of a secret: in JSON (with quotes, backslashes and line ends escaped, and by
+// some writers also < > &), in a URL, and without the escapes with which it was given.
 func forms(v string) []string {
 	list := append(jsonForms(v), url.QueryEscape(v), url.PathEscape(v))
 	var plain string

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// A Writer masks the values that were gathered in what passes through it, also where a secret is split over several
-// writes. It holds back no more than the part of the last write that may be the beginning of a secret, so a prompt
-// without a line end is seen at once.
+// A Writer masks the gathered values in what passes through it, even if a secret is split over several writes. It
+// holds back only the part of the last write that may begin a secret, so a prompt without a line end appears at
+// once.
 type Writer struct {
 	w       io.Writer
 	secrets *Secrets
@@ -44,8 +44,8 @@ func (w *Writer) Flush() error {
 // maxLine is how much of a line without an end is held back.
 const maxLine = 256 << 10
 
-// A LineWriter masks all secrets in what passes through it, for what is kept. It holds back the last line until it has
-// its end: a secret with a form of its own, and one with a name beside it, is seen as a whole there.
+// A LineWriter masks all secrets in what passes through it, for text that is kept. It holds back the last line
+// until the line ends, so that it sees secrets with a form of their own, and secrets beside a name, as a whole.
 type LineWriter struct {
 	w      io.Writer
 	known  *Writer

@@ -1,8 +1,8 @@
 // Package nvml reads devices through the NVIDIA management library. It never creates a CUDA context, so it takes no
-// device memory, and it never asks for PCIe throughput: that call blocks for 20 ms.
+// device memory. It never asks for PCIe throughput, since that call blocks for 20 ms.
 //
-// The package has an interface of its own, as small as the collector's needs, instead of go-nvml's of some 300 methods:
-// a fake is a few lines, and a build without cgo (go-nvml needs it) differs in [Open] only.
+// The package has its own small interface instead of go-nvml's some 300 methods. So a fake takes a few lines, and a
+// build without cgo, which go-nvml needs, differs only in [Open].
 package nvml
 
 import "fmt"

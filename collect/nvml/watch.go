@@ -12,8 +12,8 @@ type Reading struct {
 	OK bool
 }
 
-// A Watch reads the memory of devices in a fixed rhythm. Of a real library it does so in C, many readings a call: a Go
-// program that wakes a hundred times a second spends more on waking its scheduler than on the readings.
+// A Watch reads the memory of devices at a fixed interval. For a real library it reads in C, many readings per
+// call: a Go program that wakes a hundred times a second spends more on its scheduler than on the readings.
 type Watch struct {
 	devices  []Device
 	interval time.Duration

@@ -63,8 +63,8 @@ import (
 	"unsafe"
 )
 
-// native reads in C where all devices are a real library's. go-nvml, which has loaded the library for all the process
-// to see, hands out no handles, so they are asked for again.
+// native reads in C if all devices belong to a real library. go-nvml has loaded the library globally but hands out
+// no handles, so native asks for them again.
 func native(devices []Device, interval time.Duration) func(ticks int, stopped *atomic.Int32) []Reading {
 	name1, name2 := C.CString("nvmlDeviceGetMemoryInfo"), C.CString("nvmlDeviceGetMemoryInfo_v2")
 	defer C.free(unsafe.Pointer(name1))

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// native is for a real library, which this build has none of.
+// native serves a real library, which this build does not have.
 func native([]Device, time.Duration) func(int, *atomic.Int32) []Reading { return nil }

@@ -28,14 +28,14 @@ type Options struct {
 	CacheDir string
 	// Profile is the device to play; the zero Profile is DefaultProfile.
 	Profile Profile
-	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++. Where either is named, the
-	// libraries are compiled even if this build of dpsight has them inside.
+	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++. If either is given, the
+	// libraries are compiled even if this build of dpsight contains them.
 	Compiler, CXXCompiler string
 
 	archives fs.FS // what is inside this build of dpsight; nil is prebuilt
 }
 
-// libraryFiles are what is compiled; libraryNames has the link to one of them too, against which Triton links.
+// libraryFiles are the compiled files. libraryNames also has the link to one of them, against which Triton links.
 var (
 	libraryFiles = []string{"libphantom.so", "libcuda.so.1", "libnvidia-ml.so.1", valuesLibrary}
 	libraryNames = append([]string{driverLink}, libraryFiles...)
@@ -50,14 +50,14 @@ type making struct {
 	fill     func(ctx context.Context, work, out string) error
 }
 
-// Build gives the phantom GPU for the torch of an interpreter: unpacked, if this build of dpsight has it inside, else
-// compiled; from the cache, if it was made before. torch is found without being imported. The
-// cache's key is a hash of the C sources, torch's version, the names, sizes and times of its libraries, the CUDA
-// headers' version, and the compilers' or what is unpacked. Builds that run at the same time wait for the first, and do
-// not disturb each other: each works in a folder of its own, and the first to be done is the one that stays.
+// Build returns the phantom GPU for the torch of an interpreter. It takes it from the cache, else unpacks it if
+// this build of dpsight contains it, else compiles it. It finds torch without importing it. The cache's key is a
+// hash of the C sources, torch's version, the names, sizes and times of its libraries, the version of the CUDA
+// headers, and the compilers or the unpacked files. Builds at the same time wait for the first. If they cannot,
+// each works in its own folder, and the first to finish stays.
 //
 // Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
-// ErrNoCXXCompiler where the environment lacks something.
+// ErrNoCXXCompiler if the environment lacks something.
 func Build(ctx context.Context, options Options) (*Library, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("%w, and this is %s/%s", ErrPlatform, runtime.GOOS, runtime.GOARCH)
@@ -243,7 +243,7 @@ func buildInto(ctx context.Context, folder string, torch torchInstall, making ma
 	if err == nil || complete(folder) {
 		return nil
 	}
-	// What is there is not complete: an earlier version of it was damaged.
+	// The existing folder is incomplete: an earlier version of it was damaged.
 	if errors.Is(err, fs.ErrExist) || isDir(folder) {
 		if err = os.RemoveAll(folder); err == nil {
 			err = os.Rename(out, folder)

@@ -19,7 +19,7 @@ import (
 // references are the files that each file refers to.
 type references map[string][]string
 
-// circle is a chain of files in which each refers to the next and the last to the first; nil where there is none.
+// circle returns a chain of files in which each refers to the next and the last to the first; nil if there is none.
 func (r references) circle() []string {
 	done := map[string]bool{}
 	var follow func(chain []string, file string) []string
@@ -101,8 +101,8 @@ func TestIncludesHaveNoCircle(t *testing.T) {
 	}
 }
 
-// No C file uses a function or variable of another that uses one of its own, directly or through others. What the
-// driver's library and NVML's define themselves they use; for the rest they ask libphantom.so.
+// No two C files use each other's functions or variables, directly or through others. The driver's library and
+// NVML's use their own definitions, and call libphantom.so for the rest.
 func TestObjectsHaveNoCircle(t *testing.T) {
 	ctx := t.Context()
 	torch, err := locateTorch(ctx, testkit.Python(t))

@@ -34,8 +34,8 @@ func registeredCorrections(t *testing.T) (names []string) {
 	return names
 }
 
-// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, how many lines that has, what
-// it gains in bytes, and where it comes from. Each file of rules has one.
+// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, its number of lines, what
+// it gains in bytes, and its source. Each file of rules has a row.
 func TestCorrectionsAreDescribed(t *testing.T) {
 	page, err := os.ReadFile("CORRECTIONS.md")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestCorrectionsAreDescribed(t *testing.T) {
 	}
 }
 
-// What stands beside the mechanisms has as many lines as CORRECTIONS.md says.
+// The files of special cases have as many lines as CORRECTIONS.md says.
 func TestLinesBesideTheMechanisms(t *testing.T) {
 	page, err := os.ReadFile("CORRECTIONS.md")
 	if err != nil {
@@ -105,8 +105,8 @@ func TestLinesBesideTheMechanisms(t *testing.T) {
 	}
 }
 
-// Without a correction of what the driver takes for itself, segments lie elsewhere than in the recordings.
-// (cublas-handle moves none of these: no cuBLAS handle is made.)
+// Without a correction for what the driver takes for itself, segments lie elsewhere than in the recordings.
+// cublas-handle moves none of these, since no cuBLAS handle is made.
 func TestPlacesWithoutACorrection(t *testing.T) {
 	testkit.Python(t)
 	for _, name := range []string{"context", "local-memory", "first-kernel", "more-code"} {

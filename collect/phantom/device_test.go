@@ -72,12 +72,12 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// placesWanted are requests, kernels and copies on four devices (testdata/places.py), and placesRecorded where segments
-// lay then, in MiB from the first: in the recordings of examples/seq (vanilla, 8,192 tokens) and examples/headline
-// (vanilla), up to the first place that depends on what else the process had mapped. In the one the block that local
-// memory leaves has to stay, in the other it is given back. The third and the fourth are what requests of 2 MiB found
-// in short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random numbers, and a
-// reduction takes more for its code.
+// placesWanted are requests, kernels and copies on four devices (testdata/places.py). placesRecorded are the places
+// of the segments in MiB from the first, as recorded. The first two come from examples/seq (vanilla, 8,192 tokens)
+// and examples/headline (vanilla), up to the first place that depends on the process's other mappings. In the one,
+// the block that local memory leaves must stay; in the other, it is given back. The third and fourth show where
+// short programs found 2 MiB, in addition to the 2 MiB that torch held: local memory stays with kernels of random
+// numbers, and a reduction takes more for its code.
 const placesWanted = `[[32, "distribution", 16, 2, "fill", 2, 2, 20, 2, 2, 2, 2, 20, 2],
 	[250, "distribution", 128, 2, "fill", 16, 16, 16, 16, 64, 64, 16, 16, 16, 16, 64, 64, 16],
 	[2, "copy", "distribution", 22, "another distribution", 32, "fill", 6, 20],
@@ -127,7 +127,7 @@ var convolutions = []convolution{
 		1917591},
 	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, false,
 		1966719},
-	// parallel: what is left of a wave is cut into fewer parts than there is room for, clusters of one and two, and no
+	// parallel: the rest of a wave is cut into fewer parts than there is room for, clusters of one and two, and no
 	// third wave
 	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, false,
 		16777535},
@@ -202,9 +202,9 @@ func TestWorkspacesOfClusters(t *testing.T) {
 	}
 }
 
-// What an H200 recorded of random convolutions (torch 2.11, cuDNN 9.19): of 600 with filters of one pixel, a fifth of
-// them strided, of 400 others, forward and backward both, and of 3,777 of 1e7 to 4e10 multiply-adds, most of them
-// gradients of 3x3 weights. The corrections products, winograd, fourier and fourier-tiles were made of these.
+// Workspaces of random convolutions on an H200 (torch 2.11, cuDNN 9.19): 600 with filters of one pixel, a fifth of
+// them strided; 400 others, forward and backward; and 3,777 of 1e7 to 4e10 multiply-adds, mostly gradients of 3x3
+// weights. The corrections products, winograd, fourier and fourier-tiles were derived from these.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	testkit.Rest(t)
 	recorded := randomConvolutions(t)
@@ -322,9 +322,9 @@ func randomConvolutions(t *testing.T) []convolution {
 	return all
 }
 
-// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says,
-// and that it stays so where a profile does not say how many clusters the device holds. Where this fails, cuDNN minds
-// the property: the page, README's limits and the note on cuDNN's engines want another look.
+// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property
+// says, and that this stays so if a profile does not say how many clusters the device holds. If this test fails,
+// cuDNN now uses the property. Then revise the page, README's limits and the note on cuDNN's engines.
 func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	testkit.Rest(t)
 	for _, test := range []struct {
@@ -349,11 +349,10 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	}
 }
 
-// Segments lie among what the process itself has mapped. examples/accuracy/development/accumulate.py moves eight layers
-// of 32 MiB to the device one by one, and an H200's driver put these segments into the gaps that they left above all
-// others, as soon as a gap was 32 MiB larger than the block; then the first kernel, after copies, freed the context's
-// block.
-// How far above they lie depends on what else is mapped, so the order is compared.
+// Segments lie among the process's own mappings. examples/accuracy/development/accumulate.py moves eight layers of
+// 32 MiB to the device one by one. An H200's driver put these segments into the gaps that the layers left above all
+// others, as soon as a gap was 32 MiB larger than the block. Then the first kernel, after copies, freed the
+// context's block. How far above they lie depends on other mappings, so only the order is compared.
 func TestPlacesAmongTheHosts(t *testing.T) {
 	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32",
 		20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap",

@@ -2,7 +2,7 @@ package phantom
 
 import "errors"
 
-// Reasons why there can be no phantom GPU. Build wraps them with what it found and where; all of them mean that the
+// Reasons why there can be no phantom GPU. Build wraps them with what it found and where. All of them mean that the
 // machine or the environment lacks something, not that the build is broken.
 var (
 	// ErrPlatform: not Linux on x86-64.

@@ -2,7 +2,8 @@ package phantom
 
 import "testing"
 
-// A child cannot use what its parent has begun to use, nor can a child of its own; one that was forked before can.
+// A child process cannot use a device that its parent has begun to use, nor can the child's children. A child that
+// was forked before can.
 func TestForks(t *testing.T) {
 	const notInitialized = 3
 	library := testLibrary(t)

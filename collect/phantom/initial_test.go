@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Whatever way a script reads what it drew on the host, it finds what it would have found had the drawing not been put
-// off; and what it does not read takes no memory.
+// However a script reads the initial values that it drew on the host, it reads the same values as without deferred
+// drawing. Values that it does not read take no memory.
 func TestInitialValues(t *testing.T) {
 	library, module := withModule(t)
 	type result struct {
@@ -88,7 +88,7 @@ ctypes.string_at(16)
 	}
 }
 
-// Threads of a script meet at its deferred tensors, and none of them ends it or waits for ever.
+// Several threads of a script may use its deferred tensors. None of them crashes or waits for ever.
 func TestInitialValuesOfThreads(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)

@@ -103,8 +103,9 @@ func (a architecture) runsOn(major, minor int) bool {
 	return a.major == major && a.minor <= minor
 }
 
-// kernelsFor gives the version of torch's kernels that the profile's device runs: the latest binary code that it can,
-// else what the driver compiles from the latest PTX. None at all is ErrNoKernels: on such a device every kernel fails.
+// kernelsFor returns the version of torch's kernels that the profile's device runs: the latest binary code that it
+// can run, else what the driver compiles from the latest PTX. Without either it returns ErrNoKernels: on such a
+// device every kernel fails.
 func (t torchInstall) kernelsFor(profile Profile) (kernelVersion, error) {
 	major, minor := int(profile.Properties["compute_major"]), int(profile.Properties["compute_minor"])
 	device := 10*major + minor

@@ -23,29 +23,29 @@ type Library struct {
 	Python       string
 	TorchVersion string
 	CUDAVersion  string
-	// Compiler is the version that the C compiler gives of itself; "" where the libraries
-	// were inside this build of dpsight.
+	// Compiler is the C compiler's version; "" if this build of dpsight contained the libraries.
 	Compiler string
 
 	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if
 	// InductorDir is "". Build sets it to a folder of the cache.
 	ScratchDir string
-	// InductorDir is TorchInductor's cache. It holds which of a kernel's variants was the fastest, and timing them
-	// allocates: who finds them there times nothing. A run whose memory is to be what it is the first time, whatever
-	// ran before it, gives an empty folder of its own. On a device that takes no time the fastest is one by chance, so
-	// it is never the user's cache.
+	// InductorDir is TorchInductor's cache folder. The cache holds which variant of a kernel was the fastest.
+	// Timing variants allocates memory, and a run with a filled cache times nothing. A run whose memory must not
+	// depend on earlier runs needs an empty folder. It is never the user's cache, since on the phantom GPU the
+	// fastest variant is random.
 	InductorDir string
 	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
 	Devices int
 	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without
 	// what a context takes.
 	MemoryBytes int64
-	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "h200" or "blocks" (as
-	// a driver was seen to do it, csrc/blocks.c; "" is the profile's choice), both with "+0" to "+31" for another grid
-	// of blocks; "up", "down", a number that seeds random places, or "@PATH", the segments of a recording.
+	// AddressPolicy decides where segments are placed, which changes reserved memory by about a per cent. "h200"
+	// and "blocks" follow a driver's observed behaviour (csrc/blocks.c); with "+0" to "+31" the grid of blocks lies
+	// elsewhere. Other values: "" (the profile's choice), "up", "down", a number that seeds random places, and
+	// "@PATH" (the segments of a recording).
 	AddressPolicy string
 	// Shared is the path of the page in which the processes of a run count what they hold of each device (see
-	// [NewShared]); without it each process has devices of its own.
+	// [NewShared]). Without it each process has its own devices.
 	Shared string
 }
 

@@ -10,15 +10,15 @@ import (
 //go:embed pysrc/*.py
 var modules embed.FS
 
-// plugins are the modules that a process on the phantom GPU loads, in this order. Each has a function install(torch)
-// that is to be called once after torch is imported, before or after CUDA is initialised.
+// plugins are the Python modules that a process on the phantom GPU loads, in this order. Each has a function
+// install(torch) to be called once after torch is imported, before or after CUDA is initialised.
 //
 //   - phantom_torch has what the others use of torch's private parts, and installs nothing.
 //   - phantom_values follows small values on the phantom device, by the library that the variable PHANTOM_VALUES names.
-//     From then on small tensors with known inputs have their values, operators whose output size depends on values
-//     (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing it reads
-//     as zeros, single floating-point numbers as ones that fall, and is listed.
-//   - phantom_init puts off the drawing of large tensors on the host until somebody reads them.
+//     From then on small tensors with known inputs have their values, and operators whose output size depends on values
+//     (unique, nonzero, ...) get an answer. Reads of unknown values return zeros, or slowly falling numbers for single
+//     floating-point values, and are listed.
+//   - phantom_init defers the drawing of large tensors on the host until they are read.
 //   - phantom_ranks lets one process be a rank of a world whose other ranks do not run. The process needs the variables
 //     that torchrun sets.
 var plugins = []string{"phantom_torch.py", "phantom_values.py", "phantom_init.py", "phantom_ranks.py"}

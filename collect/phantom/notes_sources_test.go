@@ -55,7 +55,7 @@ func noteConstants(t *testing.T) map[string]string {
 	return notes
 }
 
-// Comments of C and Python, and what lies between two pieces of a string that stand one after the other.
+// Comments of C and Python, and the text between two adjacent string literals.
 var (
 	comments = regexp.MustCompile(`(?m)/\*(?s:.*?)\*/|^\s*//.*$|^\s*#.*$|\s//\s.*$`)
 	seam     = regexp.MustCompile(`"\s*f?"`)

@@ -29,7 +29,7 @@ func testLibrary(t *testing.T) *Library {
 	return library
 }
 
-// runScript runs a script of testdata and decodes what it prints; it gives what it said on stderr.
+// runScript runs a script of testdata, decodes what it prints into into, and returns its stderr.
 func runScript(t *testing.T, library *Library, into any, script string, env []string, arguments ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -197,8 +197,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a device alone tells of libraries is estimated, and what torch checks of values that nobody computed is taken to
-// be as it should: no operator fails that does not on a device.
+// What libraries report only on a device is estimated. torch's checks of unknown values are assumed to succeed. No
+// operator fails that would not fail on a device.
 func TestOperators(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)

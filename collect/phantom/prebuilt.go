@@ -95,8 +95,8 @@ func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 	}, true, nil
 }
 
-// Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder as an
-// archive that a later build of dpsight can have inside. It gives the archive's path.
+// Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder
+// as an archive that a later build of dpsight can contain. It returns the archive's path.
 func Prebuild(ctx context.Context, options Options, folder string) (string, error) {
 	torch, err := locateTorch(ctx, options.Python)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // ProfileSchema is the schema of a profile file.
 const ProfileSchema = "dpsight.phantom.profile/1"
 
-// DefaultProfile is the profile that is used where none is named.
+// DefaultProfile is used if no profile is named.
 const DefaultProfile = "h200"
 
 // Profile describes the device that the phantom GPU plays. A profile is a JSON file of this form in profiles/;
@@ -34,17 +34,17 @@ type Profile struct {
 	// Addresses is the address policy where Library.AddressPolicy names none: "h200" where the driver was seen to place
 	// segments so, else "blocks".
 	Addresses string `json:"addresses"`
-	// Source says where the properties come from that neither Sources nor Assumed names: read off a device, or
-	// published.
+	// Source is the default source of the properties, for those that neither Sources nor Assumed names: read from a
+	// device, or published.
 	Source string `json:"source"`
 	// Sources has, by property, another source than Source.
 	Sources map[string]string `json:"sources,omitempty"`
-	// Assumed has, by property, why this value was taken where no source gives one that can be looked up. A property of
-	// a checked profile is never assumed.
+	// Assumed maps a property to the reason for its value if no source states it. A checked profile has no assumed
+	// properties.
 	Assumed map[string]string `json:"assumed,omitempty"`
-	// Properties are CUDA's device properties by snake-case name, with their unit as a suffix (bytes, khz, bits; none
-	// for counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of
-	// it a process's context takes before the first allocation.
+	// Properties are CUDA's device properties by snake-case name, with the unit as a suffix (bytes, khz, bits).
+	// Counts have no suffix, and yes and no are 1 and 0. total_memory_bytes is cudaDeviceProp.totalGlobalMem.
+	// context_bytes is the part of it that a process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
 	// Clusters has, by how many multiprocessors a cluster takes, how many of them the device holds at once. Where it is
 	// missing, cuDNN's workspaces for kernels in clusters are left as cuDNN says without a device; sizes missing in it
@@ -184,8 +184,7 @@ func (p Profile) checkClusters() error {
 	return nil
 }
 
-// checkOrigins sees that what is said of where properties come from is of properties that there are, and says one thing
-// of each.
+// checkOrigins checks that stated origins belong to existing properties, and that each property has only one.
 func (p Profile) checkOrigins(names []string) error {
 	for field, origins := range map[string]map[string]string{"sources": p.Sources, "assumed": p.Assumed} {
 		for name, text := range origins {

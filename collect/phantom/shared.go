@@ -26,7 +26,7 @@ type Shared struct {
 	pages int
 }
 
-// NewShared makes the file of so many pages. It can be read after it was removed, until Close.
+// NewShared creates a file with that many pages. It stays readable until Close, even after it was removed.
 func NewShared(path string, pages int) (*Shared, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// Processes that have one device share its memory, as they see it and when they ask for more; a second context takes
-// its part, and what a process held is free once it was killed. Processes with another page have other devices.
+// Processes on one device share its memory: both what they see as free and what they can request. A second context
+// takes its part. What a killed process held is free again. Processes with another page have other devices.
 func TestProcessesShareADevice(t *testing.T) {
 	testkit.Rest(t)
 	library := testLibrary(t)

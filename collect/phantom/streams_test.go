@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// torch.cuda._sleep is how scripts and torch's own tests have work that is not done yet: an event behind it is pending,
-// and what another stream uses is not given out again. A graph has its kernels in their order.
+// torch.cuda._sleep makes work that is not done yet, for scripts and torch's own tests. An event behind it is
+// pending, and memory that another stream uses is not handed out again. A graph runs its kernels in order.
 func TestStreams(t *testing.T) {
 	library := testLibrary(t)
 	var got struct {

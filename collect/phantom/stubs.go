@@ -49,8 +49,8 @@ type stubKind int
 const (
 	// stubIgnored does nothing and succeeds: launches, setters, destructors.
 	stubIgnored stubKind = iota
-	// stubRefused fails and says so by name: what it was asked for is not known, and a caller that is told "done" goes
-	// on with a variable that nobody wrote (torch then asked for 130,000 GiB of LSTM workspace).
+	// stubRefused fails and names the function. Its answer is not known, and a caller that is told "done" goes on
+	// with a variable that was never written (torch then asked for 130,000 GiB of LSTM workspace).
 	stubRefused
 	// stubText gives a text: std::string(nullptr) would end the process.
 	stubText
@@ -78,8 +78,8 @@ func kindOfStub(symbol string) stubKind {
 	return stubIgnored
 }
 
-// generateStubs writes C definitions of the undefined symbols that none of our objects defines. wanted tells which
-// symbols this library is to answer for.
+// generateStubs writes C definitions of the undefined symbols that none of our objects defines. wanted selects the
+// symbols that this library is to provide.
 func generateStubs(undefined []string, defined map[string]bool, wanted func(string) bool) []byte {
 	symbols := slices.Clone(undefined)
 	slices.Sort(symbols)

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// valuesLibrary follows the values of small tensors. It is of C++, against torch's own headers, since it is a part of
-// torch's dispatcher; libphantom knows nothing of torch.
+// valuesLibrary follows the values of small tensors. It is a part of torch's dispatcher, so it is written in C++
+// against torch's own headers. libphantom knows nothing of torch.
 const valuesLibrary = "libphantom_values.so"
 
 // buildValues compiles the library of csrc/values. It is linked to torch's libraries by name: they are loaded before

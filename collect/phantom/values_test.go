@@ -86,7 +86,7 @@ func TestFiniteIsAssumed(t *testing.T) {
 	if !reflect.DeepEqual(got.Large, want) || !reflect.DeepEqual(got.Small, want) {
 		t.Errorf("the scales of five steps: %v and %v", got.Large, got.Small)
 	}
-	// loss.item() is the one read that nobody knows.
+	// Only loss.item() reads an unknown value.
 	if got.Sites != 1 || len(got.Guesses) != 0 || !slices.Contains(got.Assumed, "isnan") ||
 		!slices.Contains(got.Assumed, "_amp_foreach_non_finite_check_and_unscale_") {
 		t.Errorf("unknown reads at %d places, guesses %v, assumed %v", got.Sites, got.Guesses, got.Assumed)
@@ -102,7 +102,7 @@ func TestFiniteIsAssumed(t *testing.T) {
 	}
 }
 
-// The peers of a rank are copies of it, and each read of what depends on them is told.
+// The peers of a rank are copies of it. Each read of a value that depends on them is reported.
 func TestReductionsOfEqualRanks(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -170,8 +170,8 @@ func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
 	}
 }
 
-// A loss that nobody computed falls each time that it is read: a loop with patience runs all its epochs, one with a
-// threshold more than one step and not for ever, and each read is listed.
+// An unknown loss falls with each read. So a loop with patience runs all its epochs. A loop that waits for a
+// threshold runs more than one step and ends. Each read is listed.
 func TestUnknownScalarsFall(t *testing.T) {
 	testkit.Rest(t)
 	library, module := withModule(t)
@@ -241,8 +241,8 @@ func TestReadsAreDecided(t *testing.T) {
 	}
 }
 
-// A loop that waits for a truth value which nobody computes ends: after very many reads as false the value is true
-// once. That is said, the line is warned of, and what was read is told while the loop still waits.
+// A loop that waits for an unknown truth value ends: after very many reads as false, the value is true once. A
+// warning names the line, and the reads are reported while the loop still waits.
 func TestWaitsEnd(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {

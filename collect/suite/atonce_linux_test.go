@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// trials is how many times two processes do the same at once, without and with what is left out of make test.
+// trials returns how many times two processes do the same at once; rest includes the cases that make test leaves
+// out.
 func trials(rest bool) int {
 	if rest {
 		return 50
@@ -70,8 +71,8 @@ func TestBeginTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// Of two that go on with a suite at once, one makes what is left, once; the other says that it is being made, or finds
-// it made.
+// When two processes resume a suite at once, one of them makes each remaining run, once. The other reports that the
+// suite is being made, or finds it complete.
 func TestResumeTwiceAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "s.yaml")

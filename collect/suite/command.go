@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// placeholder is {name} in a command; {{ and }} stand for braces.
+// placeholder matches {name} in a command. {{ and }} stand for braces.
 var placeholder = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}`)
 
 // variable is what the name of a parameter looks like.
@@ -80,7 +80,7 @@ func unfilledHint(template []string, name string) string {
 		strings.ReplaceAll(name, "_", "-"), name)
 }
 
-// fill replaces the placeholders of a template by what the file says for an experiment.
+// fill replaces the placeholders of a template with the values that the file gives an experiment.
 func (e *expansion) fill(what, template string, given map[string]scalar, bare bool) (string, error) {
 	missing := ""
 	text := placeholder.ReplaceAllStringFunc(template, func(m string) string {

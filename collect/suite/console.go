@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// Show tells a console of each run. Experiments that run at the same time write to stderr, each behind its name; a nil
-// stderr leaves their output as it is.
+// Show reports each run on a console. Experiments that run at the same time write to stderr, each behind its name.
+// A nil stderr leaves their output unchanged.
 func (o *Options) Show(console *collect.Console, stderr io.Writer) {
 	o.Begin = func(i, of int, t Task) {
 		console.Plan(i, of)

@@ -5,5 +5,6 @@ import _ "embed"
 //go:embed demo.yaml
 var demo []byte
 
-// Demo is the suite of dpsight demo. It is predicted only, so it is none of [Names], whose recordings lie in examples.
+// Demo returns the suite of dpsight demo. It is only predicted. It is not among [Names], whose recordings are in
+// examples.
 func Demo() (*Suite, error) { return Parse("demo", demo) }

@@ -112,7 +112,7 @@ func (f fields) single() error {
 	return nil
 }
 
-// count is a whole number from 1; 0 is none given.
+// count is a whole number from 1; 0 means that none was given.
 type count int
 
 func (c *count) UnmarshalYAML(n *yaml.Node) error {

@@ -129,8 +129,8 @@ func (r suiteRequest) begun() int {
 	return len(runs)
 }
 
-// start runs the suite and reports whether kill ended it, which says whether it sent its signal; ended is closed when
-// the suite has ended. A suite that ends badly by itself is an error: no kill excuses it.
+// start runs the suite and reports whether kill ended it. kill returns whether it sent its signal. ended is closed
+// when the suite has ended. A suite that fails by itself is an error, even if it was to be killed.
 func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Process) (sent bool)) (killed bool) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -155,8 +155,8 @@ func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Pro
 	return killed
 }
 
-// intact checks a store after a suite was killed so many times: each experiment has one run that ended by itself for
-// each repetition, at most one run per job was lost with each kill, the document knows all of it, and nothing is
+// intact checks a store after a suite was killed that many times. Each experiment has, for each repetition, one run
+// that ended by itself. Each kill lost at most one run per job. The document lists all runs, and nothing is
 // running.
 func (r suiteRequest) intact(t *testing.T, kills int) {
 	t.Helper()
@@ -231,8 +231,9 @@ func TestKillAndResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			any := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
-			// Once while an experiment is on its way, whose four take two seconds at least, so that the case proves
-			// something; then at any moment, be it before the first or after the last.
+			// The first kill hits an experiment on its way, so that the case proves something: the four experiments
+			// take at least two seconds. Later kills come at any moment, even before the first experiment or after
+			// the last.
 			if request.killed(t, moment{1, time.Duration(r.Int64N(int64(1200 * time.Millisecond)))}, any[r.IntN(4)]) {
 				t.Fatal("the suite ended before it was killed")
 			}

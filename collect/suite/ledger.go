@@ -76,7 +76,7 @@ func rank(r store.Run) int {
 	switch m := r.Manifest; {
 	case m.Status == schemas.StatusPartial || m.End == nil:
 		return cutShort
-	case m.Status == schemas.StatusOK: // though it was told to stop: the signal came as it ended
+	case m.Status == schemas.StatusOK: // the stop signal came just as the run ended
 		return wentWell
 	case m.Interrupted:
 		return cutShort

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/where"
 )
 
-// largest bounds a suite: a matrix grows fast, and nobody waits for ten thousand runs.
+// largest is the most experiments of a suite. A matrix grows fast, and ten thousand runs are surely a mistake.
 const largest = 10_000
 
 // A cell is an experiment as its entry, or its place in the matrix, describes it.
@@ -161,8 +161,8 @@ func (e *expansion) leftOut(params map[string]any) bool {
 	return false
 }
 
-// expand makes the experiments. One that its options refuse may still be left out by what is known of it: that is what
-// exclude is for where a method does not serve a model.
+// expand makes the experiments. An exclude entry can remove an experiment whose options are refused. Exclude is the
+// way to leave out a method that does not support a model.
 func (e *expansion) expand() ([]*Experiment, int, error) {
 	subject, included, err := e.cells()
 	if err != nil {
@@ -220,7 +220,7 @@ func masked(given map[string]scalar) map[string]scalar {
 	return out
 }
 
-// cellError names the cell of the matrix that an error is of.
+// cellError adds the cell of the matrix to its error.
 func cellError(c cell, err error) error {
 	if c.where != "the matrix" || len(c.given) == 0 {
 		return err

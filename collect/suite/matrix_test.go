@@ -46,8 +46,8 @@ include: [{method: dpsgd, physical_batch_size: 4, name: chosen}]
 	if got := names(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	// Of the 9 cells the two with a small physical batch are excluded, and the three with too large a one, which the
-	// options themselves refuse, are left out by the constraint.
+	// Of the 9 cells, exclude removes the two with a small physical batch. The constraint removes the three whose
+	// physical batch is too large, which the options themselves refuse.
 	if s.LeftOut != 5 || s.Cooldown != 2*time.Second || s.Experiments[4].Repeats != 1 || s.Experiments[0].Repeats != 3 {
 		t.Errorf("%d left out, cooldown %s, repeats %d and %d", s.LeftOut, s.Cooldown, s.Experiments[4].Repeats,
 			s.Experiments[0].Repeats)

@@ -14,9 +14,9 @@ import (
 	"github.com/dpsight/dpsight/collect/mask"
 )
 
-// nameAll gives each experiment that has none a name: its method, and of what its own entry says that which varies in
-// the suite. All names differ, since a report tells the experiments apart by them. No name has a secret: folders and
-// documents are named by them.
+// nameAll names each experiment without a name: by its method and by the values of its own entry that vary in the
+// suite. All names differ, since a report tells experiments apart by them. No name contains a secret, since folders
+// and documents carry it.
 func (e *expansion) nameAll(s *Suite, list []*Experiment) error {
 	varies := map[string]bool{}
 	for _, name := range e.scope.names {
@@ -67,8 +67,8 @@ func (e *expansion) varies(list []*Experiment, name string) bool {
 	return false
 }
 
-// nameOf joins the values of an experiment to a name, as they may be shown: what is masked as a whole says nothing.
-// Words stand for themselves unless they are asked to say of what they are.
+// nameOf joins the shown values of an experiment to a name. It leaves out values that are masked as a whole. Word
+// values appear without their parameter's name, unless full is set.
 func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[string]bool, full bool) string {
 	var parts []string
 	if e.scope.builtin {
@@ -118,8 +118,8 @@ func methodWord(word string) string {
 	return id
 }
 
-// key hashes what the experiment is: the same one has the same key in every suite, and nothing that says only how often
-// or how long it runs is in it. Secrets are not in it either, lest a new token makes it another experiment.
+// key hashes the content of an experiment. The same experiment has the same key in every suite. The key contains
+// neither how often or how long it runs, nor secrets: a new token does not make a new experiment.
 func (e *expansion) key(x *Experiment, environment map[string]string) (string, error) {
 	command, params := x.Command, x.Params
 	if len(command) > 0 || len(environment) > 0 {

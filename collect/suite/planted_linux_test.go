@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// No secret of a suite's file is in a name, however it came there: not in the plan, nor in a folder's or file's name,
-// nor in what a file says, nor on the console.
+// No secret of a suite's file gets into a name, whatever its origin. It is not in the plan, in the name of a folder
+// or file, in a file's text, or on the console.
 func TestPlantedInNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"varied":      "experiments: [{n: 1, token: SECRET}, {n: 2, token: other-hush-77}]",

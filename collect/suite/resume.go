@@ -14,7 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// orphanTime bounds the wait for a run whose collector was killed: its supervisor ends what is left of it within that.
+// orphanTime bounds the wait for a run whose collector was killed. Its supervisor ends the remaining processes
+// within that time.
 const orphanTime = 45 * time.Second
 
 // ResumeOptions says what to go on with.
@@ -23,11 +24,11 @@ type ResumeOptions struct {
 	Machine     *collect.Machine // that the runs left to make will be on
 	RetryFailed bool             // make what failed again
 	LookOnly    bool             // wait for nothing
-	// Waiting is told of a run that is still being recorded, once. May be nil.
+	// Waiting is called once for a run that is still being recorded. May be nil.
 	Waiting func(runID string)
 }
 
-// A Resumption is what a store holds of a suite, and what is left to do.
+// A Resumption is the part of a suite that a store holds, and the part left to do.
 type Resumption struct {
 	Suite *store.Suite // the document as it should be, not written yet
 	Todo  []Task
@@ -84,17 +85,19 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 	return n, again
 }
 
-// Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the
-// file may have been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not
-// the document: a suite that was killed may have made a run that its document does not know.
+// Resume determines what part of the suite a store holds. An experiment is identified by its content and its
+// repetition, so the file may have been reordered and extended since. Experiments removed from the file keep their
+// runs. Run folders decide, not the suite's document, since a killed suite may have made a run that the document
+// does not list.
 //
 //   - A run that ended well is done, whatever signal it was sent.
 //   - A run that failed by itself is done too. With RetryFailed it is made again.
 //   - A run that an interruption ended, or whose collector was killed, is made again.
 //
-// Resume waits for a run that a killed collector left to its supervisor. Where the store has no suite of the name it
-// begins one, and of two that do so at once the second finds the first's; with LookOnly it gives nil. A suite that
-// another dpsight is making is refused. What Resume gives keeps others out until [Suite.Run] ends or it is closed.
+// Resume waits for a run that a killed collector left to its supervisor. If the store has no suite of that name, it
+// begins one; of two processes that do so at once, the second resumes the first's. With LookOnly it returns nil
+// instead. It returns an error if another dpsight is making the suite. The result keeps others out until
+// [Suite.Run] ends or the result is closed.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if o.LookOnly {
 		doc, err := s.earlier(st, o)
@@ -127,7 +130,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if r.suiteLock, err = lock(st, doc.ID); err != nil {
 		return nil, unreadable(st, err)
 	}
-	// Whoever held the lock before may have written the document anew, or removed it since no run could be made.
+	// The previous holder of the lock may have rewritten the document, or removed it because no run could be made.
 	if _, err := os.Stat(st.SuiteFile(doc.ID)); errors.Is(err, fs.ErrNotExist) {
 		r.Close()
 		return s.Resume(st, o)
@@ -184,7 +187,7 @@ func lock(st *store.Store, id string) (unlock func(), err error) {
 	return unlock, err
 }
 
-// look finds what of the suite is made, and what is left to do.
+// look determines which runs of the suite are made, and which are left to do.
 func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeOptions) error {
 	runs, err := settled(st, doc.ID, o)
 	if err != nil {
@@ -221,7 +224,7 @@ func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeO
 	return nil
 }
 
-// unreadable says of an error of the file system which store it is of.
+// unreadable adds the store to an error of the file system.
 func unreadable(st *store.Store, err error) error {
 	var path *fs.PathError
 	if !errors.As(err, &path) {
@@ -251,7 +254,8 @@ func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
 }
 
-// earlier finds the suite to go on with. What is predicted is not gone on with by measuring, nor the other way round.
+// earlier finds the suite to resume. A predicted suite is not resumed by measuring, nor a measured one by
+// predicting.
 func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) {
 	suites, damaged, err := st.Suites()
 	if err != nil {
@@ -310,7 +314,7 @@ func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (wh
 	return ""
 }
 
-// settled lists the runs of a suite, oldest first, when none of them is being recorded any more.
+// settled waits until no run of a suite is being recorded, and lists the runs, oldest first.
 func settled(st *store.Store, id string, o ResumeOptions) ([]store.Run, error) {
 	waiting := o.Waiting
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {

@@ -17,7 +17,7 @@ type Options struct {
 	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name
 	// and parameters are not used; its Timeout holds where the suite has none.
 	Template collect.Experiment
-	// Resume is what [Suite.Resume] found of the suite; nil begins anew.
+	// Resume is the result of [Suite.Resume]; nil begins a new suite.
 	Resume *Resumption
 	// Jobs is how many experiments run at the same time, each on a GPU of its own; 0 is 1.
 	Jobs int
@@ -29,8 +29,8 @@ type Options struct {
 	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop
 	// nothing.
 	End func(*collect.Result) error
-	// Deciding is told of a prediction that is made again with another answer for a read of what nobody computes. It is
-	// called as Begin and End are.
+	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Its calls
+	// are serialised as those of Begin and End.
 	Deciding collect.Deciding
 
 	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
@@ -88,7 +88,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	close(done)
 	var usage *collect.UsageError
 	if errors.As(r.fatal, &usage) && plan.Begins {
-		// A plan without a run is of no use to anyone.
+		// A document of a suite without runs is useless.
 		r.fatal = errors.Join(r.fatal, os.Remove(r.store.SuiteFile(r.out.Suite.ID)))
 	}
 	return r.out, r.fatal
@@ -142,7 +142,7 @@ func (r *running) take(ctx context.Context) (Task, bool) {
 	return t, true
 }
 
-// work makes runs on one machine until none is left.
+// work makes runs on one machine until none is left to do.
 func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan os.Signal) {
 	for first := true; ; first = false {
 		t, ok := r.take(ctx)

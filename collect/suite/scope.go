@@ -40,7 +40,7 @@ func newScope(d *document) *scope {
 	return s
 }
 
-// canonical is how a parameter's name stands in params.
+// canonical returns a parameter's name as it is written in params.
 func (s *scope) canonical(name string) string {
 	if s.builtin {
 		return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")

@@ -96,9 +96,9 @@ func (s *Suite) records(t Task) bool {
 	return true
 }
 
-// recorded is the repetition that is recorded where one is. It follows from the content alone, as the file may be
-// reordered before a suite goes on; and if there are more repeats by then it stays, or is one of the new ones: what is
-// made already may lie without events.
+// recorded returns the repetition that has allocator events, if the experiment has one. It depends only on the
+// content, since the file may be reordered before a suite is resumed. If repeats were added since, it stays the
+// same or becomes one of the new ones, because existing repeats may have no events.
 func (x *Experiment) recorded() int {
 	best, highest := 0, []byte(nil)
 	for r := range x.Repeats {
@@ -112,7 +112,7 @@ func (x *Experiment) recorded() int {
 // An Experiment is what is run, once or several times.
 type Experiment struct {
 	Name   string
-	Params map[string]any // complete, as experiments.Resolve gives them; with a command what the file says
+	Params map[string]any // complete, as from experiments.Resolve; for a suite with its own command, what the file says
 	Bare   bool
 	// Command is the user's; nil for a built-in experiment.
 	Command []string
@@ -137,7 +137,7 @@ func (t Task) Title() string {
 	return fmt.Sprintf("%s (repetition %d of %d)", t.Name, t.Repetition+1, t.Repeats)
 }
 
-// ReportFolder is where the suite's report goes in a store if nobody says otherwise.
+// ReportFolder returns the default folder for the suite's report in a store.
 func (s *Suite) ReportFolder(store string) string {
 	return filepath.Join(store, "report-"+collect.SafeName(s.Name))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// A scalar is a value as it stands in the file: 1e-4 stays what the user wrote.
+// A scalar is a value as the file writes it: 1e-4 stays as the user wrote it.
 type scalar struct {
 	text string
 	tag  string // YAML's: !!int, !!float, !!bool, !!str
@@ -88,9 +88,9 @@ func (s *scope) same(name string, a, b any) bool {
 	return v == w || s.builtin && name == methodName && method(v) == method(w)
 }
 
-// is reports whether a parameter of an experiment has a value. A name for a method with other parameters, as functorch
-// is for dpsgd, asks for these too; where an experiment was refused before it had any, its own name for the method says
-// what they are.
+// is reports whether an experiment's parameter has a value. A method's name that implies other parameters, as
+// functorch implies some for dpsgd, requires these too. If an experiment was refused before it got parameters, its
+// own name for the method supplies them.
 func (s *scope) is(params map[string]any, name string, value any) bool {
 	p, ok := params[name]
 	if !ok || !s.same(name, p, value) {
@@ -112,7 +112,7 @@ func (s *scope) is(params map[string]any, name string, value any) bool {
 	return true
 }
 
-// fixed are the other parameters that a name of a method stands for.
+// fixed returns the other parameters that a method's name implies.
 func fixed(name string) map[string]any {
 	for _, m := range experiments.Methods() {
 		if m.Of != "" && strings.EqualFold(strings.ReplaceAll(name, "-", "_"), m.ID) {
@@ -122,7 +122,7 @@ func fixed(name string) map[string]any {
 	return nil
 }
 
-// method is the id of a method of any name, or the name itself where it is none.
+// method returns the id of a method with any name. An unknown name is returned unchanged.
 func method(name string) string {
 	if p, err := experiments.Resolve(map[string]string{methodName: name}); err == nil {
 		return p[methodName].(string)

@@ -72,7 +72,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// randomWhere writes a constraint and, beside it, what it means.
+// randomWhere returns a constraint and a function with the same meaning.
 func randomWhere(r *rand.Rand, depth int) (string, func(map[string]any) bool) {
 	names := []string{"a", "b", "c"}
 	if depth == 0 || r.IntN(3) == 0 {

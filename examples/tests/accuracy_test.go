@@ -94,22 +94,22 @@ func TestRecordedFigures(t *testing.T) {
 	}
 }
 
-// builtInStores are those of the experiments that are dpsight's own; with them the counterSuites, of which the figures
-// alone are kept.
+// builtInStores are the stores of dpsight's own experiments. The counterSuites, which keep only figures, belong to
+// them too.
 var builtInStores = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", "lora", "claims"}
 
-// TestPredictionsHoldTheirLimits asserts what is promised of predictions: each built-in method, model and preset has
-// its peak allocated to the byte; the development scripts have a median error of 0, and at worst 1 % in allocated and
-// 5 % in reserved; and nothing that is called exact expected, wherever it is from, is a byte off in allocated. What the
-// held-out scripts and those of missed kinds come to is published as it came. Those of fixed kinds and of the worst
-// kind were predicted before they were recorded, once, and came to the byte.
+// TestPredictionsHoldTheirLimits checks the promises about predictions. Each built-in method, model and preset has
+// its peak allocated to the byte. The development scripts have a median error of 0, and at most 1 % in allocated
+// and 5 % in reserved. No prediction that is called exact expected is a byte off in allocated, wherever it comes
+// from. The errors of the held-out scripts and of the missed kinds are published as measured. The fixed kinds and
+// the worst kind were predicted once, before they were recorded, and the predictions were exact.
 func TestPredictionsHoldTheirLimits(t *testing.T) {
 	var runs []analyze.Summary
 	for _, folder := range builtInStores {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
 	builtIn := predict.Accuracy(figuresOf(t, "predicted"), runs, "")
-	// those of examples/plain
+	// the experiments of examples/plain
 	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
 		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
 			builtIn.Unpredicted)

@@ -24,9 +24,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// everyRecording are all runs with allocator events that this repository holds: those of a real GPU in the stores here,
-// and the phantom GPU's journals and the snapshots that the tests of ingest read. In short mode every fourth of those
-// that have tables.
+// everyRecording yields all runs with allocator events in this repository: the runs on a real GPU in the stores,
+// and the phantom GPU's journals and snapshots in ingest's testdata. Short mode yields every fourth of the runs
+// with tables.
 func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	t.Helper()
 	var runs []store.Run
@@ -345,8 +345,9 @@ func keepsExtremes(t *testing.T, name string, e *example, all *timeline.DeviceTi
 	}
 }
 
-// Ownerships lie within their block's life, those of one owner do not overlap, and together they cover the life without
-// a gap. One whose end was not observed ends with its block; one whose end was, before.
+// Ownerships lie within the life of their block. Ownerships of one owner do not overlap. Together they cover the
+// life without a gap. An ownership whose end was not observed ends with its block, and one whose end was observed
+// ends earlier.
 func TestOwnershipsLieWithinLives(t *testing.T) {
 	const never = int64(1) << 62
 	for name, e := range everyRecording(t) {

@@ -191,7 +191,7 @@ var (
 	scriptLimits = limits{0.03, 0.15}
 )
 
-// limitsOf are those of a recording, by its name: the plain scripts have wider ones.
+// limitsOf returns the limits of a recording, by its name. The plain scripts have wider limits.
 func limitsOf(name string) limits {
 	if strings.HasPrefix(name, plain+"/") {
 		return scriptLimits
@@ -258,8 +258,8 @@ func (l limits) hold(t *testing.T, name string, d *memory.DeviceBreakdown) {
 // examples/headline, on another GPU.
 const pairs = "pairs"
 
-// The instrument does not move what it measures: peaks of instrumented and bare runs are equal to the byte, and the
-// bare steps of an instrumented run take as long as those of the bare run that was made after it.
+// Instrumentation changes nothing that it measures. The peaks of instrumented and bare runs are equal to the byte.
+// The bare steps of an instrumented run take as long as the steps of the bare run that followed.
 func TestInstrumentMovesNothing(t *testing.T) {
 	ratios := map[string][]float64{}
 	for _, folder := range []string{headline, pairs} {

@@ -132,8 +132,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 	checkPairByModule(t, pair, &doc, builtIn)
 }
 
-// checkPairByModule holds the times by module to the difference of the steps, and those of each phase to its time: what
-// an instrumented step was timed by is all that its phases are.
+// checkPairByModule checks that the times by module sum to the difference of the steps, and per phase to the
+// phase's difference. The phases cover all that an instrumented step was timed by.
 func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, builtIn bool) {
 	t.Helper()
 	if timed := doc.Runs[0].ModuleTiming != nil &&

@@ -12,8 +12,8 @@ var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookA
 	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true,
 	schemas.OptimizerTemporaries: true}
 
-// unseen are large blocks of which a recording says no more than the phase: the batch of vae's one validation pass
-// comes after the last step that has tags, and nothing before it was like it.
+// unseen lists large blocks known only by their phase. The batch of vae's only validation pass comes after the last
+// step with tags, and nothing before it resembles it.
 var unseen = map[string]int64{"accuracy-held-out-fixed-kinds/vae": 96 * 3 * 128 * 128 * 4}
 
 // Of every recorded block of more than 1 MiB is known, by more than the phase that it was born in, what it is for when

@@ -82,7 +82,7 @@ func predictedBare(t *testing.T, python string, machine *collect.Machine, x *sui
 	return load(t, r.Dir)
 }
 
-// expectCounters holds the peaks of a prediction against those of a recording, both torch's own.
+// expectCounters compares the peaks of a prediction with a recording's. Both come from torch's own counters.
 func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceVerdict) {
 	t.Helper()
 	got := predicted.Report.Devices[0]
@@ -94,9 +94,9 @@ func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceV
 	}
 }
 
-// apart are experiments of which the device reserved another amount in the steps after the recorded ones than the
-// phantom GPU does, and by how many bytes: presumably segments lay in other places there. Their peaks allocated are the
-// same, to the byte.
+// apart lists experiments for which the device reserved a different amount in the steps after the recorded ones
+// than the phantom GPU did, and by how many bytes. Presumably the segments lay in other places there. Their peaks
+// allocated are equal to the byte.
 var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trainers/DPSGDTrainer_bs8_seq1024": 2 << 20}
 
 // predict runs an experiment on the phantom GPU and holds it against its recording, which may be under another torch.

@@ -46,9 +46,9 @@ var stages = []stage{
 	{"vanilla", updatePhases, 0, false, 0, 0, 0},
 
 	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
-	// The per-sample gradients, those of the first layer twice while Opacus copies them. The published figure has all
-	// gradients besides. In the first step those of the first layer are not there yet at that moment; from the second
-	// on all are, and were before, for Opacus keeps them.
+	// The per-sample gradients; the first layer's count twice while Opacus copies them. The published figure
+	// includes all gradients. In the first step the first layer's gradients do not exist yet at that moment. From
+	// the second step on all exist, since Opacus keeps them.
 	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) +
 		secondLayer},
 	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients,
@@ -85,7 +85,7 @@ func TestPublishedMLP(t *testing.T) {
 func (s *stage) expect(t *testing.T, in schemas.Tables) {
 	t.Helper()
 	const (
-		batch    = 0.65 // MiB: gradients of activations, of which there are two at most, and what their backward frees
+		batch    = 0.65 // MiB: gradients of activations, two of them at most, and what their backward frees
 		rounding = 0.15 // MiB: the published figures have few digits
 	)
 	name := strings.Join(s.phases, "+")

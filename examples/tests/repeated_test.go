@@ -49,9 +49,9 @@ func TestRecordedTwice(t *testing.T) {
 	}
 }
 
-// Of the held-out scripts of docs/accuracy.md, which stand there as they were recorded at first, those of one GPU
-// were recorded again, but for diffusion: what they allocate and reserve is the same. distill is the exception, and
-// says how much of that page is the device's own doing: then it came to what had been predicted.
+// docs/accuracy.md shows the held-out scripts as they were first recorded. Those that use one GPU, except
+// diffusion, were recorded again: they allocate and reserve the same. The exception is distill, whose second
+// recording equals the prediction. It shows how much on that page depends on the device alone.
 func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	first, predicted, found := byKey(figuresOf(t, "recorded-held-out")), byKey(figuresOf(t, "predicted-held-out")), 0
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out.json"))
@@ -77,8 +77,8 @@ func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	}
 }
 
-// Of the scripts of missed kinds those of one process were recorded twice within minutes: what they allocate and
-// reserve is the same, misses and all.
+// The scripts of missed kinds that use one process were recorded twice within minutes. They allocate and reserve
+// the same, including the misses.
 func TestMissedKindsRecordedTwice(t *testing.T) {
 	first := byKey(figuresOf(t, "recorded-held-out-missed-kinds"))
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out-missed-kinds.json"))

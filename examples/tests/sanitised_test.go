@@ -165,7 +165,7 @@ var storeLimits = map[string]int64{
 
 const (
 	allStoresLimit = 18 << 20
-	// exampleLimit is that of the six runs that the first example consists of: three methods, each with its bare run.
+	// exampleLimit bounds the six runs of the first example: three methods, each with its bare run.
 	exampleLimit = 5_000_000
 )
 

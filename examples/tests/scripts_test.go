@@ -76,8 +76,8 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 // the script's name: their class. Their recordings are that agent's.
 var merged = map[string]string{"distill": "BertForMaskedLM", "gan": "Sequential"}
 
-// withoutModule are categories of which that agent did not say the module where the two models have parameters of the
-// same names.
+// withoutModule lists categories for which that agent did not say the module, because the two models have
+// parameters of the same names.
 var withoutModule = map[string][]string{"Sequential": {"parameters", "buffers", "optimizer_state", "slack"}}
 
 // cellsMerged are the bytes at the peak by category and module, with the models of a class taken for one.
@@ -189,11 +189,10 @@ func expectBrokenDown(t *testing.T, in schemas.Tables) {
 	scriptLimits.hold(t, in.Manifest.Name, &d)
 }
 
-// expectSameIfAlike is expectSame where the script asked for the same blocks on the phantom GPU as it did on the real
-// one, up to the peak. Libraries that take memory of their own by what a kernel needs, as convolutions do, ask for
-// other blocks there.
+// expectSameIfAlike is expectSame if the script requested the same blocks on the phantom GPU as on the real one, up
+// to the peak. Libraries that request memory for a kernel, as convolutions do, may request other blocks there.
 //
-// Where the recording's agent took models of a class for one, so are those of the prediction.
+// If the recording's agent merged models of one class, the prediction's models are merged too.
 func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedClass string) {
 	t.Helper()
 	got, want := requestsToPeak(predicted), requestsToPeak(recorded)

@@ -31,7 +31,7 @@ func storeFolders(t testing.TB) []string {
 	return folders
 }
 
-// manifests are those of all runs, by the file's path: bare ones too, and those of no suite.
+// manifests returns the manifests of all runs, by file path. It includes bare runs and runs outside suites.
 func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
 	t.Helper()
 	return func(yield func(string, *schemas.Manifest) bool) {
@@ -64,9 +64,9 @@ func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifes
 	}
 }
 
-// noSuites are the stores that the tests over all suites leave out: one that is of no suite, those of bare runs alone,
-// for which the tables in the documents are tests, those that hold a part of what their suites made
-// ([TestRecordedFigures]), and one with a run that was to die.
+// noSuites lists the stores that the tests over all suites leave out. They are a store without a suite, stores of
+// bare runs only (the tables in the documents test them), stores with a part of what their suites made
+// ([TestRecordedFigures]), and one with a run that was meant to die.
 var noSuites = []string{"accuracy-development", "accuracy-held-out", "accuracy-held-out-fixed-kinds",
 	"accuracy-held-out-missed-kinds", "accuracy-held-out-worst-kind", "claims", collectorAlone,
 	"lora", "oom", pairs}

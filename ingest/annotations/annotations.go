@@ -35,8 +35,8 @@ type Interval struct {
 	StartNS, EndNS int64 // the allocator's clock; of a rule's phase, when its first and last events happened
 	By             Source
 
-	// It may begin after widest.from or narrowest.from events, and end after .to: those of an end's own microsecond may
-	// lie on either side of it.
+	// The interval may begin after widest.from or narrowest.from events, and end after .to. Events in the same
+	// microsecond as an end may belong to either side of it.
 	widest, narrowest stretch
 }
 
@@ -73,7 +73,7 @@ type stretch struct{ from, to int64 }
 // MaxIntervals bounds the phases of a device: a script that names each call names no phases.
 const MaxIntervals = 100_000
 
-// Find gives the phases of a device in order, none of which overlap, and notes on what could not be told.
+// Find returns the phases of a device in order, without overlaps. The notes say what could not be determined.
 func Find(in Input) (phases []Interval, notes []string) {
 	ranges, notes := in.ranges()
 	all := overlay(in.markers(), ranges)
@@ -83,7 +83,8 @@ func Find(in Input) (phases []Interval, notes []string) {
 	return all, notes
 }
 
-// nameOf is the phase that a range is of: torch's own names become those of recorded runs.
+// nameOf returns the phase that a range stands for. torch's own range names become the phase names of recorded
+// runs.
 func nameOf(annotation string) string {
 	switch {
 	case strings.HasPrefix(annotation, "Optimizer.step#"):
@@ -145,7 +146,7 @@ func allocates(a schemas.Action) bool {
 	return a == schemas.ActionAlloc || a == schemas.ActionFreeRequested || a == schemas.ActionFreeCompleted
 }
 
-// ranges are the intervals of the annotations, of which the innermost counts.
+// ranges returns the intervals of the annotations. Where several nest, the innermost counts.
 func (in *Input) ranges() (found []Interval, notes []string) {
 	if len(in.Annotations) == 0 {
 		return nil, nil
@@ -294,8 +295,8 @@ func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	return closed, crossing
 }
 
-// unsure are the names of which a figure may be another one: if events of an end's microsecond lie on its other side,
-// or if a range counts that lacks an end.
+// unsure returns the names whose figures may be wrong. That is so if events in the microsecond of an end may lie on
+// its other side, or if a range without an end would matter.
 func (in *Input) unsure(found, halves []Interval) map[string]bool {
 	type bounds struct {
 		high, low, surelyHigh, surelyLow int64     // of the peaks, at their widest and at their narrowest

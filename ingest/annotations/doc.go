@@ -1,28 +1,30 @@
-// Package annotations finds the phases of a memory snapshot: of the ranges that the script named while torch recorded,
-// of its user_defined events, and of a user's rules on stacks. It is pure: what the snapshot says in, intervals of
-// events out.
+// Package annotations finds the phases of a memory snapshot. It uses the ranges that the script named while torch
+// recorded, torch's user_defined events, and a user's rules on stacks. It is pure: it takes the snapshot's contents
+// and returns intervals of events.
 //
 // # Ranges
 //
-// An external annotation is one end of a record_function range. Annotations have a time, a name and no thread, so their
-// nesting is all that tells which end belongs to which beginning; the innermost range names what lies in it. Times are
-// whole microseconds: an event of the same one as an end lies inside. What cannot be told gives no phase, and is said:
+// An external annotation is one end of a record_function range. Annotations have a time and a name, but no thread.
+// So only their nesting tells which end belongs to which beginning. The innermost range names the events in it.
+// Times are whole microseconds. An event in the same microsecond as an end counts as inside. What is ambiguous
+// gives no phase but a note:
 //
-//   - ranges that cross, as those of several threads do: no range of these names is a phase;
-//   - a range without an end or a beginning: it is none, and if it may have been higher than the others of its name, or
-//     lower, neither are they;
-//   - a name whose highest or lowest changes with the events of the same microsecond as an end;
-//   - a range that began before the events that the file still has.
+//   - Ranges that cross, as ranges of several threads do: no range with these names is a phase.
+//   - A range without an end or a beginning is no phase. If it may have been higher than the others of its name, or
+//     lower, they are no phases either.
+//   - A name whose highest or lowest value depends on events in the same microsecond as an end.
+//   - A range that began before the first event that the file still has.
 //
 // # User-defined events
 //
-// One with a text begins a phase of that name, which lasts until the next; it lies among the events and needs no time.
+// A user_defined event with a text begins a phase of that name. The phase lasts until the next such event. It lies
+// among the events, so it needs no time.
 //
 // # Rules
 //
-// A rule names the frames of a phase. Events follow each other in a phase as long as their stacks have such a frame; an
-// event without a Python frame, which no rule can name, belongs to the phase that is around it on both sides. Two calls
-// between which nothing else asked for memory are one.
+// A rule names the frames of a phase. Consecutive events belong to the phase as long as their stacks contain such a
+// frame. No rule can match an event without a Python frame, so it belongs to the phase around it if that is the
+// same on both sides. Two calls with no request for memory between them count as one.
 //
-// A rule's phase comes before a range, a range before a user_defined event.
+// A rule's phase takes precedence over a range, and a range over a user_defined event.
 package annotations

@@ -136,8 +136,8 @@ var componentMoments = map[string]string{
 	"after_backward": schemas.PhaseBackward, "after_step": schemas.PhaseOptimizer,
 }
 
-// momentOf takes a snapshot's name apart, as in "5_iter0_after_forward": the phase that it ends, and the iteration, -1
-// = none. A name of the script's own is that of a phase.
+// momentOf takes a snapshot's name apart, as in "5_iter0_after_forward". It returns the phase that ended there, and
+// the iteration, or -1 if there is none. Any other name becomes the phase itself.
 func momentOf(name string) (phase string, iteration int64) {
 	rest := name
 	if n, after, ok := strings.Cut(name, "_"); ok {

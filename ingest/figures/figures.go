@@ -64,7 +64,7 @@ type Kind string
 // None is the kind of a file that this package does not read.
 const None Kind = ""
 
-// A format is how one kind of file is read. name is that of the file, without folder and packing.
+// A format is how one kind of file is read. name is the file's name, without folder and compression suffix.
 type format struct {
 	kind Kind
 	read func(r io.Reader, name string) ([]Run, error)
@@ -81,7 +81,7 @@ var formats = []format{
 	{schemas.ImportMemoryTimeline, readMemoryTimeline},
 }
 
-// Read gives the runs in a file, of which there is at least one.
+// Read returns the runs in a file. A file without a run is an error.
 func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	for _, f := range formats {
 		if f.kind != kind {
@@ -186,7 +186,8 @@ func bytesOf(v *float64, unit float64) *int64 {
 	return new(int64(math.Round(*v * unit)))
 }
 
-// nanoseconds are those of a time in units of so many; 0 where it is absent or cannot be.
+// nanoseconds converts a time v, given in units of so many nanoseconds. It returns 0 if the time is absent or
+// impossible.
 func nanoseconds(v *float64, unit float64) int64 {
 	if v == nil || !(*v > 0 && *v*unit < math.MaxInt64/2) {
 		return 0
@@ -203,7 +204,7 @@ func within(before, after *int64) *int64 {
 	return after
 }
 
-// higher is the higher of two of which either may be unknown.
+// higher returns the higher of two values. Either may be unknown (nil).
 func higher(a, b *int64) *int64 {
 	switch {
 	case a == nil:

@@ -50,8 +50,8 @@ func noted(run *Run, text string) bool {
 
 func is(b *int64, mibs float64) bool { return b != nil && *b == int64(mibs*mib) }
 
-// The figures of a result are those of its file to the byte. What its counters cannot say stays unknown: which peak a
-// phase had that did not raise the highest, and what the warm-up had before the profiler reset it.
+// The figures of a result equal its file's to the byte. What the file's counters cannot tell stays unknown: the
+// peak of a phase that did not raise the highest, and the peak of the warm-up before the profiler reset it.
 func TestComponents(t *testing.T) {
 	run := read(t, "ghost_result.json", schemas.ImportComponents)[0]
 	d := &run.Devices[0]
@@ -483,7 +483,7 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
-// repeated is a text over and over, of which the first at bytes are taken.
+// repeated repeats a text and ends after at bytes.
 type repeated struct {
 	text string
 	at   int

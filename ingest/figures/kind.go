@@ -68,7 +68,8 @@ func kindOfList(head []byte) Kind {
 	return None
 }
 
-// keys are those of a JSON object that may be cut short, and of the objects right in it, as "outer.inner".
+// keys returns the keys of a JSON object, which may be cut short. Keys of the objects directly inside it appear as
+// "outer.inner".
 func keys(object []byte) map[string]bool {
 	has := map[string]bool{}
 	d := json.NewDecoder(bytes.NewReader(object))

@@ -101,7 +101,7 @@ type timeline struct {
 	first, last      int64   // ns
 }
 
-// changes takes events, of which the first is read already. What was there before the profiler has the time -1.
+// changes reads events. The first has already been read. What existed before the profiler began has the time -1.
 func (l *timeline) changes(d *json.Decoder, event []float64) error {
 	for row := 1; ; row++ {
 		if len(event) != 4 {
@@ -124,7 +124,7 @@ func (l *timeline) changes(d *json.Decoder, event []float64) error {
 	}
 }
 
-// levels takes the sizes by category at each time, of which the first is always 0.
+// levels reads the sizes by category at each time. The first size is always 0.
 func (l *timeline) levels(d *json.Decoder, times []float64) error {
 	if err := openList(d); err != nil {
 		return err

@@ -162,7 +162,7 @@ var stagePhases = map[string]string{
 	"forward_pass":               schemas.PhaseForward, "loss_computation": schemas.PhaseForward,
 	"backward_pass": schemas.PhaseBackward, "optimizer_step": schemas.PhaseOptimizer,
 	"optimizer_zero_grad": schemas.PhaseZeroGrad,
-	// those of the stages profiler
+	// names of the stages profiler
 	"Model Creation": schemas.PhaseSetupModel, "DP Setup": schemas.PhaseSetupPrivacy,
 	"Forward Pass": schemas.PhaseForward, "Backward Pass": schemas.PhaseBackward,
 	"Optimizer Step": schemas.PhaseOptimizer, "Zero Gradients": schemas.PhaseZeroGrad,

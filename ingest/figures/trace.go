@@ -67,16 +67,16 @@ type trace struct {
 	memory      map[int32][]counter
 	odd         int                // events that cannot be read
 	ops         map[string][]int64 // when operations began that the engine does not compute, by thread
-	kept        int                // events of which something is kept
+	kept        int                // how many events are kept
 
 	stepThread string
 	threads    []string // of marks
 }
 
-// maxKept bounds the events of which something is kept, a hundred bytes at most: traces that browsers show have fewer.
+// maxKept bounds the events that are kept, each at most a hundred bytes. Traces that browsers can show have fewer.
 const maxKept = 1 << 23
 
-// keep counts an event of which something is kept. One with long texts counts as several.
+// keep counts an event that is kept. An event with long texts counts as several.
 func (t *trace) keep(e *traceEvent) error {
 	if t.kept += 1 + (len(e.Name)+len(e.TID))>>7; t.kept > maxKept {
 		return fmt.Errorf("it has more than %d events that count: trace fewer steps (torch.profiler.schedule)", maxKept)
@@ -365,7 +365,8 @@ type stretch struct {
 	step int64
 }
 
-// phases are those of the steps, or of the whole trace where it has none, in order; none overlaps another.
+// phases returns the phases of the steps, or of the whole trace if it has no steps. They are in order and do not
+// overlap.
 func (t *trace) phases() (out []stretch, numbers []int64) {
 	whole := t.steps
 	if len(whole) == 0 {
@@ -416,8 +417,8 @@ func (t *trace) extent() span {
 // maxMarks bounds the annotations that make phases: a script that annotates each call has none that are phases.
 const maxMarks = 20000
 
-// ownMarks are the annotations that are phases: those of torch's optimizers, and of the script on the thread that makes
-// the steps.
+// ownMarks returns the annotations that are phases: torch's optimizers, and the script's annotations on the thread
+// that makes the steps.
 func (t *trace) ownMarks() (out []span) {
 	few := len(t.marks) <= maxMarks
 	for i, m := range t.marks {

@@ -15,15 +15,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Events of alternating instrumented and bare steps of a model of a hundred modules, with a mark or tag to every
-// seventh event, as recordings have to every second to tenth: steps, join and rows; decoding, replay and disk are
-// others'. The highest resident memory is that of the process: the events, what replay made of them and the join.
+// Events of alternating instrumented and bare steps of a model with a hundred modules. Every seventh event has a
+// mark or tag; in recordings it is every second to tenth. The time covers steps, join and rows, without decoding,
+// replay and disk. The highest resident memory is the whole process's: the events, the replay and the join.
 //
-// Batches may differ in size from step to step, so that no step is exactly like another, and kernels may take buffers
-// that depend on it, so that each has to be put together from parts of others.
+// Batch sizes may differ from step to step, so that no two steps are exactly alike. Kernels may then take buffers
+// that depend on the size, so each step has to be matched by parts of several others.
 //
-// Ten million events may take 10 s and 2 GB on two cores, collecting garbage as often as dpsight ingest does: on a
-// machine with more the collector would run on the others beside it.
+// Ten million events may take 10 s and 2 GB on two cores, with garbage collected as often as dpsight ingest does.
+// The limit on cores keeps the collector from running on others beside it.
 func BenchmarkJoin(b *testing.B) {
 	for _, steps := range []string{"equal", "scaled", "unequal"} {
 		for _, million := range []int{1, 10} {
@@ -34,8 +34,8 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// deepStep is a training step whose every module allocates and frees as one of a transformer does. odd says of which
-// modules the backward takes one temporary more.
+// deepStep is a training step in which each module allocates and frees as a transformer's does. odd reports whether
+// the backward of a module takes one more temporary.
 func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int) bool) {
 	const modules, forward, backward = 100, 3, 6
 	temporaries := func(th uint16, n int) {

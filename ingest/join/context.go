@@ -20,8 +20,8 @@ type Rank struct {
 	Steps     *steps.Result
 	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
 	Untimed bool
-	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die between the
-	// drain of its tags and that of its events: such tags name blocks that nobody knows.
+	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die after it
+	// drained its tags and before it drained its events. Such tags name blocks that are not known.
 	LastK uint32
 	// Workspace is the size that CUBLAS_WORKSPACE_CONFIG gives, or 0.
 	Workspace int64

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A block has the dtype of the tensors that were tagged in it; a block of a bare step has that of its match.
+// A block has the dtype of the tensors that were tagged in it. A block of a bare step has its match's dtype.
 func TestDTypes(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 6*mib)

@@ -19,7 +19,7 @@ func (d dtype) name() string {
 	return d.of.String()
 }
 
-// findDTypes reads dtypes from tags; an allocation without one has that of its match.
+// findDTypes reads dtypes from tags. An allocation without a tag takes its match's dtype.
 func findDTypes(f *facts, tags lists[boundTag], m *matches, prefetched []bool) []dtype {
 	out := make([]dtype, len(f.allocs))
 	for alloc := range out {

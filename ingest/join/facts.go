@@ -29,8 +29,8 @@ func newFacts(c *Context, d Device) *facts {
 	return f
 }
 
-// findBirths looks up where each allocation was made. Its phase is the one that the highest mark so far stands in. Its
-// module is that of its own thread's last mark, if the phase is still the same.
+// findBirths looks up where each allocation was made. The phase comes from the highest mark so far. The module
+// comes from the last mark of the allocation's own thread, if the phase is still the same.
 func findBirths(f *facts) []birth {
 	births := make([]birth, len(f.allocs))
 	spans := f.context.rank.Steps.Spans

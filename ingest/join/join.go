@@ -15,7 +15,8 @@ type Device struct {
 	// Survivors are the stacks of blocks that the allocator still had at the end, by address, for those that are older
 	// than the events; nil = it lists none.
 	Survivors map[uint64]uint32
-	// Meanings are those of the stacks, by id, where stacks stand in for marks; nil = there are marks.
+	// Meanings are the meanings of the stacks, by stack id, for recordings that have stacks instead of marks. nil =
+	// the recording has marks.
 	Meanings []stackrules.Meaning
 }
 

@@ -26,8 +26,8 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 	})
 }
 
-// ownLike appends an owner of the match to those of an allocation, of which a later instrumented step may have seen
-// some itself. Evidence by tag becomes evidence by lifetime; a rule keeps its own.
+// ownLike appends one owner of the match to all, an allocation's owners. seen are owners that a later instrumented
+// step observed itself. Evidence by tag becomes evidence by lifetime. A rule keeps its own evidence.
 func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 	m, a := r.matches, &r.f.allocs[alloc]
 	al := m.alignments[m.alignment[alloc]]

@@ -9,7 +9,8 @@ import (
 // A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag says
 // that the block is a batch. Where the same block was made for an instrumented step, a tag does.
 
-// prefetch matches allocations of steps that a bare one follows with those of steps that an instrumented one follows.
+// prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
+// instrumented one.
 type prefetch struct {
 	matchByAlloc []int32         // by allocation: its match, or -1; nil = none has one
 	by           map[int64]shift // by step that a bare one follows

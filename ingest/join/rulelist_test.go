@@ -107,8 +107,8 @@ func TestRuleBucketOfGradients(t *testing.T) {
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 }
 
-// forwardRules are rules for a device whose events lie in the forward pass of one step. The allocations are those of
-// the events, in order, and none is ever freed. One of them has an owner by tag.
+// forwardRules returns rules for a device whose events lie in the forward pass of one step. The allocations are
+// made by the events, in order, and none is ever freed. The allocation tagged has an owner by tag.
 func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 	result := &steps.Result{Spans: []steps.Span{{Under: schemas.PhaseForward}},
 		Steps: []steps.Step{{EndK: 1, Recorded: true, Instrumented: true}}}

@@ -104,8 +104,8 @@ func (r *rules) unphased(u *unowned) bool {
 	return n >= 0 && steps[n].Unphased
 }
 
-// applyRules gives owners to all times that tags leave open, but for allocations that have a match: those get its
-// owners.
+// applyRules gives owners to all times that tags leave open. It skips allocations that have a match, since those
+// take the match's owners.
 func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	n := len(r.f.allocs)
 	return listsOf(n, len(tagged.all)+n-r.matches.count(), func(all []owner, alloc int) []owner {

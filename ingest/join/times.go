@@ -28,7 +28,7 @@ func (c *Context) eachInterval(f func(*spool.Interval)) {
 	}
 }
 
-// gpuTimes is the GPU time of each span: that of the intervals that begin in it.
+// gpuTimes returns the GPU time of each span: the sum of the intervals that begin in it.
 func (c *Context) gpuTimes() []int64 {
 	out := make([]int64, len(c.rank.Steps.Spans))
 	c.eachInterval(func(iv *spool.Interval) { out[c.span[iv.BeginK]] += iv.NS })

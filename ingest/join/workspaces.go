@@ -62,7 +62,7 @@ type workspaceKey struct {
 	size   int64
 }
 
-// workspaceSite is where a workspace is made: in which call, and after a block of which size, its result.
+// workspaceSite is where a workspace is made: in which call, and after a block of which size, the call's result.
 type workspaceSite struct {
 	size, before int64
 	family       family
@@ -103,9 +103,9 @@ func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
 	return out
 }
 
-// look decides which sizes are of workspaces for one call, and gathers the candidates of later steps. torch up to 2.14
-// keeps a workspace for each thread and stream, newer releases take one for each call; a recording shows one way or the
-// other. So a size of which one stays is none of a call's.
+// look decides which sizes belong to workspaces of single calls, and gathers the candidates of later steps. torch
+// up to 2.14 keeps a workspace for each thread and stream. Newer releases take one for each call. A recording shows
+// one of the two, so a size with a block that stays is not a size of single calls.
 func (w *workspaceFinder) look() {
 	for i := range w.f.allocs {
 		a := &w.f.allocs[i]

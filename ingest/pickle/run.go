@@ -100,8 +100,8 @@ type fetchedList struct {
 }
 
 const (
-	// maxFetches bounds the bytes of the opcodes of a list, maxFetchedBytes those of all that are remembered: beyond
-	// it, all are forgotten. fetchedCost is what a list takes beyond its opcodes.
+	// maxFetches bounds the bytes of the opcodes of one list. maxFetchedBytes bounds the bytes of all remembered
+	// lists; beyond it, all are forgotten. fetchedCost is what a remembered list takes beyond its opcodes.
 	maxFetches      = 4 << 10
 	maxFetchedBytes = 16 << 20
 	fetchedCost     = 64

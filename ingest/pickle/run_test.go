@@ -37,7 +37,8 @@ func (c *contents) Interned(Ref) bool                      { return c.intern }
 // plainBuilder hides that a builder is an Interner.
 type plainBuilder struct{ Builder }
 
-// stacks is a pickle of n lists of the strings 0 to 9, each fetched from the memo: list i has those of i modulo kinds.
+// stacks returns a pickle of n lists of the strings 0 to 9, each fetched from the memo. List i equals list i modulo
+// kinds.
 func stacks(n, kinds int) []byte {
 	p := []byte("\x80\x04](")
 	for i := range 10 {

@@ -1,39 +1,39 @@
 // Package replay turns the events of torch's CUDA caching allocator into blocks, to the byte.
 //
-// The trace gives the address and the requested size of every allocation; the allocator counts blocks, which are
-// larger. How much larger follows from the trace and the allocator's rules: a request is rounded up, the free block
-// that starts at the traced address is taken, and what remains of it is split off or, in the large pool, stays as
-// slack. Which free block the allocator chose need not be simulated: the address says it. So [Run] is one deterministic
-// pass, and its counters can be held against torch's own at every checkpoint ([Result.Check]) and against the
-// allocator's own list of blocks ([Result.Final]).
+// The trace gives the address and the requested size of every allocation. The allocator counts blocks, which are
+// larger. The trace and the allocator's rules give the difference: a request is rounded up, the free block at the
+// traced address is taken, and the remainder is split off or, in the large pool, stays as slack. The replay does
+// not simulate which free block the allocator chose, since the address tells it. So [Run] is one deterministic
+// pass. Its counters can be compared with torch's own at every checkpoint ([Result.Check]), and its blocks with the
+// allocator's own list ([Result.Final]).
 //
 // # Recording that began late
 //
-// What was in use before event 1 is given back by an event or still in the allocator's own list after the last one, so
-// the events undone from that list ([rewind]) give every block and segment that was there before event 1, and the
-// replay begins with them. What was alive then is untraced, and counts from seq 0 on.
+// A block that was in use before event 1 is either given back by an event or still in the allocator's list after
+// the last one. So undoing the events from that list backwards ([rewind]) gives every block and segment before
+// event 1, and the replay begins with them. Blocks that were alive then are untraced, and count from seq 0 on.
 //
-// Of a block that was made before event 1 and given back later nothing tells the size but its surroundings. It ends
-// where its neighbour begins if less room lies between than the smallest free block needs, and it ends where a later
-// alloc finds a free block just behind it, for free neighbours merge. Otherwise [Alloc].Open says by how much it may be
-// larger than its rounded request: at most 1 MiB, what torch does not split off. Such blocks bound the peak
+// If a block was made before event 1 and given back later, only its surroundings tell its size. It ends where its
+// neighbour begins if less room lies between than the smallest free block needs. It also ends where a later alloc
+// finds a free block just behind it, since free neighbours merge. Otherwise [Alloc].Open says by how many bytes it
+// may exceed its rounded request: at most 1 MiB, which torch does not split off. Such blocks bound the peak
 // ([Result].PeakHigh).
 //
-// Without a last list blocks whose free is seen but not their alloc are untraced, in memory that no event reserved;
-// block boundaries are unknown there, and blocks get their rounded size. A free that no alloc can explain, in memory
-// that was reserved while recording, is a sign of lost events. Nothing of this stops the replay: it is counted, and
-// [Anomalies.Reason] says it.
+// Without a last list, a block is untraced if its free is seen but not its alloc. It lies in memory that no event
+// reserved. Block boundaries are unknown there, so blocks get their rounded size. A free in memory that was
+// reserved while recording, but with no alloc to explain it, is a sign of lost events. None of this stops the
+// replay: it is counted, and [Anomalies.Reason] describes it.
 //
 // # Gaps
 //
-// Recording may stand still and go on ([Run]). One event stands for all that happened meanwhile: there the
-// blocks become those of the allocator's own list of that moment ([Replay.Resume]), so that everything after it is as
-// exact as before. Which block of the list is which of before is a matter of its address, size and stream; the totals
-// do not depend on it.
+// Recording may pause and go on ([Run]). One event stands for all that happened in between. There the blocks become
+// those in the allocator's own list at that moment ([Replay.Resume]), so everything after it is as exact as before.
+// A block of the list is identified with an earlier one by address, size and stream. The totals do not depend on
+// this.
 //
 // # Counters
 //
-// allocated falls at free_requested; active and requested fall at free_completed. They differ between the two for
-// blocks that another stream still uses (record_stream). allocated is always the sum of the blocks of [Result.Allocs]
-// that are live ([Alloc.LiveAt]).
+// allocated falls at free_requested. active and requested fall at free_completed. The two moments differ for blocks
+// that another stream still uses (record_stream). allocated is always the sum of the live blocks of [Result.Allocs]
+// ([Alloc.LiveAt]).
 package replay

@@ -13,10 +13,10 @@ type Gap struct {
 	List []schemas.SegmentBlock
 }
 
-// Resume ends a gap: it applies one event that turns the replay's blocks into those of the allocator's own list, so
-// that every value from there on is exact. A block that lies where one of the same size, request and stream lay is
-// taken to be that one: weights and optimizer state stay for the whole run, and what was given back and asked for again
-// meanwhile was, as far as can be known, the same tensor anew. Every other life ends with the gap, or begins with it.
+// Resume ends a gap: it applies one event that turns the replay's blocks into the allocator's own list, so that
+// every later value is exact. A block is taken to be the same as before if one with its address, stream, size and
+// request existed: weights and optimizer state stay for the whole run. A tensor that was freed and requested again
+// in the gap cannot be told from one that stayed. Every other life ends with the gap, or begins with it.
 func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 	rows, dropped := byAddress(list)
 	if dropped > 0 {

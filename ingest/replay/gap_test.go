@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// gapped is a model's trace with holes, and where each of its events came from: values after event i are those of the
-// model after event from[i].
+// gapped is a model's trace with holes. from maps events: the values after event i equal those after the model's
+// event from[i].
 type gapped struct {
 	trace schemas.EventColumns
 	gaps  []Gap

@@ -10,7 +10,7 @@ type block struct {
 	addr       uint64
 	size       int64
 	prev, next int32 // neighbours in the same run, by address
-	run        int32 // none for an orphan: a used block in memory of which no segment is known
+	run        int32 // none for an orphan: a used block outside all known segments
 	life       int32 // free, or the life that holds it: see [Replay.life]
 	pending    bool  // free requested, not completed
 }

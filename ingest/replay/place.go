@@ -47,8 +47,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 			h.runs[b.run].small = true
 		}
 	} else if run := &h.runs[b.run]; run.expandable || run.small || r.settings.ExpandableSegments && r.mapped {
-		// The setting is that of the recording's end; cudaMalloc'ed segments before the first mapping show that it was
-		// off.
+		// The setting was read at the recording's end. If the first mapping comes after cudaMalloc'ed segments, it
+		// was off before.
 		split = rest >= minBlock
 	} else {
 		split = rest > smallSize && (r.settings.MaxSplitSize == 0 || need < r.settings.MaxSplitSize)
@@ -103,9 +103,9 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	return none
 }
 
-// late finds room for an alloc in memory of which no segment is known: none, so that it becomes an orphan, unless it
-// reaches into known memory. Then both are mapped pages of one expandable segment, the first ones from before
-// recording.
+// late finds room for an alloc outside the known segments. It returns none, and the block becomes an orphan, unless
+// the block reaches into known memory. Then both are mapped pages of one expandable segment, whose first pages were
+// mapped before recording.
 func (r *Replay) late(addr uint64, need int64) int32 {
 	r.anomalies.LateBlocks++
 	h := &r.heap

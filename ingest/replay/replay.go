@@ -20,7 +20,7 @@ type Replay struct {
 	heap     heap
 	seq      int64
 	mapped   bool // an expandable segment has been seen
-	pools    bool // events name private pools, as those of torch 2.12 and later do
+	pools    bool // events name private pools, as torch 2.12 and later record them
 
 	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it
 	// shifts every value, peaks too, by the same amount.

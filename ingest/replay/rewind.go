@@ -122,7 +122,7 @@ func (w *rewinder) undo(action schemas.Action, addr uint64, size int64, stream, 
 	}
 }
 
-// smallSegment is the size of the segments of the small pool; those of the large pool are larger.
+// smallSegment is the size of segments of the small pool, in bytes. Segments of the large pool are larger.
 const smallSegment = 2 << 20
 
 // write lists all blocks of the state that was reached.
@@ -138,7 +138,7 @@ func (w *rewinder) write(b *beginning) {
 	w.contradictions += int64(len(addresses)) // those in no segment are left
 }
 
-// segment lists one segment, of which the blocks at the addresses are in use.
+// segment lists one segment. The blocks at the addresses are in use.
 func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 	row := schemas.SegmentBlock{SegmentAddress: r.addr, SegmentBytes: r.size, SegmentType: "large", Stream: r.stream,
 		Pool: r.pool, Expandable: r.expandable}

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// From any event on, the replay of the rest has every value within the bounds that it states, and a recording of which
-// no size is open has every value and block. Most peaks come to the byte even where sizes are open.
+// A replay that starts at any event keeps every value within the bounds that it states. If no size is open, it has
+// every value and block exactly. Most peaks are exact even when sizes are open.
 func TestRewound(t *testing.T) {
 	var cuts, known, toTheByte int
 	for _, v := range variants {

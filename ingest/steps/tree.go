@@ -128,9 +128,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
-// opened finds the node around cur that m, an end, closes, and how far up it is; 0 or less = none. Ends inside may
-// never have come. same asks for the same operand: of two optimizers, one of which failed inside the other, the outer's
-// end says whose it is.
+// opened finds the node at or around cur that the end mark m closes, and how many levels up it is; 0 or less =
+// none. Ends of the nodes inside may be missing. same asks for the same operand. If one optimizer failed inside
+// another, this tells which of them the end belongs to.
 func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
 	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
 		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {

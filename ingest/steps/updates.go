@@ -37,7 +37,7 @@ func (t *tree) updates(n *node, out []update) []update {
 			case !c.updates():
 			case c.flags&spool.FlagInBackward == 0:
 				out = append(out, update{c, key{byOptimizer, c.a}})
-			case c.whole: // else it is told with the run that it was in, of which there is no mark
+			case c.whole: // an incomplete one counts with the run around it, which has no mark
 				out = append(out, update{c, key{inBackward, 0}})
 			}
 		case dpStep:

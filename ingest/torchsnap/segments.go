@@ -93,8 +93,9 @@ func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
 	return nil
 }
 
-// Contradictory reports whether the segment's totals differ from the sums over its blocks, which torch makes them of. A
-// total that is absent contradicts nothing, nor does that of requests where one of them is unknown.
+// Contradictory reports whether the segment's totals differ from the sums over its blocks. torch computes the
+// totals from the blocks, so they should agree. An absent total contradicts nothing, nor does the total of requests
+// if one request is unknown.
 func (s *Segment) Contradictory() bool {
 	var total, allocated, active, requested int64
 	known := true // what the blocks were asked for

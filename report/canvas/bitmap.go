@@ -84,7 +84,7 @@ func (p *painter) SetColor(c color.Color) {
 	p.pixel, p.opaque = [4]byte{byte(r >> 8), byte(g >> 8), byte(b >> 8), byte(a >> 8)}, a == 0xffff
 }
 
-// Paint is called with the spans of a row after those of the rows above it.
+// Paint is called with the spans of one row at a time, from top to bottom.
 func (p *painter) Paint(spans []raster.Span, done bool) {
 	box := p.Image.Rect
 	for i, s := range spans {

@@ -34,7 +34,7 @@ func run() *Run {
 			{Device: "cuda:1", Rank: 1, Steps: []schemas.Step{{Step: 0, StartNS: 1_000_000, EndNS: 1_001_000}}}}}
 }
 
-// Whatever a run is called, its trace is JSON, and each counter's values are those of its events, in their order.
+// A trace is valid JSON whatever its run is called. The values of each counter are its events' values, in order.
 func TestTrace(t *testing.T) {
 	var b bytes.Buffer
 	if err := run().WritePerfetto(&b); err != nil {

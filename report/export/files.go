@@ -27,8 +27,8 @@ type File struct {
 	Write func(io.Writer) error
 }
 
-// Files are those of a run in a format; name is what the run is called among the others. A run without devices has none
-// but its trace.
+// Files returns the files of a run in a format. name is what the run is called among the others. A run without
+// devices has only its trace.
 func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 	if format == Perfetto {
 		return []File{{name + ".perfetto.json", r.WritePerfetto}}

@@ -59,7 +59,7 @@ type categoryLayout struct {
 	extra []categoryPanel // of each panel
 }
 
-// maxima are those of what the picture shows of a run.
+// maxima returns the maxima of what the picture shows of a run.
 func (m *CategoryTimeline) maxima(r *TimelineRow) []timeline.CategoryMaximum {
 	switch {
 	case r.Timeline == nil:
@@ -146,7 +146,7 @@ func (m *CategoryTimeline) layout() *categoryLayout {
 	return l
 }
 
-// highs are the tops of the rows' axes: one scale for all, but for runs that would be a line in it.
+// highs returns the tops of the rows' axes. All rows share one scale, except runs that would be only a line on it.
 func (m *MemoryTimeline) highs() (highs []int64, highest int64) {
 	highs = make([]int64, len(m.Rows))
 	for i := range m.Rows {

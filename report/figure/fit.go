@@ -55,7 +55,7 @@ type fitLayout struct {
 type fitLimit struct {
 	y     float64
 	text  string
-	faint bool    // that of a margin
+	faint bool    // the line of a margin
 	textY float64 // of its middle, beside the line's end or as near to it as others let it
 }
 
@@ -307,7 +307,8 @@ func (l *fitLayout) coversAt(i int, x, y float64) int {
 	return n
 }
 
-// radius is that of a point at a place of a curve: larger than those that lie on it.
+// radius returns the radius of a point at a place of a curve. A point that other points lie on is larger than they
+// are.
 func (l *fitLayout) radius(series int, x, y float64) float64 {
 	return pointRadius + 1.6*float64(max(l.covers(series), l.coversAt(series, x, y)))
 }

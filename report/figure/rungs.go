@@ -38,7 +38,7 @@ func RungTitle(rung string) string {
 type rungKind int
 
 const (
-	kindUnbroken rungKind = iota // allocated or reserved, of which no parts are known
+	kindUnbroken rungKind = iota // allocated or reserved, without known parts
 	kindCategory
 	kindPending
 	kindCached
@@ -216,7 +216,7 @@ func (g *rungGroups) title(k rungKind) string {
 	return RungTitle(least) + ", in places with " + RungTitle(strings.Join(with, "+"))
 }
 
-// legend lists what has a colour of its own, in the order of stacking but for what is not broken down.
+// legend lists what has a colour of its own, in the order of stacking. It leaves out what is not broken down.
 func (g *rungGroups) legend() []legendItem {
 	var items []legendItem
 	for _, c := range schemas.Categories {

@@ -23,8 +23,9 @@ func (m *MemoryTimeline) showsGrowth(r *TimelineRow) bool {
 	return first && last
 }
 
-// drawGrowth draws the line from the lowest allocated of the first growing step to that of the last, with the slope
-// written above and left of its middle or, without room, below and right of it: a line that rises is in neither place.
+// drawGrowth draws a line from the lowest allocated of the first growing step to the lowest of the last. It writes
+// the slope above and left of the middle or, without room there, below and right of it: a rising line touches
+// neither place.
 func (l *timelineLayout) drawGrowth(c *canvas.Canvas, p *timePanel) {
 	if !l.m.showsGrowth(p.row) {
 		return

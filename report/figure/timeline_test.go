@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// spiky is a timeline of n columns, all alike but for one that is high and one that is low.
+// spiky is a timeline of n equal columns, except for one high and one low column.
 func spiky(n int, spike, dip int) *TimelineRow {
 	step := int64(3)
 	phase := schemas.PhaseBackward

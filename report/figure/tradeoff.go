@@ -254,8 +254,8 @@ func (l *tradeoffLayout) placeBeside() bool {
 	return true
 }
 
-// placeInKey lists the labels beside the plot, near the points' heights, each with a line to its point, of which no two
-// cross. It gives the width that they take.
+// placeInKey lists the labels beside the plot, near the heights of their points. Each has a line to its point, and
+// no two lines cross. It returns the width that the labels take.
 func (l *tradeoffLayout) placeInKey() float64 {
 	n := len(l.m.Points)
 	order := make([]int, 0, n)
@@ -286,7 +286,7 @@ func (l *tradeoffLayout) placeInKey() float64 {
 // be: those that would lie over each other gather about the middle of what they want.
 func spaced(wanted []float64, gap, top, bottom float64) []float64 {
 	type group struct {
-		sum float64 // of the heights less those of the gaps before them
+		sum float64 // sum of the heights minus the gaps before them
 		n   int
 	}
 	var groups []group

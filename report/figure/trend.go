@@ -235,8 +235,8 @@ func (l *trendLayout) drawPanel(c *canvas.Canvas, p *trendPanel) {
 	c.Line(p.plot.X0, p.plot.Y0, p.plot.X0, p.plot.Y1, 1.5, ink)
 }
 
-// drawStep lists the k-th step above the plot, and draws a line before the step's point, with its number where there is
-// room after that of the step before. It gives the right end of the last number.
+// drawStep lists the k-th step above the plot and draws a line before the step's point. It writes the step's number
+// there if there is room after the number of the step before. It returns the right end of the last number.
 func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered float64) float64 {
 	s := p.steps[k]
 	text := fmt.Sprintf("%d. %s: %s", k+1, p.m.Points[s.At].Name, s.Text)
@@ -253,7 +253,7 @@ func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered 
 	return x + half
 }
 
-// drawNames writes the names of points below the axis: of the first, the last and those of steps.
+// drawNames writes the names of the first point, the last point and the points of steps below the axis.
 func (l *trendLayout) drawNames(c *canvas.Canvas, p *trendPanel) {
 	for _, n := range p.names() {
 		c.Text(n.text, n.x, p.plot.Y1+badgeSize+5+float64(n.row)*nameLine, badgeSize, canvas.Start, softInk)

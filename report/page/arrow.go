@@ -233,8 +233,8 @@ func (t *writer) times(d *blocks.Device, points *timeline.DeviceTimeline) {
 	t.table("times", columns...)
 }
 
-// shownEvents are the events whose times are known and looked at, in order: those of the blocks' window, and the ends
-// and the highest of each point.
+// shownEvents returns the events with known times that the page shows, in order: the events of the blocks' window,
+// and the ends and the highest of each point.
 func shownEvents(d *blocks.Device, points *timeline.DeviceTimeline) (shown []uint32) {
 	last := int64(len(d.TimeNS))
 	add := func(event int64) {

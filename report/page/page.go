@@ -70,7 +70,7 @@ func NewBuilder(title string) *Builder {
 		devices: []*device{}, revisions: map[string]string{}}
 }
 
-// Revision says of which revision of its repository a run's script is.
+// Revision sets the repository revision of a run's script.
 func (b *Builder) Revision(runID string, git *schemas.Git) {
 	if git == nil {
 		return

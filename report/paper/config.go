@@ -49,7 +49,7 @@ type Units struct {
 	Energy string `yaml:"energy"` // kJ or J
 }
 
-// Widths are those of the document, in cm.
+// Widths are the widths of the document, in cm.
 type Widths struct {
 	Column float64 `yaml:"column"`
 	Page   float64 `yaml:"page"`

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// preamble is that of a document in two columns. Its packages are those of Debian's texlive-latex-extra,
-// texlive-pictures and texlive-science, and what these need.
+// preamble is the preamble of a document in two columns. Its packages come with Debian's texlive-latex-extra,
+// texlive-pictures and texlive-science, or with packages that these need.
 const preamble = `% Compiles with: pdflatex main && bibtex main && pdflatex main && pdflatex main
 \documentclass[10pt,twocolumn,a4paper]{article}
 \usepackage[T1]{fontenc}

@@ -49,7 +49,7 @@ func (b *builder) style(name string) (style plates.Style, known bool) {
 	return style, true
 }
 
-// stylesOf are those of the configuration; a column without one.
+// stylesOf returns the styles of the configuration; without any, "column".
 func (c *Config) stylesOf() []string {
 	if len(c.Styles) == 0 {
 		return []string{"column"}

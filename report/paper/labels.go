@@ -40,7 +40,8 @@ const (
 	mostOfHead = 11
 )
 
-// labels are those of all entries of a paper, by key. Those of a configuration replace what is known.
+// labels returns the labels of all entries of a paper, by key. A label in the configuration replaces the default
+// one.
 func labels(p *exhibits.Paper, c *Config) map[string]Label {
 	out := map[string]Label{}
 	taken := map[string]bool{}

@@ -126,7 +126,7 @@ func (b *builder) files() []folder.File {
 	return out
 }
 
-// memoryUnit is that of the whole paper, so that no two tables are of other units.
+// memoryUnit returns the unit of the whole paper, so that all tables use the same unit.
 func (b *builder) memoryUnit() unit {
 	u := chosen(b.config.Units.Memory, b.values(peakOf), gib, mib)
 	if u.name == mib.name && largest(b.values(peakOf)) < 10*mib.size {

@@ -227,7 +227,7 @@ func TestMainTableIsTheDocument(t *testing.T) {
 	}
 }
 
-// Components are those of the breakdown document, and what is printed of each column sums to its peak in bytes.
+// Components equal the breakdown document's, and the printed values of each column sum to its peak in bytes.
 func TestComponentsAreTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", nil)
@@ -261,7 +261,7 @@ func TestComponentsAreTheDocument(t *testing.T) {
 	}
 }
 
-// Phases are those of the phases document.
+// Phases equal the phases document's.
 func TestPhasesAreTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", nil)

@@ -46,7 +46,7 @@ func floatOf(v *int64) *float64 {
 	return new(float64(*v))
 }
 
-// values are those of all entries.
+// values returns a value of every entry.
 func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {

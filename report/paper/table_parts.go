@@ -23,7 +23,7 @@ func (b *builder) heads(entries []exhibits.Entry) (heads []head) {
 	return heads
 }
 
-// where says of which place of the swept parameters a table of one is, as the end of a sentence.
+// where names, as the end of a sentence, the values of the swept parameters that a table of one place shows.
 func (b *builder) where() Text {
 	if len(b.paper.Groups) < 2 {
 		return nil

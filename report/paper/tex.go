@@ -146,7 +146,7 @@ func (g *Grid) writeLine(b *strings.Builder, l *Line) {
 	}
 }
 
-// tex is a cell of a column of siunitx's; italic is that of its line.
+// tex returns a cell of a siunitx column. italic is true if its line is in italics.
 func (c *Cell) tex(italic bool) string {
 	text := c.text
 	switch {

@@ -9,7 +9,7 @@ const (
 	smallType    = 9.0
 )
 
-// fits reports whether the table's natural width is no more than that of its place.
+// fits reports whether the table's natural width is at most the width of its place.
 func (g *Grid) fits(widths Widths) bool {
 	size, gap, place := footnoteType, 2.0, widths.Column
 	if g.Wide {

@@ -63,7 +63,7 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	}
 	d.open(a)
 	d.dashed(soft, 0.5, point{a.box.x0, a.box.y1}, point{a.box.x1, a.box.y0})
-	var right []point // that line in pieces, none of which a name may touch
+	var right []point // that line in pieces, which no name may touch
 	const pieces = 100
 	for i := range pieces + 1 {
 		part := float64(i) / pieces

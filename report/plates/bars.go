@@ -374,7 +374,7 @@ func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 	}
 }
 
-// dashedLine marks the baseline's total, but for the rows where something is written on it.
+// dashedLine marks the baseline's total, with gaps at rows where something is written on it.
 func (f *bars) dashedLine(x float64, rows int) {
 	d := f.d
 	a := d.current

@@ -20,7 +20,7 @@ const (
 	Count            // a number of samples, or of anything else
 )
 
-// unitOf is the unit of values of which the largest is most.
+// unitOf returns the unit for values of at most most.
 func (q Quantity) unitOf(most float64) unit {
 	switch q {
 	case Bytes:

@@ -91,7 +91,7 @@ func ticks(low, high float64, most int) (out []tick) {
 	return out
 }
 
-// multiples are those of a step from low to high.
+// multiples returns the multiples of step from low to high.
 func multiples(step, low, high float64) (out []tick) {
 	digits := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
 	for i := math.Ceil(low/step - 1e-9); i*step <= high*(1+1e-9); i++ {

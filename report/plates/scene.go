@@ -170,7 +170,8 @@ func (d *Drawing) hatch(b box, stroke colour) {
 	}
 }
 
-// scaled is the size of a marker or the width of a line that goes with the letters, given for those of 7 points.
+// scaled scales the size of a marker or the width of a line with the letters. v is its size for letters of 7
+// points.
 func (d *Drawing) scaled(v float64) float64 { return v * d.style.Label / 7 }
 
 // lab and val are labels of the two sizes.
@@ -246,7 +247,7 @@ func (d *Drawing) free(l label, p point) bool {
 	return true
 }
 
-// along gives axes of which the box is known as many numbers at their bottom as stand well apart.
+// along writes numbers at the bottom of axes whose box is known: as many as fit well apart.
 func (d *Drawing) along(a *axes) {
 	const most = 8
 	for n := most; n >= 1; n-- {

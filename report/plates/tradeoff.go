@@ -118,7 +118,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// units are those of absolute axes.
+// units returns the units of absolute axes.
 func (f Tradeoff) units() (bytes, seconds unit) {
 	var peak, time float64
 	for _, p := range f.Panels {

@@ -12,7 +12,7 @@ type Block struct {
 type Waterfall struct {
 	Blocks   []Block
 	Baseline string  // the baseline's label
-	Base     float64 // its peak in bytes, of which the net is given in per cent; 0 for none
+	Base     float64 // its peak in bytes, for the net in per cent; 0 for none
 	Names    map[string]string
 }
 

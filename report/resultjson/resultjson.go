@@ -1,9 +1,10 @@
-// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces, so that
-// notebooks and scripts that read those files go on working: the same keys, with true values.
+// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces. Notebooks
+// and scripts that read those files keep working: the keys are the same, and the values are true.
 //
-// "mb" means MiB there. What a run does not hold is null, never 0. But those files' snapshots have no nulls, and what
-// reads them takes the highest of each key and sorts them: one of which anything is unknown is left out. One key is
-// added, "dpsight": the run's id and how its figures are known, since a prediction must not pass for a measurement.
+// "mb" means MiB there. What a run does not hold is null, never 0. The snapshots are an exception, since those
+// files have no nulls in them and readers sort the values and take the highest: a snapshot with an unknown value is
+// left out. One key is added, "dpsight". It has the run's id and says how its figures are known, since a prediction
+// must not pass for a measurement.
 package resultjson
 
 import (
@@ -70,7 +71,7 @@ type provenance struct {
 	Status  string  `json:"status"`
 	Source  string  `json:"source"` // measured, predicted or imported
 	Profile *string `json:"profile"`
-	// ActivationHooksHeldMB is what DP hooks hold, nearly all of which autograd holds anyway.
+	// ActivationHooksHeldMB is what DP hooks hold, in MiB. Autograd holds nearly all of it anyway.
 	ActivationHooksHeldMB *float64 `json:"activation_hooks_held_mb"`
 	Warnings              []string `json:"warnings"`
 }
@@ -96,10 +97,10 @@ func New(p analyze.ComponentProfile) Document {
 	return d
 }
 
-// snapshots are the points of which all is known, in the order of time as the profiler takes them: dpsight's
-// experiments make the optimizer before they wrap it, and its own wrap first. A run makes twice the steps that it was
-// asked for, half of them bare, and records the events of some: those are numbered from 0, and are no more than were
-// asked for, as notebooks count on.
+// snapshots returns the points whose values are all known, in the profiler's order of time. dpsight's experiments
+// make the optimizer before they wrap it, while the profiler's own wrap first. A run makes twice as many steps as
+// requested, since half of them are bare, and records the events of some. The recorded steps are numbered from 0
+// and are at most as many as requested: notebooks rely on both.
 func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	asked, limited := p.Params["num_iter"].(float64)
 	number := map[int]int{} // by iteration of the run
@@ -132,8 +133,8 @@ func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	return out
 }
 
-// pointName is the profiler's name of a point; iteration -1 is none. It numbers those of plain training from after the
-// warm-up.
+// pointName returns the profiler's name of a point. iteration -1 means none. For plain training the profiler counts
+// from after the warm-up.
 func pointName(point analyze.Point, iteration int, plain bool) string {
 	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp",
 		analyze.OptimizerCreated: "optimizer_created",
@@ -231,7 +232,7 @@ func IsExport(path string) bool {
 	return err == nil && json.Unmarshal(b, &head) == nil && head.Dpsight != nil && head.Dpsight.RunID != ""
 }
 
-// IsFolder reports whether a name is that of a folder, there or not.
+// IsFolder reports whether a name denotes a folder, existing or not.
 func IsFolder(name string) bool {
 	if name == "" {
 		return false

@@ -33,8 +33,8 @@ func (r *Runs) repeats(runs []*analyze.Summary, also ...store.Run) []analyze.Sum
 		also...)
 }
 
-// lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
-// on whether the bare run was named too.
+// lendEnergy gives selected runs without energy the energy of a bare run in their stores. What a figure says must
+// not depend on whether the bare run was selected too.
 func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
@@ -86,7 +86,8 @@ func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	explain.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
 }
 
-// Study compares the runs with the baseline. Without one it is that of their suite, or the default.
+// Study compares the runs with the baseline. If none was named, it is their suite's baseline, or else the default
+// one.
 func (b Baseline) Study(r *Runs, runs []analyze.Summary) compare.Study {
 	switch {
 	case b.Summary != nil:

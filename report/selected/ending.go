@@ -20,7 +20,8 @@ func (r *Runs) Ending() (e report.Ending, err error) {
 	return e, err
 }
 
-// PredictionTables are those of predicted runs in a format. Of one run people read its ending, unless they want all.
+// PredictionTables returns tables of predicted runs in a format. For a single run, people get its ending instead,
+// unless they ask for all.
 func (s *Source) PredictionTables(runs []predict.PredictionRun, dirs []string, format string,
 	verbose bool) ([]table.Table, error) {
 	if len(runs) != 1 || verbose || format != table.Formats[0].Name {

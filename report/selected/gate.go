@@ -15,8 +15,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// readBaseline reads a baseline document, or makes one of the runs that a name stands for, without those that leave
-// takes out; without a file it gives the runs too. what is how the reader calls it, version that of dpsight.
+// readBaseline reads a baseline document, or makes one from the runs that a name selects, without the runs that
+// leave takes out. If it makes one, it also returns the runs. what names the baseline in errors, and version is
+// dpsight's.
 func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, of *Runs, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)

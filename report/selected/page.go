@@ -66,7 +66,7 @@ func (r *Runs) otherDocuments(b *page.Builder, study compare.Study) {
 	r.explained(b, study)
 }
 
-// quiet are some of the runs, of which nothing is said.
+// quiet returns the given runs without any warnings about them.
 func (r *Runs) quiet(some *store.Selection) *Runs {
 	from := &Source{Store: r.from.Store, Named: r.from.Named, Recording: r.from.Recording}
 	from.Say, from.Note, from.Warn = func(string) {}, func(string) {}, func(string) {}

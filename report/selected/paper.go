@@ -53,7 +53,7 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	return m, err
 }
 
-// steps are those of the peaks of a study's experiments, by run.
+// steps returns, by run id, the step of the peak of each experiment in a study.
 func (r *Runs) steps(study *compare.Study) (map[string]*exhibits.Step, error) {
 	cells := map[string]*compare.Cell{}
 	for i := range study.Cells {

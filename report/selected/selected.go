@@ -17,7 +17,7 @@ type Source struct {
 	// Named is set where the command names the store: where it names no runs it means all of them, else the newest suite
 	// or run.
 	Named bool
-	// Where is a condition on the runs: those of which it is not true are left out. Empty takes all.
+	// Where is a condition on the runs. Runs for which it is not true are left out. "" takes all.
 	Where string
 	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
 	Recording func(dir string) *store.Progress

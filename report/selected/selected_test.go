@@ -287,8 +287,8 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	}
 }
 
-// Runs that are named each have a row, repeats and what only a hidden parameter tells apart too; those of a store share
-// the rows of their parameters.
+// Each named run has its own row, including repeats and runs that only a hidden parameter tells apart. Runs
+// selected through a store share the rows of their parameters.
 func TestCompareGivesEachNamedRunARow(t *testing.T) {
 	s, _ := source(headline)
 	rows := func(names ...string) (out []string) {

@@ -26,9 +26,9 @@ type layout struct {
 	hidden  []int
 }
 
-// layoutFor fits a table to so many columns of a terminal, 0 for as many as it needs. Where it is too wide, empty
-// columns are hidden, headings and long texts are broken, and then columns are hidden, those of zeros first, then those
-// of the lowest priority, and of equals the rightmost.
+// layoutFor fits a table into a number of terminal columns; 0 = as many as it needs. If the table is too wide,
+// empty columns are hidden, and headings and long texts are wrapped. Then columns are hidden: first columns of
+// zeros, then by lowest priority, and of equals the rightmost.
 func layoutFor(t *Table, most int) layout {
 	all := layout{}
 	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))

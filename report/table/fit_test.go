@@ -20,7 +20,7 @@ func wideTable() Table {
 		Notes: []string{"one that is longer than the terminal is wide, and goes on below itself, word by word"}}
 }
 
-// What names a row always stays, and columns of zeros go before those of lower priority.
+// The column that names a row always stays. Columns of zeros are hidden before columns of lower priority.
 func TestNamesStay(t *testing.T) {
 	keyed := Table{Columns: []Column{{Title: "Category"}, {Title: "Module", Names: true},
 		{Title: "MiB", Right: true, Priority: 3}, {Title: "By phase", Right: true, Priority: 2},

@@ -33,8 +33,8 @@ func nothing(names []string) string {
 // keys are what the last line says.
 const keys = "q quit   tab next run   p pause"
 
-// Show shows runs, those of the names if there are any, on a terminal until the user ends it. Where in or out is none,
-// it says once what is being recorded.
+// Show shows runs on a terminal until the user ends it. With names, it shows only these runs. If in or out is no
+// terminal, it prints once what is being recorded.
 func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	o := screen.Of(out)
 	file, ok := o.Writer.(*os.File)

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// sample is a run of which the first half has events.
+// sample is a run whose first half has events.
 func sample(name string) *page.Live {
 	const second, gib = int64(1e9), int64(1) << 30
 	l := &page.Live{RunID: "20261129T000000Z-" + name, Name: name, StartNS: 1000 * second, NowNS: 1040 * second,

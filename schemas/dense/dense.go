@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Of the fields of structs those are encoded that JSON has: none that is not exported, none with the tag "-", and no
-// interface with methods, which cannot be made again.
+// Only the struct fields that JSON has are encoded. Fields that are not exported, fields with the tag "-", and
+// interfaces with methods, which cannot be decoded, are left out.
 
 // errCut says that there is less than the type needs.
 var errCut = errors.New("the encoding is cut off")
@@ -201,8 +201,8 @@ func codecOf(t reflect.Type) *codec {
 // How many codecs have numbers: those of parts, and those of words.
 var parts, words atomic.Int64
 
-// shared is a codec whose values stand behind their length, so that one that comes again is found by its encoding and
-// not decoded.
+// shared is a codec that writes a value's length before the value. A repeated value is recognised by its encoding
+// and decoded once.
 func shared(c *codec) *codec {
 	part := int(parts.Add(1) - 1)
 	return &codec{

@@ -37,7 +37,7 @@ func example() *whole {
 		At: time.Date(2026, 10, 1, 2, 3, 4, 5, time.UTC), Any: "any", Set: true, Count: -1 << 40}
 }
 
-// What is decoded is what was encoded, nil and empty ones told apart.
+// Decoding returns what was encoded, and distinguishes nil from empty.
 func TestDecodesWhatWasEncoded(t *testing.T) {
 	b, err := Marshal(example())
 	if err != nil {

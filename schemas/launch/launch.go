@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// modules are launchers as Python modules; programs are launchers, with what stands between them and their options.
+// modules are launchers that are Python modules. programs are launchers that are programs, with the words between
+// them and their options.
 var (
 	modules  = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 	programs = map[string]string{"torchrun": "", "deepspeed": "", "accelerate": "launch"}
@@ -36,8 +37,8 @@ func IsModule(name string) bool { return slices.Contains(modules, name) }
 // both spellings, deepspeed the long one.
 func StartsModule(word string) bool { return word == "-m" || word == "--module" }
 
-// Behind gives the words behind a launcher, which are its options, the script and the script's arguments; nil where the
-// command is none.
+// Behind returns the words behind a launcher: its options, the script and the script's arguments. It returns nil if
+// the command is no launcher.
 func Behind(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -63,8 +64,8 @@ func Behind(argv []string) []string {
 	return nil
 }
 
-// interpreted gives what an interpreter starts: a module with its arguments, or a script and its arguments; nothing
-// behind -c.
+// interpreted returns what an interpreter starts: a module with its arguments, or a script with its arguments. It
+// returns nothing for -c.
 func interpreted(argv []string) (module string, rest []string) {
 	for i := 1; i < len(argv); i++ {
 		word := argv[i]
@@ -79,7 +80,7 @@ func interpreted(argv []string) (module string, rest []string) {
 		case strings.HasPrefix(word, "--"):
 			continue
 		}
-		at := strings.IndexAny(word, "cmWX") // what follows in the word, or else the next word, is this option's
+		at := strings.IndexAny(word, "cmWX") // the rest of the word, or else the next word, belongs to this option
 		if at < 0 {
 			continue
 		}
@@ -98,10 +99,9 @@ func interpreted(argv []string) (module string, rest []string) {
 	return "", nil
 }
 
-// Started is the script or the module of a command that is a launcher or a Python interpreter with its arguments; both
-// are empty where there is none to see. Behind a launcher, whose options cannot all be known, the script is the first
-// word that ends in .py and is no option, if the launcher is not told before to start a module: what ends in .py behind
-// that is the module's.
+// Started returns the script or the module that a launcher or a Python interpreter starts. Both are empty if none
+// can be seen. A launcher's options are not all known. So behind one, the script is the first word that ends in .py
+// and is no option, unless an earlier option starts a module: later words belong to that module.
 func Started(argv []string) (script, module string) {
 	if len(argv) == 0 {
 		return "", ""
@@ -141,7 +141,7 @@ func Work(argv []string) (script, module string) {
 	return "", ""
 }
 
-// isScript reports whether a word may be a script: the value of an option that is in one word with it is none.
+// isScript reports whether a word may be a script. An option with its value in one word is none.
 func isScript(word string) bool {
 	return strings.HasSuffix(word, ".py") && !strings.HasPrefix(word, "-")
 }

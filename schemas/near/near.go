@@ -3,8 +3,8 @@ package near
 
 import "strings"
 
-// Word returns the candidate closest to word, or "" if none is close enough to be what a user meant: at most a third of
-// the longer word's letters differ, or word is the start of the other.
+// Word returns the candidate closest to word, or "" if none is close enough to be meant. A candidate is close if at
+// most a third of the longer word's letters differ, or if word begins it.
 func Word(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, bestDistance := "", -1
@@ -45,7 +45,7 @@ func Distance(a, b string) int {
 	return previous[len(b)]
 }
 
-// Guess is "; did you mean X?" where a candidate is close, else the candidates: "; there are A, B".
+// Guess returns "; did you mean X?" if a candidate is close, else the list of candidates: "; there are A, B".
 func Guess(word string, candidates []string) string {
 	if guess := Word(word, candidates); guess != "" {
 		return "; did you mean " + guess + "?"

@@ -9,8 +9,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Bar is a line that says how far something is: the text, a bar with the share that is done, and how long the rest will
-// take as far as that is known (0 = it is not). It has fewer columns than the terminal, or the terminal would break it.
+// Bar returns a line of progress: the text, a bar for the share done, and the remaining time if it is known (left 0
+// = unknown). The line is shorter than columns, since a terminal would break a longer one.
 func Bar(text string, done float64, left time.Duration, columns int) string {
 	const width, percent = 10, len("100% ||")
 	end := ""

@@ -39,8 +39,8 @@ func Of(w io.Writer) Output {
 	return Output{Writer: w}
 }
 
-// Columns is how wide lines on w may be, 0 for as wide as they need to be: $COLUMNS where it is set, else the width of
-// the terminal that w is. A shell does not export COLUMNS by itself, so where it is set somebody asks for that width.
+// Columns returns how wide lines on w may be, 0 for no limit: $COLUMNS if it is set, else the width of the terminal
+// that w is. A shell does not export COLUMNS by itself, so a user who sets it wants that width.
 func Columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return max(n, fewest)
@@ -59,8 +59,8 @@ func colours(w io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
-// Println writes a line to w, wrapped where w is a narrow terminal. The first of the words that stands in it is shown
-// in its colour where w shows colours.
+// Println writes a line to w, wrapped if w is a narrow terminal. If w shows colours, the word after "dpsight: "
+// (error, warning or hint) gets its colour.
 func Println(w io.Writer, text string) {
 	o := On(w, false)
 	text = Wrap(text, o.Columns, "  ")

@@ -99,9 +99,9 @@ func lower(rest, lifted []byte, size, offset, width int) []byte {
 	return append(out, rest...)
 }
 
-// distances says of each value of width bytes how many values ago it was there before, 0 = it was not, and then which
-// values those are that were not: their number, the distances in planes, the values in planes. An allocator uses few
-// addresses again and again: steps that are alike have the same distances wherever their blocks lie.
+// distances encodes values of width bytes. For each value it stores how many values ago the same one occurred, 0 =
+// never, and then the values that occurred first: their number, the distances in planes, the values in planes. An
+// allocator reuses few addresses. Similar steps have the same distances wherever their blocks lie.
 func distances(b []byte, width int) []byte {
 	n := len(b) / width
 	far, fresh := make([]byte, 4*n), []byte(nil)

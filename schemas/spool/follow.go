@@ -139,9 +139,9 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// A StepCount counts the steps of one process by its marks. The agent ends a step before it has seen a second
-// optimizer, whose updates are those that end steps from then on: the first one's have ended none where it goes on
-// updating (a discriminator).
+// A StepCount counts the steps of one process by its marks. The agent may end a step before it has seen a second
+// optimizer. From then on the second one's updates end steps. If the first optimizer still updates (a
+// discriminator), its earlier updates ended no steps.
 type StepCount struct {
 	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
 	updates map[uint64]int64 // by the optimizer

@@ -59,7 +59,7 @@ type DeviceCheckpoint struct {
 // DeviceInfo says which GPU one of torch's device ordinals is: CUDA_VISIBLE_DEVICES numbers them as it likes.
 type DeviceInfo struct {
 	Device int32   `json:"device"`
-	UUID   *string `json:"uuid"` // as torch gives it, without NVML's "GPU-"; null where torch does not say
+	UUID   *string `json:"uuid"` // as torch reports it, without NVML's "GPU-"; null if torch does not
 }
 
 // OOMInfo is an allocation that failed.
@@ -71,8 +71,8 @@ type OOMInfo struct {
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
 	Module    uint32 `json:"module"` // that asked, where no mark says it; 0 = none
-	// Line is the line of the script that the thread was on, in backward that which waits for it, whether lines were
-	// followed or not; 0 = none, and in journals of older agents.
+	// Line is the line of the script that the thread was on, or in backward the line of the thread that waits for
+	// it, whether lines were followed or not. 0 = none, and in older journals.
 	Line uint32 `json:"line"`
 	// events were being recorded; nil in journals of older versions: they were, if there is one
 	Recorded *bool `json:"recorded"`
@@ -113,12 +113,12 @@ type PredictionInfo struct {
 	Compiled    bool              `json:"compiled"`
 	Garbage     *schemas.Garbage  `json:"garbage"` // absent from journals of older agents
 	Ended       *schemas.Ended    `json:"ended"`   // null where the agent did not end the script
-	// Suspects are the reads of what nobody had computed that may be why the script failed, the likeliest first.
+	// Suspects are the reads of unknown values that may have made the script fail, the likeliest first.
 	Suspects []string `json:"suspects"`
 }
 
-// EndedOf is what the agents say of the end that they put to a run, of the process that went furthest; nil where the
-// script ended by itself.
+// EndedOf returns what the agents report about ending a run early, from the process that went furthest. It returns
+// nil if the script ended by itself.
 func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	for _, j := range journals {
 		if p := j.Prediction; p != nil && p.Ended != nil && (ended == nil || p.Ended.Step > ended.Step) {
@@ -146,9 +146,10 @@ func GarbageOf(journals []*Journal) *schemas.Garbage {
 
 // LinesInfo is what the agent says of the lines of the script that it follows.
 type LinesInfo struct {
-	// Lines are [number, file, line, function]; the allocator's events carry the numbers, behind those of marks.
+	// Lines are [number, file, line, function]. Allocator events refer to these numbers, after the numbers of
+	// marks.
 	Lines  []LineInfo `json:"lines"`
-	By     string     `json:"by"`     // who tells of lines: monitoring, tracing; empty = nobody
+	By     string     `json:"by"`     // what reports lines: monitoring, tracing; empty = nothing
 	Reason string     `json:"reason"` // why nobody does, or no longer
 	// Skipped is how many instrumented steps have no lines, since others' had taken all that lines may take.
 	Skipped int64 `json:"skipped"`
@@ -171,12 +172,12 @@ func (l *LineInfo) UnmarshalJSON(b []byte) error {
 	return decodeList(b, "a line", &l.ID, &l.File, &l.Line, &l.Function)
 }
 
-// HoldersInfo is one look for who keeps blocks that are no parameters, buffers, gradients or optimizer state.
+// HoldersInfo is one look for the holders of blocks that are not parameters, buffers, gradients or optimizer state.
 type HoldersInfo struct {
 	K        uint32               `json:"k"`
 	Moment   schemas.HolderMoment `json:"moment"`
 	Complete bool                 `json:"complete"` // all living tensors and all graphs were looked at
-	Blocks   []HolderInfo         `json:"blocks"`   // of those that an earlier look told of, what has changed
+	Blocks   []HolderInfo         `json:"blocks"`   // changes to blocks that an earlier look reported
 }
 
 // HolderInfo is who keeps one block.
@@ -250,7 +251,7 @@ type Journal struct {
 	Exception   *ExceptionInfo
 	Failures    []FailureInfo // of the agent
 	Plan        *PlanInfo
-	Lines       *LinesInfo      // nil in journals of older agents, and where none are followed
+	Lines       *LinesInfo      // nil in older journals, and if no lines are followed
 	Holders     []HoldersInfo   // in order of K; absent from journals of older agents
 	Devices     []DeviceInfo    // absent from journals of older agents
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents

@@ -4,7 +4,7 @@ package spool
 // [OpenKinds].
 type Kind uint8
 
-// The kinds of marks; a and b are the record's operands, bits are of its flags.
+// The kinds of marks. a and b are the record's operands, and bits describes its flags.
 const (
 	// outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward],
 	// [FlagGraphModule], [FlagFake]
@@ -61,15 +61,16 @@ const (
 	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
 	// the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
 	Raised Kind = 56
-	// Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended. Bits:
-	// [FlagEnds], [FlagInBackward] (the run of a step without phases: some optimizer stepped in it)
+	// Optimizer.step as a whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended.
+	// Bits: [FlagEnds], [FlagInBackward] (a backward run of a step without phases, inside which an optimizer
+	// stepped)
 	Updated Kind = 57
 	// autocast lets go of the casts that it has kept. a: 1 = it begins, 0 = it has
 	CastsDropped Kind = 58
-	// all that the script and its graphs hold has just been tagged, as far as it can be reached. a: k of these tags, 0 =
+	// all reachable tensors that the script and its graphs hold have just been tagged. a: k of these tags, 0 =
 	// there are none
 	Survey Kind = 59
-	// the agent has looked for who keeps blocks, as a frame with this k says. a: how many it says it of
+	// the agent has looked for the holders of blocks; a frame with this k has the result. a: for how many blocks
 	Holders Kind = 60
 )
 

@@ -2,11 +2,11 @@ package spool
 
 import "errors"
 
-// The pickles of allocator events are the bulk of a journal: the same opcodes for every event, with an address, a size,
-// a time and a mark between them. splitter takes these literals out, a stream for each kind.
+// The pickles of allocator events are most of a journal: the same opcodes for every event, with an address, a size,
+// a time and a mark between them. splitter takes these literals out, into one stream for each kind.
 //
-// Reading opcodes needs no more than the lengths of their arguments. At one that is not known here the rest of the
-// pickle is taken as it is, and joiner, which meets the same opcode, does the same.
+// Reading opcodes needs only the lengths of their arguments. At an unknown opcode the rest of the pickle is stored
+// unchanged, and joiner, which meets the same opcode, does the same.
 
 const (
 	streamCode  = iota // opcodes, lengths, and literals of no other stream
@@ -29,8 +29,8 @@ const (
 	opShort        = 'M'
 )
 
-// argument is the length of an opcode's argument, of which counted bytes say how much more follows; ok is false for an
-// opcode that allocator events do not need.
+// argument describes an opcode's argument: it has fixed bytes, or counted bytes that hold the length of what
+// follows. ok is false for an opcode that allocator events do not use.
 func argument(op byte) (fixed, counted int, ok bool) {
 	switch op {
 	case '(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x86, 0x87, 0x88, 0x89, 0x94:
@@ -72,7 +72,7 @@ type streams [nStreams][]byte
 
 // split adds a pickle's bytes to the streams.
 func (s *streams) split(p []byte) {
-	code := 0 // where the bytes begin that go to the code as they stand
+	code := 0 // where the bytes begin that are copied into the code unchanged
 	for i := 0; i < len(p); {
 		n, counted, ok := argument(p[i])
 		head := i + 1 + counted
@@ -107,7 +107,7 @@ func (s *streams) take(stream, n int) ([]byte, error) {
 // join appends the next pickle, of n bytes, to out.
 func (s *streams) join(out []byte, n int) ([]byte, error) {
 	code := s[streamCode]
-	begin, at := 0, 0 // in the code: of what is not yet in out, and of the next opcode
+	begin, at := 0, 0 // in the code: the begin of what is not yet in out, and the next opcode
 	for left := n; left > 0; {
 		if at == len(code) {
 			return nil, errStreams
@@ -150,7 +150,7 @@ func (s *streams) join(out []byte, n int) ([]byte, error) {
 	return append(out, code[begin:at]...), nil
 }
 
-// stored gives a stream as it is compressed; values of a fixed width in planes, times as differences.
+// stored returns a stream in the form that is compressed: values of a fixed width in planes, times as differences.
 func (s *streams) stored(i int) []byte {
 	b := s[i]
 	if i == streamLong7 {

@@ -131,7 +131,7 @@ type Tag struct {
 
 // Append appends the tag's 32 bytes:
 //
-// k u32 | op u8 (1 tag, 2 untag) | kind u8 | dtype u8 | 1 zero byte | address u64 | bytes u64 | name u32 | module u32
+//	k u32 | op u8 (1 tag, 2 untag) | kind u8 | dtype u8 | 1 zero byte | address u64 | bytes u64 | name u32 | module u32
 func (t Tag) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, t.K)
 	op := byte(1)

@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// A trailer is the seal at the end of a sealed journal: what its two files held when they were sealed. A frame's own
-// checksum tells that the frame is whole, not that none is missing after it: without the trailer a damaged frame reads
-// as the torn tail of a process that was killed, and what comes after it is lost without a word. It is made after the
-// process has ended, so the experiment pays nothing for it.
+// A trailer is the seal at the end of a sealed journal: a summary of its two files at the time of sealing. A
+// frame's own checksum shows that the frame is whole, but not that later frames exist. Without the trailer, a
+// damaged frame looks like the torn tail of a killed process, and everything after it is lost silently. It is made
+// after the process has ended, so the experiment pays nothing for it.
 //
-// marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
+//	marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
 type trailer struct {
 	marks, frames uint64 // whole ones
 	last          uint64 // k of the last mark
@@ -23,8 +23,8 @@ type trailer struct {
 
 const (
 	trailerSize = 3*8 + 2*sha256.Size
-	// flagSeal stands in the first reserved byte of the header: the parts are followed by a seal. It is no new
-	// version, as versions say how the parts are taken apart, and older readers stop after the last part.
+	// flagSeal is set in the first reserved byte of the header if a seal follows the parts. It needs no new
+	// version: versions say how the parts are split, and older readers stop after the last part.
 	flagSeal = 1
 )
 

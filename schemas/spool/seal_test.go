@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A sealed journal with a flipped bit, or cut, is refused, or comes back to the byte: those of older versions too,
-// which have zstd's checksum alone.
+// A sealed journal with a flipped bit or a missing end is refused, or is read back to the byte. This also holds for
+// older journals, which have only zstd's checksum.
 func TestNoFlipLosesAFrame(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(23, 2))
 	refused, whole := 0, 0

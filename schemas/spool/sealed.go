@@ -29,7 +29,7 @@ func Pack(w io.Writer, marks, frames []byte) error {
 	version, parts := uint16(sealedPlain), [][]byte{marks, frames}
 	if len(marks)+len(frames) <= maxSplit {
 		split := apart(marks, frames)
-		// What cannot be put together again is kept as it is: a seal must never lose a byte.
+		// Files that cannot be restored from their parts are stored unchanged: a seal must never lose a byte.
 		m, f, err := together(split, sealedFiner)
 		if err == nil && bytes.Equal(m, marks) && bytes.Equal(f, frames) {
 			version, parts = sealedFiner, split
@@ -121,9 +121,9 @@ func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	return marks, frames, nil
 }
 
-// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, the
-// streams of its pickles, its intervals, and its tags' addresses. In version 2 intervals are among the frames and
-// addresses among the tags, and the streams are as [streams.stored] gives them.
+// The parts of a split journal: its marks, its frames without the payloads that follow, its tags, the streams of
+// its pickles, its intervals, and its tags' addresses. In version 2 the intervals are among the frames and the
+// addresses among the tags. Streams are as [streams.stored] returns them.
 const (
 	partMarks = iota
 	partFrames
@@ -149,7 +149,7 @@ func apart(marks, frames []byte) [][]byte {
 	parts := make([][]byte, nParts)
 	parts[partMarks] = append(append([]byte(nil), marks[:RecordSize]...), columns(marks[RecordSize:], RecordSize,
 		markCounters)...)
-	// The number of whole frames comes first: what lies behind the last is kept as it is.
+	// The number of whole frames comes first: bytes after the last one are stored unchanged.
 	rest := binary.LittleEndian.AppendUint64(nil, uint64(len(all)))
 	rest = append(rest, frames[:filesHeader]...)
 	var tags, intervals []byte

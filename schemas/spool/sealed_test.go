@@ -153,8 +153,8 @@ func TestSealedRecordings(t *testing.T) {
 	}
 }
 
-// What is no recording of ours is sealed as it is: pickles with opcodes that nobody expects, literals longer than their
-// pickle, records of an odd size.
+// Files that the agent does not write are sealed unchanged: pickles with unexpected opcodes, literals longer than
+// their pickle, records of an odd size.
 func TestSealedOddities(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	opcodes := []byte{'(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x94, 0x80, 'K', 'h', 'q', 'M', 'J',
@@ -183,7 +183,7 @@ func TestSealedOddities(t *testing.T) {
 	}
 }
 
-// Numbers come back with the digits that they had, whatever stands around them.
+// Numbers are restored with their digits, whatever surrounds them.
 func TestTextsComeBack(t *testing.T) {
 	for text, numbers := range map[string]int{
 		"":                        0,
@@ -245,7 +245,8 @@ func TestDistancesComeBack(t *testing.T) {
 	}
 }
 
-// Parts that do not fit together are an error, never a panic, nor more memory than they have.
+// Parts that do not fit together give an error. They cause neither a panic nor the use of more memory than they
+// have.
 func TestSealedDamaged(t *testing.T) {
 	marks, frames, err := Unpack(recordings(t)[0])
 	if err != nil {

@@ -81,7 +81,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// Lines come in several frames; what a line took is in the last. A line of another form is damage.
+// Lines come in several frames. The last frame has what following a line took. A line of another form counts as
+// damage.
 func TestLines(t *testing.T) {
 	frames := AppendFrame(testFrames(), FrameLines,
 		[]byte(`{"lines":[[1,"train.py",7,"main"]],"by":"tracing","reason":"","events":1,"spent_ns":5,"wall_ns":9}`))

@@ -5,19 +5,20 @@ import (
 	"strconv"
 )
 
-// The texts of allocator events are nearly all the same but for a number that counts up, the mark. As digits it repeats
-// nothing; as the difference to the one before it is what it was in the step before.
+// Texts of allocator events are nearly identical: only one number, the mark, counts up. Written as digits the
+// number never repeats. Written as the difference to the number before, it repeats from step to step.
 
 const (
-	// place stands in a text for a number that was taken out.
+	// place replaces, in a text, a number that was taken out.
 	place = 0
 	// most is how many digits such a number may have: it fits in four bytes.
 	most = 9
-	// untouched begins texts of which nothing is taken out: they hold what stands for a number.
+	// untouched begins texts from which nothing is taken out, since they contain what stands for a number.
 	untouched = 1<<64 - 1
 )
 
-// counted takes the numbers out of texts: the length of what is left, that, and the numbers' differences in planes.
+// counted takes the numbers out of texts. It returns the length of the rest, the rest, and the numbers' differences
+// in planes.
 func counted(text []byte) []byte {
 	rest, numbers := make([]byte, 0, len(text)), []byte(nil)
 	for i := 0; i < len(text); {
@@ -32,7 +33,7 @@ func counted(text []byte) []byte {
 		case n == 0:
 			rest = append(rest, text[i])
 			i++
-		case n > most || n > 1 && text[i] == '0': // another number, or none, would give these digits
+		case n > most || n > 1 && text[i] == '0': // these digits would also come from another number, or from none
 			rest = append(rest, text[i:end]...)
 			i = end
 		default:

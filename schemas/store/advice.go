@@ -9,7 +9,7 @@ import (
 
 // The errors of this package that a user can do something about say what in a Hint.
 
-// A ReadError is of a store's folder that cannot be read.
+// A ReadError says that a store's folder cannot be read.
 type ReadError struct{ error }
 
 func (e *ReadError) Unwrap() error { return e.error }

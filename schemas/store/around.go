@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Notes say what was taken where nothing was named, or where a name stands for several runs; warnings say what is
-// missing.
+// Notes returns notes on what was taken if nothing was named, or if a name stands for several runs. Warnings say
+// what is missing.
 func (sel *Selection) Notes() (notes, warnings []string) {
 	for _, n := range sel.Newest {
 		notes = append(notes, n.String())
@@ -33,7 +33,7 @@ func (sel *Selection) Gaps() []string {
 	return out
 }
 
-// Folders are those of some runs.
+// Folders returns the folders of the runs.
 func Folders(runs []Run) []string {
 	var dirs []string
 	for _, r := range runs {
@@ -52,7 +52,7 @@ func storesOf(runs []Run) []string {
 	return slices.Compact(dirs)
 }
 
-// Manifests are those of all runs in the stores of the selected ones.
+// Manifests returns the manifests of all runs in the stores of the selected runs.
 func (sel *Selection) Manifests() []*schemas.Manifest {
 	var out []*schemas.Manifest
 	for _, dir := range storesOf(sel.Runs) {
@@ -69,8 +69,8 @@ func (sel *Selection) Manifests() []*schemas.Manifest {
 	return out
 }
 
-// Others are the runs beside the selected ones in their stores, those that wanted accepts; a nil wanted accepts all.
-// What is also shown counts as selected.
+// Others returns the runs that are beside the selected ones in their stores and that wanted accepts; a nil wanted
+// accepts all. Runs in also count as selected.
 func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) []Run {
 	shown := slices.Concat(sel.Runs, also)
 	selected := map[string]bool{}
@@ -92,8 +92,8 @@ func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) [
 	return out
 }
 
-// ResolveOne finds the run that a name stands for, in the store or, failing that, among selected runs. These may have
-// come as folders of other stores. Of several selected ones with the name it takes the last.
+// ResolveOne finds the run that a name stands for: in the store or else among the selected runs, which may come
+// from folders in other stores. Of several selected runs with the name it takes the last.
 func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	sel, err := s.Resolve([]string{name})
 	var missing *NotFoundError
@@ -108,7 +108,7 @@ func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	return sel, err
 }
 
-// called is the run with that id, or the last one with that name; nil where there is none.
+// called returns the run with that id, or the last one with that name; nil if there is none.
 func (sel *Selection) called(name string) (found *Run) {
 	for i := range sel.Runs {
 		r := &sel.Runs[i]
@@ -122,7 +122,7 @@ func (sel *Selection) called(name string) (found *Run) {
 	return found
 }
 
-// A NotOneError says that a name that must stand for a single run stands for several.
+// A NotOneError says that a name stands for several runs where only one is allowed.
 type NotOneError struct {
 	Name string
 	Runs int

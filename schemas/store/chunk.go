@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// The documents of an index stand in chunks of many runs: SQLite takes as long for a row as a document takes to decode.
-// A chunk has the runs from its first folder on, by the names of the folders, to that of the next chunk. A run that is
-// added changes one chunk, the last as a rule.
+// The documents of an index are stored in chunks of many runs, since SQLite takes as long for a row as a document
+// takes to decode. A chunk holds the runs from its first folder up to the first folder of the next chunk, by folder
+// name. Adding a run usually changes only the last chunk.
 
-// chunkRuns is how many runs a chunk has when it is made. It is divided when it has twice as many.
+// chunkRuns is how many runs a new chunk has. A chunk is divided when it has twice as many.
 const chunkRuns = 512
 
 // entry is a document of a run folder as the index has it.
@@ -56,7 +56,7 @@ func appendChunk(b []byte, folder string, e entry) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is that of a chunk. A chunk whose checksum is wrong counts as none.
+// checksum returns a chunk's checksum. A chunk with a wrong checksum is ignored.
 func checksum(first string, data []byte) int64 {
 	sum := crc32.Update(0, castagnoli, []byte(first))
 	sum = crc32.Update(sum, castagnoli, []byte{0})
@@ -70,8 +70,8 @@ func (x *index) read(table string) map[string]entry {
 	return out
 }
 
-// each hands on what a table has, the documents of several chunks at once. They are of use until use returns: no more
-// than a few chunks are in memory.
+// each passes on the documents of a table, several chunks at once. They are valid only until use returns, so that
+// no more than a few chunks are in memory.
 func (x *index) each(table string, use func(folder, stamp, data []byte)) {
 	workers := runtime.GOMAXPROCS(0)
 	full, empty := make(chan []byte), make(chan []byte, workers+1)
@@ -117,8 +117,8 @@ func (x *index) chunks(table string, use func(chunk []byte)) {
 	x.failed(rows.Err())
 }
 
-// keep puts documents into a table, and removes those of folders that are gone from all that have one a run. It does
-// what it can: an index that could not be written is mended at the next use.
+// keep writes documents to a table, and removes folders that are gone from every table with one document a run.
+// Errors are ignored: an index that could not be written is mended at the next use.
 func (x *index) keep(table string, fresh map[string]entry, gone []string) {
 	if x == nil || len(fresh) == 0 && len(gone) == 0 {
 		return

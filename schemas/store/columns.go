@@ -9,8 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column sets one field of a row: int where the column is of integers, word where it is of words. Of what is null
-// nothing is set.
+// A column sets one field of a row: int for a column of integers, word for a column of words. A null sets nothing.
 type column[R any] struct {
 	name string
 	int  func(*R, int64)
@@ -71,8 +70,8 @@ func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R],
 // batchRows is how many rows are read at a time: few enough to stay in a processor's cache.
 const batchRows = 1024
 
-// columns hands out a table's columns side by side, some rows at a time, valid during the call. size is told the number
-// of rows before. A column that the file is too old to have is nil.
+// columns reads several columns of a table side by side, some rows at a time. The values are valid only during the
+// call. size is called first, with the number of rows. A column that an old file lacks is nil.
 func columns[T any](dir string, table schemas.Table[T], names []string, size func(rows int64),
 	each func(pieces []*piece, rows int)) (err error) {
 	name := table.File()

@@ -122,7 +122,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 	}
 }
 
-// Samples read by columns are those read by rows, but for the run, which every row repeats.
+// Samples read by columns equal samples read by rows, except for the run id, which every row repeats.
 func TestSamplesAreTheRows(t *testing.T) {
 	dir := t.TempDir()
 	if rows, err := samples(dir); rows != nil || err != nil {
@@ -180,7 +180,7 @@ func TestGradientWrites(t *testing.T) {
 	}
 }
 
-// A mark of the script stands after the last event whose mark is lower than its own, on each device of its process.
+// On each device of its process, a script's mark comes after the last event whose mark is lower than its own.
 func TestUserMarks(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event

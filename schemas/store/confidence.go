@@ -9,8 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SetConfidence adds to the ingest report of a predicted run how sure its peak is, as judge says. Ingest derives what a
-// report holds, and does not judge it. A report that has a judgement keeps it, and one of another run has none.
+// SetConfidence adds the confidence of a predicted peak, as judge returns it, to the run's ingest report. Ingest
+// itself derives facts and does not judge. A report that has a judgement keeps it. A report of a run that was not
+// predicted gets none.
 func SetConfidence(dir string,
 	judge func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence) (err error) {
 	defer func() {
@@ -21,7 +22,7 @@ func SetConfidence(dir string,
 	if judged, err := isJudged(dir); err != nil || judged {
 		return err
 	}
-	lock, err := schemas.LockPath(dir) // another dpsight may be making the report anew
+	lock, err := schemas.LockPath(dir) // another dpsight may be writing the report
 	if err != nil {
 		return err
 	}

@@ -20,15 +20,15 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	return t, err
 }
 
-// Each loads the selected runs, tolerant by [LoadOrManifest], and hands them to use one after another, so that the
-// tables of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an
-// argument stood for many runs, it hides no others: read is the selection without such runs, which damaged lists.
+// Each loads the selected runs ([LoadOrManifest] if tolerant) and passes them to use one after another, so that
+// only one run's tables are in memory. A run that cannot be read is an error if it was named. If an argument stood
+// for many runs, the others are still read: read is the selection without damaged runs, and damaged lists those.
 func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) (read *Selection,
 	damaged []Damaged, err error) {
 	return sel.EachBut(func(int) bool { return false }, want, tolerant, use)
 }
 
-// EachBut is [Selection.Each] for those of the selected runs that had, by their places, has not dealt with.
+// EachBut is [Selection.Each] without the runs for which had returns true. had gets a run's place in the selection.
 func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant bool,
 	use func(*schemas.Tables) error) (read *Selection, damaged []Damaged, err error) {
 	load := Load

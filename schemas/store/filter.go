@@ -34,13 +34,13 @@ const (
 	factDpsight  = "dpsight"
 )
 
-// Facts are the names of what a condition may name beside parameters.
+// Facts returns the names that a condition may use in addition to parameters.
 func Facts() []string {
 	return []string{factRun, factName, factTag, factSuite, factSource, factStatus, factBare, factDate, factRevision,
 		factDirty, factGPU, factHost, factTorch, factCUDA, factOpacus, factDriver, factDpsight}
 }
 
-// Where leaves those of the selected runs of which a condition is true.
+// Where keeps the selected runs for which a condition is true.
 func (sel *Selection) Where(text string) error {
 	scope := filterScope{names: map[string]bool{}, begun: map[string]map[string]bool{}, today: time.Now().UTC()}
 	all := make([]map[string]any, len(sel.Runs))
@@ -73,7 +73,7 @@ func (sel *Selection) Where(text string) error {
 		return &NoneHoldsError{text, len(sel.Runs)}
 	}
 	sel.Runs = kept
-	if sel.Chosen == "" && len(kept) > 1 { // what is left is no whole suite
+	if sel.Chosen == "" && len(kept) > 1 { // the remaining runs are not a whole suite
 		sel.Missing = nil
 	}
 	return nil
@@ -129,10 +129,10 @@ func factsOf(r Run) map[string]any {
 	return facts
 }
 
-// words are values of which any one will do.
+// words are values. A comparison holds if one of them makes it true.
 type words []string
 
-// filterScope has the names of what any of the runs has.
+// filterScope has the names of everything that any of the runs has.
 type filterScope struct {
 	names map[string]bool
 	begun map[string]map[string]bool // which revisions have the beginnings that were asked for
@@ -215,7 +215,7 @@ func (s filterScope) day(name string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Number of a day is that of its beginning, in seconds.
+// Number of a day is the time at which the day begins, in seconds.
 func (s filterScope) Number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A condition takes the runs of which it is true: by parameters, by what they ran on, and by when.
+// A condition selects the runs for which it is true: by parameter, by machine and by time.
 func TestWhereTakesRuns(t *testing.T) {
 	revision := "1a2b3c4d5e6f" + strings.Repeat("0", 28)
 	runs := []Run{

@@ -24,10 +24,10 @@ import (
 )
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
-// thousand runs opens one file and not thirty thousand. It is never the truth. What it has of a run holds only while
-// the run's folder and its documents have the sizes and times that they had when it was kept, and while it has its
-// checksum. What does not hold is read from the run folder, and the index is mended. An index that cannot be read is
-// made anew; where none can be written, every run folder is read.
+// thousand runs opens one file instead of thirty thousand. The index is only a cache. An entry is valid only while
+// the run's folder and documents have the same sizes and times as when it was made, and while its checksum is
+// right. Otherwise the run folder is read, and the index is mended. An index that cannot be read is made again. If
+// none can be written, every run folder is read.
 
 const (
 	// IndexFile is the index's name in its store.
@@ -79,7 +79,7 @@ func openIndex(store string) *index {
 	return nil
 }
 
-// openIndexAt opens the file, and makes its tables where it has none of this version.
+// openIndexAt opens the file, and creates missing tables of this version.
 func openIndexAt(path string) (*index, error) {
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil { // SQLite would read what it cannot mend
 		return nil, err
@@ -122,9 +122,9 @@ func openIndexAt(path string) (*index, error) {
 	return x, nil
 }
 
-// The tables of an index: each has one document a run folder, encoded by [dense], but that of origins, which many runs
-// share: it has their JSON by its digest, which stands before the documents that rest on them. The origin of a run that
-// is gone stays: the next run is likely to have it.
+// The tables of an index. Each has one document a run folder, encoded by [dense]. The table of origins differs:
+// many runs share an origin, so it holds the JSON of each origin once, by digest. Documents begin with that digest.
+// The origin of a deleted run stays, since the next run is likely to have it too.
 const (
 	tableManifests = "manifests" // of each run, without what only its own analyses need
 	tableRows      = "listed"    // [schemas.Summary.Row]
@@ -296,9 +296,10 @@ func digestOf(origin []byte) string {
 	return hex.EncodeToString(sum[:])[:digestSize]
 }
 
-// Kept hands what is kept of the selected runs to decode, by their places in the selection and several at once. A run
-// of which decode is not called, or says false, has to be read from its tables: it has none, or something about them
-// is to be told. What a store of many runs has not kept is made and kept.
+// Kept calls decode with the kept document of each selected run. i is the run's place in the selection, and several
+// calls run at once. If decode is not called for a run, or returns false, the caller must read the run's tables:
+// nothing is kept of it, or something about it must be reported. In a store of many runs, Kept makes and stores
+// missing documents.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
 	read := func(i int, p *Packed) {
@@ -344,7 +345,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 			case r.listed:
 				made[p] = k.packed(k.summary(r))
 				read(i, made[p])
-			default: // of few runs none is made, and damage to tables is looked for: that takes little time
+			default: // a small store gets no index, and its tables are checked for damage, which takes little time
 				if s := k.read(r); s != nil && intact(r) {
 					read(i, k.packed(s))
 				}
@@ -382,12 +383,12 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 	return decoded
 }
 
-// stampedKept is the stamp of what is kept of a run: another version makes another.
+// stampedKept returns the stamp of a kept document. It changes with the document's version.
 func stampedKept(stamp string, version int) string {
 	return stamp + string(binary.BigEndian.AppendUint32(nil, uint32(version)))
 }
 
-// holds reports whether what is kept of a run with a stamp is of the run as it is.
+// holds reports whether a kept document is of this version and of the run in its present state, given by its stamp.
 func holds(kept []byte, stamp string, version int) bool {
 	n := len(kept) - 4
 	return stamp != "" && n == len(stamp) && string(kept[:n]) == stamp &&

@@ -160,7 +160,7 @@ func TestIndexFollowsTheRuns(t *testing.T) {
 	}
 }
 
-// An index that is warm is read in place of manifests and summaries: what it holds is what is said.
+// A warm index is read instead of manifests and summaries: its contents are shown.
 func TestWarmIndexIsRead(t *testing.T) {
 	dir := manyRuns(t)
 	for range 2 { // summaries are written, and change their folders

@@ -70,7 +70,7 @@ func readBlocks(dir string) (all []*schemas.Lives, err error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// seqOf is an event's number as it is kept.
+// seqOf converts an event's number to its stored form. It sets wrong if the number does not fit.
 func seqOf(seq int64, wrong *error) uint32 {
 	if (seq < 0 || seq > maxSeq) && *wrong == nil {
 		*wrong = fmt.Errorf("damaged Parquet file: an event has the number %d", seq)
@@ -121,7 +121,7 @@ func readOwnerships(dir string) (map[[2]int64]*ownerships, error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// give hands the owners to their blocks; those of blocks that are not there are left out.
+// give assigns the owners to their blocks. It drops owners of blocks that are not there.
 func (o *ownerships) give(l *schemas.Lives) {
 	n := len(l.AllocSeq)
 	o.sort()
@@ -137,8 +137,8 @@ func (o *ownerships) give(l *schemas.Lives) {
 	l.Evidences = o.evidences
 }
 
-// sort puts owners in the order of their blocks, which the tables of every version have; those of a block stay as they
-// are.
+// sort orders owners by block, as the tables of every version are ordered. The owners of one block keep their
+// order.
 func (o *ownerships) sort() {
 	if slices.IsSorted(o.block) {
 		return

@@ -20,8 +20,9 @@ func (e *NotIngestedError) Error() string {
 	return fmt.Sprintf("run %s has not been ingested: dpsight ingest %s", e.RunID, e.Dir)
 }
 
-// Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
-// where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
+// Load reads the wanted tables of a run. For a run that was never ingested it returns the manifest and a
+// *NotIngestedError, even if no table is wanted. A table that a run cannot have, such as allocations of a bare run,
+// is empty.
 func Load(r Run, want schemas.Want) (*schemas.Tables, error) { return load(r, want, nil) }
 
 func load(r Run, want schemas.Want, within *Window) (*schemas.Tables, error) {
@@ -170,9 +171,9 @@ func read[T any](rows *[]T, table schemas.Table[T], dir string) (err error) {
 	return err
 }
 
-// sayGone notes in the report which of the tables of steps, phases and marks are gone, and takes back that its figures
-// are exact: ingest writes them all, rows or none, so one that is not there was taken away. The digests of a report say
-// so only of tables that are read, and reports of older versions have no digests.
+// sayGone notes in the report which of the tables of steps, phases and marks are gone, and withdraws the claim that
+// its figures are exact. Ingest always writes these tables, with or without rows, so a missing one was removed.
+// Digests would show this only for tables that are read, and older reports have no digests.
 func sayGone(report *schemas.IngestReport, dir string) error {
 	for _, name := range []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()} {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -13,7 +13,7 @@ import (
 type piece struct {
 	ints  []int64
 	words []string
-	nulls []bool // nil: none is null. A null's integer is 0, its word empty
+	nulls []bool // nil: no value is null. A null's integer is 0, its word empty
 }
 
 func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
@@ -22,7 +22,7 @@ func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
 // parquet-go's own readers give, a table takes five times as long.
 type columnReader struct {
 	pages parquet.Pages
-	// page is the one being read, of which at values are read, and left are not.
+	// page is being read: at values of it have been read, and left remain.
 	page     parquet.Page
 	at, left int
 	// plain are the page's values that are not null, or its dictionary's; then indexes has an entry of that for each
@@ -119,7 +119,8 @@ func (r *columnReader) turn() error {
 	return nil
 }
 
-// spread adds the next n values, of which a page has none for a null, and says up to where it took them.
+// spread appends the next n values to out and returns the place in values that it reached. A page stores no value
+// for a null.
 func spread[V any](out, values []V, indexes []int32, at int, nulls []bool, n int) ([]V, int) {
 	for i := range n {
 		switch {

@@ -43,7 +43,7 @@ func (p Pending) Warning() string {
 		len(p.Runs), p.Of, p.folder())
 }
 
-// Note says which runs are still running; it is empty where none is.
+// Note says which runs are still running; it is empty if there are none.
 func (p Pending) Note() string {
 	switch n := len(p.Running); n {
 	case 0:

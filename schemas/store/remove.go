@@ -34,7 +34,7 @@ func Remove(r Run) error {
 	return nil
 }
 
-// SweepRemoved removes what is left of runs whose removal did not come to its end.
+// SweepRemoved deletes what remains of runs whose removal was interrupted.
 func (s *Store) SweepRemoved() error {
 	left, err := filepath.Glob(filepath.Join(s.dir, "*"+removed))
 	for _, dir := range left {

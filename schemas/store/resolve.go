@@ -15,10 +15,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Selection is what RUN arguments stand for.
+// A Selection is the runs that RUN arguments stand for.
 type Selection struct {
 	Runs []Run // in the order named, each once
-	// Chosen says what was taken because nothing was named ("suite headline (20261121T…), 6 runs"); else empty.
+	// Chosen says what was taken because nothing was named ("suite headline (20261121T…), 6 runs"). Otherwise it is
+	// empty.
 	Chosen string
 	// Suite is set where a whole suite was taken, or a store with one suite only.
 	Suite *Suite
@@ -148,13 +149,14 @@ func (e *NotFoundError) Error() string {
 // fewRuns is how many ids and names an error lists.
 const fewRuns = 4
 
-// Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
-// one, a run's name (the newest of that name; of repeats the newest that is not bare), or a suite's name (the runs
-// of the newest of that name). Ids win over names and names over prefixes, so that a run called "2026" can be named.
-// With no argument it takes the newest suite, or the newest run where that is newer.
+// Resolve finds the runs that the arguments name. An argument is a run folder, a store (all its runs), a run id or
+// a unique prefix of one, a run's name (the newest with that name; of repeats the newest that is not bare), or a
+// suite's name (the runs of the newest with that name). Ids win over names, and names over prefixes, so that a run
+// called "2026" can be named. Without an argument it takes the newest suite, or the newest run if that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
-// ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it, and no argument for the store.
+// ResolveEach is [Store.Resolve] for lists of runs. A name stands for all runs with that name. No argument stands
+// for the whole store.
 func (s *Store) ResolveEach(args []string) (*Selection, error) {
 	if len(args) == 0 {
 		return s.All()
@@ -176,7 +178,7 @@ func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	return sel, nil
 }
 
-// A NewestUnknownError says that the newest runs are those of a suite whose document cannot be read.
+// A NewestUnknownError says that the newest runs belong to a suite whose document cannot be read.
 type NewestUnknownError struct{ Damaged }
 
 func (e NewestUnknownError) Error() string {
@@ -188,10 +190,10 @@ func (e NewestUnknownError) Hint() string {
 	return "name the runs, or bring the document back from a copy"
 }
 
-// IsNamed reports whether an argument stood for the run alone, and not for it among all of a store.
+// IsNamed reports whether an argument named this run in particular, and not a whole store that contains it.
 func (sel *Selection) IsNamed(r Run) bool { return sel.Named[absolute(r.Dir)] }
 
-// All takes all runs of the store; one that has none gives a *NoRunsError.
+// All selects all runs of the store. A store without runs gives a *NoRunsError.
 func (s *Store) All() (*Selection, error) {
 	runs, damaged, err := s.Runs()
 	if err != nil {
@@ -205,7 +207,7 @@ func (s *Store) All() (*Selection, error) {
 	sel.Damaged = append(sel.Damaged, damagedSuites...)
 	if len(suites) == 1 && len(damagedSuites) == 0 {
 		sel.Suite = suites[0]
-		// A suite that was resumed made its runs in another order than that of its plan.
+		// A resumed suite made its runs in another order than its plan.
 		at := map[string]int{}
 		for i, id := range sel.Suite.RunIDs() {
 			at[id] = i + 1

@@ -11,10 +11,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A resolver adds to a selection what one argument after another stands for.
+// A resolver adds the runs of one argument after another to a selection.
 type resolver struct {
 	store   *Store
-	each    bool // a name stands for all runs that have it
+	each    bool // a name stands for all runs with that name
 	sel     *Selection
 	seen    map[string]bool // folders of the selected runs
 	runs    []Run           // of the store, read once and only where an argument needs it
@@ -67,8 +67,8 @@ func (r *resolver) take(arg string) error {
 	return notFound
 }
 
-// takeFound takes the run that [find] gave for an argument or, where the argument is a name of several, what it stands
-// for.
+// takeFound takes the run that [find] returned for an argument. If the argument is a name of several runs, it takes
+// the runs that the name stands for.
 func (r *resolver) takeFound(arg string, run Run, namesakes int) {
 	if r.each && run.ID != arg && run.Manifest.Name == arg {
 		for _, run := range r.runs {
@@ -122,7 +122,7 @@ func (r *resolver) takeStore(dir string) error {
 	return nil
 }
 
-// suiteAt is the suite whose document is at a path, with its store; nil where there is none.
+// suiteAt returns the suite whose document is at a path, with its store; nil if there is none.
 func suiteAt(path string) (*Suite, string) {
 	dir := filepath.Dir(absolute(path))
 	if filepath.Base(dir) != suitesFolder || filepath.Ext(path) != ".json" {
@@ -162,7 +162,7 @@ func (r *resolver) takeSuite(suite *Suite) error {
 	return nil
 }
 
-// addNamed adds a run that an argument stood for alone.
+// addNamed adds a run that an argument named in particular.
 func (r *resolver) addNamed(run Run) {
 	r.add(run)
 	if r.sel.Named == nil {
@@ -248,8 +248,8 @@ func Asked(runs []Run) []Run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return bounds[r.ID] })
 }
 
-// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an
-// experiment that its suite recorded once, the newest of these.
+// recorded returns the run to take for a run found by name. For a bare repeat of an experiment that its suite also
+// recorded, it is the newest recorded repeat. Otherwise it is the run itself.
 func recorded(runs []Run, r Run) Run {
 	m := r.Manifest
 	if !m.Bare || m.Suite == nil {

@@ -15,8 +15,9 @@ type Progress struct {
 	Written time.Duration // since anything was last written to disk; -1 = not known
 }
 
-// SetRunning gives the runs in whose folders a collector is still at work the status [schemas.StatusRunning]: their
-// manifests say what is so if the collector should die. recording says how far a run is, nil where nothing records it.
+// SetRunning sets the status [schemas.StatusRunning] for runs whose folders a collector still works in: their
+// manifests hold the status for the case that the collector dies. recording returns how far a run is, nil if
+// nothing records it.
 func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	for i, r := range sel.Runs {
 		if r.Manifest.Status != schemas.StatusPartial || r.Manifest.End != nil {

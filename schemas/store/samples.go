@@ -2,8 +2,8 @@ package store
 
 import "github.com/dpsight/dpsight/schemas"
 
-// samples reads NVML's samples but for the run that they are of. A run has a hundred a second and device: by rows they
-// took as long as all that is known of its blocks.
+// samples reads NVML's samples, without the run id. A run has a hundred samples per second and device. Reading them
+// by rows would take as long as reading all its blocks.
 func samples(dir string) ([]schemas.Sample, error) {
 	type row = schemas.Sample
 	rows, err := readColumns(dir, schemas.Samples, []column[row]{

@@ -81,7 +81,8 @@ func TestRunningRun(t *testing.T) {
 	}
 }
 
-// A run that cannot be read is refused where it was named, and hides no other where an argument stood for many.
+// A run that cannot be read is an error if it was named. If an argument stood for many runs, the others are still
+// read.
 func TestEach(t *testing.T) {
 	s := fill(t, "r1 a", "r2 b")
 	ingest(t, s, "r1")

@@ -22,7 +22,7 @@ func (s *statter) close() {
 	}
 }
 
-// stat is what is known of a file, nil where there is none.
+// stat returns what is known of a file, nil if it does not exist.
 func (s *statter) stat(name string) *fileStat {
 	var st unix.Stat_t
 	if s.err != nil {

@@ -1,8 +1,8 @@
 // Package store finds runs on disk and reads them.
 //
-// A store is a folder of run folders, beside them suites/<id>.json. A run folder can be moved, mailed or deleted by
-// itself, so the folders are the truth, and a damaged one hides no other. The index that a store of many runs has
-// only saves the reading of them.
+// A store is a folder of run folders, with suites/<id>.json beside them. A run folder can be moved, mailed or
+// deleted alone, so the folders are the truth, and a damaged one does not hide the others. A store of many runs has
+// an index, which only saves time.
 package store
 
 import (
@@ -66,15 +66,16 @@ type Store struct {
 // Open names the store in dir. The folder need not exist yet: then it has no runs.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
-// OpenIndexed is [Open] for commands over many runs: those of a large store are listed from its index, and their
-// manifests may have only what selecting runs asks for. Whoever reads a run's tables gets the whole manifest.
+// OpenIndexed is [Open] for commands over many runs. It lists the runs of a large store from the store's index.
+// Their manifests may hold only the fields that selection needs. Code that reads a run's tables gets the whole
+// manifest.
 func OpenIndexed(dir string) *Store { return &Store{dir: dir, indexed: true} }
 
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of
-// the store itself.
+// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error
+// concerns the store itself.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
 	dirs, links, err := s.folders()
 	if err != nil {
@@ -110,7 +111,7 @@ func readRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	return runs, damaged
 }
 
-// folders are those of a store that may be runs, and which of them are links.
+// folders returns the folders of a store that may be runs, and which of them are links.
 func (s *Store) folders() (dirs []string, links map[string]bool, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

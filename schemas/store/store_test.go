@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Where nothing is named, what was tried in a search is not taken, as long as there is anything else.
+// If nothing is named, trials of a search are not selected, unless there is nothing else.
 func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost-n1 fit-n", "r3 ghost-n2 fit-n")
 	for _, id := range []string{"r2", "r3"} {
@@ -144,7 +144,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	}
 }
 
-// What stands for one of several, and what stands for nothing, is said.
+// Notes say when a name stands for one of several runs, or for nothing.
 func TestWhatIsSaidOfAName(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
 	sel, err := s.Resolve([]string{"ghost", "vanilla", "r1"})
@@ -231,7 +231,7 @@ func TestNothingNamed(t *testing.T) {
 		!strings.Contains(sel.Chosen, "suite quick (s2), 2 runs") {
 		t.Errorf("the newest suite, in its order: %+v, %v", sel, err)
 	}
-	// The last run is of the suite, though it began after the suite did.
+	// The last run belongs to the suite, although it began after the suite did.
 	s = fill(t, "r1 a s3", "r2 b s3")
 	suite("s3", day.Add(time.Second), "r1", "r2")
 	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r1 r2" {
@@ -402,7 +402,7 @@ func TestPlanOrder(t *testing.T) {
 	}
 }
 
-// What was reserved is read from its table; a store that is older than that has it in its events.
+// Reserved is read from its table. In an older store it is derived from the events.
 func TestLoadReserved(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()

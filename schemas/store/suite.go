@@ -62,7 +62,7 @@ func (s *Suite) RunIDs() []string {
 	return ids
 }
 
-// Experiment gives the cell of a key, nil if there is none.
+// Experiment returns the experiment with a key, nil if there is none.
 func (s *Suite) Experiment(key string) *Experiment {
 	for i := range s.Experiments {
 		if s.Experiments[i].Key == key {
@@ -90,15 +90,15 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	return nil
 }
 
-// LockSuite takes the lock of a suite, which whoever makes its runs holds: its document is written anew after each of
-// them. [schemas.ErrLocked] says that another dpsight holds it. The lock file goes with the lock; one that a killed
-// process left is taken over.
+// LockSuite takes the lock of a suite. Whoever makes its runs must hold it, since the suite's document is rewritten
+// after each run. The error [schemas.ErrLocked] says that another dpsight holds it. Unlocking removes the lock
+// file. A file that a killed process left is taken over.
 func (s *Store) LockSuite(id string) (unlock func(), err error) {
 	return s.lockSuites(id, schemas.TryLockPath)
 }
 
-// LockSuiteName waits for the lock of a suite's name. Whoever begins a suite only if the store has none of the name
-// holds it from before looking until the document is written.
+// LockSuiteName waits for the lock of a suite's name. A caller that begins a suite only if the store has none with
+// that name holds it from before looking until the document is written.
 func (s *Store) LockSuiteName(name string) (unlock func(), err error) {
 	return s.lockSuites(name, schemas.LockPath)
 }
@@ -126,7 +126,8 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 		if err != nil {
 			return nil, err
 		}
-		// Whoever held it may have removed the file in between: then this lock is of a file that nobody else will find.
+		// The previous holder may have removed the file meanwhile. Then this lock belongs to a file that nobody
+		// else will find.
 		if lock.Holds(path) {
 			return sync.OnceFunc(func() {
 				os.Remove(path)

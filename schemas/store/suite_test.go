@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A suite's sweep leaves alone what one of a longer name is writing.
+// Sweeping a suite leaves the files alone that a suite with a longer name is writing.
 func TestSweepSuites(t *testing.T) {
 	s := Open(t.TempDir())
 	folder := filepath.Join(s.Dir(), suitesFolder)

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Keeper makes what commands over many runs read of one run, and says of which version that is.
+// A Keeper makes the document that commands over many runs read instead of one run's tables, and states the
+// document's version.
 type Keeper struct {
 	Version int          // see [schemas.Summary.Kept]
 	Want    schemas.Want // what Make looks at
@@ -27,7 +28,7 @@ type Packed struct {
 	Parts  map[KeptKind][]byte
 }
 
-// packed is a summary, packed; nil where there is none.
+// packed returns a summary in packed form; nil if there is none.
 func (k *Keeper) packed(s *schemas.Summary) *Packed {
 	if s == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FileName is a name as that of a file: what cannot stand in one everywhere is replaced.
+// FileName turns a name into a file name: it replaces what some system does not allow.
 func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// A Condition is a parsed text: comparisons of parameters, numbers and words, joined by and, or, not, parentheses
-// and commas (ands that bind last). The parser is written by hand: a library for expressions brings a language with
-// calls and indexing along, and its errors would not be in dpsight's words.
+// A Condition is a parsed text. It has comparisons of parameters, numbers and words, joined by and, or, not and
+// parentheses. A comma is an and that binds last. The parser is written by hand: a library for expressions would
+// add calls and indexing to the language, and its errors would not use dpsight's words.
 //
-// As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown, and only an experiment
-// of which the condition is false is left out of a suite: physical_batch_size <= batch_size says nothing of one without
-// either. A command takes the runs of which its condition is true.
+// As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown. A suite leaves an
+// experiment out only if the condition is false, so physical_batch_size <= batch_size does not exclude an
+// experiment without either. A command selects a run only if the condition is true.
 type Condition func(params map[string]any) Verdict
 
 // A Scope knows the parameters that a condition may name.

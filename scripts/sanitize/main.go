@@ -1,11 +1,11 @@
-// Sanitize makes a store of recorded runs fit to be published:
+// Sanitize prepares a store of recorded runs for publication:
 //
 //	go run ./scripts/sanitize [-raw] STORE
 //
-// It replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, those of
-// recorded stacks included, and derives the tables anew from these. Distinct UUIDs stay distinct, so that devices and
-// samples can still be joined. What must not be published is searched for by examples/examples_test.go, independently.
-// With -raw the tables are left out: "dpsight ingest STORE" derives them, and a store takes a third of the space.
+// It replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, including
+// the paths in recorded stacks, and derives the tables from the result. Distinct UUIDs stay distinct, so devices
+// and samples can still be joined. examples/examples_test.go searches independently for what must not be published.
+// -raw leaves out the tables, which makes a store three times smaller: "dpsight ingest STORE" derives them again.
 package main
 
 import (

@@ -71,8 +71,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A run that was recorded with stacks has the same tables, but for the folders of its files; what is shown of them goes
-// by what is left.
+// A run recorded with stacks has the same tables, except for the folders of its files. Stacks are shown by what
+// remains of the paths.
 func TestStacks(t *testing.T) {
 	python := testkit.Python(t)
 	folder := filepath.Join(t.TempDir(), "people", "ann smith")

@@ -56,7 +56,7 @@ def lossless(journal: Journal) -> list[str]:
 
 
 def guarded_functions() -> Iterator[str]:
-    """The functions that the agent's sources guard, but for those without which nothing is recorded."""
+    """The functions that the agent's sources guard, except those that recording cannot do without."""
     for module, tree in modules().items():
         for path, node in _definitions(tree, ""):
             for call in (d for d in node.decorator_list if isinstance(d, ast.Call)):
@@ -263,8 +263,8 @@ class TestMemory(Phantom):
                 self.assertGreaterEqual(len(tagged), 2 * blocks)
 
     def test_gpu_times(self) -> None:
-        """Events follow each other without a gap. A phantom's are all the same length. A step's end has that of the
-        update that ended it, and its beginning one of its own where a drain came between."""
+        """Events follow each other without a gap. On a phantom all have the same length. A step's end has the time
+        of the update that ended it. A step's beginning has a time of its own if a drain came between."""
         with run("plain", "cuda", "20", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             times, stamped = j.intervals(), j.stamped()
@@ -407,7 +407,7 @@ class TestMemory(Phantom):
             self.assertEqual(r.journal.count(K.ENGINE), 0)
 
     def short(self, *args: str, **env: str) -> Journal:
-        """The journal of short steps, of which five are recorded."""
+        """The journal of a run of short steps. Five steps are recorded."""
         env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_RECORD_STEPS": "5", **env}
         with run("short", *args, env=env) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)

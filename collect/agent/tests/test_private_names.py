@@ -19,8 +19,8 @@ ROOM = AGENT / "dpsight" / "torch_compat.py"
 PHANTOM = AGENT.parent.parent / "phantom" / "pysrc"
 PHANTOM_ROOM = PHANTOM / "phantom_torch.py"
 
-# The private names that others may use: Python's, those of libraries of differential privacy, which stand in one table,
-# and what Opacus calls the module that it wraps.
+# The private names that other modules may use: Python's, the names of libraries of differential privacy (one
+# table), and Opacus' name for the module that it wraps.
 PYTHON = {"_getframe", "_current_frames", "_exit"}
 LIBRARIES = {"_module"}.union(
     *(

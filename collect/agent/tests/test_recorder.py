@@ -59,7 +59,7 @@ class Recorded(unittest.TestCase):
         return journal
 
     def marks(self) -> list[tuple[int, int]]:
-        """Kind and flags of each, but for the first."""
+        """Kind and flags of each mark after the first."""
         return [(m.kind, m.flags) for m in self.journal().marks[1:]]
 
 

@@ -33,8 +33,8 @@ class TestTransforms(Phantom):
                     self.assertEqual(replay.until(tag.k).get(tag.address), tag.bytes, tag)
 
     def test_a_trace_has_nothing_of_ours(self) -> None:
-        """Nor has an export, a capture, a copy or a mode of the script's: graphs and what else comes of them are equal
-        to those of a script that is not recorded."""
+        """Recording also leaves exports, captures, copies and modes of the script alone: graphs and their results
+        equal those of a script that is not recorded."""
         self.traced("full", "jit_trace", "symbolic_trace_whole", "make_fx", "export", "fake", "capture", "copies")
 
     @rest

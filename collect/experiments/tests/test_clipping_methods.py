@@ -42,7 +42,7 @@ class Odd(nn.Module):
 
 
 class Shared(nn.Module):
-    """An embedding whose weight is that of the head, by assignment or by a call of its own."""
+    """An embedding that shares its weight with the head, by assignment or by a call."""
 
     def __init__(self, tied: bool) -> None:
         super().__init__()

@@ -139,7 +139,7 @@ class GradientTest(unittest.TestCase):
         for model in SIZES:
             bound = median_norm(options_for(model, "dpsgd"))
             for method, clipping in accepted(model):
-                # In several parts, of which all but the last skip their step, and in one.
+                # In several physical batches, where only the last makes a step, and in one.
                 for physical in (1,) if method == "loop" else (2, BATCH):
                     with self.subTest(model=model, method=method, clipping=clipping, physical=physical):
                         more = {"max_grad_norm": bound, "clipping": clipping, "physical_batch_size": physical}

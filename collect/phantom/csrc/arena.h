@@ -20,7 +20,7 @@ struct arena {
     struct list taken;
     /* blocks.c */
     struct list blocks;    /* the driver's */
-    struct list reserved;  /* those of them that hold their place in the process's addresses */
+    struct list reserved;  /* blocks that hold their place in the process's addresses */
     uint64_t local_memory; /* the block that it fills until a kernel is loaded; 0 = there is none */
     uint64_t origin;       /* the process's address that is offset 0 */
     uint64_t grid;         /* how far below the context's addresses the first block ends */
@@ -32,8 +32,9 @@ struct arena {
 uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granule);
 /* To be called when a region in a block was given back: a block that is empty then goes back too. */
 void phantom_blocks_left(struct arena *arena, uint64_t offset);
-/* For what the driver takes for itself: makes a new block of which so much is taken, takes a place in any block, and
- * gives the region at an offset back. The first is false when there is no place, or no memory on the host. */
+/* For memory that the driver takes for itself. The functions make a new block with so many bytes taken, take a
+ * place in any block, and give back the region at an offset. The first returns false if there is no place, or no
+ * memory on the host. */
 bool phantom_blocks_add(struct arena *arena, uint64_t *offset, uint64_t bytes, uint64_t taken);
 void phantom_blocks_take(struct arena *arena, uint64_t bytes);
 void phantom_blocks_give(struct arena *arena, uint64_t offset);

@@ -211,8 +211,8 @@ static int64_t workspace_of(const char *json) {
     return workspace;
 }
 
-/* What the device takes for a plan of which cuDNN tells so much. The first of the engines that it passed over and of
- * which a rule knows the workspace is taken for the one that runs. */
+/* The workspace on a device, in bytes, of a plan for which cuDNN reports told. Of the engines that cuDNN passed
+ * over, the first with a known rule is assumed to run. */
 static int64_t corrected(const char *text, int64_t told, const struct phantom_engines *before) {
     struct convolution convolution;
     bool is_convolution = before->count && phantom_convolution_read(&convolution, text);

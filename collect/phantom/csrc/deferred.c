@@ -552,7 +552,7 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
     unlock_changed(&signals);
 }
 
-/* The recipes of tensors that were freed or given another; that of one that was made is known to whoever made it. */
+/* The recipes of tensors that were freed or overwritten. The maker of a new tensor knows its recipe already. */
 PHANTOM_API size_t phantom_deferred_dropped(uint64_t *to, size_t room) {
     sigset_t signals;
     size_t n = 0;

@@ -37,7 +37,7 @@ static bool is_expected(const char *path) {
     return false;
 }
 
-/* Triton's kernels are launched by small libraries that it compiles, and those of Python packages through ctypes. */
+/* Small libraries that Triton compiles launch its kernels. Python packages launch theirs through ctypes. */
 static void name_launcher(const char *path) {
     /* What torch.compile generates: that it was used is said by whoever knows that. */
     if (strstr(path, "/torchinductor"))

@@ -61,10 +61,10 @@ PHANTOM_API char __cudaInitModule(void **handle) {
     return 1;
 }
 
-/* The driver loads a kernel's code at its first launch, and takes memory for it: blocks.c. What it does then depends on
- * the kernel: of some 40 short programs on an H200 (torch 2.11) those of random numbers, of softmax and of sorting
- * never freed local memory, and all others that were tried did, and those that reduce or gather took more for code.
- * Kernels of cuDNN and cuBLAS do none of this, and are not launched here. */
+/* The driver loads a kernel's code at its first launch and takes memory for it (blocks.c). The rest depends on the
+ * kernel. Some 40 short programs were tried on an H200 (torch 2.11). Kernels for random numbers, softmax and
+ * sorting never freed local memory, and all others did. Kernels that reduce or gather took more for code. Kernels
+ * of cuDNN and cuBLAS do none of this, and are not launched here. */
 static struct {
     int used; /* a bit for each use that was made */
 } devices[PHANTOM_MAX_DEVICES];

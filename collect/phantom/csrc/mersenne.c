@@ -48,7 +48,7 @@ PHANTOM_API bool phantom_advance(void *bytes, size_t size, uint64_t draws) {
         return false;
     if (!draws)
         return true;
-    /* `left` words are drawn without a turn, but for the last of them, which turns first. */
+    /* `left` words are drawn without a turn. The last of them turns first. */
     if (draws < (uint64_t)s->left) {
         s->left -= (int32_t)draws;
         s->next += draws;

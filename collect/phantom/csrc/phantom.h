@@ -190,9 +190,9 @@ void phantom_copy(void *to, const void *from, size_t bytes);
  * until it is set to -1. For operators whose output size is read back from the device: set it around the operator, on
  * the thread that runs it. */
 PHANTOM_API void phantom_answer(int64_t value);
-/* From now on a read from the device gives zeros unless an answer was set for it or it was announced by its thread: who
- * tells known values from unknown ones (values/) announces those of its kernels, and what other code reads nobody
- * computed. */
+/* From now on a read from the device returns zeros, unless an answer was set for it or its thread announced it. The
+ * code that tells known values from unknown ones (values/) announces the reads of its own kernels. Values that
+ * other code reads were computed by no kernel. */
 PHANTOM_API void phantom_strict_reads(void);
 PHANTOM_API void phantom_announce_reads(int more);
 /* Announced reads of known values, which are copied however large. */

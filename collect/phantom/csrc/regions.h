@@ -12,7 +12,7 @@ struct region {
     uint64_t offset, bytes;
 };
 
-/* By offset, but for the list of what was recorded. */
+/* Ordered by offset, except for the list of what was recorded. */
 struct list {
     struct region *at;
     size_t count, room;

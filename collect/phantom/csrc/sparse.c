@@ -1,6 +1,6 @@
-/* cuSPARSE and cuSPARSELt: what they work in and how many elements they give, which they tell on a device alone.
- * Estimates, but for bounds and for compressed sizes, which follow from the format. A prediction that rests on an
- * estimate says so. */
+/* cuSPARSE and cuSPARSELt: their workspaces and the number of elements that they return, which they report only on
+ * a device. All are estimates, except bounds and compressed sizes, which follow from the format. A prediction that
+ * uses an estimate says so. */
 #include "phantom.h"
 
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-/* Which engines cuDNN puts before those that it offers. Without a device it ranks all its engines as it does on one,
- * and then leaves out those that have to be made on a device: Winograd's algorithm, Fourier transforms, and products
- * that it hands to cuBLASLt. It says so to whoever listens (cudnnSetCallback): asked for its first k results, it names
- * the engines that it passed over until it had k. What stands before a result is so known, and is not told from the
- * sizes of the convolution: an H200 under cuDNN 9.19 took engines 3, 17, 18 and 50 for 518 of 3,777 random ones, all of
- * them told so (testdata/convolutions.csv.gz, docs/accuracy.md), and engine 7, of which no rule is known, for three.
+/* Finds the engines that cuDNN ranks before the ones that it offers. Without a device it ranks all engines as it
+ * does on one. It then leaves out the engines that must be built on a device: Winograd's algorithm, Fourier
+ * transforms, and products that it hands to cuBLASLt. It names them to a listener (cudnnSetCallback): asked for its
+ * first k results, it reports the engines that it passed over until it had k. So the engines before a result need
+ * not be guessed from the sizes of the convolution. An H200 under cuDNN 9.19 took engines 3, 17, 18 and 50 for 518
+ * of 3,777 random convolutions, and cuDNN reported all of them (testdata/convolutions.csv.gz, docs/accuracy.md).
+ * For three it took engine 7, which has no known rule.
  *
- * Some are passed over on a device, too: the first that a correction knows the workspace of is taken for the one that
- * runs. Asking
+ * Some engines are passed over on a device, too. The first one with a known correction is assumed to run. Asking
  * takes some milliseconds for a convolution that torch has not met before. */
 #include "plans.h"
 

@@ -1,7 +1,8 @@
 """Runs a command once for each of several ranks: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND…
 
-They do not talk to each other, so no more of them run at a time than there are processors. Each prints where this
-prints. The exit code is that of the one that failed first, whose exception is what the collector tells of.
+The ranks do not talk to each other, so at most as many run at a time as there are processors. Each prints where
+this process prints. The exit code comes from the rank that failed first. The collector reports that rank's
+exception.
 """
 
 from __future__ import annotations

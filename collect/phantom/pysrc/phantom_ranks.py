@@ -116,7 +116,8 @@ def _make_gloo(torch: Any, groups: phantom_torch.Groups) -> type:
 
 
 def _answer_futures(torch: Any, fake: Any) -> Any:
-    """The fake group's futures hold nothing, and DDP takes its gradients from those of its sums."""
+    """The fake group's futures hold nothing. DDP takes its gradients from the futures of its sums, so these must
+    hold them."""
     library = torch.library.Library("c10d", "IMPL")
 
     def kernel_for(key: str) -> Any:
@@ -352,8 +353,8 @@ class _Carriers:
         return init_process_group
 
     def _uncounted(self, namer: Any) -> Any:
-        """Names the script's groups as if there were no carriers. torch counts a rank's groups for it: ranks of which
-        only some have a carrier would wait for each other under different names."""
+        """Names the script's groups as if there were no carriers. torch numbers groups on each rank. If only some
+        ranks had a carrier, they would wait for each other under different names."""
 
         def name(*args: Any, **kwargs: Any) -> Any:
             names = self._groups.names()

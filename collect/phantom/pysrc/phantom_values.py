@@ -1,27 +1,32 @@
 """Values that a script reads from a phantom GPU.
 
-No kernel computes anything on a phantom GPU, and values steer programs: a read that gives what an earlier tenant of
-the memory left takes a branch at random. ``libphantom_values.so`` keeps track of which small tensors have their values
-on the device for real: those that came from the host, and what operators make of known ones; their CPU kernels are run
-beside the CUDA kernels that do nothing, straight on the phantom device's memory, which is host memory. Then
+No kernel computes anything on a phantom GPU, but values steer programs. A read that returned what an earlier
+tensor left in the memory would take a branch at random. ``libphantom_values.so`` tracks which small tensors have
+true values on the device: values that came from the host, and the results of operators on known values. For
+these it runs the CPU kernel beside the CUDA kernel that does nothing, directly on the phantom device's memory,
+which is host memory. Then
 
-* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and :meth:`Values.reads`
-  says where in the script it was; of a floating-point scalar, a loss above all, it gives a value below one that falls
-  with each, and comparisons of such scalars go by it, so that loops that watch a loss go on as on a device; a truth
-  value that was false very often in a row, on one line, is true once, so that a loop that waits for it ends;
-* an operator that reads a count to know how large its output is (``unique``, ``nonzero``, boolean indexing,
-  ``repeat_interleave``) gets it: exactly, where its input is known, else as an upper bound, which
-  :meth:`Values.guesses` counts, and :meth:`Values.reads` with where it was;
-* a question whether values are finite (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite
-  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where; so is a
-  question of ``torch.distributions`` or of a backward pass of torch's own whether all is as it should be;
-* times between CUDA events, which are all the same, are such reads too, and whoever asks how much of the device is
-  free is named by :meth:`Values.notes`.
+* a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and
+:meth:`Values.reads`
+  says where in the script it was. A floating-point scalar, a loss above all, gives a slowly falling value, and
+  comparisons of such scalars use it, so that loops that watch a loss go on as on a device. A truth value that one
+  line has read as false very often in a row is true once, so that a loop that waits for it ends;
+* an operator that reads a count to size its output (``unique``, ``nonzero``, boolean indexing,
+  ``repeat_interleave``) gets the exact count if its input is known, else an upper bound. :meth:`Values.guesses`
+  counts these, and :meth:`Values.reads` says where they were;
+* a check for finite values (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite values
+if
+  the values are unknown. :meth:`Values.assumptions` counts these, and :meth:`Values.assumed` says where they were.
+  The same holds for validity checks of ``torch.distributions`` and of torch's own backward passes;
+* times between CUDA events, which are all equal, count as such reads too. :meth:`Values.notes` names code that
+asks
+  how much of the device is free.
 
-This module has what needs Python: the line of the script that is running. Kernels written in Python were rejected: one
-leaves a Python object on each tensor that it touches, and autograd then takes no gradient over, which moves peaks.
+This module has what needs Python: the line of the script that is running. The kernels are not written in Python:
+such a kernel leaves a Python object on each tensor that it touches, so autograd does not take over a gradient,
+and peaks move.
 
-``install(torch)`` is called once after ``import torch``; it needs no CUDA to be initialised and does not initialise it.
+``install(torch)`` is called once after ``import torch``. It neither needs nor initialises CUDA.
 """
 
 from __future__ import annotations

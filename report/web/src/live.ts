@@ -99,7 +99,7 @@ async function liveRun(id: string): Promise<LiveRun> {
   return run
 }
 
-const soon = 500 // ms between two questions, of which each takes the server about a millisecond
+const soon = 500 // ms between two questions; the server takes about a millisecond for each
 
 /** What the last answers were. */
 export const live = {

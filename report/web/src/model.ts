@@ -20,7 +20,7 @@ export interface Run {
   label: string
   row: RunRow
   breakdown: BreakdownRun | undefined
-  main: DeviceBreakdown | undefined // that of the device with the highest peak
+  main: DeviceBreakdown | undefined // breakdown of the device with the highest peak
   cell: OverheadCell | undefined
 }
 
@@ -140,7 +140,7 @@ export let failed = ''
 /** arrived waits for the blocks that have been asked for. */
 export const arrived = () => Promise.all<unknown>([...decoded.values()])
 
-const mostExact = 100_000 // events in view, of which a server is asked for each
+const mostExact = 100_000 // up to so many events in view, the page asks a server for each of them
 let asking = false
 
 /** nearer asks a server for every event of what is in view, where they are not here. What is shown stays until they

@@ -19,7 +19,7 @@ export interface Series {
   /** highest is the first moment of the highest total from one moment to another. */
   highest(from: number, to: number): number
   event(i: number): number
-  /** index is that of the moment at an event, or of the last before it. */
+  /** index returns the index of the moment at an event, or of the last moment before it. */
   index(event: number): number
   /** state fills bytes by key. */
   state(i: number, into: Float64Array): void

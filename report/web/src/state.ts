@@ -24,7 +24,7 @@ export interface State {
   run: string // ids
   base: string
   selected: string[] | null
-  device: string // 'rank/device'; empty = that of the highest peak
+  device: string // 'rank/device'; empty = the device with the highest peak
   event: number | null
   from: number | null
   to: number | null

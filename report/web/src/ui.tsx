@@ -304,7 +304,7 @@ export const Missing = (p: { what: string }) => (
     <p class="muted">{p.what}</p>
   </div>
 )
-/** NoRoom stands for the blocks of a run of which the file has points alone, or nothing. */
+/** NoRoom replaces the blocks of a run if the file has only its points, or nothing. */
 export const NoRoom = (p: { run: Run }) => (
   <>
     <Lead

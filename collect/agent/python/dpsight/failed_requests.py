@@ -94,7 +94,7 @@ class Requests:
         thread.mark_engine()
         recorded, listed = drains.recording, drains.lists_failure()
         module = looks.tried("module", _module, 0) if recorder.tagging else 0
-        # Backward runs on a thread of its own: the line is that of who waits for it.
+        # Backward runs on a thread of its own. The line then comes from the thread that waits for it.
         line = looks.tried("line", lambda: lines.number_of(frame for frame, _ in places()), 0)
         late = looks.tried("passes", _begin_late, 0)
         absorbed = self._noted and _may_be_absorbed()

@@ -109,7 +109,7 @@ class Nodes:
 
 
 def below(todo: list[Any], most: int) -> Iterator[Any]:
-    """The nodes of the graph at and below those of a list, which it uses up: each once, at most so many."""
+    """The nodes of the graph at and below the given ones, each once, at most so many. It empties the given list."""
     seen: set[Any] = set()
     while todo and len(seen) < most:
         node = todo.pop()

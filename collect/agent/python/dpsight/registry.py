@@ -31,7 +31,7 @@ class Registry:
         self._infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
         self._roots: dict[int, Any] = {}  # id(module) → weak reference
         self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
-        # id(module) of roots → what its paths begin with: nothing, but for a second model of such paths
+        # id(module) of roots → the prefix of its paths: empty, except for a second model with the same paths
         self._labels: dict[int, str] = {}
         # id(module) of roots → path of a parameter → number of the name that tables give it
         self._numbers: dict[int, dict[str, int]] = {}

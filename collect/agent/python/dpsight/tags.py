@@ -46,7 +46,7 @@ class Tags:
         self._buffer: deque[bytes] = deque()
         self._bytes = 0  # in it, about
         self._owned: set[int] = set()  # addresses of what was tagged as something of its own since the step began
-        self._outputs: set[int] = set()  # those of them that a model gave as results since its latest call began
+        self._outputs: set[int] = set()  # the outputs that a model returned since its latest call began
         # What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how
         # often it was tagged there.
         self._lasting: dict[tuple[int, int], tuple[int, Weak | None, int]] = {}

@@ -34,7 +34,7 @@ def quiet(function: _F) -> _F:
 
 
 def storages(tensor: Any) -> Iterable[tuple[Any, int]]:
-    """The CUDA storages behind a tensor and their dtypes: one, but for subclasses that wrap several."""
+    """The CUDA storages behind a tensor, and their dtypes. There is one, except for subclasses that wrap several."""
     if type(tensor) in plain_types() and tensor.is_cuda and tensor.layout is recorder.torch.strided:
         if not private.functorch_wraps(tensor):  # the common case, without a generator
             return ((tensor.untyped_storage(), dtype(tensor)),)
@@ -127,7 +127,7 @@ def held(tensor: Any) -> list[tuple[Any, int, int]]:
 
 @functools.cache
 def plain_types() -> tuple[type, ...]:
-    """The types of tensors that have one storage, but for what torch.func wraps."""
+    """The types of tensors that have one storage, unless torch.func wraps them."""
     return (recorder.torch.Tensor, recorder.torch.nn.Parameter)
 
 

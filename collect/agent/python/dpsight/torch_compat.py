@@ -176,7 +176,7 @@ def forward_hooks(module: Any) -> Iterable[Any]:
 
 
 def own_parameters(module: Any) -> Iterable[tuple[str, Any]]:
-    """Names and parameters of a module, None among them, without those of its children."""
+    """Names and parameters of a module, including None, without its children's."""
     return module._parameters.items()
 
 

@@ -164,8 +164,8 @@ def listeners():
 
 
 def functions():
-    """All other functions of the floors above the recorder, but for those that stand in the place of one of torch's: a
-    script calls these, so all that they do beside calling it is in another function."""
+    """All other functions in the layers above the recorder, except the replacements of torch's functions. Scripts
+    call these, so all that they do beyond calling torch is in another function."""
     codes = {}
     for function in [f for f in gc.get_objects() if type(f) is FunctionType]:
         module = function.__globals__.get("__name__", "")

@@ -1,5 +1,5 @@
-"""Per-sample gradients by torch.func: transforms.py func|module. "func" updates weights of its own, that no module has;
-"module" those of the module, by an optimizer."""
+"""Per-sample gradients by torch.func: transforms.py func|module. "func" updates weights that belong to no module.
+"module" updates the module's weights by an optimizer."""
 
 import sys
 

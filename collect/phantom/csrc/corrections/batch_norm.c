@@ -1,9 +1,9 @@
-/* The workspace of cuDNN's batch normalisation, of which cuDNN itself says nothing without a device.
+/* The workspace of cuDNN's batch normalisation. Without a device cuDNN does not report it.
  *
- * In a recording of ResNet-50 (AMP, channels last) on an H200 all 25 sizes, of 13 shapes, are to the byte these: tiles
- * of 64 channels, for each of them so many 4-byte words for so many rows (batch x height x width) and one more, and 8
- * bytes a multiprocessor. That other devices and types do the same is assumed, and noted. The other modes were seen to
- * take none (DCGAN, fp32, on the same). */
+ * All 25 sizes in a recording of ResNet-50 (AMP, channels last) on an H200, of 13 shapes, equal this formula to the
+ * byte. The channels are cut into tiles of 64. A tile takes a fixed number of 4-byte words for each group of rows
+ * (batch x height x width), and one word more. 8 bytes a multiprocessor are added. That other devices and types do
+ * the same is an assumption, and is noted. The other modes took no workspace there (DCGAN, fp32, on an H200). */
 #include "rules.h"
 
 /* cudnnBatchNormMode_t; torch asks for it where tensors are channels last. */

@@ -1,16 +1,16 @@
-/* The workspaces of cuDNN's kernels in clusters (compute capability 9.0). Without a device cuDNN plans them for 18
- * multiprocessors (cudnn.c), and a kernel's workspace has copies of what it reduces: as many as clusters can be
- * resident at once. How many an H200 holds is in its profile; how cuDNN cuts the work for a number of clusters was
- * found by asking it for 1 to 18 of them:
+/* The workspaces of cuDNN's cluster kernels (compute capability 9.0). Without a device cuDNN plans them for 18
+ * multiprocessors (cudnn.c). A kernel's workspace holds copies of what it reduces: one for each cluster that can be
+ * resident at once. The profile says how many an H200 holds. How cuDNN cuts the work was found by asking it for 1
+ * to 18 clusters:
  *
- * The output is cut into tiles, and they into clusters of tiles, T of them. C clusters are resident: of T, those that
- * fill whole waves of C are not cut; the R that are left are cut into S parts each, S being C / R at most. How many
- * parts are worth while depends on how much there is to sum up, on the tile and on whether there are whole waves, in
- * ways that cuDNN keeps to itself: it is asked for a convolution of one tile more than whole waves, of the same tile
- * and the same sums, on C / R multiprocessors. A part has a copy of its tile in fp32, and there are counters for the
- * steps of adding the parts pairwise.
+ * The output is cut into tiles, and the tiles into T clusters. C clusters can be resident at once. Of the T
+ * clusters, those that fill whole waves of C are not cut. The R that are left are cut into S parts each, with S at
+ * most C / R. The best number of parts depends on the length of the sums, on the tile and on whether there are
+ * whole waves. cuDNN does not document how. So it is asked about a convolution with one tile more than whole waves,
+ * with the same tile and the same sums, on C / R multiprocessors. A part has a copy of its tile in fp32. There are
+ * also counters for the steps that add the parts pairwise.
  *
- * No plan is corrected of which all this does not say to the byte what cuDNN itself says for each number of clusters up
+ * A plan is corrected only if this model reproduces, to the byte, what cuDNN reports for each number of clusters up
  * to 18 multiprocessors. */
 #include "rules.h"
 

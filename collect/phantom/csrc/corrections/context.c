@@ -1,10 +1,10 @@
-/* What a context takes of a device's addresses before anything is asked for, and local memory, which is the larger part
- * of that: it decides where the first segments lie.
+/* The device addresses that a context takes before any request. Local memory is the larger part. The result decides
+ * where the first segments lie.
  *
- * Recordings of an H200 begin with one block whose upper 24 MiB are free, one of 64 MiB that is taken, and one of
- * 416 MiB that is taken but for the last 2 MiB. What fills that one (local memory, by its size) is given back when a
- * kernel of certain kinds is loaded (kernel.c), which takes 26 MiB elsewhere. If anything lies in the block's last
- * 2 MiB the block stays, and is filled from its lower end; otherwise its place becomes a gap. */
+ * Recordings of an H200 begin with one block whose upper 24 MiB are free, one block of 64 MiB that is full, and one
+ * of 416 MiB that is full except for its last 2 MiB. By its size, local memory fills the last block. It is given
+ * back when a kernel of certain kinds is loaded (kernel.c), which takes 26 MiB elsewhere. If anything lies in the
+ * block's last 2 MiB, the block stays and is filled from its lower end. Otherwise its place becomes a gap. */
 #include "../arena.h"
 #include "rules.h"
 

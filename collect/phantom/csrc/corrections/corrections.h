@@ -24,8 +24,8 @@ struct arena;
 struct phantom_question {
     enum phantom_topic topic;
 
-    /* PHANTOM_PLAN: cuDNN's JSON of the plan and the workspace that it says; ask gives that of another plan, or
-     * PHANTOM_UNKNOWN where cuDNN refuses it. */
+    /* PHANTOM_PLAN: cuDNN's JSON of the plan, and the workspace that it reports. ask returns the workspace of
+     * another plan, or PHANTOM_UNKNOWN if cuDNN refuses it. */
     const char *plan;
     int64_t told;
     int64_t (*ask)(const char *json);

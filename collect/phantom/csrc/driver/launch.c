@@ -1,4 +1,4 @@
-/* Kernels launched through the driver: those of Triton, of NVRTC and of Python packages. They do nothing. */
+/* Kernels launched through the driver: by Triton, NVRTC and Python packages. They do nothing. */
 #include "driver.h"
 
 /* The first members of CUlaunchConfig. */

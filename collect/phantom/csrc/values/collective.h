@@ -86,8 +86,8 @@ private:
         return all;
     }
 
-    // others: whether it is one of several parts, of which all but one are other ranks'. A part may be of a larger
-    // tensor, whose rest was known before.
+    // others: whether it is one of several parts, and all other parts belong to other ranks. A part may belong to a
+    // larger tensor, whose rest was known before.
     static bool gather(const at::Tensor& to, const at::Tensor& from, bool others) {
         if (!is_known(from) || !is_plain(to) || !is_small(to) || !from.numel() || to.numel() % from.numel() ||
             to.dtype() != from.dtype() || !to.is_contiguous() || !from.is_contiguous())

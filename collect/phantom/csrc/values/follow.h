@@ -7,8 +7,8 @@
 
 namespace values {
 
-// The CUDA kernel runs as before, so that allocations are those of the device. Where all that it reads is known, the
-// operator's CPU kernel then gives its results their values; where not, what it wrote is unknown.
+// The CUDA kernel runs as before, so allocations equal the device's. If all its inputs are known, the operator's
+// CPU kernel then computes the results. Otherwise the results are unknown.
 class Follow : public c10::OperatorKernel {
 public:
     explicit Follow(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA)

@@ -68,7 +68,7 @@ public:
         return is(tensor, given);
     }
 
-    // Whether values of a storage are this rank's, in place of those of all ranks.
+    // Whether a storage holds values of this rank that stand for the values of all ranks.
     bool is_copied(const at::Tensor& tensor) {
         if (!any_copied_ || !is_plain(tensor))
             return false;

@@ -85,7 +85,8 @@ private:
     const Size& size_;
 };
 
-// A sparse tensor has at most as many elements as it was given. Its values, and those of its indices, are not followed.
+// A sparse tensor has at most as many elements as it was given. Its values and its indices' values are not
+// followed.
 class Coalesce : public Follow {
 public:
     explicit Coalesce(const c10::OperatorHandle& op) : Follow(op, c10::DispatchKey::SparseCUDA) {}

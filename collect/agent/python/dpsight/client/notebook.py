@@ -64,7 +64,7 @@ def record(line: str, cell: str) -> Run | None:
     store = Path(known.store)
     before = {file.parent for file in store.glob("*/run.json")}
     variables = environment()
-    # The cell's own folder is that of the script: modules beside the notebook are found all the same.
+    # The cell's own folder counts as the script's folder, so modules beside the notebook are found.
     variables["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as work:
         script = Path(work) / "cell.py"

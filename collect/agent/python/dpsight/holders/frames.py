@@ -38,7 +38,7 @@ def frames(top: FrameType | None) -> Iterator[FrameType]:
 
 
 def alone() -> bool:
-    """Whether no other thread runs anything in Python, but for those that the agent has begun."""
+    """Whether no other thread runs Python code. Threads that the agent started do not count."""
     others = sys._current_frames()
     others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
     return all(ours(list(frames(top))[-1]) for top in others.values())

@@ -184,9 +184,9 @@ class Keepers:
         return out
 
     def _asked(self, roots: Roots, known: set[int], moment: str) -> list[Block]:
-        """The blocks of which it is to be asked who keeps them: those that are new, the largest first, then those that
-        only a variable had. At every few looks, as far as there is room, others are asked about anew, those first of
-        which that was longest ago: what they are in may have gone elsewhere."""
+        """The blocks whose holders to look for: new ones first, by size, then blocks that only a variable held.
+        Every few looks, if there is room, known blocks are looked at again, the longest unchecked first, since
+        their holder may have changed."""
         blocks = [b for b in roots.blocks.values() if b.address not in known]
         first = [b for b in blocks if not self._lasts(b)]
         first.sort(key=lambda b: (b.address in self._said, -b.bytes))

@@ -54,8 +54,8 @@ looks = Looks()
 
 @quiet
 def tag(recorded: bool, others: list[Any] | None = None) -> int:
-    """Tags what the memory is of, and returns the number of the tags' mark. recorded: events were being recorded, which
-    tell when a block was made. others: tensors that are looked at as well, of which nobody may know a name."""
+    """Tags what the memory is used for, and returns the number of the tags' mark. recorded: allocator events were
+    being recorded, so a block's birth is known. others: tensors to look at as well, even if nothing names them."""
     safe, tried = safe_devices(), looks.tried
     records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
     records += tried(
@@ -104,7 +104,8 @@ class _Variables(Walk):
             self._frame(frame, within)
 
     def _frame(self, frame: FrameType, within: str) -> None:
-        """Looks at a function's variables, but for our own: they are the script's once more."""
+        """Looks at a function's variables. dpsight's own functions are skipped: they hold the script's objects a
+        second time."""
         code = frame.f_code
         if not is_function(code):
             self._globals += [v for v in list(frame.f_globals.values()) if type(v) in plain_types()]

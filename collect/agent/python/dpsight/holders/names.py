@@ -24,8 +24,8 @@ _COMMON = (str, bytes, int, float, complex, bool, type(None), ModuleType, type(l
 
 
 class Names:
-    """By id(), the objects that have a name. A global counts before a variable, and of these that of the outermost
-    function. Modules are no beginnings of paths, and are apart."""
+    """The objects that have a name, by id(). A global takes precedence over a variable, and a variable of an outer
+    function over an inner one's. Modules do not begin paths and are kept apart."""
 
     def __init__(self) -> None:
         self.found: dict[int, Name] = {}

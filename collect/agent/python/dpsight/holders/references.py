@@ -47,7 +47,7 @@ CELL = "cell"  # what a closure's cell holds
 CLOSURE = "closure"  # a function's cells
 DEFAULTS = "defaults"  # a function's default arguments
 CALLBACK = "callback"  # of a weak reference
-SILENT = "silent"  # of which the object that it leads to tells
+SILENT = "silent"  # adds no words: the object that it leads to has its own
 PART = "part"  # nobody can say which
 
 

@@ -50,7 +50,7 @@ def watch_optimizers() -> None:
 
 
 def _configured(facts: dict[str, Any]) -> None:
-    """An optimizer or an engine says how much noise and which norm: a number, but for norms by layer."""
+    """An optimizer or an engine states its noise and its clipping norm. Each is a number, except norms by layer."""
     _privacy.learn(**{fact: value if isinstance(value, str) else _number(value) for fact, value in facts.items()})
 
 

@@ -219,8 +219,9 @@ def _keeping(function: Callable[..., Any], classes: Classes | None) -> Callable[
 
 
 def _seen_when_bare() -> bool:
-    """Whether what an evaluation keeps is told in a bare step as well. There may be none in an instrumented step that
-    would tell for it, and the times of steps are not those of evaluations."""
+    """Whether tensors kept by an evaluation are recorded in a bare step as well. There may be no instrumented step
+    with an evaluation to match it with. It costs nothing that counts, since step times do not include
+    evaluations."""
     return recorder.level >= PHASES and recorder.tagging and recorder.cuda and drains.recording
 
 

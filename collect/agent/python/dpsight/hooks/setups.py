@@ -1,5 +1,5 @@
-"""The calls that set a run up, made stages: those of a script that names none itself. A model that is built on the
-device itself has no such call around it."""
+"""The calls that set up a run, recorded as phases for scripts that name none. A model that is built directly on the
+device has no such call around it."""
 
 from __future__ import annotations
 

@@ -83,9 +83,10 @@ if sys.version_info >= (3, 12):
             events = monitoring.events
             self._tool = tool
             self._local = events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
-            # The interpreter has no events of exceptions for one code object alone: those of others are passed on too,
-            # and cannot be disabled. Each function that one leaves takes 0.25 µs more so, next to the 0.3 µs that
-            # raising and catching takes: a library that raises much is slowed, but only while lines are followed.
+            # Python reports exception events for all code, not for one code object. So the handler also gets events
+            # of functions that are not followed, and cannot disable them. Each function that an exception leaves
+            # takes 0.25 µs longer, while raising and catching takes 0.3 µs. This slows a library that raises much,
+            # but only while lines are followed.
             self._exceptions = events.PY_UNWIND | events.PY_THROW
 
             def starts(code: CodeType, _offset: int) -> Any:

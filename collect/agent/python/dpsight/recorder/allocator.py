@@ -149,7 +149,7 @@ class Drains:
             self._turn_off()
 
     def _turn_off(self) -> None:
-        """Turns history off, but for a script that records for itself."""
+        """Turns history off, unless the script itself records."""
         self.recording = False
         if self.user_options is None:
             private.record_history(None)

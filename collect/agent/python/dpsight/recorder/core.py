@@ -398,8 +398,8 @@ class Recorder:
     # Forked children.
 
     def part(self, make: Callable[[], _T]) -> _T:
-        """A new instance of a class, whose state is this process's: a forked child begins with that of a new one. Its
-        abandon(), if it has one, is called in the child first, to let go of what is the parent's."""
+        """Creates an instance that holds state of this process. A forked child gets a new one. If the class has
+        abandon(), the child first calls it on the inherited instance to release what belongs to the parent."""
         made = make()
         self._parts.append(made)
         return made

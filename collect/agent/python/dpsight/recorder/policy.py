@@ -51,7 +51,7 @@ class Steps:
         self.number = 0
         self.updates = 0  # of any optimizer so far
         self.trained = False  # something trained since the last step's end
-        self._lines = False  # those of the script are followed
+        self._lines = False  # whether the script's lines are followed
         self._boundary = Boundary()
         self._unphased = unphased_steps.UnphasedPolicy()
         self._explicit = False  # the script itself calls dpsight.step()

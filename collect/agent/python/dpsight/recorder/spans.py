@@ -1,8 +1,8 @@
-"""What each thread is inside of: its open spans. An exception leaves spans open whose end no hook sees: torch runs no
-hook after an optimizer's step that raised, and an interrupt may come while the end of a call is being marked. So spans
-of both kinds are closed by what is marked next, and whether one is alive its frame tells: torch's wrapper around each
-optimizer's step, and our function around each module's call. A call has the identity of its frame, so that of two, one
-inside the other, it is known which is gone."""
+"""What each thread is inside of: its open spans. An exception may leave a span open without any hook seeing its
+end. torch runs no hook after an optimizer's step that raised, and an interrupt may come while the end of a call
+is being marked. So the next mark closes such spans. A span is alive if its frame is: the frame of torch's
+wrapper around an optimizer's step, or of dpsight's function around a module's call. A call is identified by its
+frame, so nested calls of one module can be told apart."""
 
 from __future__ import annotations
 
@@ -259,8 +259,8 @@ def _calls_alive(calls: list[Call]) -> list[Call]:
 
 
 def calling() -> int:
-    """The id() of the frame of the innermost call of a module that this thread is inside of, but for the one whose
-    beginning is about to be marked; 0 = there is none."""
+    """The id() of the frame of the innermost module call that this thread is inside of; 0 = there is none. A call
+    whose beginning is about to be marked does not count."""
     frame: FrameType | None = sys._getframe(4)
     while frame is not None and frame.f_code is not codes.call:
         frame = frame.f_back

@@ -1,11 +1,12 @@
-"""GPU time between marks, by CUDA events. Events are pooled, and read only when they have happened: nothing here ever
-makes the host wait for the device, and no event takes memory of the allocator's.
+"""GPU time between marks, from CUDA events. Events are pooled, and read only after they have happened. Nothing here
+makes the host wait for the device, and no event takes memory from the allocator.
 
-No event is ever destroyed. torch's destructor asks for the current device and ends the process where there is none to
-ask for: in a forked child, when it lets go of what it inherited or exits, and after an error that the device keeps.
+No event is ever destroyed. torch's destructor asks for the current device, and ends the process if that fails:
+in a forked child, when it drops what it inherited or exits, and after an error that the device keeps.
 
-In every step the phases are stamped, but for most short ones of long runs (unphased_steps.py); in instrumented ones the
-calls of modules too, forward and backward, and what DP hooks compute for them, so that time has a layer's name.
+Phases are timed in every step, except in most short steps of long runs (unphased_steps.py). Instrumented steps
+also time the calls of modules, forward and backward, and what DP hooks compute for them, so that time has a
+layer's name.
 """
 
 from __future__ import annotations

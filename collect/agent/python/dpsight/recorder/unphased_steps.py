@@ -1,16 +1,16 @@
-"""Steps without phases. In a long run of short steps most bare ones are marked and stamped at their end only: marks and
-CUDA events around forward, backward and zero_grad would take several per cent of a step of ten milliseconds that the
-host launches, and what each phase takes is known by the others. Where every step is measured on purpose (by plan())
-or recorded, and on a phantom GPU, which has no times, all steps have their phases. So have those of scripts with
-Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): there the runs of backward tell what is
-what.
+"""Steps without phases. In a long run of short steps, most bare steps are marked and timed only at their end. Marks
+and CUDA events around forward, backward and zero_grad would take several per cent of a step that the host
+launches in ten milliseconds, and the other steps already show what each phase takes. All steps have phases if
+every step is measured on purpose (by plan()) or recorded, and on a phantom GPU, which has no times. So do all
+steps of scripts with Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): there only
+the runs of backward show the structure.
 
-Only the thread that trains passes over its marks, and not over those of a model that was called on its own before and
-is in eval mode, without gradients; updates are marked in every step, by which offline steps are found. Where one
-optimizer makes them all an update has one mark, at its end, which is the step's too: two more, and what leads to them,
-were as dear as all calls of modules. If something inside is to be marked, its beginning is marked late. What a failing
-request's memory is of is known less well in such a step: the script's tensors and the graph are found, but which module
-saved what, and the module in backward, are not.
+Only the training thread skips its marks. It keeps them for a model that was called on its own before and is in
+eval mode without gradients. Updates are marked in every step, since ingest finds steps by them. If one optimizer
+makes all updates, an update has one mark, at its end, which also ends the step: two more would cost as much as
+all calls of modules. If something inside a step must be marked, the step's beginning is marked late. A request
+that fails in such a step is described less well. The script's tensors and the graph are found. The module that
+saved a tensor and the module in backward are not.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class UnphasedPolicy:
         return phased != number
 
     def _short(self) -> bool:
-        """Whether steps are short now, but for one that did more than train."""
+        """Whether steps are short. The shorter of the last two decides, since one of them may have done more than
+        train."""
         return min(self._took_ns) < SHORT_NS
 
 

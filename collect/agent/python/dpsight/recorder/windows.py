@@ -1,11 +1,12 @@
-"""Windows: of which steps the allocator's events are recorded. The first lasts DPSIGHT_RECORD_STEPS steps. In a longer
-run short ones follow, at steps 200, 400, 800 …: what changes late in training is seen, and the recording grows with the
-logarithm of the run's length only. A fixed distance was rejected: a million steps would fill the disk.
+"""Windows: the steps whose allocator events are recorded. The first window lasts DPSIGHT_RECORD_STEPS steps. In a
+longer run short windows follow, at steps 200, 400, 800 …. They show what changes late in training, and the
+recording grows only with the logarithm of the run's length. Windows at a fixed distance would let a run of a
+million steps fill the disk.
 
-A later window opens only if its drains can be afforded. The first lasts as long as it was asked to, whatever its drains
-take: were it to end by the clock, of two runs of one script the slower would have steps, and a peak, that the other has
-not, and a prediction none of what it is compared with. What its drains took is told with the results, and a run in
-which that is too much asks for fewer steps (--record-steps)."""
+A later window opens only if its drains are affordable. The first window always lasts as long as requested,
+whatever its drains cost. If it ended by the clock, the slower of two runs of one script would lack steps, and
+perhaps the peak, that the other has, and a prediction would lack what it is compared with. The results state
+what the drains cost. If that is too much, the user can ask for fewer steps (--record-steps)."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ class Windows:
         self._due = max(2 * step, self.end)
 
     def _affordable(self) -> bool:
-        """Whether all drains, those of another window included, stay below their share of wall time. A phantom GPU has
-        no times: what is recorded there depends on the number of steps alone."""
+        """Whether all drains, including those of another window, stay below their share of wall time. A phantom GPU
+        has no times, so there only the number of steps decides."""
         if recorder.settings.source != "measured":
             return True
         each = drains.spent_ns / max(1, self._steps)

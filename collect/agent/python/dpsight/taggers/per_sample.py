@@ -116,7 +116,7 @@ def _activations_kept(module: Any) -> None:
 
 
 def _latest(module: Any) -> list[Any]:
-    """The inputs that a layer has kept last: a list has those of several calls."""
+    """The inputs that a layer kept last. A list has the inputs of several calls."""
     held = [module.__dict__.get(attribute) for attribute in _KEPT_INPUTS]
     return [value[-1] if isinstance(value, list) else value for value in held if not isinstance(value, list) or value]
 

@@ -206,8 +206,8 @@ def _node(root: Any) -> Any:
 
 
 def node_device(node: Any) -> Any:
-    """The device whose thread of the engine runs a node: the first GPU among those of what flows into it, as torch has
-    it, or else the host."""
+    """The device whose engine thread runs a node: the first GPU among the devices of its inputs, as in torch, or
+    else the host."""
     try:
         found = input_devices(node)
     except (RuntimeError, AttributeError) as error:

@@ -48,8 +48,8 @@ class ScriptTensors:
         return self._looked <= _FEW
 
     def records(self, known: set[int]) -> list[Record]:
-        """Records of the tensors that the script keeps, but for those at addresses that are known to be something else;
-        none from the first failure on, and all other tags go on."""
+        """Records of the tensors that the script keeps. Tensors at addresses with another known purpose are left
+        out. After the first failure there are none, while all other tags continue."""
         if self._failed:
             return []
         try:

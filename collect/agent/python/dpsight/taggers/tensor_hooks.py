@@ -1,7 +1,7 @@
-"""The hooks that a script sets on tensors. Some tensors are kept only by such a hook, and the autograd node that has
-the hook tells nobody about it: so hooks are noted when they are set. In bare steps only those of leaves are noted,
-since they may outlive the step; what hooks of other tensors keep is known by its match in an instrumented step. The
-hook itself is not referred to. The dictionary in which torch keeps it is, weakly."""
+"""The hooks that a script sets on tensors. Some tensors are kept only by such a hook. The autograd node that has
+the hook does not reveal it, so hooks are noted when they are set. In bare steps only hooks of leaves are noted,
+since these may outlive the step. For other tensors, a match in an instrumented step shows what their hooks keep.
+This module keeps no reference to the hook itself, only a weak one to torch's dictionary of hooks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TensorHooks:
 
     def __init__(self) -> None:
         self._most = _MOST
-        # A weak reference to the dictionary, the key in it, and the number of the module inside of which the hook was
-        # set.
+        # A weak reference to the dictionary, the key in it, and the number of the module that was running when the
+        # hook was set.
         self._set: deque[tuple[Any, int, int]] = deque()
 
     def __len__(self) -> int:
