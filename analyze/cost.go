@@ -93,27 +93,29 @@ type CostRun struct {
 	Events            int64  `json:"events"`
 	MissingEvents     int64  `json:"missing_events"`
 	ResidueBytes      int64  `json:"residue_bytes"`
-	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
+	// The median step without and with module hooks and tags; null if there is none, and for predicted runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
-	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most, by time a sample where
-	// batches vary and their sizes are known; InstrumentShare its part of the bare step. Bare steps are the published
-	// ones, so neither is in any figure.
+	// InstrumentMS is what hooks and tags add to a step, on the rank where they add most. If batches vary and their
+	// sizes are known, it is computed per sample. InstrumentShare is its share of a bare step. Published times come
+	// from bare steps, so no figure contains either.
 	InstrumentMS    *float64 `json:"instrument_ms"`
 	InstrumentShare *float64 `json:"instrument_share"`
-	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the
-	// median of several, as a part of that; null where there is none.
+	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than
+	// the median of several, as a share of the latter; null without such a run.
 	BesideBareRun     *float64 `json:"beside_bare_run"`
 	BareSteps         int64    `json:"bare_steps"`
 	InstrumentedSteps int64    `json:"instrumented_steps"`
-	// RecordedSteps have allocator events; they lie in so many Windows. 0 where an older version ingested the run.
+	// RecordedSteps is the number of steps with allocator events, Windows the number of windows they lie in. 0 if
+	// an older version ingested the run.
 	RecordedSteps int64 `json:"recorded_steps"`
 	Windows       int64 `json:"windows"`
 	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of
 	// several processes it is the one whose part is the largest.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
-	// LinesShare is the part of the recorded time that following the lines of the script took, by what one line takes.
+	// LinesShare is the share of the recorded time that following the script's lines took, from the cost of one
+	// line.
 	LinesShare *float64 `json:"lines_share"`
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
@@ -231,8 +233,8 @@ func milliseconds(ns *int64) *float64 {
 	return new(float64(*ns) / 1e6)
 }
 
-// leastFaster is how much less than a bare step an instrumented one may take, as a part of it, before it is said that
-// something else differs.
+// leastFaster is a share of the bare step. If an instrumented step takes less than a bare one by more than this, a
+// remark says that something else differs.
 const leastFaster = 0.05
 
 // MostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed

@@ -81,7 +81,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// What recording moved is said of the recorded run, beside its bare twin.
+// What recording changed is noted at the recorded run, in comparison with its bare twin.
 func TestCostBesideTheBareTwin(t *testing.T) {
 	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,

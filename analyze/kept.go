@@ -13,12 +13,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/dense"
 )
 
-// KeptVersion is of what a kept summary holds and how it is computed: a new one makes all summaries anew. It changes
-// with every change of a figure or a remark in [ListRun] or [Summarize].
+// KeptVersion is the version of kept summaries and of how they are computed. A new one makes all summaries again.
+// It changes with every change of a figure or a remark in [ListRun] or [Summarize].
 const KeptVersion = 1
 
-// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs asks for: no timeline, no costs,
-// no failed requests, of the breakdown only what each category holds at the peak, of phases their peaks and medians.
+// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs needs. It has no timeline,
+// costs or failed requests. Of the breakdown it has what each category holds at the peak, and of phases their peaks
+// and medians.
 type kept struct {
 	ID             identity.Identity     `json:"run"`
 	Rest           identity.Kept         `json:"rest"`
@@ -106,8 +107,8 @@ func readRemarks(of []keptRemark) (out []Remark) {
 	return out
 }
 
-// Kept is what is kept of a run, encoded: its row in the list of runs, what comparisons look at, and the origin and the
-// facts that both rest on, which many runs share.
+// Kept is the kept part of a run, encoded: its row in the list of runs, what comparisons use, and the origin and
+// the facts that both refer to, which many runs share.
 type Kept struct{ Origin, Row, Compared []byte }
 
 // Keep encodes what a [KeptReader] gives back of a run.
@@ -158,7 +159,7 @@ func keep(s *Summary, rest identity.Kept) kept {
 // larger half and which few comparisons look at.
 type Packed struct{ Row, Compared, Phases []byte }
 
-// Pack makes them of the JSON of a row and of what is compared.
+// Pack encodes the JSON of a row and of what is compared.
 func Pack(row, compared []byte) (out Packed, err error) {
 	var r keptRow
 	var k kept
@@ -254,8 +255,8 @@ func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
 	return devices
 }
 
-// Summary is a run's summary with all that comparisons and checks of many runs look at but its phases, and none of the
-// rest: a report of a run reads its tables.
+// Summary returns a run's summary with what comparisons and checks of many runs use, except its phases. A report of
+// a run reads its tables instead.
 func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	var k kept
 	if err := r.readers.Unmarshal(compared, &k); err != nil {
@@ -298,7 +299,7 @@ func (r *KeptReader) Phases(packed []byte) ([]PhaseRow, error) {
 	return rows, nil
 }
 
-// keptRow is a [RunsRow] as it is kept.
+// keptRow is a [RunsRow] in its kept form.
 type keptRow struct {
 	RunsRow
 	Rest    identity.Kept `json:"rest"`

@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// A Likeness is the same for runs that have their parameters, command and facts from one place in memory, as repeats of
-// an experiment do that were read from an index. What depends on these alone is the same for runs of one likeness. Runs
-// of two may be alike all the same.
+// A Likeness is equal for runs that share their parameters, command and facts in memory, as repeats of an
+// experiment do that were read from an index. What depends only on these is the same for runs of one likeness. Runs
+// with different likenesses may be alike too.
 type Likeness struct {
 	name, key, script, source, profile string
 

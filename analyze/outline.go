@@ -12,8 +12,8 @@ const (
 	EnergyTables     = ComparisonTables | schemas.WantSamples
 )
 
-// SummarizeForComparison is what other runs are compared with: peaks and times, from manifest, report and steps alone;
-// and energy, where there are samples too.
+// SummarizeForComparison returns what other runs are compared with: peaks and times, from manifest, report and
+// steps only, and energy, if there are samples.
 func SummarizeForComparison(in schemas.Tables) Summary {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest)}

@@ -45,8 +45,8 @@ type PhaseRow struct {
 	Rank        int32  `json:"rank"`
 	Phase       string `json:"phase"`
 	Occurrences int64  `json:"occurrences"`
-	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep are of the occurrence with the highest peak, the first of
-	// equals.
+	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep belong to the occurrence with the highest peak, the first
+	// of equals.
 	AllocatedBeginBytes *int64 `json:"allocated_begin_bytes"`
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
 	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
@@ -71,8 +71,8 @@ func Phases(in schemas.Tables) PhasesRun {
 	return run
 }
 
-// recomputing says where the time of recompute is, a remark a rank: only instrumented steps time it on the GPU, and the
-// table's times are of bare ones.
+// recomputing says where the time of recompute counts, one remark for each rank. Only instrumented steps time it on
+// the GPU, while the table's times come from bare steps.
 func recomputing(in *schemas.Tables, rows []PhaseRow) (out []Remark) {
 	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
 	modules := timing.ByRank(in.ModuleTimes)

@@ -12,8 +12,8 @@ import (
 )
 
 // ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator
-// between phases: totals of a few components, and the state of memory at fixed points of the loop. Nil is a fact that
-// the run does not hold.
+// between phases. It has totals of a few components, and the state of memory at fixed points of the loop. Nil means
+// that the run does not have the fact.
 type ComponentProfile struct {
 	identity.Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools give
@@ -23,7 +23,7 @@ type ComponentProfile struct {
 	Components *Components
 	// HeldByHooks is what DP hooks hold at the peak, alone or with autograd.
 	HeldByHooks *int64
-	// EndAllocated and EndReserved are of the end of the last step.
+	// EndAllocated and EndReserved are the values at the end of the last step.
 	EndAllocated, EndReserved *int64
 	Points                    []MemoryPoint // by iteration, then in the order of [Point]
 	Remarks                   []Remark

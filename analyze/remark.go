@@ -36,7 +36,7 @@ const (
 	RemarkTableGone   RemarkKind = "table gone"   // Name, a file, without which the rest cannot be checked
 	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS a step, nil where modules were not timed
 	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
-	RemarkOverRepeats RemarkKind = "over repeats" // StepMS stands in place of MS, which the run Name has
+	RemarkOverRepeats RemarkKind = "over repeats" // StepMS replaces MS, which is the value of run Name
 )
 
 // Of its peak. Where it lies above OtherBytes, the highest recorded moment, it is not broken down.

@@ -31,16 +31,17 @@ type Summary struct {
 	Breakdown memory.BreakdownRun
 	Phases    PhasesRun
 	Timeline  *timeline.Timeline // nil for a run without allocator events
-	Growth    *growth.Growth     // of the same device; nil where none is found
+	Growth    *growth.Growth     // of the same device; nil if there is none
 	Cost      CostRun
 	// Failed are requests that failed for want of memory, FailedMore how many more there were.
 	Failed     []memory.FailedRequest
 	FailedMore int
-	// FailedRequests is how many of them torch did not go on without; nil where nobody looked for any.
+	// FailedRequests is how many failed requests torch did not recover from; nil if nobody looked for any.
 	FailedRequests *int
 
-	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's
-	// counter for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
+	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. They are
+	// replayed; for a bare run they come from torch's counter, and also where that is above what the recorded steps
+	// show. PeakDeviceBytes is NVML's.
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
@@ -64,7 +65,7 @@ type Summary struct {
 
 	PhaseTimes  map[string]timing.PhaseTime
 	RunFacts    []identity.Fact
-	Doubts      []string // kinds of what speaks against a predicted peak; see [confidence.Doubts]
+	Doubts      []string // kinds of doubt about a predicted peak; see [confidence.Doubts]
 	Poisson     bool     // batches are drawn by Poisson sampling
 	Script      string   // that the command runs, empty where none can be seen
 	Arguments   string   // see [compare.tellCommands]
@@ -74,11 +75,12 @@ type Summary struct {
 	// ReservedAlone is the peak reserved of the fullest process if PeakReservedBytes sums several processes, else
 	// nil.
 	ReservedAlone *int64
-	// reservedAtPeak is what the busiest device had reserved at its peak; nil where that is not known.
+	// reservedAtPeak is what the fullest device had reserved at its peak; nil if not known.
 	reservedAtPeak *int64
 }
 
-// PeakAtMost is what the run's peak is at most: PeakBytes, but of a bounded one. It is nil where no peak is known.
+// PeakAtMost returns the upper bound of the run's peak: PeakBytes, unless the peak is bounded. It is nil if no peak
+// is known.
 func (s *Summary) PeakAtMost() *int64 {
 	if s.PeakHighBytes != nil && s.PeakBytes != nil && *s.PeakHighBytes > *s.PeakBytes {
 		return s.PeakHighBytes
@@ -86,7 +88,7 @@ func (s *Summary) PeakAtMost() *int64 {
 	return s.PeakBytes
 }
 
-// Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Remarks.
+// Summarize reduces one run. It never fails: what a run lacks is null, and Remarks say why.
 func Summarize(in schemas.Tables) Summary { return SummarizeWith(&in, memory.NewLedgers(&in)) }
 
 // SummarizeWithLadder is [Summarize] and [ladder.Of] of one run, whose blocks and owners are put together once for
@@ -159,7 +161,7 @@ func allocationsOn(in *schemas.Tables, p identity.Place) *int64 {
 	return &n
 }
 
-// peaks takes the device with the highest peak. A sum over devices would be nobody's limit.
+// peaks takes the device with the highest peak. A sum over devices would be no device's limit.
 func (s *Summary) peaks(in *schemas.Tables) {
 	if in.Report == nil {
 		return
@@ -207,7 +209,7 @@ func (s *Summary) peaks(in *schemas.Tables) {
 func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreakdown) {
 	s.PeakBytes = fullest.TorchPeakAllocatedBytes
 	kind := RemarkLatePeak
-	if fullest.Verdict == schemas.Lossy { // whether it was in the recorded steps cannot be told
+	if fullest.Verdict == schemas.Lossy { // whether it was in the recorded steps is unknown
 		kind = RemarkMissedPeak
 	}
 	s.Remarks = append(s.Remarks, Remark{Kind: kind, Bytes: *s.PeakBytes, OtherBytes: d.AllocatedBytes})
@@ -230,9 +232,9 @@ func (s *Summary) Main() *memory.DeviceBreakdown {
 	return main
 }
 
-// gradients finds out whether .grad outlives its step. After the first forward every zero_grad of the loop, wherever it
-// stands, has been called. It looks at the last step that is instrumented and follows an instrumented one, since what a
-// bare step allocates has no tags.
+// gradients determines whether .grad outlives its step. After the first forward, every zero_grad of the loop has
+// been called, wherever it is. It looks at the last instrumented step that follows an instrumented one, since
+// allocations of a bare step have no tags.
 func (s *Summary) gradients(in *schemas.Tables, ledgers *memory.Ledgers) {
 	main := s.Main()
 	if main == nil {

@@ -32,10 +32,10 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !named(r) && by[manifest(r).RunID] != nil })
 }
 
-// superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place:
-// the newest one of the same experiment, for which their name stands, unless both are repeats of one suite. A run that
-// ended well is superseded by none: those made after it are its repeats. Nor is one that is still running. A suite that
-// was resumed may have made a repeat twice: the one that ended well counts, else the newer.
+// superseded returns, by the id of each run that did not end well and was made again, the run that replaces it.
+// That is the newest run of the same experiment, unless both are repeats of one suite. A run that ended well is
+// never superseded: later ones are its repeats. Nor is one that is still running. A suite that was resumed may have
+// made a repeat twice: the one that ended well counts, else the newer.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	failed := map[[2]string]bool{} // what the experiments with failed runs have; usually few
 	some := func(m *schemas.Manifest) [2]string {
@@ -89,8 +89,8 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	return out
 }
 
-// madeAgain reports whether a run of the same experiment stands in another's place. Imported files of one name need not
-// hold the same experiment, and what a process wrote that was attached to is of different moments of it.
+// madeAgain reports whether a run can be replaced by another run of the same experiment. Imported files of one name
+// need not hold the same experiment, and several recordings of an attached process are of different moments.
 func madeAgain(m *schemas.Manifest) bool { return m.Source != schemas.Imported && m.Attached == nil }
 
 // slot is a repetition of an experiment in a suite.
@@ -128,9 +128,9 @@ func experimentOfManifest(m *schemas.Manifest) string {
 	return strings.Join(parts, "\x00")
 }
 
-// deviceKinds are the kinds of GPUs that a run was measured on, with their memory to the nearest GiB, which drivers
-// report a little differently: that a run fits on a larger card does not take back that it did not fit on a smaller
-// one. Empty where no GPU is known. A predicted run has a profile and the memory that it was given.
+// deviceKinds returns the kinds of GPUs that a run was measured on, with their memory to the nearest GiB, since
+// drivers report it a little differently. A run that fits on a larger card does not replace one that did not fit on
+// a smaller one. It is empty if no GPU is known. A predicted run has a profile and the memory that it was given.
 func deviceKinds(m *schemas.Manifest) string {
 	var kinds []string
 	for _, g := range m.GPUs {

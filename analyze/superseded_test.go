@@ -50,12 +50,12 @@ func TestSupersede(t *testing.T) {
 	add("B1 first", "B1", in("B", "k", 1, schemas.StatusKilled))
 	add("B1", "", in("B", "k", 1, schemas.StatusOK))
 	add("C0", "", in("C", "another", 0, schemas.StatusOK))
-	// One suite on a machine that was told to have less memory, or in another world, is no newer version of it.
+	// A suite on a machine with less memory, or in another world, is no newer version of it.
 	add("D0", "", in("D", "k", 0, schemas.StatusOK))
 	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
 	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
-	// What fits on a larger card, or on another kind, may still not fit on the one where it failed; a driver may report
-	// some MiB less of the same card.
+	// What fits on a larger card, or on another kind, may not fit on the one where it failed. A driver may report
+	// some MiB less for the same card.
 	on := func(status, name string, mib int64) func(*schemas.Manifest) {
 		return func(m *schemas.Manifest) {
 			m.Name, m.Status = "card", status
@@ -73,7 +73,7 @@ func TestSupersede(t *testing.T) {
 	add("out of memory", "", attached(schemas.StatusOOM))
 	add("asked for later", "", attached(schemas.StatusOK))
 	doc.Supersede(all)
-	// What did not end well is left out, unless it is named, also where what stands in its place is not selected.
+	// A run that did not end well is left out, unless it is named, even if its replacement is not selected.
 	left := func(runs []*schemas.Manifest, named string) (ids []string) {
 		kept := WithoutSuperseded(runs, func(m *schemas.Manifest) *schemas.Manifest { return m },
 			func(m *schemas.Manifest) bool {

@@ -6,10 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// WithoutTrials leaves the trials of searches out of some runs, unless they were named, a baseline has them, or there
-// is nothing else: values that a search of predict --vary passed by are no experiments that anybody wants to hold to
-// anything. What fits changes with the search's next run, and then the values that it tries do. The baseline may be
-// nil.
+// WithoutTrials leaves the trials of searches out of some runs, unless they were named, a baseline has them, or
+// there is nothing else. Values that a predict --vary search tried are not experiments to check: the next search
+// may try others. The baseline may be nil.
 func WithoutTrials[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
 	baseline *schemas.Baseline) []R {
 	held := map[string]bool{}

@@ -69,8 +69,8 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 	}
 }
 
-// addTraceFailures adds the allocations that failed according to a trace that torch wrote. It says neither what the
-// script was doing nor whether it went on.
+// addTraceFailures adds the allocations that failed according to torch's own trace. The trace tells neither what
+// the script was doing nor whether it went on.
 func (r *report) addTraceFailures(rank int32, rec *recording) {
 	for i, a := range rec.events.Action {
 		if a == schemas.ActionOOM {
@@ -81,8 +81,8 @@ func (r *report) addTraceFailures(rank int32, rec *recording) {
 	}
 }
 
-// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none.
-// What it is the list of was tagged by then.
+// listedAfter returns the last event before the drain that follows the failure at mark k; 0 if there is none. That
+// drain has the list of blocks, which were tagged by then.
 func (rec *recording) listedAfter(k uint32) int64 {
 	for i := range rec.checkpoints {
 		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {

@@ -65,7 +65,7 @@ func summarized(kind figures.Kind) []figures.Kind {
 	return nil
 }
 
-// isSpare reports whether figures are a summary of what is among kinds.
+// isSpare reports whether a file of figures only summarises other files among kinds.
 func isSpare(kind figures.Kind, kinds []figures.Kind) bool {
 	return slices.ContainsFunc(summarized(kind), func(of figures.Kind) bool { return slices.Contains(kinds, of) })
 }
@@ -107,7 +107,7 @@ func importFigures(e packed.Entry, kind figures.Kind, file *input, store string,
 	return outs, nil
 }
 
-// takeFigures reads figures and keeps a copy of what they were read from.
+// takeFigures reads figures and keeps a copy of their file.
 func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run, digests, error) {
 	r, err := e.Open()
 	if err != nil {
@@ -308,9 +308,9 @@ func (t *tables) addFigures(runID string, d *figures.Device) {
 	}
 }
 
-// Baseline makes of a file of another tool what a check can be held to: it imports the file into a store of its own and
-// gives that. Of anything else it gives the name back; a file of a kind that it knows and cannot read is an error. done
-// takes the store away.
+// Baseline makes a baseline from another tool's file. It imports the file into a temporary store and returns the
+// store's path. For anything else it returns the name unchanged. A file of a known kind that cannot be read is an
+// error. done removes the store.
 func Baseline(name, version string) (as string, done func(), err error) {
 	done = func() {}
 	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() || schemas.IsBaseline(name) {
@@ -335,11 +335,11 @@ func Baseline(name, version string) (as string, done func(), err error) {
 		return "", func() {}, schemas.WithHint(fmt.Errorf("the baseline %s: %s", name, outs[0].Reason),
 			"bring the whole file back; or dpsight check --write-baseline FILE writes a baseline of runs")
 	}
-	return name, done, nil // whoever reads it as a baseline says what is wrong
+	return name, done, nil // reading it as a baseline will report the error
 }
 
-// canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read: by its name, by how it
-// begins, or since it is packed, which a baseline never is.
+// canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. It decides by the
+// name, by the first bytes, or by compression, since a baseline is never compressed.
 func canImport(path string) bool {
 	in, err := openInput(path, "")
 	if err != nil {

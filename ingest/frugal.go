@@ -22,14 +22,14 @@ func collectMore(percent int) (restore func()) {
 }
 
 const (
-	// manyEvents is from how many on it pays to collect at once what decoding them left, hugeEvents from how many on
-	// their columns are so large that garbage is collected twice as often again.
+	// From manyEvents events on, it pays to collect the garbage of decoding at once. From hugeEvents on, the
+	// columns are so large that garbage is collected twice as often again.
 	manyEvents = 1 << 18
 	hugeEvents = 1 << 21
 )
 
-// collectDecoder collects what decoding a snapshot left, if that is much: it takes as much memory as the events do, and
-// the replay would be made beside it.
+// collectDecoder collects the garbage that decoding a snapshot left, if it is much. It takes as much memory as the
+// events do, and the replay would need its memory at the same time.
 func collectDecoder(s *torchsnap.Snapshot) (restore func()) {
 	n := 0
 	for i := range s.Devices {

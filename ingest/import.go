@@ -80,10 +80,10 @@ func sameInput(in *schemas.IngestedInput, out *Outcome) bool {
 	return in.Path == out.Path && in.State == out.State && in.Again == out.Again
 }
 
-// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote or a
-// file that package figures reads, packed in any way that package packed knows, or a folder of these. A pipe
-// or [Stdin] is read as a file is. What is known is left alone unless o.Again. The error is of the store or the disk;
-// an input that dpsight cannot take is an outcome.
+// Import ingests whatever lies at path into the store: a run folder (in place), a snapshot that torch wrote, a file
+// that package figures reads, either packed in any way that package packed knows, or a folder of these. A pipe or
+// [Stdin] is read as a file is. Known inputs are left alone unless o.Again is set. The error concerns the store or
+// the disk. An input that dpsight refuses is an outcome.
 func Import(path, store string, o Options) ([]Outcome, error) {
 	if path == Stdin {
 		return importFile(path, store, o)
@@ -108,8 +108,8 @@ func (o *Options) begin(path string) {
 	}
 }
 
-// importFolder takes every run folder, every snapshot, by its name, and every file with figures below a folder; hidden
-// ones, summaries of what is there and what lies inside runs are left out.
+// importFolder imports everything below a folder: run folders, snapshots (recognised by name) and files with
+// figures. It leaves out hidden files, summaries of other files, and files inside runs.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	var kinds []figures.Kind
@@ -145,7 +145,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case kind != figures.None:
 			kinds = append(kinds, kind)
 		case !looksLikePickle(path):
-			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
+			// A store also holds reports, suites and notes. Only a file that was named itself is worth a refusal.
 			return nil
 		}
 		outs, err := importBeside(path, store, o)
@@ -289,7 +289,7 @@ func importEntry(e packed.Entry, in *input, store string, o Options) ([]Outcome,
 	return []Outcome{out}, nil
 }
 
-// refusedFile is a file that could not be imported. The error is of the store.
+// refusedFile returns the outcome of a file that could not be imported. Its error concerns the store.
 func refusedFile(path string, in *input, err error, store string) (Outcome, error) {
 	out := Outcome{Path: path, State: schemas.IngestRefused}
 	var own *refusal

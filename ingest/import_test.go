@@ -27,7 +27,7 @@ import (
 
 const snapshots = "torchsnap/testdata"
 
-// Peaks of the real runs that the snapshots are of: torch.cuda.max_memory_allocated and reserved, in bytes.
+// Peaks of the real runs that wrote the snapshots: torch.cuda.max_memory_allocated and reserved, in bytes.
 var snapshotPeaks = map[string][2]int64{"vanilla": {558963712, 578 << 20}, "dpsgd": {591393792, 638 << 20},
 	"fgc": {658543104, 686 << 20}}
 
@@ -69,7 +69,7 @@ func TestImportSnapshots(t *testing.T) {
 	}
 }
 
-// The same file is the same run, wherever it comes from; again derives its tables anew, also from the run's own copy.
+// The same file gives the same run, wherever it is. Again derives its tables again, also from the run's own copy.
 func TestImportTwice(t *testing.T) {
 	store := t.TempDir()
 	path := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -102,7 +102,8 @@ func TestImportTwice(t *testing.T) {
 
 const smallSnapshot = snapshots + "/eras/torch-2.11.pickle"
 
-// A snapshot is known by what it holds: renamed, packed in another way or from another folder, it is the same run.
+// A snapshot is identified by its content. Renamed, packed in another way or from another folder, it gives the same
+// run.
 func TestImportIsKnownByItsContent(t *testing.T) {
 	plain, err := os.ReadFile(smallSnapshot)
 	if err != nil {
@@ -170,7 +171,7 @@ func TestImportIsKnownByItsContent(t *testing.T) {
 	}
 }
 
-// Older versions knew a snapshot by the digest of its file, packed as it was.
+// Older versions identified a snapshot by the digest of its file, as it was packed.
 func TestImportKnowsOlderImports(t *testing.T) {
 	store := t.TempDir()
 	file := filepath.Join(snapshots, "vanilla.pickle.zst")
@@ -412,7 +413,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// The runs of one file are told apart, however long its name, and are known when it comes again.
+// The runs of one file are told apart, however long its name is, and are recognised when the file is imported
+// again.
 func TestRunsOfOneFile(t *testing.T) {
 	results, err := os.ReadFile("figures/testdata/memory_profile_results.json")
 	if err != nil {
@@ -505,7 +507,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The file itself, ingested again, brings a copy as it is kept now.
+		// Importing the file again replaces the copy by one in today's form.
 		if outs, err = Import(path, store, Options{Again: true}); err != nil || outs[0].State != schemas.IngestNew {
 			t.Error(outs, err)
 		}

@@ -26,10 +26,10 @@ type Options struct {
 	Prepare func(dir string) error
 	// StackRules are the user's rules on stacks, for snapshots; nil = those that the run was made with.
 	StackRules []schemas.StackRule
-	// Remake is told of each run folder of [Import] that had been ingested before, just before its tables are made anew.
-	// May be nil.
+	// Remake is called for each run folder of [Import] that had been ingested before, just before its tables are
+	// made again. May be nil.
 	Remake func(dir string)
-	// Begin is told of each file and run folder of [Import] before it is read. May be nil.
+	// Begin is called for each file and run folder of [Import] before it is read. May be nil.
 	Begin func(path string)
 }
 
@@ -100,8 +100,9 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	return &r.IngestReport, nil
 }
 
-// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not be
-// sealed: then each is whole, as its process ended before the run did, and one that is not has lost its tail since.
+// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not
+// be sealed. Then each must be whole, since its process ended before the run did; a torn one has lost its tail
+// since.
 func sealLate(folder string, m *schemas.Manifest) error {
 	paths, err := spool.LiveJournals(folder)
 	if err != nil {

@@ -403,7 +403,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A failed ingest leaves the folder as it was, whatever it had written by then.
+// A failed ingest leaves the folder unchanged, whatever it had written by then.
 func TestFailureLeavesTheOldResult(t *testing.T) {
 	vanilla := folder(t, "vanilla")
 	run(t, vanilla)
@@ -470,8 +470,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the marks and tags say, ingest gives tables whose categories sum to the last counter, or an error; never a
-// panic.
+// Whatever the marks and tags contain, ingest returns tables whose categories sum to the last counter, or an error.
+// It never panics.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
 	for seed := range uint64(often(40)) {

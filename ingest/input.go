@@ -84,8 +84,8 @@ func (in *input) Close() error {
 	return err
 }
 
-// readable are the entries to read: the file itself, or in an archive what looks like a snapshot or has figures,
-// without summaries of what is there.
+// readable returns the entries to read: the file itself, or in an archive everything that looks like a snapshot or
+// has figures. It leaves out summaries of other entries.
 func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries
@@ -124,7 +124,7 @@ func (in *input) isCheckpoint() bool {
 	return data && version
 }
 
-// A foreign kind of file is told by how it begins, or by its name.
+// A foreign kind of file is recognised by its first bytes or by its name.
 type foreign struct {
 	magic, name string // a part of the name
 	what        string
@@ -155,7 +155,7 @@ var foreigns = []foreign{
 	{name: ".csv", what: "a table of text"},
 }
 
-// foreignKind says what a file is that is no snapshot; "" = nobody knows.
+// foreignKind says what a file is if it is no snapshot; "" = unknown.
 func (in *input) foreignKind() (what, advice string) {
 	if in.isCheckpoint() {
 		return checkpoint, hint

@@ -67,7 +67,7 @@ func addStepTimes(c *schemas.InstrumentCost, times join.Times) {
 // stepTimes are the times of several steps, and the samples that each took.
 type stepTimes struct{ ns, samples []int64 }
 
-// stepTimesOf gives the times of all bare or of all instrumented steps: GPU times where each step has one, else wall
+// stepTimesOf returns the times of all bare or of all instrumented steps: GPU times if each step has one, else wall
 // times.
 func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
 	var gpu, wall, samples []int64
@@ -87,7 +87,7 @@ func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
 	return stepTimes{wall, samples}
 }
 
-// medianFor is the median time of the steps if each had so many samples.
+// medianFor returns the median time of the steps, scaled to that many samples each.
 func (t stepTimes) medianFor(samples int64) int64 {
 	scaled := make([]int64, len(t.ns))
 	for i, ns := range t.ns {

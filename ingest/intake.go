@@ -79,8 +79,8 @@ func settle(folder *schemas.PartialFolder, known, path string, m *schemas.Manife
 	return out, err
 }
 
-// importAgain ingests anew snapshots that the store has, if that is asked for or needed, or if its rules are others.
-// The new copies, in the folder from, take the place of those that are kept, which may be damaged.
+// importAgain ingests snapshots again that the store has, if o asks for it, if the tables need it, or if the rules
+// differ. The new copies, in the folder from, replace the kept ones, which may be damaged.
 func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapshot, o Options) (Outcome, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
@@ -129,7 +129,7 @@ func importAgain(dir, path, from string, copied *schemas.Import, of []rankSnapsh
 	return out, err
 }
 
-// otherRules reports whether a snapshot's run was made by other rules than those asked for.
+// otherRules reports whether a snapshot's run was made by other rules than the requested ones.
 func otherRules(m *schemas.Manifest, o Options) bool {
 	return m.Import != nil && o.StackRules != nil && !slices.Equal(o.StackRules, m.Import.StackRules)
 }
@@ -183,7 +183,7 @@ func quoteGlob(path string) string {
 	return string(out)
 }
 
-// digests are of what a snapshot's file holds, unpacked, and of the copy that the run keeps.
+// digests are the digests of a snapshot's unpacked content and of the copy that the run keeps.
 type digests struct{ content, copy string }
 
 // take reads a snapshot and keeps a copy of it, in one reading.

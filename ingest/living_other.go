@@ -2,5 +2,6 @@
 
 package ingest
 
-// alive cannot be told here; runs are recorded on Unix, and are brought elsewhere when they have ended.
+// alive cannot be determined on this system. Runs are recorded on Unix and are copied elsewhere after they have
+// ended.
 func alive(int) bool { return false }

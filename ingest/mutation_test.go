@@ -144,9 +144,9 @@ func TestMutationsAreNeverExactAndWrong(t *testing.T) {
 	t.Logf("%d sound files, %d mutations refused, %d devices called other than exact", sound, refused, told)
 }
 
-// Blocks that are older than the events are in the allocator's list alone, so a list that lost some agrees with the
-// events. Only their segment's totals tell, and where the segment is said to be another device's, that this device has
-// no trace: torch writes one for each.
+// Blocks older than the events appear only in the allocator's list, so a list that lost some still agrees with the
+// events. Only the totals of their segment reveal it. If the segment is attributed to another device, only the
+// missing trace of that device does: torch writes one for each.
 func TestLostBlocksAreSeen(t *testing.T) {
 	segment := func(address int) string {
 		return fmt.Sprintf("}(U\x06deviceI0\nU\x07addressI%d\nU\x0atotal_sizeI512\nU\x0eallocated_sizeI512\n"+

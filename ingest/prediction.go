@@ -109,7 +109,7 @@ func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
 		own.PeakAllocatedBytes},
 		Reserved: [2]int64{own.PeakReservedBytes, own.PeakReservedBytes}}
 	for _, p := range m.Phantom.Placements {
-		// The peak of a run that was ended, or ended otherwise, is of another stretch of the script.
+		// The peak of a run that was stopped, or that ended otherwise, belongs to another part of the script.
 		if p.Status != m.Status || !schemas.EndedByItself(p.Status) {
 			continue
 		}

@@ -36,8 +36,8 @@ func ended(j *spool.Journal) string {
 	return "unknown"
 }
 
-// identify is the UUID of the GPU behind one of torch's ordinals, "" where it cannot be told. The manifest's GPUs are
-// NVML's, in an order that the process need not share: an ordinal is never taken for an index.
+// identify returns the UUID of the GPU behind one of torch's ordinals, "" if it cannot be determined. The
+// manifest's GPUs are in NVML's order, which the process need not share. So an ordinal is never taken for an index.
 func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) string {
 	measured := m.Source == schemas.Measured
 	for _, d := range j.Devices {

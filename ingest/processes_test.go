@@ -88,7 +88,7 @@ func TestProcessPerDevice(t *testing.T) {
 	}
 }
 
-// A process that used no device has a row all the same.
+// A process that used no device still has a row.
 func TestProcessWithoutDevice(t *testing.T) {
 	marks, frames := unpacked(t, "devices")
 	frames = rewritten(t, frames, func(_ int, f spool.Frame) []byte {

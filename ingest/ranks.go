@@ -65,8 +65,8 @@ func importedFiles(m *schemas.Import) []importedFile {
 // rankInName finds the rank in a file's name, as in rank0.pickle, snapshot_rank_3.pickle.gz and rank0_memory.pickle.
 var rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?([0-9]{1,6})`)
 
-// rankOfName is the rank that a snapshot's file is named by, and what the names of its run's other ranks have in common
-// with it; ok is false where the name has none.
+// rankOfName returns the rank in the name of a snapshot's file, and what the name has in common with the names of
+// its run's other ranks. ok is false if the name has no rank.
 func rankOfName(path string) (rank int32, common string, ok bool) {
 	name := snapshotName(filepath.Base(path))
 	at := rankInName.FindStringSubmatchIndex(name)
@@ -77,7 +77,8 @@ func rankOfName(path string) (rank int32, common string, ok bool) {
 	return int32(n), filepath.Join(filepath.Dir(path), name[:at[2]]+"*"+name[at[3]:]), err == nil
 }
 
-// together are files by the ranks in their names, if each has one of its own; nil = they are no ranks of one run.
+// together returns files by the ranks in their names, if each has a different one; nil = they are not ranks of one
+// run.
 func together(files []rankFile) []rankFile {
 	var out []rankFile
 	for _, f := range files {
@@ -124,7 +125,7 @@ func byRun(files []rankFile, is func(*rankFile) bool) (out [][]rankFile) {
 	return out
 }
 
-// entriesByRun splits what is to be read of a file into entries of one run each: with all, every entry is a rank's.
+// entriesByRun groups the entries to read from a file by run. With all, every entry is a rank.
 func (in *input) entriesByRun(entries []packed.Entry, all bool) [][]rankFile {
 	files := make([]rankFile, len(entries))
 	for i, e := range entries {
@@ -193,7 +194,8 @@ func importGroup(files []rankFile, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// importRanks makes one run of the snapshots of its ranks, with an outcome a file. All of them are taken or none.
+// importRanks makes one run from the snapshots of its ranks, with one outcome for each file. It takes all of them
+// or none.
 func importRanks(of []rankFile, store string, o Options) ([]Outcome, error) {
 	undo, err := makeStore(store)
 	if err != nil {
@@ -236,9 +238,9 @@ type rankError struct {
 func (e *rankError) Error() string { return e.err.Error() }
 func (e *rankError) Unwrap() error { return e.err }
 
-// takeRanks keeps copies of the snapshots of all ranks and describes their run. Only the first is decoded while it is
-// copied: what the others hold is read, one after the other, when the run's id is known, which all rows have. at is the
-// file that an error is of.
+// takeRanks keeps copies of the snapshots of all ranks and describes their run. It decodes only the first while
+// copying it. The others are read one after the other when the run's id is known, since all rows contain it. at is
+// the file that caused err.
 func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest, snapshots []rankSnapshot, at int,
 	err error) {
 	var first *torchsnap.Snapshot
@@ -317,7 +319,7 @@ func keep(e packed.Entry, kept string) (digests, error) {
 	return sums, cmp.Or(err, keeping)
 }
 
-// commonName names a run by what the names of its ranks' files have in common.
+// commonName names a run by the common part of its files' names.
 func commonName(ranks []schemas.ImportedRank) string {
 	name := snapshotName(ranks[0].File)
 	if at := rankInName.FindStringSubmatchIndex(name); at != nil {

@@ -134,7 +134,7 @@ func TestImportRanks(t *testing.T) {
 	}
 }
 
-// Such a run is known by what its files hold and by whose they are, whatever their names.
+// Such a run is identified by the contents of its files and their ranks, whatever their names.
 func TestImportRanksIsKnownByContent(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	paths := ranksOf(t, dir, "rank0.pickle", "rank1.pickle")
@@ -189,7 +189,7 @@ func TestImportRanksTakesAllOrNone(t *testing.T) {
 	}
 }
 
-// Only names that say so are of ranks.
+// A file is a rank only if its name says so.
 func TestRankOfName(t *testing.T) {
 	for name, want := range map[string]int32{"rank0.pickle": 0, "snapshot_rank_3.pickle.gz": 3, "RANK-12.pkl.zst": 12,
 		"rank7_memory_snapshot.pickle": 7, "frank2.pickle": -1, "ranking.pickle": -1, "snapshot_3.pickle": -1,
@@ -281,7 +281,7 @@ func TestImportRanksOfArchive(t *testing.T) {
 		}
 	}
 
-	// All are taken or none, as files are, and what has figures is no rank.
+	// All are taken or none, as with files. A file with figures is no rank.
 	junk := filepath.Join(dir, "junk")
 	if err := os.WriteFile(junk, []byte("\x80\x04no snapshot"), 0o600); err != nil {
 		t.Fatal(err)

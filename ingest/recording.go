@@ -30,7 +30,7 @@ type recording struct {
 	unverified  int64 // events after the last drain that has counters
 	broken      error // a chunk that could not be read; what comes after it is lost
 	unknown     int64 // events whose action this version does not know
-	unread      int64 // what stands among the events and is none
+	unread      int64 // entries among the events that are not events
 	disputed    int64 // segments of the final list whose blocks contradict their totals
 	misplaced   int64 // segments of a device that torch traced nothing of, though it traces all: they may be another's
 	backwards   int64 // events that are earlier than the one before

@@ -154,7 +154,7 @@ func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
 	return out
 }
 
-// warnOfDevices says what is to be known of the verdicts on all devices.
+// warnOfDevices adds warnings about the verdicts on all devices.
 func (r *report) warnOfDevices() {
 	for i := range r.Devices {
 		d := &r.Devices[i]

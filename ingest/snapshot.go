@@ -32,7 +32,7 @@ const snapshotFile = "snapshot.pickle"
 const hint = "call torch.cuda.memory._record_memory_history() before the first use of the GPU, and " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
 
-// idTime is how the time of a run begins its id, noTime what stands there where it is not known.
+// idTime is the form of the time at the beginning of a run's id. noTime replaces a time that is not known.
 const (
 	idTime = "20060102T150405Z"
 	noTime = "00000000T000000Z"
@@ -90,7 +90,7 @@ func checkCopy(path string, of *schemas.Import) error {
 		Advice: "ingest " + of.File + " again; tables that were made from it stay as they are"}
 }
 
-// hashOfPlain is the digest of what a file holds that zstd compressed.
+// hashOfPlain returns the digest of the content of a file that zstd compressed.
 func hashOfPlain(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -374,8 +374,8 @@ func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
 	return out
 }
 
-// warnOfHistory says that the events do not begin where the process did: what came before them may have been higher. A
-// block has a stack if torch recorded when it was made; then its event was there, and is gone.
+// warnOfHistory warns that the events do not begin where the process did, so earlier values may have been higher. A
+// block has a stack only if torch was recording when it was made. Then its event existed and is gone.
 func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result, made map[uint64]uint32) {
 	if rec.listOnly || !res.Anomalies.Late() {
 		return
@@ -395,7 +395,7 @@ func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result,
 	r.warn("%s: recording began after the first allocations: an earlier, higher peak is not in the file", place)
 }
 
-// warnOfOwners says of how much of what is allocated at the peak it is known what it is for.
+// warnOfOwners says for how much of the memory allocated at the peak the purpose is known.
 func (r *report) warnOfOwners(place string, rec *recording, peak int64, joined *join.Result) {
 	s := joined.SharesAt(peak)
 	total := s.Stack + s.Other + s.Untraced + s.Rest

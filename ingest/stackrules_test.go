@@ -21,8 +21,8 @@ var alike = map[schemas.Category]schemas.Category{
 	schemas.PerSampleGradients: schemas.ClipTemporaries,
 }
 
-// Recordings that have stacks beside tags say how right the rules are: by stacks alone, as of an imported snapshot, at
-// least nine tenths of what is allocated at the peak get the category that the tags prove.
+// Recordings with both stacks and tags show how good the stack rules are. With stacks alone, as in an imported
+// snapshot, at least nine tenths of the bytes allocated at the peak get the category that the tags prove.
 func TestStackRulesAgreeWithTags(t *testing.T) {
 	runs, _ := filepath.Glob("../examples/stacks/*-*")
 	if len(runs) == 0 {

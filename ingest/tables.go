@@ -40,8 +40,8 @@ type tables struct {
 	hostMarks   []schemas.HostMark
 }
 
-// write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if
-// all went well: a failure leaves what an earlier ingest derived.
+// write calls fill to make the rows and finish the report. It replaces the tables and the report of the run folder
+// only if everything succeeded. A failure leaves what an earlier ingest derived.
 func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	t := &tables{files: schemas.Replacement{Dir: dir}, hasty: hasty}
 	defer t.files.Discard()
@@ -117,7 +117,7 @@ func (s *stream) opened() error {
 	}
 }
 
-// wait waits for a table that was told to end.
+// wait waits until a table that was asked to end has ended.
 func (s *stream) wait() error {
 	<-s.ended
 	return s.err

@@ -38,7 +38,7 @@ const (
 	tapPieces = 4       // that are read ahead, passed on or kept at a time
 )
 
-// A tap passes a stream on. It is read ahead, and what was read is hashed and kept beside whoever reads the tap.
+// A tap passes a stream on. It reads ahead, hashes what it reads, and keeps a copy, beside the reader of the tap.
 type tap struct {
 	from    io.Reader
 	passed  chan *piece
@@ -71,7 +71,7 @@ func newTap(r io.Reader, path string) *tap {
 	go t.fetch()
 	go func() {
 		err := schemas.WriteFile(path, t.keep)
-		for p := range t.keeping { // nobody keeps it any more, and the reader must not wait
+		for p := range t.keeping { // nothing keeps it any more, and the reader must not wait
 			t.release(p)
 		}
 		t.kept <- err
@@ -79,7 +79,7 @@ func newTap(r io.Reader, path string) *tap {
 	return t
 }
 
-// fetch reads the stream to its end, or until nobody wants it any more.
+// fetch reads the stream to its end, or until nothing needs it any more.
 func (t *tap) fetch() {
 	defer close(t.passed)
 	defer close(t.keeping)
@@ -146,7 +146,8 @@ func (t *tap) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end waits until all that was read is kept. Whoever wants the whole stream reads it to its end before.
+// end waits until everything that was read is kept. To keep the whole stream, the caller must first read it to its
+// end.
 func (t *tap) end() (digests, error) {
 	close(t.stop)
 	for p := range t.passed { // fetch waits for nobody

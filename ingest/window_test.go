@@ -67,7 +67,7 @@ func TestWindowTables(t *testing.T) {
 		c.Seq != gap || c.Recorded {
 		t.Errorf("the list sums to %d active, %d requested, %d reserved: %+v", active, requested, reserved, c)
 	}
-	// Every later figure of what is reserved counts on from the gap's.
+	// Every later figure of reserved counts on from the gap's figure.
 	before := int64(-1)
 	for _, c := range rows[:i] {
 		if c.Recorded {
@@ -117,7 +117,7 @@ func TestWindowCutAsItOpens(t *testing.T) {
 	}
 }
 
-// A peak outside of what was recorded is given as the tables beside the warning give it.
+// A peak outside of the recorded steps has the same value in the warning and in the tables.
 func TestPeakOutsideTheRecordedSteps(t *testing.T) {
 	r := newReport(&schemas.Manifest{RunID: "r"}, Options{})
 	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20,

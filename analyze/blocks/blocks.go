@@ -21,14 +21,14 @@ type Device struct {
 	// From and To are the first and the last event at which all live blocks are listed. Event 0 is the state before the
 	// first.
 	From, To int64
-	// By piece. What Kind is an index of is in Kinds. A piece counts just after the events from Begin on and before End,
-	// where an end of 0 is none. Address is an index in Addresses.
+	// The pieces, by piece. Kind and Address are indexes in Kinds and Addresses. A piece counts just after the
+	// events from Begin on and before End; an End of 0 means that it has no end.
 	Kind, Begin, End, Address []uint32
 	// Next is 1 for a piece of the block of the row before.
 	Next      []uint8
 	Kinds     []Kind
 	Addresses []uint64
-	// Texts are the names in Kinds, which has their places. The first is empty, for what is not known.
+	// Texts holds the names that Kinds refers to by index. The first is empty and stands for an unknown name.
 	Texts    []string
 	Sources  map[string]string // what a line says, by its name, where its file is at hand
 	Phases   []schemas.Phase   // those with events, in their order
@@ -37,7 +37,7 @@ type Device struct {
 	Segments []SegmentChange
 	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty where that is not known.
 	TimeNS  []int64
-	Samples []schemas.Sample     // of the GPU, where it can be told which it is
+	Samples []schemas.Sample     // samples of the GPU, if the device is known
 	Host    []schemas.HostSample // of the run's processes
 	Marks   []schemas.UserMark
 	Failed  []Failure
@@ -50,7 +50,7 @@ type Kind struct {
 	Category                        int
 	Evidence                        schemas.Evidence
 	Module, Name, Line, Phase, Role int // places in the device's texts
-	// Holder is who kept the block when holders were looked for last, and empty where nobody looked.
+	// Holder says who kept the block at the last look for holders; empty if there was no look.
 	Holder int
 }
 

@@ -1,3 +1,3 @@
-// Package blocks lists the blocks of a run one by one, with what each is counted under from when to when, in columns:
-// for a page that draws all of them and sums them as a reader asks.
+// Package blocks lists the blocks of a run one by one, in columns, with the category of each from event to event. A
+// page can draw all of them and sum them on demand.
 package blocks

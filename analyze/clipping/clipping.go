@@ -1,4 +1,4 @@
-// Package clipping says which ways there are to clip per-sample gradients with less memory, by what a run does already.
+// Package clipping lists the ways to clip per-sample gradients with less memory than a run's present method.
 package clipping
 
 import (
@@ -47,7 +47,7 @@ func AdviceFor(method, normBy string, privacy *schemas.Privacy) (ways []Advice, 
 	}
 	switch {
 	case strings.HasPrefix(normBy, NormTiled), method == "flash", method == "flash_bk":
-		// What is left are tiles, bounded whatever the layer, and what is copied for them.
+		// Only tiles remain, bounded whatever the layer, and what is copied for them.
 	case slices.Contains([]string{"dpsgd", "functorch", "ew"}, method):
 		ways, instead = []Advice{ByLayer}, OneLayer
 	case normBy == NormPerSample && method != "mixed_ghost":

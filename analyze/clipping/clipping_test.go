@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Nobody is advised to do what the run does.
+// The advice never names what the run does already.
 func TestAdviceIsOfTheMethod(t *testing.T) {
 	mean := &schemas.Privacy{LossReduction: new("mean")}
 	const tiles, both, gram, outer, sum, all = Tiles, TilesOfBoth, Gram, Outer, Sum,

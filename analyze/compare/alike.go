@@ -8,12 +8,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ownParams are parameters of single methods: others have none of that name.
+// ownParams are parameters that only single methods have.
 var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
 
-// Alike reports whether two runs are of experiments that differ in their method only. A parameter that one of them
-// lacks is a difference, and so is an argument of a script's command that no parameter accounts for: who does not say
-// what varies may have varied anything. Of what they ran on, what both know must agree.
+// Alike reports whether two runs belong to experiments that differ only in their method. A parameter that one of
+// them lacks is a difference. So is a command argument that no parameter explains, since it may have changed
+// anything. Facts of the environment that both know must agree.
 func Alike(a, b *analyze.Summary) bool {
 	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What was predicted for another device, or ended early, is told apart by its arguments too: its mark does not say that
-// they differ.
+// Runs predicted for different devices, or ended early, are also told apart by their arguments: their badges do not
+// show that these differ.
 func TestArgumentsTellKindsApart(t *testing.T) {
 	ids := []identity.Identity{summaries.Scripted("a", 1, nil, "python", "train.py").Identity,
 		summaries.Scripted("b", 1, nil, "python", "train.py",
@@ -28,8 +28,8 @@ func TestArgumentsTellKindsApart(t *testing.T) {
 	}
 }
 
-// Runs of one name and parameters whose commands differ are different experiments everywhere, each under a name of its
-// own, and it is said why.
+// Runs of one name and parameters whose commands differ are different experiments everywhere. Each gets its own
+// name, and a note says why.
 func TestArgumentsTellExperimentsApart(t *testing.T) {
 	runs := []analyze.Summary{summaries.Scripted("a", 1000, nil, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("b", 1002, nil,

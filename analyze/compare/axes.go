@@ -16,12 +16,12 @@ import (
 // [tellCommands].
 const argumentsKey = "arguments"
 
-// originKey is by what the origins of runs of one experiment differ; see [tellOrigins].
+// originKey stands for how the origins of one experiment's runs differ; see [tellOrigins].
 const originKey = "origin"
 
-// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source,
-// run. The method of a command that names none is the run's name, as in [SuccessRow]. Case does not matter where the
-// parameter itself has none. Further facts are of its origin: revision, date, host, dpsight.
+// axisValue returns a run's value of a parameter, of a fact such as torch or GPU, of its identity (name, suite,
+// source, run), or of its origin (revision, date, host, dpsight). If a command names no method, the run's name is
+// its method, as in [SuccessRow]. Parameters match key exactly, facts without regard to case.
 func axisValue(s *analyze.Summary, key string) (string, bool) {
 	if v, ok := s.Params[key]; ok && v != nil {
 		return identity.TextOf(v), true
@@ -36,7 +36,7 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 		return s.Arguments, s.Arguments != ""
 	case originKey:
 		return s.Made, s.Made != ""
-	case "name", "method": // commands without methods would all be one row, and are nobody's repeats
+	case "name", "method": // commands without methods would share one row although they are not repeats
 		return s.Title(), true
 	case "run":
 		return s.RunID, true
@@ -60,7 +60,7 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 // dateKey is the day on which a run was made, in UTC.
 const dateKey = "date"
 
-// askedKeys are what rows and columns can be where somebody asks for it: by themselves runs are told apart by all that
+// askedKeys can be rows and columns only on request. Without a request, runs are told apart by everything that
 // differs in their origins.
 var askedKeys = []string{string(identity.PartRevision), dateKey, string(identity.PartHost),
 	string(identity.PartDpsight)}
@@ -143,8 +143,8 @@ func axisNames(runs []*analyze.Summary) []string {
 	})
 }
 
-// representatives are the first of all runs that have the same values of everything that runs are told apart by but
-// their ids, days and suites, unless those are asked for.
+// representatives returns one run, the first, for each combination of the values that tell runs apart. Ids, days
+// and suites do not count unless asked for.
 func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.Summary) {
 	type class struct {
 		analyze.Likeness
@@ -161,9 +161,9 @@ func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.S
 	return some
 }
 
-// differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
-// the ones before it. (The clipping norm that only DP methods have is settled by the method.) The last ones tell
-// experiments apart that all the others leave together.
+// differing returns the keys that tell runs apart beyond the keys already taken: each key whose value does not
+// follow from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys
+// tell experiments apart that all others leave together.
 func differing(runs []*analyze.Summary, taken []string, placed placing) []string {
 	var out []string
 	chosen, experiment := slices.Clone(taken), experimentOf(runs, placed)

@@ -19,7 +19,7 @@ type Cell struct {
 	analyze.Summary
 	Label  string
 	RunIDs []string // of all repeats, in the study's order
-	// Good is how many repeats ended well; figures are over these, or over all where there is none.
+	// Good is how many repeats ended well. Figures are over these, or over all repeats if none ended well.
 	Good int
 	// PeakLow and PeakHigh are the lowest and the highest peak of those, of a bounded one what it is at most; nil
 	// without any.
@@ -187,13 +187,13 @@ func Collect(runs []*analyze.Summary, of func(*analyze.Summary) *float64) []floa
 	return out
 }
 
-// likeFirst leaves out bare repetitions of what is recorded in full: that they are not broken down is meant so.
+// likeFirst leaves out bare repeats of an experiment that was recorded in full. They have no breakdown by design.
 func likeFirst(runs []*analyze.Summary, bare bool) []*analyze.Summary {
 	return slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Bare() && !bare })
 }
 
-// LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the
-// same experiment among others, as a study does with those that are in it.
+// LendEnergy gives energy to runs whose timed steps are too short for the GPU's energy counter. It takes the energy
+// from a bare run of the same experiment in others. A study does the same with its own runs.
 func LendEnergy(runs, others []analyze.Summary) {
 	bare := map[string]*Cell{}
 	cells := Cells(others)
@@ -220,9 +220,10 @@ func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
 }
 
-// withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for,
-// the proof that recording moves nothing, is the table of costs; beside its twin in a figure it is the same bar twice.
-// Energy needs an unbroken series of uninstrumented steps, which only a bare run has: its twin is given it.
+// withoutTwins removes the bare runs of experiments that were also recorded in full, and names them. A bare run
+// shows that recording changes nothing, in the table of costs. In a figure it would only be a second bar like its
+// twin's. Energy needs an unbroken series of uninstrumented steps, so only bare runs have it, and withoutTwins
+// passes it to the twin.
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
 	for i := range cells {

@@ -99,7 +99,7 @@ func TestOneGoodRepeat(t *testing.T) {
 	}
 }
 
-// What was made on something else, or by a script that nobody knows, is no repeat.
+// A run on something else, or of an unknown script, is no repeat.
 func TestWhatIsNoRepeat(t *testing.T) {
 	p := map[string]any{"method": "ghost"}
 	same, other := fixture.TimedRun("a", 1), fixture.TimedRun("b", 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
-// clocked is a run whose steps take so many milliseconds on the GPU, or by the wall where it has no GPU time.
+// clocked returns a run whose steps take ms milliseconds on the GPU, or by wall time if it has no GPU time.
 func clocked(id, method string, ms int64, gpu bool) analyze.Summary {
 	in := fixture.TimedRun(id, ms, ms, ms)
 	in.Manifest.Name, in.Manifest.Params = method, map[string]any{"method": method}

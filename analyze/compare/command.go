@@ -22,10 +22,11 @@ func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	return []Remark{{Kind: RemarkArguments, Now: identity.ArgumentText(ours), Baseline: identity.ArgumentText(theirs)}}
 }
 
-// unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in
-// which the two differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by
-// its value, as --clip ghost and --ghost do the method ghost. Neither Python nor the folder that the script lies in is
-// an argument, nor is what says how long the run is. All are nil where nothing is known of a command.
+// unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no
+// differing parameter explains. A parameter, above all the method, explains an argument by its name, as
+// --batch-size for batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the
+// script's folder and the length of the run do not count as arguments. All results are nil if a command is not
+// known.
 func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	if a.Command == nil || b.Command == nil {
 		return nil, nil
@@ -43,7 +44,7 @@ func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 			name, value := identity.Parted(arg)
 			said := slices.Contains(identity.LengthParams, name) || differ[name]
 			for k, v := range s.Params {
-				_, flag := v.(bool) // true and false are values of much else, and so is a number of steps
+				_, flag := v.(bool) // true, false and a number of steps are values of many other things too
 				said = said || differ[k] && v != nil && !flag && !slices.Contains(identity.LengthParams, k) &&
 					(identity.TextOf(v) == value || identity.PlainName(identity.TextOf(v)) == name)
 			}

@@ -34,7 +34,7 @@ type Document struct {
 	Twins       []string            `json:"-"`        // bare runs whose experiments are here in full
 	Mixed       []string            `json:"-"`        // in what the runs of one cell differ
 	Said        []Said              `json:"-"`        // of the cells
-	SaidOfBase  []Said              `json:"-"`        // of a baseline that is none of the runs
+	SaidOfBase  []Said              `json:"-"`        // about a baseline that is not among the runs
 }
 
 // Baseline is a run, or values of parameters.
@@ -52,7 +52,7 @@ type CompareCell struct {
 	RunIDs []string           `json:"run_ids"` // none in a place that no run has
 	Failed []FailedRun        `json:"failed"`
 	N      int                `json:"n"` // runs that have the value
-	// Experiments is how many experiments these runs are of; more than one have no value together.
+	// Experiments is how many experiments these runs belong to. Several experiments have no common value.
 	Experiments int      `json:"experiments,omitempty"`
 	Value       *float64 `json:"value"`
 	Low         *float64 `json:"low"`
@@ -68,7 +68,8 @@ type CompareCell struct {
 	values []float64 // of its runs
 }
 
-// FailedRun is a run of a cell that did not end well: its figures are of what it did until then, and not counted.
+// FailedRun is a run of a cell that did not end well. Its figures cover the time until it ended, and are not
+// counted.
 type FailedRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
@@ -79,7 +80,7 @@ type Options struct {
 	Value Metric
 	// Rows and Cols are parameters or facts (torch, GPU, source, name); nil chooses among those that differ.
 	Rows, Cols []string
-	// Each gives each run a row of its own, where neither rows nor columns are asked for.
+	// Each gives each run its own row, if neither rows nor columns are requested.
 	Each bool
 	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or
 	// column that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a
@@ -150,9 +151,9 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	return doc, nil
 }
 
-// BesideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
-// recording costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full
-// runs, and lent has their cells.
+// BesideTwins removes the bare runs of experiments that were also recorded in full, and names them: their purpose
+// is to show what recording costs. Only they have energy, which needs an unbroken series of steps, so it goes to
+// the full runs. lent has their cells.
 func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
 	lent map[string]*Cell) {
 	lent = map[string]*Cell{}
@@ -180,9 +181,9 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 	return runs, twins, lent
 }
 
-// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next
-// that fills them the columns, and further ones rows within rows. What is left over where both were asked for is mixed
-// in the cells.
+// chooseAxes completes the requested axes with the other keys that tell the runs apart. The first key becomes the
+// rows, the next one that fills them the columns, and further ones rows within rows. If both axes were requested,
+// the remaining keys are mixed in the cells.
 func chooseAxes(runs []*analyze.Summary, rows, cols []string, placed placing) (r, c, mixed []string) {
 	some := representatives(runs, slices.Concat(rows, cols))
 	more := differing(some, slices.Concat(rows, cols), placed)
@@ -221,7 +222,7 @@ func eachRun(runs []*analyze.Summary, placed placing) []string {
 	return rows
 }
 
-// ownBaseline is the run that others are compared with where nobody said.
+// ownBaseline returns the default run for the others to be compared with.
 func ownBaseline(runs []*analyze.Summary, match map[string]any) *analyze.Summary {
 	all := make([]analyze.Summary, len(runs))
 	for i, r := range runs {
@@ -233,8 +234,8 @@ func ownBaseline(runs []*analyze.Summary, match map[string]any) *analyze.Summary
 	return nil
 }
 
-// fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has
-// would make columns of dashes, and no two values that are to be compared would stand in one of them.
+// fills reports whether columns by key would have runs in at least half of the cells. A parameter that only one
+// method has would make columns of dashes, and no column would hold two values to compare.
 func fills(runs []*analyze.Summary, rows []string, key string) bool {
 	r, c, cells := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, run := range runs {

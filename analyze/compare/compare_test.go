@@ -69,8 +69,8 @@ func TestPivot(t *testing.T) {
 		summaries.Ran("4", "vanilla", 1000, "batch_size", 8),
 	}
 	doc := compare(t, Options{}, runs...)
-	// Chosen: what differs, without what the method settles; numbers sorted as numbers, each column with a baseline of
-	// its own.
+	// The axes are chosen: what differs, without what follows from the method. Numbers are sorted as numbers, and
+	// each column has its own baseline.
 	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
 	if got := text(&doc); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
 		doc.Baseline.Label != "method=vanilla" {
@@ -224,7 +224,7 @@ func TestPivotOfRepeats(t *testing.T) {
 	}
 }
 
-// Commands have no method: they stand under their names, and two of them are not one experiment.
+// Commands have no method. They are listed by name, and two of them are not one experiment.
 func TestPivotOfCommands(t *testing.T) {
 	command := func(name string, bytes int64) analyze.Summary {
 		s := summaries.Ran(name, "", bytes)

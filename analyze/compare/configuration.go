@@ -81,5 +81,5 @@ func (c *Cell) Fact(what string) string {
 	return ""
 }
 
-// Facts are all that is known of what a cell ran on and with.
+// Facts returns all that is known of a cell's environment.
 func (c *Cell) Facts() []identity.Fact { return c.RunFacts }

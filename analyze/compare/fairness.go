@@ -55,7 +55,7 @@ func poissonBeside(baseline, run *analyze.Summary) []Remark {
 // unlike lists the conditions in which a run differs from the baseline, where both have them.
 func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	for _, f := range run.RunFacts {
-		// What GPU and driver a prediction ran beside does not matter; that it is one is said already.
+		// A prediction's own GPU and driver do not matter. That it is a prediction is already stated.
 		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
 			continue
 		}
@@ -70,9 +70,9 @@ func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	return out
 }
 
-// keptGradients remarks that one of two runs keeps .grad between steps, and what the difference would be without. A
-// loop that frees it between forward and backward keeps it too, and its peak in backward has none: nothing is said of
-// what does not stand at the peak.
+// keptGradients remarks that only one of two runs keeps .grad between steps, and what the difference would be
+// otherwise. A loop that frees .grad between forward and backward keeps it too, but its peak in backward does not
+// contain it. The remark covers only gradients at the peak.
 func keptGradients(baseline, run *analyze.Summary) []Remark {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
@@ -93,8 +93,9 @@ func keptGradients(baseline, run *analyze.Summary) []Remark {
 	return []Remark{r}
 }
 
-// keptAtPeak is at most what .grad kept between steps holds at the peak: without a replay all gradients there, some of
-// which backward may have made anew. Nil where the peak is not broken down.
+// keptAtPeak returns an upper bound for what .grad, kept between steps, holds at the peak. Without a replay this is
+// all gradients there, although backward may have made some of them again. It returns nil if the peak is not broken
+// down.
 func keptAtPeak(s *analyze.Summary) *int64 {
 	switch {
 	case s.Kept != nil:

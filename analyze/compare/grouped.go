@@ -21,7 +21,7 @@ func (g *grouped) Add(sentence, of string) {
 	}
 }
 
-// Lines puts what a sentence is of before it; many are counted.
+// Lines puts the subjects of each sentence before it. Many subjects are counted instead.
 func (g *grouped) Lines() []string {
 	const most = 4
 	out := []string{}

@@ -39,8 +39,8 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
-// A loop that frees .grad between forward and backward keeps it when forward ends, and has none at a peak in backward:
-// there is nothing to say of it, and nothing where no difference is given.
+// A loop that frees .grad between forward and backward still has it when forward ends, but not at a peak in
+// backward. Then there is no remark, and none without a difference.
 func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
 	fresh.RunID = "fresh"
@@ -120,7 +120,7 @@ func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.what, got.FreedPeakBytes, c.want)
 		}
 	}
-	// After a step without tags nobody knows which gradients are there.
+	// After a step without tags, it is unknown which gradients exist.
 	gap := fixture.KeptRun(false)
 	gap.Steps[1].Instrumented = false
 	if got := memory.TaggedSpans(&gap, identity.Place{}); len(got) != 1 ||

@@ -73,7 +73,7 @@ func MetricNames() []string {
 	return names
 }
 
-// metricWords are the names without what stands behind a colon.
+// metricWords returns the metrics' names without the part behind a colon.
 func metricWords() []string {
 	var words []string
 	for _, k := range metricKinds {
@@ -82,7 +82,7 @@ func metricWords() []string {
 	return words
 }
 
-// EveryCategory stands for all categories in a threshold.
+// EveryCategory means all categories in a threshold.
 const EveryCategory = "*"
 
 // ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts make

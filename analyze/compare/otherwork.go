@@ -33,8 +33,8 @@ func otherWork(a, b *analyze.Summary) *OtherWork {
 // sizeParams make a model of the built-in experiments another one; how large its batches are does not.
 var sizeParams = []string{"mlp_dims", "hidden_dim", "num_layers", "num_heads", "vocab_size"}
 
-// otherSize is in what the models of two methods differ, nil where nothing says so. Who varies the size of a model
-// of a script's own has no method that says what is to be compared: the size is what is compared.
+// otherSize returns how the models of two methods differ in size, or nil if nothing shows it. A script of the
+// user's has no method, so there the size may be what the user wants to compare.
 func otherSize(a, b *analyze.Summary) *OtherWork {
 	if a.Method() == "" || b.Method() == "" {
 		return nil

@@ -41,12 +41,12 @@ type overheadCell struct {
 // that did not end well has neither.
 type OverheadRun struct {
 	identity.Identity
-	Baseline       string   `json:"baseline"` // run id of what this run is compared with
+	Baseline       string   `json:"baseline"` // id of the run that this run is compared with
 	PeakBytes      *int64   `json:"peak_bytes"`
 	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
 	PeakRatio      *float64 `json:"peak_ratio"`
-	// PeakRatioLow and PeakRatioHigh are what the ratio is at least and at most where a peak of the two is bounded;
-	// null elsewhere. So are the delta's.
+	// PeakRatioLow and PeakRatioHigh are the bounds of the ratio if one of the two peaks is bounded; null
+	// otherwise. The bounds of the delta work in the same way.
 	PeakRatioLow      *float64 `json:"peak_ratio_low,omitempty"`
 	PeakRatioHigh     *float64 `json:"peak_ratio_high,omitempty"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
@@ -81,8 +81,8 @@ type CategoryDelta struct {
 	DeltaPercent *float64 `json:"delta_percent"`
 }
 
-// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time,
-// and one that only the baseline has saves it; its memory has nothing to be compared with.
+// PhaseDelta compares one phase with the baseline's phase of the same name. A phase that the baseline lacks adds
+// all its time, and a phase that only the baseline has saves it. Memory of such phases is not compared.
 type PhaseDelta struct {
 	Phase   string   `json:"phase"`
 	MS      *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
@@ -151,7 +151,7 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o.PeakRatioLow, o.PeakRatioHigh = nil, nil
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
-	// what explains a difference, where none is given
+	// remarks that explain a difference, if there is none
 	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool {
 		return r.Kind == RemarkKept || r.Kind == RemarkBoundedRatio
 	})
@@ -261,7 +261,7 @@ func phaseDeltas(base, run *analyze.Summary) []PhaseDelta {
 	return out
 }
 
-// Phase is the phase of that name; nil where neither the run nor its baseline has it.
+// Phase returns the phase of that name; nil if neither the run nor its baseline has it.
 func (o *OverheadRun) Phase(name string) *PhaseDelta {
 	for i := range o.Phases {
 		if o.Phases[i].Phase == name {
@@ -271,9 +271,9 @@ func (o *OverheadRun) Phase(name string) *PhaseDelta {
 	return nil
 }
 
-// FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes
-// takes in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has
-// none of them.
+// FamilyTime sums the times of a family's phases, and the differences to the baseline's. It makes the backward of a
+// method with two passes comparable with a single pass, which is impossible pass by pass. All are null if the run
+// has no such phase.
 func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	unknown := false
 	for i := range o.Phases {
@@ -290,8 +290,8 @@ func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	return ms, delta, percent
 }
 
-// FamilyPeak is the highest allocated in a family's phases, and how far it lies above the baseline's in its own. Null
-// where either has none of them.
+// FamilyPeak returns the highest allocated in a family's phases, and its difference to the baseline's. All are null
+// if either has no such phase.
 func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
 	highest := func(of *Cell) (bytes *int64) {
 		for phase, b := range of.PhasePeaks() {
@@ -336,9 +336,9 @@ func (p *PhaseDelta) times(base, run *analyze.Summary) {
 	p.DeltaMS, p.DeltaStepPercent = &delta, timing.PercentOf(delta, base.StepMS.Median)
 }
 
-// DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first
-// whose parameters hold all of match (a suite's baseline), else the first whose method is vanilla, else the first; full
-// runs before bare ones. The index is -1 if none ended well.
+// DefaultBaseline returns the index of the default baseline. Among the runs that ended well it is the first whose
+// parameters contain all of match (a suite's baseline), else the first whose method is vanilla, else the first.
+// Full runs take precedence over bare ones. It returns -1 if no run ended well.
 func DefaultBaseline(runs []analyze.Summary, match map[string]any) int {
 	best, bestRank := -1, 0
 	for i := range runs {
@@ -379,9 +379,9 @@ type HeldByHooks struct {
 	HookActivations int64 // bytes that hooks hold more
 }
 
-// HooksInsteadOfAutograd finds that a run's hooks hold activations which the baseline's autograd does: a method that
-// takes no parameter gradients from autograd has it save no inputs for them, and its hooks keep those. It is nil where
-// autograd holds as much as in the baseline, or where either peak is not broken down.
+// HooksInsteadOfAutograd reports that a run's hooks hold activations which autograd holds in the baseline. A method
+// that does not compute parameter gradients by autograd makes autograd save no inputs for them, and its own hooks
+// keep these. It returns nil if autograd holds as much as in the baseline, or if a peak is not broken down.
 func HooksInsteadOfAutograd(base, run *analyze.Summary) *HeldByHooks {
 	if !base.BrokenDown() || !run.BrokenDown() {
 		return nil

@@ -209,11 +209,10 @@ func TestPeaksByPhase(t *testing.T) {
 	}
 }
 
-// Where one run's steps have GPU time and the other's wall time only, neither their phases nor their rates are
-// subtracted.
+// If the steps of one run have GPU time and the other's only wall time, neither phases nor rates are subtracted.
 func TestTwoClocks(t *testing.T) {
 	in := fixture.TimedRun("w", 100, 100)
-	in.Steps[3].GPUNS = 0 // its phases have GPU time all the same
+	in.Steps[3].GPUNS = 0 // its phases still have GPU time
 	gpu, wall := analyze.Summarize(fixture.TimedRun("g", 100, 100)), analyze.Summarize(in)
 	for _, o := range []OverheadRun{overheads(gpu, []analyze.Summary{wall}).Runs[0],
 		overheads(wall, []analyze.Summary{gpu}).Runs[0]} {
@@ -429,8 +428,8 @@ func TestDefaultBaseline(t *testing.T) {
 	}
 }
 
-// Readings that end before the last step are carried on by the power, a tenth of the time at most; what is not known
-// says why.
+// Readings that end before the last step are extrapolated by the power, for at most a tenth of the time. Missing
+// energy has a reason.
 func TestEnergyBeyondTheReadings(t *testing.T) {
 	in := fixture.TimedRun("e", 10000, 10000)
 	for i := range in.Steps[2:] {
@@ -481,7 +480,8 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	}
 }
 
-// A run that ended early has a peak of what it did until then, which is no overhead, neither in a study nor by phase.
+// A run that ended early has only the peak of its first part. That gives no overhead, neither in a study nor by
+// phase.
 func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
 	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed, schemas.StatusPartial} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700})

@@ -158,7 +158,7 @@ func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) a
 	return out
 }
 
-// ofAnotherOrigin is the first place with runs that a place is compared with where none has its origin.
+// ofAnotherOrigin returns the first place with runs to compare a place with if none has the same origin.
 func (p *pivot) ofAnotherOrigin(at map[string][]*analyze.Summary, row, col axisPlace) string {
 	match := func(a *axis, have, want axisPlace) bool {
 		for i, k := range a.keys {
@@ -239,8 +239,8 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	return c
 }
 
-// clockOf is the clock that a place's runs are measured by: the GPU's where one of them has it. GPU time and wall time
-// have no median; the runs of the other clock are left out, and [pivot.caution] says so.
+// clockOf returns the clock that measures a place's runs: the GPU's if one of them has it. GPU time and wall time
+// have no common median. Runs with the other clock are left out, and [pivot.caution] says so.
 func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	clock := ""
 	for _, r := range runs {
@@ -310,8 +310,8 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	say(Unfair(&a, &b)...)
 }
 
-// withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock
-// moves no byte, and kept gradients hardly any time.
+// withoutAxes returns the run without the facts that rows and columns name, and without facts that do not change
+// the value: a slow clock changes no bytes, and kept gradients hardly any time.
 func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	out := *s
 	keys := slices.Concat(p.rows.keys, p.cols.keys)
@@ -363,7 +363,7 @@ func (p *pivot) otherClock(runs []*analyze.Summary, clock string) (names []strin
 	return names
 }
 
-// place names a cell by what its row and its column have.
+// place names a cell by the values of its row and its column.
 func place(row, col axisPlace) (values []string) {
 	for _, v := range slices.Concat(row, col) {
 		if v != nil {

@@ -13,7 +13,7 @@ import (
 // of the fields it has.
 type Remark struct {
 	Kind RemarkKind
-	// Run is what is to be known of a run by itself, Breakdown of its breakdown.
+	// Run is a remark about a single run, Breakdown one about its breakdown.
 	Run       *analyze.Remark
 	Breakdown *memory.Remark
 	// What the run has as Now, its baseline has as Baseline.
@@ -21,8 +21,8 @@ type Remark struct {
 	// OfBaseline says that the remark is on the baseline and not on the run.
 	OfBaseline bool
 	N, Of      int // so many of so many repeats
-	// Low and High are in bytes, and so are Freed and Kept: by how much two peaks differ if both loops free .grad, and
-	// as they are. Those are nil where that is not known, and High is at most what .grad holds.
+	// Low and High are in bytes. Freed is the difference of two peaks in bytes if both loops freed .grad, and Kept
+	// the difference as measured; both are nil if unknown. High is then an upper bound for what .grad holds.
 	Low, High   int64
 	Freed, Kept *int64
 	Names       []string // of scripts or runs
@@ -55,12 +55,12 @@ const (
 	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
 	RemarkClocks      RemarkKind = "clocks"      // N, Of, What: the clock
 	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times beside others with GPU times
-	RemarkExperiments RemarkKind = "experiments" // N of one cell, Names: by what they differ
+	RemarkExperiments RemarkKind = "experiments" // N experiments share one cell; Names says how they differ
 	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats whose content is one
 	RemarkCodeUnknown RemarkKind = "code"        // of N of Of repeats
 	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
 	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
-	RemarkOtherWork   RemarkKind = "other work"  // no other run here is of its work
+	RemarkOtherWork   RemarkKind = "other work"  // no other run here does the same work
 	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
 	RemarkHeldByHooks RemarkKind = "held"        // Held
@@ -87,7 +87,7 @@ type Said struct {
 	Place []string
 }
 
-// RemarksOf are those on a run by itself.
+// RemarksOf returns the remarks about a single run.
 func RemarksOf(s *analyze.Summary) (out []Remark) {
 	for i := range s.Remarks {
 		out = append(out, Remark{Kind: RemarkOfRun, Run: &s.Remarks[i]})

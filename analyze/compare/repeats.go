@@ -61,8 +61,8 @@ func tellExperiments(groups [][]*analyze.Summary) (texts []string) {
 	return texts
 }
 
-// poolingRemarks say of the repeats of one experiment what was pooled although it is not the same by its name, and what
-// is not known.
+// poolingRemarks returns remarks about repeats of one experiment that were pooled although they differ by name, and
+// about what is unknown of them.
 func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	if len(runs) < 2 {
 		return nil

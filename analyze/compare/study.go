@@ -30,7 +30,7 @@ type Study struct {
 	// Uncompared is why no run is compared with another, where what they do differs; else it is nil.
 	Uncompared    *OtherWork
 	Configuration Configuration
-	Twins         []string // bare runs, which stand in the table of costs only
+	Twins         []string // bare runs, shown only in the table of costs
 }
 
 // NewStudy compares runs with one baseline, which may be nil.
@@ -39,7 +39,7 @@ func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
 	if baseline == nil {
 		return s
 	}
-	// A repeat of an experiment stands for all of its repeats.
+	// One repeat of an experiment represents all of its repeats.
 	base := NewCell([]*analyze.Summary{baseline})
 	base.Label = baseline.Title()
 	found := &base
@@ -57,11 +57,11 @@ func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
 	return s
 }
 
-// NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters
-// hold all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is
-// the one that differs in the fewest conditions, and the comparison says in which. What a suite says of a baseline
-// holds for its own runs: others may lie in its store. suite is its id, empty where all runs are its own. Where nobody
-// said what a baseline is, no run is compared with one of other work, and runs that are all of other work are not
+// NewMatchedStudy compares each experiment with the baseline of the same parameters. A baseline's parameters
+// contain all of match (a suite's baseline), or its method is vanilla. If no baseline has the same parameters, it
+// takes the one that differs in the fewest conditions, and the comparison names these. A suite's baseline applies
+// only to its own runs, since its store may hold others. suite is its id, or "" if all runs belong to it. Without a
+// stated baseline, no run is compared with one that does other work. Runs that all do different work are not
 // compared at all.
 func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string) Study {
 	s := newStudy(runs)
@@ -121,8 +121,8 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 	return s
 }
 
-// alone remarks on a cell that is compared with itself, and no other with it, where there are others; nil where it is
-// not so. match is what was said of a baseline.
+// alone returns a remark if a cell is compared only with itself although there are others, else nil. match is the
+// stated baseline.
 func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool {
 		return o.RunID != c.RunID && o.Baseline.RunID == c.RunID
@@ -233,8 +233,8 @@ func (c *Cell) UnlikeBaseline() []Remark {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// CommonBadge is what must stand beside each of several runs, where that is the same of all and they ended well, so
-// that it is said once of all of them; else empty, and each says it.
+// CommonBadge returns the badge of several runs if all share it and ended well, so that it can be shown once.
+// Otherwise it returns "", and each run shows its own.
 func CommonBadge(ids ...*identity.Identity) string {
 	if len(ids) < 2 {
 		return ""
@@ -257,8 +257,8 @@ func (s *Study) CommonBadge() string {
 	return CommonBadge(ids...)
 }
 
-// StatusBadge is [identity.Identity.Badge] and the status where it is not ok: what must stand beside every figure of
-// the run.
+// StatusBadge returns [identity.Identity.Badge] and the status if it is not ok. It must be shown beside every
+// figure of the run.
 func StatusBadge(id *identity.Identity) string {
 	badge := id.Badge()
 	if id.Status == schemas.StatusOK {

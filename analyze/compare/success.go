@@ -19,9 +19,9 @@ type SuccessDocument struct {
 	Methods []SuccessRow `json:"methods"` // a row a method and source, in the order of their first runs
 }
 
-// SuccessRow is one method on one kind of device: a measured and a predicted peak have no mean. Runs of a command
-// without a parameter "method" are under their name. The means are over the runs that ended well, whatever their other
-// parameters: an overview, where a comparison is of single experiments.
+// SuccessRow is one method on one kind of device. Measured and predicted runs are separate, since their peaks have
+// no common mean. Runs of a command without a parameter "method" are listed by name. The means are over the runs
+// that ended well, whatever their other parameters. It is an overview; use a comparison for single experiments.
 type SuccessRow struct {
 	Method        string    `json:"method"`
 	Source        string    `json:"source"`  // measured, predicted or imported
@@ -30,19 +30,19 @@ type SuccessRow struct {
 	Bare          int       `json:"bare"` // part of Runs: with counters and timers only
 	OK            int       `json:"ok"`
 	SuccessRate   float64   `json:"success_rate"`
-	MeanPeakBytes *int64    `json:"mean_peak_bytes"`   // null where none ended well, or none has a peak
+	MeanPeakBytes *int64    `json:"mean_peak_bytes"`   // null if none ended well, or none has a peak
 	Bounded       int       `json:"bounded,omitempty"` // peaks among them that are bounded: the mean may be higher
 	MeanStepMS    *float64  `json:"mean_step_ms"`      // of the runs' medians; null for predicted runs
 	Failures      []Failure `json:"failures"`
 }
 
-// Failure is a run that did not end well, and what is left of it.
+// Failure describes a run that did not end well.
 type Failure struct {
 	RunID     string `json:"run_id"`
 	Name      string `json:"name"`
 	Status    string `json:"status"`
 	Reason    string `json:"reason"`
-	Log       string `json:"log"`        // of what it wrote to standard error, from the store's folder
+	Log       string `json:"log"`        // the file with its standard error, relative to the store's folder
 	PeakBytes *int64 `json:"peak_bytes"` // until then
 }
 

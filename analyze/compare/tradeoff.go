@@ -5,7 +5,7 @@ import "github.com/dpsight/dpsight/analyze/timing"
 // A StepCost is what the steps of a study's experiments can be compared by.
 type StepCost string
 
-// The costs: time where all steps are of the same size, else what is done in a second.
+// The costs: time if all steps have the same size, else the rate.
 const (
 	CostTime    StepCost = "step_ms"
 	CostTokens  StepCost = "tokens_per_s"

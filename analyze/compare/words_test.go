@@ -5,12 +5,12 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// inWords is a document as it is printed.
+// inWords returns a document with its words, as it is printed.
 func inWords(doc OverheadDocument) OverheadDocument {
 	return report.OverheadTables(Study{Overhead: &doc})[0].Document.(OverheadDocument)
 }
 
-// told is a study whose overheads are in words; one without a baseline has none.
+// told returns a study with the words of its overheads. A study without a baseline has none.
 func told(s Study) Study {
 	if s.Overhead == nil {
 		return s

@@ -42,17 +42,17 @@ func (j *judgement) assessment() *Assessment {
 	return &Assessment{Level: Levels[j.level], Reasons: j.reasons}
 }
 
-// Assess says how sure the peak allocated of a predicted run is, and why: nil for other runs, and for those without
-// tables.
+// Assess returns how certain the peak allocated of a predicted run is, and why. It returns nil for other runs and
+// for runs without tables.
 //
 //   - exact expected: all that it depends on was computed or modelled, on a profile and a torch whose predictions were
 //     compared with recordings from such a device.
-//   - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the
-//     profile was not, and nothing else speaks against it.
-//   - indicative: both, or it cannot be told what was unknown.
+//   - close: something that it depends on was estimated or unknown, and is named, on a profile that was
+//     compared. Or the profile was not compared, and there is no other doubt.
+//   - indicative: both, or the unknown parts cannot be named.
 //
-// It looks at facts alone: the manifest, and what the phantom GPU said. Of what a script does at random it sees Poisson
-// sampling alone.
+// It uses only facts: the manifest, and the phantom GPU's notes. Of a script's randomness it recognises only
+// Poisson sampling.
 func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
@@ -179,8 +179,8 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 	return a, b, false
 }
 
-// mostSeed is the largest seed that is taken for one that a script set: torch's own is a random 64-bit number, and one
-// in four billion of these is no larger.
+// mostSeed is the largest seed that is assumed to be set by the script. torch's own seed is a random 64-bit number,
+// and only one in four billion of these is smaller.
 const mostSeed = 1<<32 - 1
 
 // drawnAnew is whether each run of the experiment has batches of other sizes.
@@ -210,7 +210,8 @@ func TookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
 	})
 }
 
-// NothingTaken is the error of such a run. With processes of it that left no journal nobody knows.
+// NothingTaken returns the error for a run that took no device memory. unheard is the number of processes without a
+// journal, whose use is unknown.
 func NothingTaken(unheard int) error {
 	processes := "processes"
 	switch unheard {
@@ -279,8 +280,8 @@ func undecided(reads []schemas.Counted, decisions []schemas.Decision) []schemas.
 	})
 }
 
-// noOps are in the notes of what the phantom GPU knows nothing of: functions that fail, sizes that only a device tells,
-// and kernels of libraries that are not torch's.
+// noOps are texts in the notes about what the phantom GPU cannot model: functions that fail, sizes that only a
+// device reports, and kernels of libraries other than torch.
 var noOps = []string{schemas.NoteUnanswered, schemas.NoteEstimated, schemas.NoteNoOps}
 
 // libraries looks at what was estimated, refused or left out.
@@ -347,9 +348,8 @@ func names(counts []schemas.Counted) (out []string) {
 	return out
 }
 
-// Of is how sure the peak of a predicted run is, in the words that ingest's report keeps, or that were found when the
-// run was read since its report is of an older version. It is nil where neither is there: a level always has its
-// reasons.
+// Of returns how certain the peak of a predicted run is: from the ingest report or, if an older version wrote that,
+// as determined when the run was read. It is nil if neither exists. A level always has reasons.
 func Of(in *schemas.Tables) *schemas.Confidence {
 	if in.Confidence != nil {
 		return in.Confidence
@@ -374,10 +374,10 @@ func SharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	return fullest
 }
 
-// SharedAs is what several processes had together of the device that they have under one of torch's ordinals, nil where
-// no more than one had memory of it at once. It is not known where an ordinal need not be the device's place in the
-// machine: where a device was used whose place is no rank's ordinal, the ranks have a CUDA_VISIBLE_DEVICES of their
-// own.
+// SharedAs returns how several processes together used the device that they address by one of torch's ordinals. It
+// returns nil if never more than one process had memory on it at once. known is false if an ordinal need not be the
+// device's place in the machine. That is so if a used device's place is no rank's ordinal: the ranks then have
+// different values of CUDA_VISIBLE_DEVICES.
 func SharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use *schemas.DeviceUse, known bool) {
 	if m.Phantom == nil {
 		return nil, true

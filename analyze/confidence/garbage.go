@@ -2,12 +2,12 @@ package confidence
 
 import "github.com/dpsight/dpsight/schemas"
 
-// GarbageRange is the range of the peak allocated over the moments at which Python's garbage may be collected, with own
-// the run's own peak; it is one point where nobody made the runs that bound it.
+// GarbageRange returns the range of the peak allocated over the moments at which Python's garbage may be collected.
+// own is the run's own peak. Without the runs that bound it, the range is this single value.
 func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64) {
 	low, high = own, own
 	for _, c := range f.Collections {
-		// The peak of a run that was ended, or ended otherwise, is of another stretch of the script.
+		// The peak of a run that was stopped, or that ended otherwise, belongs to another part of the script.
 		if c.Status == status && schemas.EndedByItself(status) {
 			low, high = min(low, c.PeakAllocatedBytes), max(high, c.PeakAllocatedBytes)
 		}

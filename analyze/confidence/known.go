@@ -61,7 +61,7 @@ func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 	return slices.DeleteFunc(slices.Clone(schemas.Doubts), func(kind string) bool { return !found[kind] })
 }
 
-// noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
+// noteKinds maps parts of the phantom GPU's notes to kinds of doubt.
 var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks},
 	{schemas.OldNoteFinite, schemas.DoubtFinite},
 	{schemas.NoteKernelRead, schemas.DoubtReads}, {schemas.NoteCopyLimit, schemas.DoubtReads}}

@@ -12,7 +12,7 @@ type Assessment struct {
 	Known []KnownErrors
 }
 
-// A Reason is one fact that a level rests on. Beside each kind stands which figures it has.
+// A Reason is one fact behind a level. The comment beside each kind says which figures it has.
 type Reason struct {
 	Kind        Kind
 	Name, Other string
@@ -29,7 +29,7 @@ type Kind string
 
 // What speaks for a prediction.
 const (
-	NothingUnknown   Kind = "nothing unknown"   // no value that nobody had computed was read
+	NothingUnknown   Kind = "nothing unknown"   // the script read no unknown value
 	NothingEstimated Kind = "nothing estimated" // no library was estimated or left out
 	Compared         Kind = "compared"          // with recordings, of device Name under torch Other
 )
@@ -55,7 +55,7 @@ const (
 	Decided        Kind = "decided"          // the read at Name was answered the other way, after the error Other
 	CopiedRead     Kind = "copied read"      // at Places, of a value that other ranks have a part in
 	TakenForFinite Kind = "taken-for-finite" // at Places; by the operators Names, which asked
-	SizeByValues   Kind = "size-by-values"   // of what Names give: the most that it can be was taken
+	SizeByValues   Kind = "size-by-values"   // sizes of the results of Names; the largest possible size was assumed
 	Noted          Kind = "noted"            // Name is the phantom GPU's own sentence
 	CodeGenerated  Kind = "code generated"   // by torch.compile
 )
@@ -75,7 +75,7 @@ const (
 // When Python's garbage was collected.
 const (
 	GarbageForced Kind = "garbage forced" // Name is when
-	// Bytes[0] were freed by it, and nobody made the runs that bound the peak: Name is the status of a run that was ended
+	// it freed Bytes[0], and there are no runs that bound the peak; Name is the status of a run that was ended
 	GarbageCollected Kind = "garbage collected"
 	GarbageDecides   Kind = "garbage decides" // collected at Name the run ended otherwise: Other is the status
 	GarbageMatters   Kind = "garbage matters" // Bytes are the least and the most

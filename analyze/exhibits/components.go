@@ -66,7 +66,7 @@ func ComponentsOf(g *Group) Components {
 	return c
 }
 
-// Largest is the category that is the largest part of every peak; empty where there is none.
+// Largest returns the category that is the largest part of every peak; "" if there is none.
 func (c *Components) Largest() schemas.Category {
 	var largest schemas.Category
 	for i := range c.Entries {

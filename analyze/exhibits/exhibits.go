@@ -1,5 +1,5 @@
-// Package exhibits chooses, orders and sums what the tables and figures of a paper show of a study: which experiments
-// stand beside each other, in which order, and which components, phases and settings have a row.
+// Package exhibits chooses, orders and sums what the tables and figures of a paper show of a study: the experiments
+// to compare, their order, and the components, phases and settings that get a row.
 package exhibits
 
 import (
@@ -232,8 +232,8 @@ func class(c *compare.Cell) int {
 	return 1
 }
 
-// Rivals reports whether the entry is one of those among which a table marks the best: it was measured as a whole,
-// ended well, and is neither what the others are compared with nor without privacy.
+// Rivals reports whether the entry competes for a table's best value. It must be measured as a whole, have ended
+// well, and be private. It must not be the baseline.
 func (e *Entry) Rivals() bool {
 	return !e.IsBaseline() && !e.NormsOnly() && e.Status == schemas.StatusOK && e.Source == schemas.Measured &&
 		!e.Bounded()

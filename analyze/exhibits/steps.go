@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// StepTables are those that a [Step] is of.
+// StepTables lists the tables that a [Step] needs.
 const StepTables = timeline.CategoryTables
 
 // mostStretches is how many stretches of events a step is reduced to: more than a figure can show.

@@ -30,7 +30,7 @@ type Explanation struct {
 	Runs  [2]Run   // From, To
 	Kept  [2]int64 // bytes at each run's peak of gradients that zero_grad kept and that nothing had written to since
 	Hooks [2]*memory.SharedActivation
-	// FreedDeltaBytes is what the peaks would differ by if both loops freed .grad; nil where that is not known.
+	// FreedDeltaBytes is the difference of the peaks if both loops freed .grad; nil if unknown.
 	FreedDeltaBytes *int64
 	// HeldByHooks is what To's hooks hold at its peak and From's autograd at From's; nil without.
 	HeldByHooks *compare.HeldByHooks
@@ -166,7 +166,7 @@ func NewInput(in schemas.Tables) Input {
 	return d
 }
 
-// Explain compares two runs. It fails where they have neither peaks nor steps to compare.
+// Explain compares two runs. It returns an error if they have neither peaks nor steps to compare.
 func Explain(from, to Input) (Explanation, error) {
 	o := compare.OverheadOf(&from.Summary, &to.Summary)
 	doc := Explanation{Differences: Differences{Schema: Schema, From: from.RunID, To: to.RunID,
@@ -297,7 +297,7 @@ func (m *ModulePart) Title() string {
 	return *m.Module
 }
 
-// explainPhases lists the phases with a time and what is left of the steps' difference beside them.
+// explainPhases lists the phases with a time, and the rest of the steps' difference.
 func (doc *Explanation) explainPhases(from, to *analyze.Summary, deltas []compare.PhaseDelta) {
 	if doc.StepDeltaMS == nil {
 		return

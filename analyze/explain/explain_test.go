@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// layered gives a run's blocks modules: of their owner, of the parameter that it names, of their birth, or none.
+// layered gives a run's blocks modules: the owner's, the module of the parameter that it names, the birth's, or
+// none.
 func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 	in.Modules = []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4},
 		{ID: 2, Path: "layers", Class: "ModuleList"}, {ID: 3, Path: "head", Class: "Linear", Role: "head"}}
@@ -100,8 +101,8 @@ func sumBirths(t *testing.T, list []BirthPart) (sum BirthPart) {
 	return sum
 }
 
-// Blocks alive at the peak count under the phase that they were born in, whatever the step; what no event saw the birth
-// of, by itself.
+// Blocks alive at the peak count under the phase of their birth, in whatever step. A block without a birth event
+// counts separately.
 func TestExplainedBirths(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -184,7 +185,7 @@ func TestExplainedWorkspaces(t *testing.T) {
 	}
 }
 
-// Runs without a breakdown are compared by what they have, and nothing is made up.
+// Runs without a breakdown are compared by what they have, without invented values.
 func TestExplainWithoutBreakdown(t *testing.T) {
 	bare := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}

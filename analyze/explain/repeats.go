@@ -10,13 +10,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Repeats are what a run is one of several of: the runs of its experiment in the store that ended well.
+// Repeats describes the other repeats of a run: the runs of its experiment in the store that ended well.
 type Repeats struct {
 	Run     *analyze.Summary
 	Here    int              // how many of them are among the runs that are shown
 	StepMS  *timing.Interval // of the medians of them all
 	OwnMS   float64          // median of the run itself
-	InPlace bool             // StepMS and the phases of all of them stand in the place of the run's own
+	InPlace bool             // StepMS and the phases over all repeats replace the run's own
 }
 
 // NoteRepeats adds to the remarks on runs that their stores have more repeats of them.
@@ -67,7 +67,7 @@ func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Re
 	return found
 }
 
-// besides are the runs of around that are none of runs, each once: stores may be copies of each other.
+// besides returns the runs in around that are not in runs, each once, since stores may be copies of each other.
 func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.Summary) {
 	seen := map[string]bool{}
 	for _, r := range runs {
@@ -120,8 +120,8 @@ func (d *Input) takeRepeats(around []analyze.Summary) *Repeats {
 	return &Repeats{Run: &d.Summary, Here: 1, StepMS: d.StepMS, OwnMS: own.Median, InPlace: true}
 }
 
-// scaledTo are the parts of a step whose phases take other times. Recompute is a part of backward, where it has no time
-// of its own; see [timing.Shares.Scale].
+// scaledTo returns the parts of a step scaled to other times of its phases. Recompute is a part of backward if it
+// has no time of its own; see [timing.Shares.Scale].
 func (t *timedParts) scaledTo(from, to map[string]timing.PhaseTime, repeats int) *timedParts {
 	if t == nil {
 		return nil

@@ -16,7 +16,8 @@ type TimePart struct {
 	FromMS  *float64 `json:"from_ms"`
 	ToMS    *float64 `json:"to_ms"`
 	DeltaMS float64  `json:"delta_ms"`
-	// Phases sum to it. Recompute stands for itself here: by module it is timed, while bare steps count it as backward.
+	// Phases sum to it. Recompute is separate here, since module times include it, although bare steps count it as
+	// backward.
 	Phases []PhasePart `json:"phases"`
 }
 
@@ -61,8 +62,8 @@ type timedPart struct {
 	of *schemas.Module // nil = outside all modules, or not known
 }
 
-// timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of
-// modules. A mean over ranks would be nobody's step.
+// timeByModule takes the slowest rank, which mostly determines the run's step time. It returns nil if no rank has
+// module times. A mean over ranks would match no real step.
 func timeByModule(in *schemas.Tables) *timedParts {
 	if !timing.HasModuleTimes(in) {
 		return nil
@@ -133,8 +134,8 @@ func (t *TimePart) Add(from, to *float64, delta float64) {
 	t.DeltaMS += delta
 }
 
-// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left
-// of the steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
+// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and the rest
+// of the steps' difference. Both runs must have module times, and step times on the same clock.
 func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	for i, d := range []*Input{from, to} {
 		if d.times != nil {

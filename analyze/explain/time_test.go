@@ -86,7 +86,7 @@ func TestUnexplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// The slowest rank's modules stand for the run.
+// The slowest rank's modules represent the run.
 func TestExplainedModuleTimesOfRanks(t *testing.T) {
 	to := fixture.GhostTimes()
 	other := fixture.LayeredTimes("slow", fixture.Spent{Phase: "forward", Module: 6, Hook: false, Ms: 20000})
@@ -184,8 +184,8 @@ func checkPhasesOfModules(t *testing.T, doc *Explanation) {
 	}
 }
 
-// randomTimes is a run of random steps: ranks, phases that only some steps have, a recompute that bare steps lack,
-// modules that the table of modules does not know, and steps that lack rows.
+// randomTimes returns a run of random steps: several ranks, phases that only some steps have, a recompute that bare
+// steps lack, modules missing from the table of modules, and steps without rows.
 func randomTimes(r *rand.Rand, name string) schemas.Tables {
 	in := fixture.LayeredTimes(name)
 	in.Steps, in.ModuleTimes, in.Modules = nil, nil, slices.Clone(in.Modules)
@@ -257,8 +257,8 @@ func TestExplainedTimesSum(t *testing.T) {
 	}
 }
 
-// A recorded run is but one of its repeats: times are medians over all of them, and modules keep their shares of the
-// phases.
+// A recorded run is only one of its repeats. Times are medians over all of them, and modules keep their shares of
+// the phases.
 func TestExplainedRepeats(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := append(summaries.Repeats(from, 0.75, 0.6), summaries.Repeats(to, 0.5, 0.3, 0.15)...)

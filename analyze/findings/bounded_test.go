@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Repeats differ by what is certain of bounded peaks, and not at all where their bounds overlap.
+// Repeats with bounded peaks differ only by what is certain. If the bounds overlap, they do not differ.
 func TestRepeatsOfBoundedPeaks(t *testing.T) {
 	run := func(id string, low, high int64) *analyze.Summary {
 		s := &analyze.Summary{Identity: identity.Identity{RunID: id}, PeakBytes: &low}

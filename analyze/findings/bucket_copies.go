@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const bucketPercent = 5 // of the peak, gradients that stand in a bucket of DDP's as well
+const bucketPercent = 5 // of the peak, for gradients that are also in a DDP bucket
 
 // BucketCopiesFacts are the facts of a [BucketCopies] finding: what the buckets hold in addition to the gradients.
 type BucketCopiesFacts struct{ BucketBytes int64 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	cachedPercent    = 10 // of what is reserved, free at the highest reserved
-	spareablePercent = 2  // of what is reserved, above the highest allocated: no change saves more
+	cachedPercent    = 10 // of reserved, free at the highest reserved
+	spareablePercent = 2  // of reserved, above the highest allocated: no change can save more
 	// leastCached leaves out what is no more than the sizes of a few segments.
 	leastCached = 64 << 20
 )
@@ -99,15 +99,15 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 	return r
 }
 
-// savesReserved says by how much the peak reserved would fall; nothing where the peak allocated was not recorded, for
-// then most was reserved when nobody looked.
+// savesReserved says by how much the peak reserved would fall. It says nothing if the peak allocated was not
+// recorded: most memory was then reserved outside the recorded steps.
 func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {
 		f.saves(bytes, AtMost)
 	}
 }
 
-// gaps are the events that stand for all that happened between two windows.
+// gaps returns the events that stand for the times between two windows.
 func (x *evidence) gaps() map[int64]bool {
 	out := map[int64]bool{}
 	for i := range x.in.Events {

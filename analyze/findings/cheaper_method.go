@@ -27,12 +27,12 @@ var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 // A Trial has all repeats of one method of an experiment in a store, recorded or bare. Its figures are medians over
 // them, since a comparison of single runs would depend on which repeats were picked.
 type Trial struct {
-	Run       *analyze.Summary // that stands for them: recorded rather than bare, and nearest to the median step
+	Run       *analyze.Summary // the run that represents them: recorded rather than bare, and closest to the median step
 	Runs      int              // how many there are
 	PeakBytes int64
-	AtMost    bool // PeakBytes is of a bounded peak of another method than the run's
-	// Step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil
-	// without times by the clock that is wanted.
+	AtMost    bool // PeakBytes is an upper bound, of another method than the run's
+	// Step is the median over the runs; Low and High are the smallest and the largest. For a single run it is over
+	// its steps. nil without times on the requested clock.
 	Step *timing.Interval
 
 	runs []*analyze.Summary
@@ -48,7 +48,8 @@ type CheaperMethodFacts struct {
 type Methods struct {
 	Own    Trial
 	Lowest Trial // of the methods that do without, the one of the lowest peak
-	// Best is the one that savings are by: the lowest, or the fastest where none is lower; nil where none is better.
+	// Best is the method whose savings are stated: the lowest, or the fastest if none is lower; nil if none is
+	// better.
 	Best  *Trial
 	Lower bool // the best peaks lower than the run
 }
@@ -202,8 +203,8 @@ func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.
 	return first != nil && first.RunID == s.RunID
 }
 
-// measureAgainst replaces a saving that is a bound by one that was measured, or predicted where the run is: what the
-// method that does without and has the lowest peak takes less.
+// measureAgainst replaces an estimated saving by a measured one (or predicted, if the run is). It compares with the
+// method of the lowest peak that avoids the finding.
 func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
 		return
@@ -221,7 +222,7 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 	lowest := best
 	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
-		// None is lower: one may be faster.
+		// No method is lower, but one may be faster.
 		for i := range others {
 			if o := &others[i]; slices.Contains(f.instead, o.Run.Method()) && o.fasterThan(&own) &&
 				(!best.fasterThan(&own) || o.Step.Median < best.Step.Median) {
@@ -232,14 +233,14 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
 		f.Methods = &Methods{Own: own, Lowest: *lowest}
 		f.SavesBytes, f.Confidence = nil, NotKnown
-		if !f.advisesMore() { // what remains to be advised saves what nobody knows
+		if !f.advisesMore() { // the saving of the remaining advice is unknown
 			f.saves(0, lowest.known())
 		}
 		return
 	}
 	f.Methods = &Methods{own, *lowest, best, best.PeakBytes < *s.PeakBytes}
 	f.saves(*s.PeakBytes-best.PeakBytes, best.known())
-	// A run that saves time beyond doubt, or costs it, does; else nothing is said of either.
+	// A run saves or costs time only if that is certain. Otherwise neither is stated.
 	switch {
 	case own.Step == nil || best.Step == nil:
 	case best.fasterThan(&own):

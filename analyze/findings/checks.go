@@ -32,7 +32,8 @@ const (
 	Times                     // the run was not measured
 )
 
-// A check looks for one thing in a run that has what it needs. It stands in a file of its own, with its threshold.
+// A check looks for one thing in a run that has the necessary data. Each check is in its own file, with its
+// threshold.
 type check struct {
 	needs needs
 	look  func(x *evidence) []Finding
@@ -122,7 +123,8 @@ func CheckRun(in schemas.Tables) Checked {
 	return n
 }
 
-// has reports whether the run has what checks need, and else what is not looked at and why.
+// has reports whether the run has the data that checks need. Otherwise why lists what is not checked, and the
+// reasons.
 func (x *evidence) has(need needs) (has bool, why []NotLooked) {
 	switch need {
 	case blocks:

@@ -11,7 +11,7 @@ const clipPercent = 5 // of the peak, temporaries of norms and clipping
 // ClipTemporariesFacts are the facts of a [ClipTemporaries] finding.
 type ClipTemporariesFacts struct {
 	Largest ModulePart
-	Advice  []clipping.Advice // alternatives, none where norms are taken by tiles already
+	Advice  []clipping.Advice // alternatives; none if norms are already computed by tiles
 }
 
 // clipping looks at what the computation of norms and clipped gradients holds for itself.

@@ -1,3 +1,3 @@
-// Package findings looks for what is worth saying of a run. Each check stands in a file of its own with its threshold
-// and the facts that it gives; package report puts them into words. docs/findings.md describes them.
+// Package findings looks for noteworthy facts about a run. Each check is in its own file, with its threshold and
+// its facts. Package report puts them into words. docs/findings.md describes them.
 package findings

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// edits are the lines of the script to change for a finding, where its source is at hand: those that give a value to
-// what holds the bytes, or else those that ask for what the finding is about. Blocks are made elsewhere as a rule.
-// Where the blocks' own line is among them, it is that one.
+// edits returns the lines of the script to change for a finding, if the source is available. These are the lines
+// that assign what holds the bytes, or else the lines that request them; most blocks are made elsewhere. If the
+// blocks' own line is among them, it returns only that line.
 func (x *evidence) edits(f *Finding) []schemas.Line {
 	out := x.candidates(f)
 	own := slices.IndexFunc(out, func(l schemas.Line) bool {
@@ -38,7 +38,7 @@ func (x *evidence) candidates(f *Finding) []schemas.Line {
 	return nil
 }
 
-// keeps are the findings of what a name of the script keeps.
+// keeps lists the findings about memory that a name in the script keeps.
 var keeps = map[string]bool{Growth: true, EvaluationGraphs: true, KeptGraphs: true, GradientGraphs: true,
 	ViewKeepsBase: true, KeptException: true, EarlierGraph: true, RetainedGraph: true, PreviousValue: true,
 	ScriptTensors: true}

@@ -20,18 +20,18 @@ type evidence struct {
 	ledgers   *memory.Ledgers
 	notLooked []NotLooked
 
-	// The rest is of the device, and empty where no bytes are known.
+	// The rest describes the device, and is empty if no bytes are known.
 	p       identity.Place
 	grows   *growth.Growth // nil where the device's memory does not
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
 	holders *memory.Holders
-	// whole is what the bytes of that moment are: it is not the peak where that came when nothing was recorded. What a
-	// change would take off such a peak nobody knows.
+	// whole says what the bytes of the moment are. It is not the peak if that came outside the recorded steps. What
+	// a change would save of such a peak is unknown.
 	whole string
-	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
-	// after the last step that was completed where that is known to be instrumented.
+	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what
+	// followed the last completed step if that is known to be instrumented.
 	looked []memory.Span
 	within []memory.Span // steps and evaluation passes: see stepOf
 }
@@ -68,8 +68,8 @@ func (x *evidence) elsewhere(d *memory.DeviceBreakdown) *evidence {
 	return y
 }
 
-// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A
-// step that the run died in is not among the steps: it is known by the peak alone whether it has tags.
+// knownEvents returns the events before the first step and those of each instrumented step; all events if there are
+// no steps. A step in which the run died is not in the table of steps, so only the peak shows whether it has tags.
 func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 	var steps []*schemas.Step
 	for i := range in.Steps {
@@ -106,8 +106,8 @@ func (x *evidence) finding(id string) Finding {
 		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.brokenDown()}}
 }
 
-// needless begins a finding of the activations at the peak that are wanted and need not be there; nil where they are
-// less than so many percent of it.
+// needless begins a finding about unnecessary activations at the peak, selected by want. It returns nil if they are
+// less than percent of the peak.
 func (x *evidence) needless(id string, percent float64, want func(a *schemas.Allocation) bool) *Finding {
 	held := x.bytesAtPeak(schemas.Activations, want)
 	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, percent) {
@@ -130,10 +130,10 @@ func (x *evidence) needless(id string, percent float64, want func(a *schemas.All
 // bytesOf is a category's bytes at the peak.
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
-// savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It
-// replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
-// a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
-// without tags reached it, nothing is said, as nobody knows what else would have to go.
+// savesWithout states by how much the run's highest allocated would fall if the bytes of the voids had not been
+// held. It replays the events. If the peak moves to another moment, the saving ends there. It also ends at the
+// highest allocated of a phase without these bytes, including steps without tags. It states nothing if the peak was
+// not recorded or was reached only by a step without tags: it is then unknown what else would have to go.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {
 		return
@@ -231,7 +231,7 @@ func (x *evidence) moduleOf(i int) *schemas.Module {
 	return m
 }
 
-// A ModulePart is what belongs to one module; nil where none is known.
+// A ModulePart is the part of one module; nil if the module is unknown.
 type ModulePart struct {
 	Module *schemas.Module
 	Bytes  int64

@@ -124,7 +124,7 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 		factsOf[ThrottledFacts](t, f).Steps != 3 || factsOf[ThrottledFacts](t, f).Sampled != 5 {
 		t.Errorf("%+v", f)
 	}
-	// Where every step was slowed, nobody knows by how much.
+	// If every step was slowed, it is unknown by how much.
 	if f := theFinding(t, inspected(fixture.Sampled("all", 6, 0)), Throttled); f == nil || f.SavesMS != nil ||
 		f.MS != nil {
 		t.Errorf("%+v", f)
@@ -197,7 +197,7 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 	}
 }
 
-// Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a
+// Runs belong to one experiment if all their parameters agree. A parameter that only one of them has is a
 // difference.
 func TestAlikeRuns(t *testing.T) {
 	with := func(s analyze.Summary, facts ...identity.Fact) analyze.Summary {
@@ -363,7 +363,8 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		x.Best.Step.Low != 25.4 || x.Best.Step.High != 31.3 || x.Best.Runs != 5 || !x.Overlap {
 		t.Errorf("%+v", x)
 	}
-	// Ranges apart: one finding at the recorded run, wherever it stands among the repeats, of the medians.
+	// The ranges do not overlap: there is one finding about the medians, at the recorded run, wherever that is
+	// among the repeats.
 	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
 	slices.Reverse(slow)
 	found = at(slow, dpsgd)
@@ -374,7 +375,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	if found = at(slow[:2]); len(found) != 0 {
 		t.Errorf("%+v", found)
 	}
-	// Inspected alone, a bare repeat stands for all of them.
+	// If only a bare repeat is inspected, it represents all of them.
 	rest := Find([]Checked{{Summary: slow[0]}}, slices.Concat(slow[1:], dpsgd))
 	if f = theFinding(t, rest.Runs[0].Findings, CheaperMethod); f == nil || *f.SavesMS != 38-26.2 {
 		t.Errorf("%+v", f)
@@ -561,8 +562,8 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	}
 }
 
-// A breakdown of the peak of a run that died for want of memory says what it died of, and where that is broken down; a
-// summary has the failures too, what ended the run first, and not a thousand of them.
+// A breakdown of the peak of a run that ran out of memory says what the failed request was, and where that moment
+// is broken down. A summary also has the failures: first the one that ended the run, and not thousands of them.
 func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	in := fixture.KeptRun(false)
 	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
@@ -636,8 +637,8 @@ func TestUnknownBytesAreFound(t *testing.T) {
 	}
 }
 
-// What a change saves of what is reserved is a share of what its process has reserved, and not of what processes that
-// share a device have together.
+// The saving of reserved memory is a share of what the process itself reserved, not of what all processes on the
+// device reserved.
 func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	other := in.Report.Devices[0]
@@ -657,8 +658,7 @@ func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
 	}
 }
 
-// A finding of blocks has the line that asked for most of them, at the moment that it is of, and none where that is not
-// known.
+// A finding about blocks has the line that asked for most of them at its moment, or none if that is unknown.
 func TestLineOfFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	if f := theFinding(t, inspected(in), KeptGradients); f.Line != nil || !f.OfBlocks {

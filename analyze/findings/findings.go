@@ -16,8 +16,8 @@ type Found struct {
 	Runs []Run
 }
 
-// Run is what is worth saying of one run, first what grows from step to step and what ended it, then by what it
-// would save, then by size.
+// Run has the findings of one run. Growth from step to step and what ended the run come first, then the others by
+// what they would save, then by size.
 type Run struct {
 	identity.Identity
 	Findings []Finding
@@ -29,15 +29,15 @@ type Run struct {
 	experiment string // see [Found.Experiments]
 }
 
-// A Finding is an observation with the figures that it stands on. Thresholds are in docs/findings.md.
+// A Finding is an observation with its figures. docs/findings.md lists the thresholds.
 type Finding struct {
 	ID     string // stable: one of the constants below
 	Device *string
 	Rank   *int32
-	At     *memory.Moment // of a finding that is of a moment
-	// Highest is the highest recorded moment of the device, where the finding is of bytes held.
+	At     *memory.Moment // of a finding that concerns a moment
+	// Highest is the highest recorded moment of the device, for a finding about held bytes.
 	Highest Highest
-	// Bytes or MS is what the finding is about; both are null where it has no size.
+	// Bytes or MS is the size of the finding; both are null if it has none.
 	Bytes *int64
 	MS    *float64
 	// Share is the size's share of Of: one of the Of… constants; null without a size.
@@ -47,8 +47,8 @@ type Finding struct {
 	// OfBlocks says that the bytes are not bytes of blocks.
 	Line     *LinePart
 	OfBlocks bool
-	// Phase is the one that more than half of the bytes were made in, Module the one that more than half were made by,
-	// Holder what keeps more than half of them; empty where there is none.
+	// Phase made more than half of the bytes, Module made more than half, and Holder keeps more than half. Each is
+	// empty if there is none.
 	Phase  string
 	Module *schemas.Module
 	Holder string
@@ -58,10 +58,10 @@ type Finding struct {
 	Edits []schemas.Line
 	// Caught is the line that caught an exception which keeps the bytes; nil where it is not known.
 	Caught *schemas.Line
-	// Facts are the check's own: of the type that stands beside it, nil where all is said by the other fields.
+	// Facts are the check's own facts, of the type declared beside it; nil if the other fields say everything.
 	Facts any
-	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
-	// SavesMS by how much a step would; null where that is not known.
+	// SavesBytes is by how much the peak would fall: the peak reserved if Of concerns reserved, else the peak
+	// allocated. SavesMS is by how much a step would get shorter. Each is null if unknown.
 	SavesBytes *int64
 	SavesMS    *float64
 	Confidence Confidence // of what it saves
@@ -144,7 +144,7 @@ const (
 	Predicted Confidence = "predicted" // by predicted runs that do without
 )
 
-// What the share of a finding is of.
+// The whole that a finding's share refers to.
 const (
 	OfPeakAllocated = "peak_allocated"
 	OfPeakReserved  = "peak_reserved"
@@ -158,9 +158,9 @@ const (
 	OfHostMemory = "host_memory"
 )
 
-// Find gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what
-// other methods of the same experiment cost. around are the other runs to compare with, such as the rest of the store;
-// a run that is among inspected too counts once.
+// Find merges the findings of each run and adds those that need several runs: repeats that disagree, and what other
+// methods of the same experiment cost. around are other runs to compare with, such as the rest of the store. A run
+// that is also among inspected counts once.
 func Find(inspected []Checked, around []analyze.Summary) Found {
 	var found Found
 	all := make([]analyze.Summary, 0, len(inspected)+len(around))
@@ -195,16 +195,17 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 	return found
 }
 
-// idle reports whether a change saves neither bytes nor time. That no other method saves any is said by [Methods].
+// idle reports whether a change saves neither bytes nor time. [Methods] says if no other method saves any.
 func (f *Finding) idle() bool {
 	return f.SavesBytes != nil && *f.SavesBytes <= 0 && (f.SavesMS == nil || *f.SavesMS <= 0) &&
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight puts first what an exception keeps, and what grows from step to step and is not given back, which no setting
-// of the allocator helps against. Then comes what ended the run, then what saves the larger share of the bytes or of a
-// step, then the larger share. A saving that is known at most counts half, and so does one of what is reserved, which
-// torch can still use; one of libraries' workspaces, which no larger batch or model makes larger, counts a tenth.
+// byWeight sorts findings. First comes what an exception keeps, and what grows from step to step and is never
+// released: no allocator setting helps against these. Then comes what ended the run, then the larger share of bytes
+// or of a step saved, then the larger share. An upper bound of a saving counts half. So does a saving of reserved
+// memory, which torch can still use. A saving of library workspaces counts a tenth, since a larger batch or model
+// does not enlarge them.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
@@ -252,7 +253,7 @@ func causesFirst(list []Finding) {
 	}
 }
 
-// OfReserved reports whether the finding is of what is reserved, and not of what is allocated.
+// OfReserved reports whether the finding concerns reserved memory instead of allocated.
 func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
 
 // savedBytes returns the share of the run's peak that the finding would save, savedTime the share of a step. Each
@@ -277,7 +278,7 @@ func savedTime(s *analyze.Summary, f *Finding) float64 {
 	return *f.SavesMS / s.StepMS.Median
 }
 
-// of says how large the finding is in bytes, and of what.
+// of sets the size of the finding in bytes, and the whole that it is a share of.
 func (f *Finding) of(bytes, whole int64, name string) {
 	f.Bytes, f.Of = new(bytes), name
 	if whole > 0 {
@@ -293,7 +294,7 @@ func (f *Finding) ofStep(ms, step float64) {
 	}
 }
 
-// saves says what a change would bring, and how that is known. A saving of nothing is none.
+// saves sets what a change would save, and how that is known. It ignores a saving of nothing.
 func (f *Finding) saves(bytes int64, known Confidence) {
 	f.SavesBytes, f.Confidence = new(max(bytes, 0)), known
 }

@@ -15,8 +15,8 @@ type FragmentationFacts struct {
 	ReservedBytes    int64 // the highest
 }
 
-// fragmented adds up by how much the highest reserved rose when as many bytes as were reserved anew lay free in the
-// cache, but in no piece that would do.
+// fragmented sums by how much the highest reserved rose although as many bytes were free in the cache, only in
+// pieces too small.
 func (x *evidence) fragmented() []Finding {
 	r := x.highestReserved()
 	if r == nil || r.layout == nil {
@@ -35,8 +35,8 @@ func (x *evidence) fragmented() []Finding {
 		before := steps[i-1].Bytes
 		highest = max(highest, before)
 		need := steps[i].Bytes - before
-		// Nobody knows what a gap reserved its bytes for; else it is what is cached if no more is reserved anew than
-		// that.
+		// Why a gap reserved its bytes is unknown. Otherwise, what is cached counts if no more than that is newly
+		// reserved.
 		if steps[i].Bytes <= highest || before-now < need || gaps[steps[i].Seq] {
 			continue
 		}
@@ -56,7 +56,8 @@ func (x *evidence) fragmented() []Finding {
 	return []Finding{f}
 }
 
-// active lists the changes of what blocks take of the segments, by event: a block is free when its free is complete.
+// active lists the changes in the bytes of segments that blocks use, by event. A block is free when its free is
+// complete.
 func (x *evidence) active() []memory.Level {
 	out := make([]memory.Level, 0, 2*len(x.l.Allocs))
 	for _, a := range x.l.Allocs {
@@ -69,5 +70,5 @@ func (x *evidence) active() []memory.Level {
 	return out
 }
 
-// of what is reserved, grown although as much was free, and above the highest allocated
+// of reserved, grown although as much was free, and above the highest allocated
 const fragmentedPercent = 5

@@ -16,7 +16,7 @@ const (
 	growthPartPercent = 5 // of the growth: what is less is not named
 	// of the growth, made in backward where gradients have a graph
 	growthBackwardPercent = 10
-	// by how much another device has to grow more a step than one that grows alike, to be told of in its place
+	// per cent by which another device must grow faster than a similar one to be reported in its place
 	growthMorePercent = 1
 )
 
@@ -25,15 +25,16 @@ type GrowthFacts struct {
 	*growth.Growth
 	// the largest parts of it: what the categories count more, and what was made in between for modules
 	Categories, Modules []NamedBytes
-	// of what is kept by views that show less of it; 0 where that is not most of the growth
+	// bytes kept by views, and what the views show of them; 0 if they are not most of the growth
 	BaseBytes, ViewBytes int64
-	// Devices is how many devices of the run were looked at, Alike how many others grow alike and by no more; Elsewhere
-	// says that the device is not the one with the highest peak.
+	// Devices is how many devices of the run were checked, and Alike how many others grow alike and by no more.
+	// Elsewhere says that the device is not the one with the highest peak.
 	Devices, Alike int
 	Elsewhere      bool
 }
 
-// KeepsGraphs reports whether more than a quarter of what grows are activations, which only a graph of autograd keeps.
+// KeepsGraphs reports whether more than a quarter of the growth are activations, which only a graph of autograd
+// keeps.
 func (x *GrowthFacts) KeepsGraphs() bool {
 	var all, activations int64
 	for _, p := range x.Categories {
@@ -51,9 +52,9 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth tells of what every step, or pass, leaves behind, on each device of the run: one rank may keep what the others
-// free, and its peak need not be the highest. Devices that grow alike, as those do that run the same faulty line, are
-// one finding, of the one that grows most.
+// growth reports what every step, or pass, leaves behind, on each device of the run. One rank may keep what the
+// others free, and its peak need not be the highest. Devices that grow alike, because they run the same faulty
+// line, give one finding, about the one that grows most.
 func (x *evidence) growth() []Finding {
 	out := x.growthHere()
 	devices := x.run.Breakdown.Devices
@@ -102,7 +103,8 @@ func (x *evidence) growthHere() []Finding {
 		return nil
 	}
 	categories, modules := x.grown(g.First.Event, g.Last.Event)
-	// Libraries make their workspaces once, in whatever step first needs them: they are no part of what each adds.
+	// Libraries make their workspaces once, in the step that first needs them, so workspaces are no part of the
+	// growth per step.
 	bytes, once := g.Bytes(), categories[schemas.Workspace]
 	if once > 0 && !memory.AtLeast(once, bytes, 50) {
 		bytes -= once
@@ -143,8 +145,8 @@ func (x *evidence) growthHere() []Finding {
 	return []Finding{f}
 }
 
-// throughGradients reports whether backward itself makes a good part of what grows, and neither as a gradient of a
-// parameter nor as one that autograd frees as it goes on: then the gradients have a graph (create_graph).
+// throughGradients reports whether backward itself makes a large part of the growth, and neither as gradients of
+// parameters nor as gradients that autograd frees as it proceeds. Then the gradients have a graph (create_graph).
 func (x *evidence) throughGradients(g *growth.Growth) bool {
 	var made int64
 	for i, a := range x.l.Allocs {
@@ -158,14 +160,14 @@ func (x *evidence) throughGradients(g *growth.Growth) bool {
 	return memory.AtLeast(made, g.Bytes(), growthBackwardPercent)
 }
 
-// state are the categories of what a model and its training are meant to keep from step to step.
+// state lists the categories that a model and its training keep from step to step on purpose.
 var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState, schemas.Gradients,
 	schemas.SummedGradients, schemas.Workspace}
 
-// savesKept says how much lower the peak would be if nothing that a step, or pass, makes outlived the next one. The
-// step itself keeps its blocks, and so does the next, in which a name of the script may still stand for the old ones:
-// more may be freed. It is by all events, as no tag is needed to tell when a block was made. copied: what views show of
-// it is kept, as a copy.
+// savesKept states how much lower the peak would be if nothing made by a step, or pass, outlived the next one. The
+// step and the next one keep its blocks, since a name in the script may still refer to them; so more may be freed.
+// It uses all events, since no tag is needed to tell when a block was made. copied: what views show of it is kept,
+// as a copy.
 func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	if !x.brokenDown() {
 		return
@@ -193,8 +195,8 @@ func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	f.saves(memory.HighestWithout(changes, nil, all)-memory.HighestWithout(changes, voids, all), AtLeast)
 }
 
-// grown says by how many bytes each category counts more after one event than after another, and what of the blocks
-// made in between belongs to each module that is known.
+// grown returns by how many bytes each category grew from one event to another, and how much of the blocks made
+// between belongs to each known module.
 func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64, modules map[string]int64) {
 	categories, modules = map[schemas.Category]int64{}, map[string]int64{}
 	add := func(i int, seq, sign int64) {

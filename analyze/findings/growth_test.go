@@ -61,7 +61,7 @@ func TestGrowthIsFound(t *testing.T) {
 	}
 }
 
-// Of a run that died of it, what grew stands before what the allocator could do.
+// If a run died of growth, the growth is listed before advice about the allocator.
 func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	list := []Finding{{ID: Cached, SavesBytes: new(int64(90)), Share: new(0.9)},
 		{ID: OOM, Facts: OOMFacts{&memory.FailedRequest{Fatal: true}}}, {ID: Growth, Share: new(0.5),
@@ -102,7 +102,7 @@ func TestGrowthIsToldApart(t *testing.T) {
 			t.Errorf("%s: %+v", id, list)
 		}
 	}
-	// Gradients are made in backward too, and nobody else keeps them.
+	// Backward also makes gradients, and nothing else keeps them.
 	if list := inspected(kept(schemas.Gradients, schemas.PhaseBackward)); list[0].ID != Growth ||
 		*list[0].SavesBytes != 0 {
 		t.Errorf("%+v", list)

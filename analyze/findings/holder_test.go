@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What the agent found counts before the name of a tag; where neither is known, nothing is said.
+// What the agent found takes precedence over a tag's name. If neither is known, nothing is stated.
 func TestHolderOfABlock(t *testing.T) {
 	in := schemas.Tables{Allocations: []schemas.Allocation{{AllocID: 1}, {AllocID: 2}, {AllocID: 3}},
 		Holders: []schemas.Holder{{AllocID: 1, Kind: schemas.HeldByGraph,
@@ -31,7 +31,7 @@ func TestCirclesAreOneHolder(t *testing.T) {
 		return schemas.Holder{AllocID: id, Kind: schemas.HeldByCycle, Path: path}
 	}
 	for _, c := range []struct {
-		sizes  [3]int64 // of the first circle, of the second, and of what a global holds
+		sizes  [3]int64 // of the first circle, of the second, and of the global's tensor
 		cycle  bool
 		holder string
 	}{

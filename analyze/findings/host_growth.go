@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/hostmemory"
 )
 
-// What the host's memory grows by over the later half of the steps is said from here on.
+// Limits from which on the host's growth over the later half of the steps is reported.
 const (
 	hostGrowthBytes        = 16 << 20 // in all
 	hostGrowthBytesPerStep = 64 << 10
@@ -14,13 +14,13 @@ const (
 type HostGrowthFacts struct {
 	Kind  hostmemory.Kind
 	Trend hostmemory.Trend
-	// Largest is the phase in which that memory grew most over the whole run; nil where none is known.
+	// Largest is the phase in which that memory grew most over the whole run; nil if unknown.
 	Largest   *hostmemory.Phase
 	LastBytes int64
 }
 
-// hostGrowth looks at the memory of each process on the host. Page-locked memory is told where both kinds grow: on some
-// drivers it counts as resident.
+// hostGrowth checks the host memory of each process. If both kinds grow, it reports page-locked memory: on some
+// drivers that also counts as resident.
 func (x *evidence) hostGrowth() (out []Finding) {
 	run, err := hostmemory.Of(*x.in)
 	if err != nil {

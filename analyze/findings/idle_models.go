@@ -69,8 +69,8 @@ func (x *evidence) idleModels() []Finding {
 	return []Finding{f}
 }
 
-// rootRuns are the events from a root's first call to its last, whole steps where they lie in one. Only where several
-// models have one class are their roots told apart by names: "Sequential#2".
+// rootRuns returns the events from a root's first call to its last, extended to whole steps. Roots are told apart
+// by names ("Sequential#2") only if several models have one class.
 func (x *evidence) rootRuns() map[string]memory.Span {
 	runs := map[string]memory.Span{}
 	for _, a := range x.l.Allocs {
@@ -91,9 +91,9 @@ func (x *evidence) rootRuns() map[string]memory.Span {
 	return runs
 }
 
-// blockRoots say which root each block belongs to as a parameter, a gradient or state; empty of other blocks. A model
-// that had not run when its parameters were named can bear another one's name: then several blocks have a name at once,
-// and count as of both, which is from the first call of either to the last.
+// blockRoots returns the root that each block belongs to as a parameter, a gradient or state; "" for other blocks.
+// A model that had not run when its parameters were named may carry another model's name. Then several blocks share
+// a name and count as both models', from the first call of either to the last.
 func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // blocks of a name at the peak
 	named, shared := map[string]bool{}, map[string]bool{}
@@ -134,7 +134,7 @@ func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
 	return roots
 }
 
-// rootOf is the model that a path or a parameter's name is of, where the run has several of its class.
+// rootOf returns the model in a path or a parameter's name, if the run has several of its class.
 func rootOf(path string) string {
 	root, _, _ := strings.Cut(path, ".")
 	if !strings.Contains(root, "#") {

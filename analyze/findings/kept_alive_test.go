@@ -91,13 +91,13 @@ func TestEarlierGraphIsFound(t *testing.T) {
 	absent(t, EarlierGraph, "below 5 %", weights, small, activation.at(220, 280))
 }
 
-// heldBy says who keeps blocks, by the numbers that livesOf has given them.
+// heldBy adds holders to blocks, by the numbers that livesOf gave them.
 func heldBy(in schemas.Tables, holders ...schemas.Holder) schemas.Tables {
 	in.Holders = holders
 	return in
 }
 
-// What a view does not show of a block is kept for nothing once a look has found nobody else.
+// The part of a block that no view shows is wasted, if a look has found no other holder.
 func TestViewsAreFound(t *testing.T) {
 	base := life{bytes: 8192, from: 20, category: schemas.Script, evidence: schemas.Tagged}
 	work := life{bytes: 4096, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -136,7 +136,7 @@ func TestKeptExceptionsAreFound(t *testing.T) {
 		f.Holder != "global errors[*] → exception caught at train.py:31 → frame of fit() → local model.weight" {
 		t.Fatalf("%+v", f)
 	}
-	// The request that failed made the peak: there is nothing to say of what giving it up would save.
+	// The failed request made the peak, so there is no saving to state.
 	f = theFinding(t, inspected(run(150, activation.at(130, 190), activation.at(131, 190), activation.at(132, 190),
 		activation.at(133, 190))), KeptException)
 	if f == nil || f.SavesBytes != nil || f.Idle {
@@ -295,7 +295,7 @@ func TestIdleModelsAreFound(t *testing.T) {
 		run.at(320, 390).named("", 2))
 }
 
-// A variable that is bound anew outside of passes keeps its old value until the new one is there.
+// A variable that is assigned again outside of passes keeps its old value until the new one exists.
 func TestPreviousValuesAreFound(t *testing.T) {
 	batch := life{bytes: 400, category: schemas.Inputs, evidence: schemas.Tagged}
 	old := batch.at(105, 211)

@@ -64,9 +64,9 @@ func (x *evidence) gradients() []Finding {
 	return []Finding{f}
 }
 
-// unused are the events from which on gradients are held for nothing: the end of the last optimizer before each step's
-// first forward pass, and the beginning of that pass, since a zero_grad in between may write to them. What runs in
-// between, such as a frozen encoder or a validation, has them beside it.
+// unused returns the events from which on gradients are held for nothing. For each step's first forward pass these
+// are the end of the last optimizer before it, and the beginning of the pass, since a zero_grad in between may
+// write to the gradients. A frozen encoder or a validation in between runs beside them.
 func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out []int64) {
 	known := memory.PhasesWithBytes(in)
 	for _, forward := range forwards {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// beforeForward is the run of kept gradients in which a frozen encoder takes so many bytes after the last optimizer and
-// before the forward pass of the last step.
+// beforeForward returns the run of kept gradients in which a frozen encoder takes so many bytes between the last
+// optimizer and the forward pass of the last step.
 func beforeForward(bytes int64) schemas.Tables {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[2]

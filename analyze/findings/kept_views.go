@@ -65,7 +65,7 @@ func (x *evidence) views(want func(a *schemas.Allocation) bool) (base, view int6
 	return base, view
 }
 
-// viewed are the bytes of the block that a copy of what views show of this one would take; 0 where they show all.
+// viewed returns the bytes that a copy of the part shown by views would take; 0 if they show all of the block.
 func (x *evidence) viewed(a *schemas.Allocation) int64 {
 	h := x.holders.Of(a)
 	if h == nil || h.ViewBytes >= h.StorageBytes {

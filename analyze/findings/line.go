@@ -56,8 +56,8 @@ func (x *evidence) line(f *Finding, part part) {
 	}
 }
 
-// holder is what keeps a block, as the agent found it, or else what the script keeps it by after an event; empty where
-// that is not known.
+// holder returns what keeps a block, as the agent found it, or else the script's name for it after an event; "" if
+// unknown.
 func (x *evidence) holder(i int, event int64) string {
 	if h := x.holders.Of(x.l.Allocs[i]); h != nil {
 		return grouping.HolderName(h)
@@ -77,7 +77,7 @@ func sumOf(by map[string]int64) (sum int64) {
 	return sum
 }
 
-// mostOf is what more than half of all bytes are of; the zero value where nothing is.
+// mostOf returns the key with more than half of all bytes; the zero value if there is none.
 func mostOf[K comparable](by map[K]int64, all int64) (most K) {
 	for k, bytes := range by {
 		if bytes > all-bytes {

@@ -11,8 +11,8 @@ const (
 	adapterDropout = "lora_dropout"
 )
 
-// adapterDropout looks for what the dropout of LoRA adapters makes: for each layer that is adapted a mask, and a copy
-// of the layer's input, which layers could share without it.
+// adapterDropout looks for the results of dropout in LoRA adapters: a mask for each adapted layer, and a copy of
+// the layer's input, which layers could share without dropout.
 func (x *evidence) adapterDropout() []Finding {
 	own := func(a *schemas.Allocation) bool {
 		m := x.modules.ByID[a.Module]

@@ -13,7 +13,7 @@ const (
 	lossChunks    = 8 // of a loss that is computed in parts
 )
 
-// dependable are the categories that a copy of an output may be in: what belongs to a parameter is none.
+// dependable lists the categories in which a copy of an output may be. Those of parameters are not among them.
 var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops,
 	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
@@ -25,11 +25,11 @@ type OutputCopiesFacts struct {
 	Copies, Parts int
 }
 
-// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
-// its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
-// the loss, the head, the model itself or no module made in the step of the peak, or in the pass of it outside of all
-// steps. One that an earlier step left there is kept by something else, and computing the loss in parts frees none of
-// it. An output that no module made is not of a head.
+// outputs looks for several copies of the model's output at the peak: the logits of a language model, their
+// softmax, its gradient, each once more if the loss computes in fp32. A copy is a block of the output's size, or
+// twice that. The loss, the head, the model itself or no module made it, in the step of the peak or in its pass
+// outside of all steps. A block from an earlier step is kept by something else, and computing the loss in parts
+// does not free it. An output that no module made does not belong to a head.
 func (x *evidence) outputs() []Finding {
 	size := x.outputBytes()
 	if size == 0 {
@@ -77,9 +77,9 @@ func (x *evidence) outputs() []Finding {
 	return []Finding{f}
 }
 
-// outputBytes is the size of the model's largest output in the step of the peak; 0 where none is known. A script that
-// calls parts of a model, or several models, one after another has outputs of each: the model's is what the part that
-// comes last makes.
+// outputBytes returns the size of the model's largest output in the step of the peak; 0 if unknown. A script that
+// calls parts of a model, or several models, one after another has outputs of each. The last part's output is the
+// model's.
 func (x *evidence) outputBytes() (size int64) {
 	now := x.stepOf(x.d.At.Event)
 	if now == nil {
@@ -108,8 +108,8 @@ func (x *evidence) outputBytes() (size int64) {
 	return size
 }
 
-// stepOf is the evaluation pass that an event belongs to, or else the step; nil where there is neither. The step that a
-// run died in is what comes after the others.
+// stepOf returns the evaluation pass that an event belongs to, or else the step; nil if there is neither. The step
+// in which a run died follows the others.
 func (x *evidence) stepOf(seq int64) *memory.Span {
 	if x.within == nil {
 		x.within = []memory.Span{}

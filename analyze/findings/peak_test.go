@@ -83,7 +83,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// A saving is down to the next highest moment and no further; of a peak that no step with tags reached none is said.
+// A saving ends at the next highest moment. If no step with tags reached the peak, no saving is stated.
 func TestSavingsAreOfThePeak(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.PerSampleGradients, Bytes: 400},

@@ -49,7 +49,7 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	return []Finding{f}
 }
 
-// embedding is the embedding that block i is a per-sample gradient of, nil if it is of none.
+// embedding returns the embedding whose per-sample gradient block i is; nil if there is none.
 func (x *evidence) embedding(i int) *schemas.Module {
 	for _, o := range x.l.Owners[i] {
 		if o.Category != schemas.PerSampleGradients {

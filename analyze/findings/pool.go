@@ -10,15 +10,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Experiment is what was found in the repeats of one experiment, each finding once. Run stands for them: the
-// first that was recorded in full, else the first. One that did not end well is pooled with none.
+// Experiment pools the findings of the repeats of one experiment, each finding once. Run represents them: the first
+// that was recorded in full, else the first. A run that did not end well is not pooled.
 type Experiment struct {
 	Run      *Run
 	RunIDs   []string
 	Findings []Pooled
 }
 
-// Pooled is a finding as the first of the repeats has it, the one that stands for all before the others.
+// Pooled is a finding as the first of the repeats has it. The run that represents all comes before the others.
 type Pooled struct {
 	Finding
 	RunID     string
@@ -26,7 +26,8 @@ type Pooled struct {
 	Low, High *float64 // of its sizes in them: milliseconds, else bytes; nil without a size
 }
 
-// Experiments pools the findings of repeats: what is of all of them is no news each time. The runs keep what is theirs.
+// Experiments pools the findings that all repeats share, so that they are not repeated for each run. Runs keep
+// their own findings.
 func (d *Found) Experiments() []Experiment {
 	var out []Experiment
 	at := map[string]int{}
@@ -96,8 +97,9 @@ func (f *Finding) size() *float64 {
 	return compare.Whole(f.Bytes)
 }
 
-// repeatsOf gives, by the id of each run that ended well, the runs of its experiment that did: their findings are
-// pooled. A bare run of an experiment whose suite did not say so is none of them: it was made to be looked at alone.
+// repeatsOf returns, by the id of each run that ended well, the runs of its experiment that did: their findings are
+// pooled. A bare run is not among them if its experiment's suite did not ask for it: it was made to be looked at
+// alone.
 func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
 	var good []*analyze.Summary
 	for i := range all {

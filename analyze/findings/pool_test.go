@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// What repeats of one experiment have in common is found once, by the one that was recorded in full; what is another
-// run's stays its.
+// A finding that the repeats of one experiment share appears once, at the run recorded in full. Findings of other
+// runs stay theirs.
 func TestFindingsOfRepeatsArePooled(t *testing.T) {
 	ms := func(id string, ms float64) Finding { return Finding{ID: id, MS: &ms} }
 	run := func(id, experiment string, bare bool, list ...Finding) Run {

@@ -8,15 +8,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const previousPercent = 5 // of the peak, previous values that a name stands for while the next ones are made
+const previousPercent = 5 // of the peak, previous values that a name still refers to while the next ones are made
 
-// previousValues looks for what a name of the script still stands for when its line makes the next value: a batch of
-// the pass before, say. Python gives the old value up when the name is bound anew, and that is when the new one is
-// there. Only what is made between passes is looked at: a state that a pass hands on is needed to make the next.
+// previousValues looks for values that a name still refers to while its line makes the next value, such as the
+// batch of the pass before. Python releases the old value when the name is assigned, after the new one exists. Only
+// values made between passes count: a state that a pass hands on is needed to make the next.
 func (x *evidence) previousValues() []Finding {
 	done := x.workEnds()
 	type source struct{ line, bytes int64 }
-	latest := map[source]int{} // the block that a line made last, of so many bytes
+	latest := map[source]int{} // the block of that size that a line made last
 	previous := map[int]bool{} // blocks that are held while the next is made
 	var voids []memory.Void
 	var held int64
@@ -78,7 +78,7 @@ func (x *evidence) workEnds() (ends []int64) {
 	return ends
 }
 
-// workBefore is the last of these events before another one; -1 where there is none.
+// workBefore returns the last of these events before another one; -1 if there is none.
 func workBefore(ends []int64, event int64) int64 {
 	i := sort.Search(len(ends), func(i int) bool { return ends[i] >= event })
 	if i == 0 {

@@ -52,7 +52,7 @@ func TestPhasesBetweenWindows(t *testing.T) {
 	}
 }
 
-// What was made between two windows is not what was there before recording began.
+// Blocks made between two windows do not count as blocks from before recording.
 func TestBornBetweenWindows(t *testing.T) {
 	in := fixture.Windowed()
 	in.Allocations[1].BlockBytes += 12 // slack, which is none of them
@@ -68,7 +68,7 @@ func TestBornBetweenWindows(t *testing.T) {
 	}
 }
 
-// Where the lists with which windows open are missing nothing is said of free bytes, and that is said.
+// If the lists with which windows open are missing, nothing is stated about free bytes, and a note says so.
 func TestCachedBytesWithoutLists(t *testing.T) {
 	in := fixture.Windowed()
 	if n := CheckRun(in); slices.Contains(n.notLooked, NotLooked{What: CachedBytes}) {
@@ -80,7 +80,7 @@ func TestCachedBytesWithoutLists(t *testing.T) {
 	}
 }
 
-// What a gap reserved nobody knows the reason of; what is cached when it ends is known.
+// Why a gap reserved memory is unknown. What is cached when it ends is known.
 func TestReservedInGap(t *testing.T) {
 	const piece = 64 << 20
 	in := fixture.Pieces(6, 2, 6*piece)
@@ -106,7 +106,7 @@ func TestReservedInGap(t *testing.T) {
 	}
 }
 
-// Where torch counted a higher peak than was recorded, nothing is said of the peak, and no saving of it.
+// If torch counted a higher peak than was recorded, nothing is stated about the peak or a saving of it.
 func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 300 << 20}, {Category: schemas.PerSampleGradients,
 		Bytes: 400 << 20}, {Category: schemas.ClipTemporaries, Bytes: 200 << 20},

@@ -11,9 +11,9 @@ import (
 
 const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
 
-// retainedGraph looks for a backward pass that made a graph of its own, for a second derivative that nobody takes: what
-// backward made is saved for another backward pass, and there is none before it is freed. Such a pass also frees no
-// activation as it goes. What a checkpoint computes again is freed before the pass ends.
+// retainedGraph looks for a backward pass that made a graph of its own for a second derivative that is never
+// computed: what backward made is saved for another backward pass, but is freed before there is one. Such a pass
+// also frees no activation as it proceeds. What a checkpoint recomputes is freed before the pass ends.
 func (x *evidence) retainedGraph() []Finding {
 	passes := x.backwardPasses()
 	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }

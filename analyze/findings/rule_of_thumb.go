@@ -16,7 +16,7 @@ const (
 // RuleOfThumbFacts are the facts of a [RuleOfThumb] finding.
 type RuleOfThumbFacts struct {
 	Counted  []RulePart
-	SumBytes int64        // of the highest of what it counts
+	SumBytes int64        // of the highest moment of what it counts
 	LeftOut  []NamedBytes // by category, at the peak
 	Adam     bool         // the optimizer's state has the size of two moments
 }

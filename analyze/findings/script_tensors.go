@@ -16,8 +16,9 @@ type ScriptTensorsFacts struct{ Names []NamedBytes }
 // fewSteps are too few to tell what the first step keeps for good from what it has left for the next.
 const fewSteps = 3
 
-// scriptTensors looks for what names of the script keep from the first step, or from before it, to the end of the last:
-// a data set, what set-up has left, or a cache that the first forward pass fills. No setting of a step changes that.
+// scriptTensors looks for tensors that names in the script keep from the first step, or earlier, to the end of the
+// last: a data set, leftovers of set-up, or a cache that the first forward pass fills. No setting of a step changes
+// that.
 func (x *evidence) scriptTensors() []Finding {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
@@ -61,7 +62,7 @@ func (x *evidence) scriptTensors() []Finding {
 	return []Finding{f}
 }
 
-// keeper is the name that keeps block i at the peak; empty where C++ does, or where none is known.
+// keeper returns the name that keeps block i at the peak; "" if C++ keeps it, or if no name is known.
 func (x *evidence) keeper(i int) string {
 	if h := x.holders.Of(x.l.Allocs[i]); h != nil && !slices.Contains([]schemas.HolderKind{schemas.HeldByPython,
 		schemas.HeldByGraph}, h.Kind) {

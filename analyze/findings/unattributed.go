@@ -14,7 +14,7 @@ type UnattributedFacts struct {
 	BetweenBytes              int64 // of the untraced, made between windows; the rest was there before recording
 }
 
-// unattributed looks at what has no owner, and why: no rule fits, or nobody saw it made.
+// unattributed checks bytes without an owner and the reason: no rule applies, or their birth was not recorded.
 func (x *evidence) unattributed() []Finding {
 	other, untraced := x.bytesOf(schemas.Other), x.bytesOf(schemas.Untraced)
 	if !memory.AtLeast(other+untraced, x.d.AllocatedBytes, unattributedPercent) {

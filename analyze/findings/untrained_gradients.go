@@ -9,10 +9,11 @@ import (
 
 const untrainedPercent = 5 // of the peak, gradients of parameters that no optimizer updates
 
-// untrainedGradients looks for gradients of parameters that the optimizer has no state for, where it has state for
-// others: they were left out of it, and autograd computes their gradients all the same. Which parameters an optimizer
-// updates is told by its state alone. So nothing is said where one may keep state for a part of what it updates: where
-// several run in a step, or several models or ranks are trained, or where all state is under one name, as of LBFGS.
+// untrainedGradients looks for gradients of parameters without optimizer state, while the optimizer has state for
+// others. They were left out of the optimizer, but autograd still computes their gradients. Only the state shows
+// which parameters an optimizer updates. So nothing is stated if an optimizer may keep state for only a part of
+// them: if several run in a step, if several models or ranks are trained, or if all state has one name, as with
+// LBFGS.
 func (x *evidence) untrainedGradients() []Finding {
 	if x.updatesOften() || len(x.in.Report.Devices) > 1 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An acknowledgement lets pass what it says until its day is over, and no more than it says.
+// An acknowledgement accepts up to the value that it states, until its day is over.
 func TestAcknowledgements(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05", "samples=1.05"})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// Acknowledging writes the value of today, once a metric, and refuses what nobody needs or explains.
+// Acknowledging writes today's value, once for each metric. It refuses unnecessary and unexplained entries.
 func TestAcknowledge(t *testing.T) {
 	const today = "2026-11-29"
 	result := Result{Experiments: []Experiment{

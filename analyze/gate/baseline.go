@@ -11,11 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
-// writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of
-// one name, parameters and command, whatever they ran on: a check is there to tell what a new torch or another commit
-// does. How the figures are known does tell experiments apart: a predicted and a measured run have no median, nor have
-// predictions for two devices.
+// BaselineOf reduces runs to one entry for each experiment, sorted by name and parameters. This is the document
+// that --write-baseline writes, and the form in which a check compares. Repeats of an experiment are runs of one
+// key or, without a suite, of one name, parameters and command, whatever they ran on, since a check should reveal
+// the effect of a new torch or another commit. Measured and predicted runs are different experiments, since their
+// figures have no common median, and so are predictions for different devices.
 func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	for _, g := range groupsOf(runs) {
@@ -74,9 +74,9 @@ type LeftOut struct {
 	Runs int
 }
 
-// Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A
-// store that is kept from one check to the next holds the runs before and after a change, and so does a suite that was
-// resumed after one: their median would hide what grew.
+// Newest keeps the newest run of each experiment, with its repeats if a suite made it, and reports what it left
+// out. A store that is kept from check to check has the runs before and after a change. So has a suite that was
+// resumed after a change. Their median would hide a growth.
 func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	newest, gated := map[string]*analyze.Summary{}, gated()
 	for i := range runs {
@@ -127,7 +127,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 			}
 		}
 	}
-	if c.Good == 0 { // what it held until it ended says nothing of what it needs
+	if c.Good == 0 { // what it held until it ended does not show what it needs
 		return e
 	}
 	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
@@ -172,12 +172,12 @@ func knownRules(rules *int) *int {
 	return rules
 }
 
-// A Gap is what a check will not see of an experiment of a baseline: all of it where it did not end well, or has no
-// peak; what rests on tables that were taken away.
+// A Gap is the part of a baseline's experiment that a check cannot see: all of it if it did not end well or has no
+// peak, or the values that need removed tables.
 type Gap struct {
 	Label  string
 	Status string
-	Gone   []string // files; nil where it is all of it
+	Gone   []string // files; nil if it is all of it
 }
 
 // Gaps returns what a baseline lacks.

@@ -13,7 +13,7 @@ import (
 // A held threshold is one on a single metric of a single experiment.
 type held struct {
 	Threshold
-	given string // the category or the phase as it was given, perhaps a glob
+	given string // the category or the phase as given, perhaps a glob
 	place int    // in the order of all
 }
 
@@ -49,7 +49,7 @@ func (h *held) before(o *held) bool {
 		cmp.Compare(exactness(h.given), exactness(o.given)), cmp.Compare(h.place, o.place)) > 0
 }
 
-// exactness is 2 of a name, 1 of a glob, and 0 of what stands for all.
+// exactness returns 2 for a name, 1 for a glob, and 0 for what matches all.
 func exactness(glob string) int {
 	switch {
 	case glob == "" || glob == compare.EveryCategory:
@@ -60,8 +60,8 @@ func exactness(glob string) int {
 	return 2
 }
 
-// singles are the categories or phases that a metric stands for. Where categories cannot be compared it is the glob
-// itself, so that one row says so; a bare run has none, and was never asked for any.
+// singles returns the categories or phases that a metric stands for. If categories cannot be compared, it returns
+// the glob itself, so that one row says so. A bare run has no categories and needs none.
 func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []string) {
 	switch {
 	case !isGlob(m.Of):
@@ -87,13 +87,14 @@ func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []s
 	return slices.DeleteFunc(names, func(s string) bool { return !matches(m.Of, s) })
 }
 
-// isGlob reports whether a name stands for several.
+// isGlob reports whether a name may match several names.
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 
-// matches reports whether a name is what a glob stands for: a star is any text, also none, a question mark one letter.
+// matches reports whether a glob matches a name. A star matches any text, even an empty one, and a question mark
+// one letter.
 func matches(glob, name string) bool {
 	g, n := []rune(glob), []rune(name)
-	// star is where in the glob the last star stands, and from where in the name on the rest is matched.
+	// star is the place of the last star in the glob, and from the place in the name where matching goes on.
 	star, from := -1, 0
 	i, k := 0, 0
 	for k < len(n) {

@@ -15,15 +15,16 @@ type Result struct {
 	OK          bool
 	Baseline    string // as it was named
 	Thresholds  []CheckThreshold
-	FloorBytes  int64        // what a metric that the baseline has none of may grow to
+	FloorBytes  int64        // how far a metric that the baseline lacks may grow
 	Experiments []Experiment // in the baseline's order, then the new ones
-	// Nothing is why no experiment was compared, though none fails by itself; nil where some were.
+	// Nothing is why no experiment was compared, although none failed by itself; nil if some were compared.
 	Nothing *Reason
 	// Identities are the identities of the runs' experiments.
 	Identities []identity.Identity
 	// Gone are tables that were taken away from the runs.
 	Gone []GoneTable
-	// Undigested runs of the Runs that were checked have files without digests; so has the baseline, where it says so.
+	// Undigested counts the checked Runs that have files without digests. UndigestedBaseline says the same of the
+	// baseline.
 	Runs, Undigested   int
 	UndigestedBaseline bool
 	// Acknowledged are the acknowledgements of the baseline that let nothing pass.
@@ -32,7 +33,7 @@ type Result struct {
 	Idle []CheckThreshold
 }
 
-// CheckThreshold is a threshold as it was given: "category:*", "1.05".
+// CheckThreshold is a threshold as given: "category:*", "1.05".
 type CheckThreshold struct {
 	Metric     string `json:"metric"`
 	Experiment string `json:"experiment,omitempty"` // a glob; empty = all
@@ -48,7 +49,7 @@ type Experiment struct {
 	Params         map[string]any `json:"params"`
 	State          string         `json:"state"`
 	Fails          bool           `json:"fails"`  // the check
-	Status         *string        `json:"status"` // of the runs; null where there is none
+	Status         *string        `json:"status"` // of the runs; null if there is none
 	Reason         string         `json:"reason,omitempty"`
 	Source         *string        `json:"source"` // of the runs
 	Profile        *string        `json:"profile"`
@@ -68,7 +69,7 @@ type Experiment struct {
 	Cautions   []Caution        `json:"-"`
 	// Places are where it grew, the largest first, of those that regressed; see [Experiment.Locate].
 	Places []Place `json:"places,omitempty"`
-	// RunID and BaselineRunID are the runs with the median peaks; empty where there are none, as of a file.
+	// RunID and BaselineRunID are the runs with the median peaks; empty if there are none, as for a file.
 	RunID, BaselineRunID string `json:"-"`
 	// BaselinePlaces are the baseline's places, if it is a file that has them.
 	BaselinePlaces []schemas.BaselinePlace `json:"-"`

@@ -76,7 +76,7 @@ func TestBaselineOfTwoProfiles(t *testing.T) {
 	}
 }
 
-// What a machine was told to be tells the experiments of one suite's key apart.
+// Settings of the machine tell experiments with one suite key apart.
 func TestBaselineOfTwoMemories(t *testing.T) {
 	all := summaries.Ran("1", "ghost", 1000)
 	for i, memory := range []int64{24 << 30, 48 << 30} {
@@ -176,7 +176,7 @@ func TestThresholdsThatAreNone(t *testing.T) {
 	}
 }
 
-// Neither times nor what is counted by them is held to another clock's.
+// Times, and values computed from them, are not compared with those of another clock.
 func TestClocksAreNotCompared(t *testing.T) {
 	before, after := fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100),
 		fixture.Slow(fixture.Sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
@@ -232,8 +232,8 @@ func TestBaselineOfAnEvenNumber(t *testing.T) {
 	}
 }
 
-// Where an agent could record no more the peak is of what was recorded until then: no check passes on it, and no
-// baseline has it.
+// If an agent could no longer record, the peak covers only what was recorded until then. No check passes on it, and
+// no baseline includes it.
 func TestSilencedRunIsNotChecked(t *testing.T) {
 	silenced := func(fatal bool) schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base / 2})

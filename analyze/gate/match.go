@@ -139,7 +139,7 @@ func Contents(list []schemas.BaselineExperiment) []Content {
 	return out
 }
 
-// A Difference is what two experiments have of one thing, like a parameter; nil where one has none of it.
+// A Difference is the values of one thing, such as a parameter, in two experiments; nil if one has none.
 type Difference struct {
 	What          string
 	Now, Baseline *string
@@ -206,8 +206,8 @@ func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 	return labels
 }
 
-// tellNamesakes says of experiments that are gone, and of new ones of the same name, in which parameters or
-// arguments they differ: one name twice, without what tells them apart, explains nothing.
+// tellNamesakes adds to missing experiments, and to new ones of the same name, the parameters or arguments in which
+// they differ. One name twice would explain nothing.
 func tellNamesakes(list []Experiment) {
 	for i := range list {
 		was := &list[i]

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Passed is what was passed over of an experiment: runs of other origins than those that count.
+// Passed describes the runs of an experiment that were passed over because their origins differ from the runs that
+// count.
 type Passed struct {
 	Label string
 	Runs  int

@@ -18,7 +18,7 @@ type Reason struct {
 	Rules      [2]int  // versions, of the run and of the baseline, for [NotOneRules]; 0 = unknown
 }
 
-// Why is what stands in the way of a comparison.
+// Why is what prevents a comparison.
 type Why string
 
 // What one of the two lacks, then what they do not share.
@@ -37,9 +37,9 @@ const (
 	NotSignificant Why = "not significant"
 )
 
-// incomparable says why two values cannot be compared, and whether that is a fault: memory that the baseline knows must
-// be known again, by the same rules, and a table that a value rests on must be there, or a check would pass on what it
-// did not see.
+// incomparable says why two values cannot be compared, and whether that is a fault. Memory that the baseline knows
+// must be known again, by the same rules. A table that a value needs must exist. Otherwise a check would pass on
+// what it did not see.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||

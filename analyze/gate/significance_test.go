@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Times of several runs exceed a threshold only where a rank test tells them from the baseline's. Of few runs it never
-// could, and the threshold alone decides; so it does of bytes.
+// Times of several runs exceed a threshold only if a rank test tells them from the baseline's. With few runs no
+// test could, and the threshold alone decides. The same holds for bytes.
 func TestTimesOfSeveralRuns(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"time=1.05"})
 	if err != nil {

@@ -16,7 +16,8 @@ const (
 	StateNewlyFailing  = "newly failing"  // it ended well in the baseline and does not now; fails
 	StateNewlyOOM      = "newly OOM"      // so it did, and now it runs out of memory; fails
 	StateNew           = "new"            // the baseline lacks it
-	StateGone          = "gone"           // the baseline has it, and no run is of it; fails if the check is not partial
+	// the baseline has it, and no run belongs to it; fails if the check is not partial
+	StateGone = "gone"
 )
 
 // States are all of them, those that fail a check first.
@@ -49,8 +50,8 @@ func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 	x.Fails = wasOK && !isOK || exceeded || unchecked
 }
 
-// improved reports whether a metric improved. Categories do only where the peak is lower too: bytes that another
-// category holds now are none that were saved.
+// improved reports whether a metric improved. A category improves only if the peak is lower too: bytes that moved
+// to another category are not saved.
 func (x *Experiment) improved(base, now *schemas.BaselineExperiment) bool {
 	lower := base.PeakBytes != nil && now.PeakBytes != nil && *now.PeakBytes < *base.PeakBytes
 	return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool {

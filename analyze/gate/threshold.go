@@ -26,18 +26,18 @@ type Threshold struct {
 	Place string
 }
 
-// DefaultThresholds are what a check holds runs to where nobody says.
+// DefaultThresholds are the thresholds of a check for which none are given.
 var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 
-// DefaultFloor is what a metric that the baseline has none of may grow to where nobody says.
+// DefaultFloor is the default floor, in bytes, for a metric that the baseline lacks.
 const DefaultFloor = 1 << 20
 
 // LeastGrowth is what a category may grow by whatever its threshold, in bytes: what the allocator rounds a block up to
 // at most. A smaller floor makes it smaller.
 const LeastGrowth = 512
 
-// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02"; a ratio alone is
-// the peak's.
+// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02". A ratio alone
+// applies to the peak.
 func ParseThresholds(list []string) ([]Threshold, error) {
 	var out []Threshold
 	for _, s := range list {
@@ -138,8 +138,8 @@ func parseMetric(s string) (compare.Metric, error) {
 	return metric, err
 }
 
-// mostRatio is the least ratio that nobody means: who writes peak=5 means a growth of 5 %. A larger one can be given in
-// percent.
+// mostRatio is the least ratio that is surely a mistake: peak=5 is meant as a growth of 5 %. A larger one can be
+// given in per cent.
 const mostRatio = 3
 
 // percentOver is by how many percent a ratio is over 1.
@@ -148,9 +148,9 @@ func percentOver(r *big.Rat) string {
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
-// CheckNames refuses a threshold on a phase, or of an experiment, that neither the baseline nor the runs have: a
-// mistyped one would hold nothing, and the check pass. Where none has any phases it says nothing of these. A file's
-// threshold may be of experiments that a check leaves out.
+// CheckNames refuses a threshold on a phase, or for an experiment, that neither the baseline nor the runs have. A
+// mistyped name would match nothing, and the check would pass. If none of them has phases, it accepts any phase. A
+// file's threshold may name experiments that a check leaves out.
 func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
 	phases, experiments := map[string]bool{}, map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
@@ -197,8 +197,8 @@ func parseRatio(s string) (*big.Rat, bool) {
 	return r, ok
 }
 
-// exceeded reports whether current is worse than the threshold allows. Where the baseline has none of it, so that no
-// ratio means anything, more than the floor is too much.
+// exceeded reports whether current is worse than the threshold allows. If the baseline's value is 0, so that a
+// ratio means nothing, current may be at most floor.
 func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	b, c := new(big.Rat).SetFloat64(baseline), new(big.Rat).SetFloat64(current)
 	switch {
@@ -214,7 +214,8 @@ func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
 	return c.Cmp(b.Mul(b, t.Ratio)) > 0
 }
 
-// openOf is by how much more a metric may be: what is not known of the peak is slack of blocks from before recording.
+// openOf returns by how much a metric may be larger than stated. The unknown part of a peak is slack of blocks from
+// before recording.
 func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	bytes := m.Name == compare.MetricPeak || m.Name == compare.MetricPhasePeak ||
 		m == (compare.Metric{Name: compare.MetricCategory, Of: schemas.Slack})

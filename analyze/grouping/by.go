@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that a breakdown by what blocks belong to looks at.
+// Tables lists the tables that a breakdown by dimensions needs.
 const Tables = memory.LedgerTables | schemas.WantDetail
 
 // BreakdownBySchema is the version of [BreakdownByDocument].
@@ -28,7 +28,7 @@ type By struct {
 	Fold bool
 	// frames that are folded otherwise tell stacks apart too, and whole stacks if Depth is 0
 	FullStack bool
-	Top       int // rows beyond the largest are one: "12 others"; 0 = none are
+	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = none are
 }
 
 // Check refuses what means nothing.
@@ -96,7 +96,7 @@ type DeviceBy struct {
 	Columns []ByRow `json:"columns"`
 	// UnknownBytes are, by dimension, the bytes of blocks whose value is not known.
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
-	// ModuleBytes is null where no dimension is of modules.
+	// ModuleBytes is null if no dimension is of modules.
 	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
 	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null where nothing is shared
 	Conservation          memory.Conservation      `json:"conservation"`
@@ -112,12 +112,12 @@ type ByRow struct {
 	// provably has none
 	Key    *string `json:"key"`
 	Source string  `json:"source,omitempty"` // what the line says, of a row by line whose file is at hand
-	Others int     `json:"others"`           // how many values are one row here; 0 = it is of one value
-	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
+	Others int     `json:"others"`           // how many values this row merges; 0 = it has one value
+	// Modules is how many paths, cut to the depth, the row covers; 0 for a row that is not of modules.
 	Modules int   `json:"modules"`
 	Bytes   int64 `json:"bytes"`
-	// ViewBytes are those that are shown by the views which keep blocks of the row, and by the tensors that show all of
-	// theirs; null where no view keeps more than it shows, and where the row is not of a holder.
+	// ViewBytes sums what the views that keep blocks of the row show, and the blocks of tensors that show all. Null
+	// if no view keeps more than it shows, and if the row is not of a holder.
 	ViewBytes       *int64 `json:"view_bytes,omitempty"`
 	memory.Evidence        // splits Bytes by how their categories are known
 	// live blocks with bytes in the row; for slack, blocks larger than their request
@@ -257,8 +257,8 @@ func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *
 	return keys
 }
 
-// count adds one part of a block. counted are the keys that its other part is counted under, or nil: a block with slack
-// is one block in the rows that both parts are in.
+// count adds one part of a block. counted are the keys under which its other part counts, or nil: a block with
+// slack is one block in the rows that have both parts.
 func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, evidence schemas.Evidence) {
 	at, again := t.rows, counted != nil
 	for k, key := range keys {
@@ -326,11 +326,12 @@ func (g *group) merge(o *group) {
 	}
 }
 
-// aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
+// aside are the values that come after the others, whatever their bytes, and that are never merged into "12
+// others".
 var aside = []string{schemas.SharedByModules, NotAnActivation, HeldByCpp, HeldByTraining, ""}
 
-// list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known
-// and others last. Beyond the largest top known ones the rest are one row, where that saves a row.
+// list makes rows of the group's values, in the order of the dimension and then by bytes. Values in aside, unknown
+// values and others come last. Known ones beyond the largest top share one row, if that saves a row.
 func (g *group) list(top int) []ByRow {
 	all := slices.Collect(maps.Values(g.within))
 	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.Text) })

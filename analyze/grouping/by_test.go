@@ -43,7 +43,7 @@ func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string)
 				fail("%+v", r)
 			}
 		}
-		if by.Top > 0 && len(rows) > by.Top+1+len(aside) { // others, and what is not known or of no value
+		if by.Top > 0 && len(rows) > by.Top+1+len(aside) { // others, and values that are unknown or absent
 			fail("%d rows, and at most %d are asked for", len(rows), by.Top)
 		}
 		return bytes, tagged, phaseOnly, unknown
@@ -178,7 +178,7 @@ func TestRowsOfRecordings(t *testing.T) {
 					t.Errorf("%s, event %d, %+v: %s", r.Manifest.Name, f.EndSeq, by, w)
 				}
 			}
-			// What the model is of is known at the peak, or breaking it down by modules is in vain.
+			// The peak must be known by module, or the test proves nothing.
 			f, err := memory.FindMoment(&in, p, memory.At{})
 			if err != nil {
 				t.Fatal(err)

@@ -87,15 +87,15 @@ type dimensionKey struct {
 	place int64 // values are in this order, then by bytes
 }
 
-// What stands for steps and phases that a block has none of.
+// Values for blocks without a step or a phase.
 const (
 	BeforeRecording = "before recording"
 	BetweenWindows  = "between windows"
 	beforeFirstStep = "before the first step"
 )
 
-// Unseen is what stands for the birth of a block that no event is of; empty where there is one. What was born between
-// two windows of recorded steps has the event at which the later one opened, and no phase.
+// Unseen returns the value that replaces the birth of a block without a birth event; "" if it has one. A block born
+// between two windows of recorded steps has the event at which the later window opened, and no phase.
 func Unseen(a *schemas.Allocation) string {
 	switch {
 	case a.AllocSeq == 0:
@@ -197,9 +197,9 @@ func (k *Keyer) path(m *schemas.Module, depth int) string {
 	}
 }
 
-// name is what the owner calls the tensor: the parameter that it is, or is the gradient or the optimizer's state of; or
-// what the script calls it. What autograd holds is called by the node that holds it, and many nodes have one name: that
-// of the module goes with it.
+// name returns what the owner calls the tensor: a parameter's name, also for its gradient and optimizer state, or
+// the script's name. What autograd holds is named by its node. Many nodes have the same name, so the module's name
+// is added.
 func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	switch {
 	case o == nil || o.Name == "":
@@ -224,8 +224,8 @@ func (k *Keyer) holder(a *schemas.Allocation, o *schemas.Owner) string {
 // autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
 var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 
-// NotAnActivation stands for the op of what is counted under another category, as tags or its life prove: parameters,
-// gradients and temporaries have none that keeps them for backward, and that is known.
+// NotAnActivation is the op of blocks that count under another category by tags or by their lives: parameters,
+// gradients and temporaries are not kept for backward.
 const NotAnActivation = "not an activation"
 
 // opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An

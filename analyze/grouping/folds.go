@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// folds are the containers of numbered modules that are all of one class, by path: the layers of a transformer fold
-// into layers.*, the unlike modules of a Sequential do not.
+// folds are the containers of numbered modules of one class, by path. The layers of a transformer fold into
+// layers.*; the different modules of a Sequential do not.
 type folds map[string]bool
 
 // FoldsOf looks at the modules of all runs that are compared, so that a path folds in each of them or in none.

@@ -9,16 +9,16 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What stands for holders that have no path.
+// Values for holders without a path.
 const (
 	HeldByCpp      = "C++ alone"
 	HeldByTraining = "model and optimizer"
 )
 
-// keptByTraining are the categories that say who keeps a block.
+// keptByTraining lists the categories that already say who keeps a block.
 var keptByTraining = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Gradients, schemas.OptimizerState}
 
-// holderOf is who keeps a block, empty where it is not known. Where folded, entries of one list are one.
+// holderOf returns who keeps a block, "" if unknown. With fold, the entries of one list become one.
 func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
 	switch {
 	case slices.Contains(keptByTraining, category):
@@ -33,14 +33,14 @@ func holderOf(h *memory.Holder, category schemas.Category, fold bool) string {
 	return h.Path
 }
 
-// HolderName is who keeps a block, for what many blocks have in common: entries of a list are not told apart, nor the
-// tensors that one graph saves.
+// HolderName returns the holder's name as shared by many blocks: it merges the entries of a list, and the tensors
+// that one graph saves.
 func HolderName(h *memory.Holder) string {
 	if h.Kind == schemas.HeldByCpp {
 		return HeldByCpp
 	}
 	path, _, saved := strings.Cut(h.Path, arrow+graph)
-	if saved { // which node has saved it, nobody needs to know
+	if saved { // which node saved it does not matter
 		path += arrow + graph
 	}
 	return FoldHolder(path)
@@ -58,16 +58,16 @@ func FrameOf(path string) string {
 // HolderRoot is the name that a path begins with: "global kept[*]", "local x of train()".
 func HolderRoot(path string) string {
 	root, _, _ := strings.Cut(path, arrow)
-	root, _, _ = strings.Cut(root, " (") // a generator, an exception or a weak reference that it stands for
+	root, _, _ = strings.Cut(root, " (") // a generator, an exception or a weak reference behind the name
 	return root
 }
 
 const (
-	arrow = " → "     // stands between the parts of a path
+	arrow = " → "     // between the parts of a path
 	graph = "grad_fn" // is the part at which a graph of autograd begins
 )
 
 var numberedEntry = regexp.MustCompile(`\[[0-9]+\]`)
 
-// FoldHolder is a path in which entries of lists are not told apart: "global kept[*]".
+// FoldHolder returns a path with the entries of lists merged: "global kept[*]".
 func FoldHolder(path string) string { return numberedEntry.ReplaceAllString(path, "[*]") }

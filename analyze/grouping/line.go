@@ -17,7 +17,7 @@ func LinesOf(in *schemas.Tables, rank int32) map[int64]*schemas.Line {
 	return lines
 }
 
-// LineText names a line by its file and number; empty where none is known.
+// LineText names a line by its file and number; "" if none is known.
 func LineText(l *schemas.Line) string {
 	if l == nil {
 		return ""
@@ -25,7 +25,7 @@ func LineText(l *schemas.Line) string {
 	return fmt.Sprintf("%s:%d", l.File, l.Number)
 }
 
-// sourcesOf are what the lines say, by their names, where their files are at hand; nil where no dimension is of lines.
+// sourcesOf returns the texts of lines by name, if their files are available; nil if no dimension is of lines.
 func sourcesOf(in *schemas.Tables, rank int32, by By) map[string]string {
 	sources := map[string]string{}
 	for _, d := range by.Dimensions {
@@ -41,7 +41,7 @@ func sourcesOf(in *schemas.Tables, rank int32, by By) map[string]string {
 	return sources
 }
 
-// addSources says what the lines say in the rows that are of lines; dims are the dimensions of the rows and of those
+// addSources adds the texts of lines to the rows of lines. dims are the dimensions of the rows and of the rows
 // within.
 func addSources(rows []ByRow, dims []Dimension, sources map[string]string) {
 	for i := range rows {

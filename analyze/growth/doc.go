@@ -1,7 +1,7 @@
 // Package growth finds memory that grows from step to step, or from pass to pass of a loop that trains nothing, and
-// says when it will run out.
+// predicts when it will run out.
 //
-// What is looked at is the lowest allocated of each step: what the step before left behind. The highest follows the
-// batch. A growth is steady: it is spread over the whole series and goes on at its end, so that a cache that is filled
-// once, a state that an optimizer makes late, plateaus, a sawtooth, and a growth that has ended are none.
+// It looks at the lowest allocated of each step: what the step before left behind. The highest depends on the
+// batch. A growth is steady: it is spread over the whole series and continues at its end. So a cache that is filled
+// once, late optimizer state, plateaus, a sawtooth, and a growth that has ended do not count.
 package growth

@@ -17,10 +17,10 @@ type Growth struct {
 	Gaps bool // there are steps between them that were not recorded
 	// Spans are the events of all recorded steps, or passes, of the series that it is seen in.
 	Spans []memory.Span
-	// Step is the one that all passes lie in, nil where that is none or where the growth is by steps.
+	// Step is the step that contains all passes; nil if there is none, or if the growth is by steps.
 	Step *int64
 	Line *schemas.Line // that each pass of a [LinePass] begins with
-	// GivenBack says that most of what the passes left behind was freed before the recording ended.
+	// GivenBack is true if most of what the passes left behind was freed before the recording ended.
 	GivenBack bool
 	// Exhaustion is when it fills the device; nil where that is not known, or the growth is not steady.
 	Exhaustion *Exhaustion
@@ -35,7 +35,8 @@ const (
 	// EvaluationPass is a forward pass that trains nothing; they are looked at where there are several one after
 	// another: without a step, or within one.
 	EvaluationPass Unit = "evaluation_pass"
-	// LinePass begins each time a line of the script asks for memory, where there are neither steps nor evaluations.
+	// LinePass begins each time that a line of the script asks for memory. It is used if there are neither steps
+	// nor evaluations.
 	LinePass Unit = "line_pass"
 )
 
@@ -91,8 +92,8 @@ type series struct {
 // A span is a step or a pass: events (begin, end], and the state that it begins with.
 type span struct{ at, begin, end int64 }
 
-// steps are the recorded ones after warm-up; all where none comes after it, as in a script that backward passes alone
-// tell the steps of.
+// steps returns the recorded steps after warm-up. If none comes after it, it returns all, as for a script whose
+// steps are only found by backward passes.
 func (f *finder) steps() series {
 	all, warm := series{unit: Step}, series{unit: Step}
 	for i := range f.in.Steps {
@@ -228,8 +229,8 @@ func (g *Growth) Bytes() int64 { return g.Last.Bytes - g.First.Bytes }
 // Steps is from how many steps, or passes, that comes.
 func (g *Growth) Steps() int64 { return g.Last.At - g.First.At }
 
-// kept says of passes whether what they left behind was given back, and reports whether it stands at the peak else: an
-// evaluation that holds its outputs until it ends makes no peak higher that another moment has.
+// kept determines whether the passes gave back what they left behind. Otherwise it reports whether it is there at
+// the peak: an evaluation that holds its outputs until it ends does not raise a peak at another moment.
 func (f *finder) kept(g *Growth) bool {
 	events := int64(0)
 	if v := identity.Verdict(f.in, f.p); v != nil {
@@ -302,8 +303,8 @@ func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	return &Exhaustion{LimitBytes: limit, At: in(t.Slope), Earliest: in(t.SlopeHigh), Latest: in(t.SlopeLow)}
 }
 
-// limit is what the process can have of the device, as far as the run knows: the phantom GPU's, else the whole device,
-// or what the process has set. It is 0 where that is not known, or where the run has come up against it.
+// limit returns what the process can take of the device, as far as the run knows: the phantom GPU's memory, the
+// limit that the process set, or the whole device. It returns 0 if that is not known, or if the run has reached it.
 func (f *finder) limit() (limit int64) {
 	m := f.in.Manifest
 	switch {

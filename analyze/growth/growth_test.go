@@ -27,7 +27,7 @@ func evaluating(n int, step int64) schemas.Tables {
 	return in
 }
 
-// bare has neither steps nor passes: the lines of a loop alone tell it.
+// bare has neither steps nor passes: only the lines of a loop show its structure.
 func bare(n int) schemas.Tables {
 	in := growing(n)
 	in.Steps = nil
@@ -111,7 +111,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Warm-up is left out, but where a script shows nothing else.
+// Warm-up is left out, unless a script has nothing else.
 func TestStepsOfWarmup(t *testing.T) {
 	in := fixture.Growing(4, slices.Repeat([]int64{100}, 14)...)
 	if g := of(in); g == nil || g.First.At != 4 || g.Gaps {

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	least = 8   // lows: fewer tell nothing
-	most  = 400 // lows: of more, the lowest of each of so many stretches is taken, as pairs of all would be too many
+	least = 8 // lows: fewer tell nothing
+	// the most lows: a longer series is divided into this many stretches, and the lowest of each is taken, since
+	// comparing all pairs would take too long
+	most = 400
 	// alpha is how often lows in random order may be called rising, over all series of a run and all their ends.
 	alpha = 0.001
 	parts = 8 // of a series, as long as each other, which tell whether the growth is spread over all of it
@@ -18,8 +20,8 @@ const (
 	// one has to be, for else the growth has ended.
 	risingParts = 5
 	partOfRise  = 4
-	// jump is how many times a step's growth a low may rise above the one before: more within the first quarter of a
-	// series is warm-up, such as a library's workspace, and the series begins after it.
+	// jump is how many times a step's growth a low may rise above the one before. A larger rise in the first
+	// quarter of a series is warm-up, such as a library's workspace, and the series begins after it.
 	jump = 8
 	// z95 is the normal distribution's: a slope lies within its bounds in 95 of 100 cases.
 	z95 = 1.96
@@ -29,7 +31,7 @@ const (
 type Trend struct {
 	First, Last Low
 	Lows        int // that it stands on
-	// Slope is the median of the slopes of all pairs of lows (Theil and Sen), in bytes a step; it lies between SlopeLow
+	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. It lies between SlopeLow
 	// and SlopeHigh with a confidence of 95 %.
 	Slope, SlopeLow, SlopeHigh float64
 	// Tau is Kendall's: 1 where each low is above all before it. P is the probability of such a tau or a higher one for
@@ -56,15 +58,15 @@ func trendOf(lows []Low, looks int) *Trend {
 	return nil
 }
 
-// isHigh reports whether a trend of the last lows stands on what came before it: by a quarter of it at most, an earlier
-// low is above its first. A sawtooth's last tooth does not.
+// isHigh reports whether a trend of the last lows is above what came before: at most a quarter of the earlier lows
+// lie above its first. This excludes the last tooth of a sawtooth.
 func (t *Trend) isHigh(before []Low) bool {
 	return !slices.ContainsFunc(before, func(l Low) bool {
 		return l.Bytes > t.First.Bytes+(t.Last.Bytes-t.First.Bytes)/partOfRise
 	})
 }
 
-// condensed takes the lowest of each of so many stretches where there are more lows than that.
+// condensed takes the lowest of each of so many stretches if there are more lows than that.
 func condensed(lows []Low) []Low {
 	n := len(lows)
 	if n <= most {
@@ -125,7 +127,7 @@ func slopes(lows []Low) []float64 {
 	return out
 }
 
-// middle is the median of what is in order, 0 of nothing.
+// middle returns the median of sorted values, 0 for none.
 func middle(sorted []float64) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -167,8 +169,8 @@ func spread(lows []Low) bool {
 	return last && rising >= risingParts
 }
 
-// kendall gives tau and the probability of one as high for lows in random order (Mann 1945, Kendall 1975): exact where
-// all lows differ and are few, else by the normal approximation.
+// kendall returns tau, and the probability of a tau as high for lows in random order (Mann 1945, Kendall 1975). It
+// is exact if the lows are few and all differ, else by the normal approximation.
 func kendall(lows []Low) (tau, p float64) {
 	n := len(lows)
 	score, equal := 0, 0
@@ -204,13 +206,13 @@ func tied(lows []Low) (sum int) {
 	return sum
 }
 
-// inOrder is the share of all orders of n lows that have at most so many pairs the wrong way around.
+// inOrder returns the share of all orders of n lows with at most wrong pairs the wrong way around.
 func inOrder(n, wrong int) (share float64) {
 	shares := []float64{1} // of the orders of k lows, by the number of such pairs
 	for k := 2; k <= n; k++ {
 		next := make([]float64, len(shares)+k-1)
 		for i, s := range shares {
-			for j := range k { // the k-th low stands before j of the others
+			for j := range k { // the k-th low comes before j of the others
 				next[i+j] += s / float64(k)
 			}
 		}
@@ -227,7 +229,7 @@ const (
 	percentInAll    = 1 // of the peak, that all of them add
 )
 
-// matters reports whether a trend is large enough beside the peak to be told of.
+// matters reports whether a trend is large enough, compared with the peak, to be reported.
 func (t *Trend) matters(peak int64) bool {
 	return t.Slope*1000 >= float64(peak)*stepThousandths || memory.AtLeast(t.Last.Bytes-t.First.Bytes, peak, percentInAll)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// seriesOf makes lows of what is held in each step.
+// seriesOf makes lows of what each step holds.
 func seriesOf(n int, held func(i int) float64) []Low {
 	out := make([]Low, n)
 	for i := range out {

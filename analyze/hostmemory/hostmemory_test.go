@@ -59,7 +59,7 @@ func TestGrowthHasItsPhase(t *testing.T) {
 	}
 }
 
-// What grew where no single phase is known is told apart, and all sums to the growth.
+// Growth without a known single phase is separate, and all parts sum to the growth.
 func TestUnknownGrowth(t *testing.T) {
 	in := steps(4, mib, 0)
 	last := in.HostMarks[len(in.HostMarks)-1]

@@ -98,8 +98,8 @@ func (o *Origin) Without(names ...string) Origin {
 	return out
 }
 
-// Fact is what an origin has of a part by its name: revision, host, dpsight, or a fact of what the run ran on, such as
-// torch, whatever its case; empty where it has nothing.
+// Fact returns an origin's value of a part by its name: revision, host, dpsight, or a fact of its environment such
+// as torch, in any case. It returns "" if there is none.
 func (o *Origin) Fact(name string) string {
 	switch Part(name) {
 	case PartRevision:

@@ -8,10 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// CommandOf is a run's command as far as it tells experiments apart: all of its words, but the program without its
-// folder. It is nil where something else says what was run: a suite's key, which is of the command too, or the
-// parameters of a built-in experiment. Which of a script's arguments name an output folder, and could differ, is not
-// guessed.
+// CommandOf returns the words of a run's command that tell experiments apart, with the program without its folder.
+// It returns nil if something else says what was run: a suite's key, which covers the command, or the parameters of
+// a built-in experiment. It does not guess which of a script's arguments name an output folder and so may differ.
 func CommandOf(m *schemas.Manifest) []string {
 	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, BuiltinModule) {
 		return nil
@@ -133,7 +132,7 @@ func UnlikeArguments(ids []Identity) (found []Unlike) {
 	return found
 }
 
-// IdentitiesOf are experiments of a gate by what tells them apart.
+// IdentitiesOf returns identities for the experiments of a gate, by what tells them apart.
 func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
 	ids := make([]Identity, len(list))
 	for i := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Identity says which run a figure is of and how the figure is known. Every document repeats it.
+// Identity says which run a figure belongs to and how the figure is known. Every document contains it.
 type Identity struct {
 	RunID   string         `json:"run_id"`
 	Name    string         `json:"name"`
@@ -26,8 +26,8 @@ type Identity struct {
 	// KnownError is how far off recorded cases of these reasons were, as a sentence; null where no recordings say.
 	KnownError *string `json:"known_error,omitempty"`
 
-	// PeakLowBytes and PeakHighBytes are what the highest peak of the run's devices is at least and at most, where the
-	// sizes of some blocks from before recording are not known; null elsewhere.
+	// PeakLowBytes and PeakHighBytes bound the highest peak of the run's devices if the sizes of some blocks from
+	// before recording are not known; null otherwise.
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
 	// Undigested: files of the run have no digests, so that nothing tells when they are damaged.
@@ -54,7 +54,7 @@ func Of(in *schemas.Tables) Identity {
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
 		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
 		Command: CommandOf(m), Origin: OriginOf(in)}
-	// What was recorded of it says no more of what the run needs than one that was ended does.
+	// Its record shows as little of what the run needs as the record of a run that was stopped.
 	if hook := in.Report.Silenced(); hook != nil && id.Status == schemas.StatusOK {
 		id.Status, id.Reason = schemas.StatusPartial, hook.Words()
 	}

@@ -2,7 +2,8 @@ package identity
 
 import "github.com/dpsight/dpsight/schemas"
 
-// Kept is what a run's summary keeps of its identity beside what documents show: what each run has of its own.
+// Kept is the part of a run's identity that its summary keeps in addition to what documents show: what each run has
+// of its own.
 type Kept struct {
 	Rules   *int         `json:"rules,omitempty"`
 	Command []string     `json:"command,omitempty"`
@@ -60,7 +61,7 @@ func (k *Kept) Into(id *Identity, o Origin) {
 	id.Origin.Git = k.Git
 }
 
-// conditions are the facts of a run that are of what it ran on.
+// conditions returns the facts about a run's environment.
 func conditions(all []Fact, source string) (of []Fact) {
 	for _, f := range all {
 		if !f.Param && (f.What != "driver" || source == schemas.Measured) {

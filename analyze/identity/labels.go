@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing
-// theirs, since each has its own table, and an id beside it where programs read.
+// Distinguish changes the labels of a document's runs that share a name: it adds what tells their experiments
+// apart. Repeats still share a label, since each has its own table, and an id in documents for programs.
 func Distinguish[R any](runs []R, identity func(*R) *Identity) {
 	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
 	for i := range runs {
@@ -43,7 +43,7 @@ func experimentsApart(ids []Identity, labels []string) {
 	TellApart(ids, labels, func(int, string) {})
 }
 
-// TellApart is [experimentsApart], and calls told with what it adds to a label.
+// TellApart is [experimentsApart], and calls told with the text that it adds to a label.
 func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	tell := func(i int, text string) {
 		if text != "" {
@@ -117,8 +117,8 @@ func Labels(ids []Identity, started []time.Time) []string {
 	return labels
 }
 
-// TellingParams chooses, of the parameters that differ within the group, those that the ones before them do not settle:
-// beside a batch size, a physical batch that is always equal to it says nothing.
+// TellingParams returns the parameters that differ within the group and do not follow from the ones before them. A
+// physical batch that always equals the batch size adds nothing.
 func TellingParams(ids []Identity, group []int) []string {
 	seen := map[uintptr]bool{}
 	var some []int // of those that share their parameters the first

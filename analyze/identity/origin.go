@@ -10,9 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Origin is what a run's figures come from beside its experiment: the code that it executed, the dpsight that recorded
-// it, and what it ran on. Runs of one experiment are repeats only where their origins do not differ. What is not known
-// of a run is empty.
+// Origin is what determines a run's figures besides its experiment: the code that it executed, the dpsight that
+// recorded it, and its environment. Runs of one experiment are repeats only if their origins do not differ. Unknown
+// parts are empty.
 type Origin struct {
 	Code *schemas.Code
 	Git  *schemas.Git // nil of a built-in experiment too: it is no part of the repository that it was started in
@@ -24,7 +24,7 @@ type Origin struct {
 	host                           string
 	cards                          []string // UUIDs
 	memory                         int64    // of the first card, in bytes
-	facts                          []Fact   // conditions of what it ran on: GPU, torch, …
+	facts                          []Fact   // facts of its environment: GPU, torch, …
 
 	beside string // a digest of all of it but the revision
 }
@@ -188,8 +188,8 @@ func (o *Origin) sameHost(p *Origin) bool {
 	})
 }
 
-// files lists the files in which two runs' code differs, and says whether that could be compared. Of a run that did not
-// end well nobody knows what it would have imported.
+// files lists the files in which the code of two runs differs, and says whether the comparison was possible. What a
+// run that did not end well would have imported is unknown.
 func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 	if o.Code == nil || p.Code == nil {
 		return nil, false
@@ -328,7 +328,7 @@ func differingParts(ids []Identity, group []int) (keys []Apart) {
 	return keys
 }
 
-// value is what an origin has of a part, as a parameter is shown; empty where it has nothing.
+// value returns an origin's value of a part, written as parameters are; "" if there is none.
 func (o *Origin) value(key Apart) string {
 	name, text := string(key.Part), ""
 	switch key.Part {

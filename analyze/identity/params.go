@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// toldParams say what was told of the machine. A suite's key knows of its file alone, not of the machine that it was
-// run on.
+// toldParams are the parameters with the user's settings for the machine. A suite's key covers only its file, not
+// the machine.
 var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
 
-// ToldText is those parameters as one string, empty where nothing was told.
+// ToldText returns those parameters as one string, "" if none was set.
 func ToldText(params map[string]any) string {
 	told := map[string]any{}
 	for _, k := range toldParams {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Runs are told apart by the rules of their categories; one without any has none, and unknown rules are others.
+// Runs are told apart by the rules of their categories. A run without categories has no rules, and unknown rules
+// count as different.
 func TestRulesApart(t *testing.T) {
 	of := func(rules ...*int) (ids []*Identity) {
 		for _, r := range rules {

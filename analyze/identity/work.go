@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// ScriptOf names what a command runs: the base name of its script, else -m and the module; empty where neither can be
+// ScriptOf names what a command runs: the base name of its script, else -m and the module; "" if neither can be
 // seen.
 func ScriptOf(command []string) string {
 	script, module := launch.Work(command)

@@ -37,7 +37,7 @@ type allocator struct {
 // edge is a step's begin or end, with torch's counters there.
 type edge struct{ ns, reserved, allocated int64 }
 
-// newAllocator prepares a device. What was not loaded is not known.
+// newAllocator prepares a device. Tables that were not loaded count as unknown.
 func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *allocator {
 	d := &allocator{in: in, p: p, ledger: l, levels: memory.ReservedSteps(in, p)}
 	for i := range in.Clocks {
@@ -45,7 +45,7 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 			d.clock = slices.Clone(c.TimeNS)
 		}
 	}
-	for i := 1; i < len(d.clock); i++ { // each drain converts the CPU's counter anew
+	for i := 1; i < len(d.clock); i++ { // each drain converts the CPU's counter again
 		d.clock[i] = max(d.clock[i], d.clock[i-1])
 	}
 	if n := len(d.clock); n > 0 {
@@ -248,10 +248,11 @@ func (g *gpu) allocated(r *reading) (bytes int64) {
 
 func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
-// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it reserves:
-// of its samples those come first whose state of the allocator the events tell, then those whose state torch's counters
-// tell. Of several the one with the most allocated is taken, and the first of equals: the device is as full in all of
-// them, and that one says best what for. The others may lie between steps, where all but the model is cached.
+// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it
+// reserves. Samples whose allocator state the events tell come first, then those whose state torch's counters tell.
+// Of several it takes the one with the most allocated, and the first of equals. The device is as full in all of
+// them, and this one best shows what fills it. The others may lie between steps, where everything except the model
+// is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {
@@ -283,7 +284,7 @@ func (g *gpu) highest() (best reading, plateau int) {
 	return best, plateau
 }
 
-// nearest finds the settled samples on both sides of a time; nil where there is none.
+// nearest returns the settled samples on both sides of a time; nil if there is none.
 func (g *gpu) nearest(ns int64) (before, after *reading) {
 	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
 	for i := k - 1; i >= 0 && before == nil; i-- {
@@ -299,9 +300,9 @@ func (g *gpu) nearest(ns int64) (before, after *reading) {
 	return before, after
 }
 
-// uncharged is what the GPU has in use beyond what NVML charges to the run's processes: a reading between two that are
-// equal, since NVML's two answers are not of one instant. It comes from the nearest such sample with as many other
-// processes.
+// uncharged returns what the GPU has in use beyond what NVML charges to the run's processes. It needs a reading
+// between two equal ones, since NVML's two answers come at different instants. It takes the nearest such sample
+// with as many other processes.
 func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	for i, s := range g.samples {
 		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||
@@ -319,10 +320,10 @@ func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	return bytes, offsetNS, ok
 }
 
-// mostLevels is how many changes of what lies outside torch are listed: more come of other processes.
+// mostLevels is how many changes outside torch are listed. More of them come from other processes.
 const mostLevels = 64
 
-// outsideTorch lists the levels of what lies outside torch while the run was recorded.
+// outsideTorch lists the levels of memory outside torch while the run was recorded.
 func (g *gpu) outsideTorch() []OutsideTorch {
 	out := []OutsideTorch{}
 	for _, s := range g.samples {

@@ -75,11 +75,12 @@ const (
 	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
 )
 
-// Moment is one moment's ladder. Where a rung has others in it that are known, they sum to it, to the byte.
+// Moment is one moment's ladder. If the parts of a rung are known, they sum to it, to the byte.
 //
-// Moments are of the calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
-// GPU is computing then. Samples carry the host's Unix time, taken before NVML is asked; events carry Unix time too,
-// which torch makes of the CPU's counter, to the microsecond; so the two differ by far less than two samples do.
+// Moments refer to calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
+// GPU is computing. Samples carry the host's Unix time, taken before NVML is asked. Events carry Unix time too,
+// which torch derives from the CPU's counter, to the microsecond. So the two differ by far less than the time
+// between two samples.
 type Moment struct {
 	At     string  `json:"at"`
 	Device *string `json:"device"` // whose allocator's peak; null for the device's
@@ -245,8 +246,8 @@ func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 	return out
 }
 
-// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. Where its NVML samples, if there are
-// any, cannot be used, that is said.
+// gpuOf finds the GPU behind a rank's device: by UUID, else the only one. The second result says why its NVML
+// samples, if there are any, cannot be used.
 func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, Unsampled) {
 	gpus := in.Manifest.GPUs
 	var only *schemas.GPU

@@ -269,7 +269,7 @@ func TestLadderPendingFree(t *testing.T) {
 	}
 }
 
-// What is not known is null, and it is said why.
+// Unknown values are null, with a reason.
 func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	base := func() schemas.Tables {
 		return simulate(rand.New(rand.NewPCG(7, 7)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2,
@@ -323,8 +323,8 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// In steps without events torch's counters stand in, where they leave no doubt; else torch's part is not told from the
-// rest.
+// In steps without events torch's counters are used, if they are unambiguous. Otherwise torch's part is not
+// separated from the rest.
 func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	bare := func(reservedEnd int64, used func(ns int64) int64) schemas.Tables {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,

@@ -21,7 +21,7 @@ const (
 	RemarkCounters      = "counters"       // torch's part is by its counters, the same before and after
 	RemarkCountersNear  = "counters_near"  // torch's part is by its counters near the sample
 	RemarkReservedMore  = "reserved_more"  // torch reserved more than NVML has in use
-	RemarkAlone         = "alone"          // the rungs are of one device alone
+	RemarkAlone         = "alone"          // the rungs show one device only
 	RemarkNoSample      = "no_sample"      // no sample can be set beside the allocator
 	RemarkNearestSample = "nearest_sample" // values outside torch come from a sample near the event
 	RemarkOtherSide     = "other_side"     // at the sample on the event's other side it was something else

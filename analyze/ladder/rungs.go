@@ -20,7 +20,7 @@ func (g *gpu) devicePeak() *Moment {
 		m.remark(Remark{Kind: RemarkPlateau, Samples: plateau})
 	}
 	switch {
-	case r.states == nil: // torch's part cannot be told from the rest
+	case r.states == nil: // torch's part cannot be separated from the rest
 		m.outside(g, s, s.UsedBytes, HowSampled, RungReserved)
 		m.remark(Remark{Kind: RemarkNotRecorded})
 		return m
@@ -75,7 +75,7 @@ func (g *gpu) recordedPeak() *Moment {
 	return m
 }
 
-// counters says how torch's counters stand to the moment.
+// counters says how torch's counters relate to the moment.
 func counters(states []*torchState) Remark {
 	for _, st := range states {
 		if st.edge != nil {

@@ -56,7 +56,7 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	}
 }
 
-// A moment is named as it is asked for.
+// A moment is named as it is requested.
 func TestMomentsAreNamedAsTheyAreRead(t *testing.T) {
 	for _, name := range []string{"peak", "oom", "oom=2", "event=7", "step=3", "phase=forward", "step=0,phase=backward"} {
 		if at, err := ParseAt(name); err != nil || at.String() != name {

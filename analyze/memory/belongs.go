@@ -12,17 +12,16 @@ type ModuleBytes struct {
 	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
 	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
 	NoneBytes  int64 `json:"none_bytes"`  // not known
-	// SharedBytes are of no module, since all share them: see [IsSharedByModules].
+	// SharedBytes belong to no module, since all share them: see [IsSharedByModules].
 	SharedBytes int64 `json:"shared_bytes"`
 }
 
 // Any reports whether any block's module is known.
 func (m *ModuleBytes) Any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
 
-// IsSharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the
-// first product there needs it, and all later ones use it: the module that happened to be called first is not charged
-// with what every other needs too. A workspace that is taken for one call, and given back in it, is that call's
-// module's.
+// IsSharedByModules is the module of library workspaces. torch makes a workspace for a thread and stream when the
+// first product there needs it, and all later ones use it. So the module that was called first is not charged for
+// it. A workspace that is taken for one call, and released in it, belongs to that call's module.
 var IsSharedByModules = &schemas.Module{Path: schemas.SharedByModules, Class: schemas.SharedByModules,
 	Role: schemas.SharedByModules}
 
@@ -67,8 +66,8 @@ func NewModuleIndex(in *schemas.Tables, rank int32) *ModuleIndex {
 	return x
 }
 
-// Enclosing is the nearest module that a parameter's name lies below: of blocks.3.mlp.up.weight.exp_avg that is
-// blocks.3.mlp.up. Nil where there is none, or more than one.
+// Enclosing returns the nearest module that contains a parameter's name: blocks.3.mlp.up for
+// blocks.3.mlp.up.weight.exp_avg. It returns nil if there is none, or more than one.
 func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
 	for path := name; ; {
 		if m, ok := x.byPath[path]; ok {

@@ -42,7 +42,7 @@ type BreakdownRun struct {
 	Devices []DeviceBreakdown `json:"devices"`
 	// Missing says which moment a run with allocator events lacks; empty where it lacks none.
 	Missing string `json:"missing,omitempty"`
-	// The rest is of predicted runs; null where it is not known.
+	// The rest applies to predicted runs; null if not known.
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
 	UnknownReads     *int64   `json:"unknown_reads"`
@@ -81,8 +81,8 @@ type CategoryBytes struct {
 	Bytes int64 `json:"bytes"`
 	// HeldBytes is what tags prove the category to hold, alone or with others.
 	HeldBytes int64 `json:"held_bytes"`
-	// SharedBytes is the part of HeldBytes that tags prove another category to hold too. HeldBytes - SharedBytes is
-	// what the category costs by itself: the bytes that would be free without it.
+	// SharedBytes is the part of HeldBytes that, by tags, another category holds too. HeldBytes - SharedBytes is
+	// what the category costs alone: the bytes that would be free without it.
 	SharedBytes int64 `json:"shared_bytes"`
 	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
 	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
@@ -131,7 +131,7 @@ type Conservation struct {
 	ResidueBytes  int64  `json:"residue_bytes"`
 	AmbiguousTags int64  `json:"ambiguous_tags"`
 	Reason        string `json:"reason"` // ingest's; where Sum is not replay's figure, report's
-	// Sum is what the categories sum to and Replayed what they should; nil where they do.
+	// Sum is the sum of the categories and Replayed what it should be; nil if they agree.
 	Sum, Replayed *int64 `json:"-"`
 	// PeakLowBytes and PeakHighBytes are what the device's peak is at least and at most, null unless the verdict is
 	// bounded. OpenBytes is by how much more may have been allocated at the moment that is broken down, as slack.
@@ -140,7 +140,7 @@ type Conservation struct {
 	OpenBytes     int64  `json:"open_bytes,omitempty"`
 }
 
-// ConservationOf is the verdict on a device, without what is of one moment.
+// ConservationOf returns the verdict on a device, without what concerns a single moment.
 func ConservationOf(v *schemas.DeviceVerdict) Conservation {
 	return Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes, AmbiguousTags: v.AmbiguousTags,
 		Reason: v.Reason, PeakLowBytes: v.PeakLowBytes, PeakHighBytes: v.PeakHighBytes}
@@ -219,7 +219,7 @@ func withoutEvents(in *schemas.Tables) error {
 	case unsaid(in):
 		return errors.New("a process did not live to say what it had allocated")
 	}
-	for i := range in.Report.Devices { // there are some, and nobody knows what they did
+	for i := range in.Report.Devices { // there are some, and what they did is unknown
 		if d := &in.Report.Devices[i]; d.Verdict == schemas.Lossy && d.Events > 0 {
 			return errors.New("none that could be counted: " + d.Reason)
 		}
@@ -395,8 +395,8 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 // Level is how many bytes there are from event seq on.
 type Level struct{ Seq, Bytes int64 }
 
-// ReservedSteps is what a device had reserved: before any event, then after each that may change it; nil where that is
-// not known.
+// ReservedSteps returns what a device had reserved: before any event, then after each that may change it. It
+// returns nil if that is not known.
 func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
 	var steps []Level
 	for i := range in.Reserved {
@@ -407,7 +407,7 @@ func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
 	return steps
 }
 
-// ReservedAt is what is reserved just after event seq; nil where that is not known.
+// ReservedAt returns what is reserved just after event seq; nil if that is not known.
 func ReservedAt(in *schemas.Tables, p identity.Place, seq int64) *int64 {
 	steps := ReservedSteps(in, p)
 	if steps == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Whatever the owners, at every event the categories sum to the allocator's own bytes, the sweep over intervals agrees
-// with counting afresh, and no category exceeds the maximum given for it.
+// Whatever the owners, at every event the categories sum to the allocator's own bytes. The sweep over intervals
+// agrees with a new count, and no category exceeds the maximum stated for it.
 func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 	for seed := range uint64(150) {
 		in, allocated := fixture.RandomRun(rand.New(rand.NewPCG(seed, 1)))
@@ -128,7 +128,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// What comes before the first step and after the last has phases of a step that is none.
+// Time before the first step and after the last has phases, with a step number that is not a step.
 func TestStepsThatThereAre(t *testing.T) {
 	in := fixture.Hooked()
 	in.Phases = append(in.Phases, schemas.Phase{Step: 1, Phase: schemas.PhaseBetween, BeginSeq: 6, EndSeq: 6})

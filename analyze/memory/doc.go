@@ -3,19 +3,19 @@
 // # How bytes are counted
 //
 // A live block of B bytes that was requested with R bytes gives R bytes to the first category, in the order of
-// [schemas.Categories], that owns it at that moment, and B-R bytes to slack. So the categories sum to the allocator's
-// own total, to the byte, at every event. A block that tags prove to have owners of several categories is shared:
-// beside the bytes that a category is counted with stand the bytes that it holds, and how many of those others hold
-// too.
+// [schemas.Categories], that owns it at that moment, and B-R bytes to slack. So the categories sum to the
+// allocator's own total, to the byte, at every event. A block is shared if tags prove that it has owners of several
+// categories. So each category has the bytes that count under it, the bytes that it holds, and how many of those
+// others hold too.
 //
-// # Whose bytes are
+// # Which module a block belongs to
 //
-// A block belongs to one module at a time: the module of the owner that it is counted under, or the one that the
-// owner's parameter belongs to or lies nearest below, or else the one that ran when the block was allocated. Libraries'
-// workspaces are shared by all modules, see [IsSharedByModules].
+// A block belongs to one module at a time: the module of the owner under which it counts, or the module that the
+// owner's parameter belongs to or lies nearest below, or else the one that ran when the block was allocated. All
+// modules share library workspaces, see [IsSharedByModules].
 //
 // # Kept gradients
 //
-// Opacus' zero_grad keeps .grad, torch's frees it. [KeptGradients] replays a run without the gradients that nothing had
-// written to since zero_grad, so that methods can be compared whatever their loops do.
+// Opacus' zero_grad keeps .grad, torch's frees it. [KeptGradients] replays a run without the gradients that nothing
+// had written to since zero_grad, so that methods can be compared whatever their loops do.
 package memory

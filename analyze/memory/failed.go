@@ -18,7 +18,7 @@ type FailedRequest struct {
 	// EndUnknown: nothing says whether something went on
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	Absorbed   bool `json:"absorbed"` // that was torch itself, which took less; else the script
-	// several only of what torch went on without at one place; the largest is told
+	// several only for requests at one place that torch recovered from; the largest is shown
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
 	Module         *string `json:"module"` // null outside of modules
@@ -32,7 +32,7 @@ type FailedRequest struct {
 	Index int          `json:"-"` // in the report
 	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
 	Whole bool         `json:"-"` // the limit is all of the device
-	// ReservedBytes is what torch had reserved at that moment; nil where that is not known.
+	// ReservedBytes is what torch had reserved at that moment; nil if not known.
 	ReservedBytes *int64 `json:"-"`
 	// breakdown of the moment, nil if the journal does not have the events around it; layout is nil if the cache is
 	// not known
@@ -60,7 +60,7 @@ func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int
 	return out, more
 }
 
-// FailedCount is how many requests failed that torch did not go on without; nil where nobody looked for any.
+// FailedCount returns how many requests failed that torch did not recover from; nil if nobody looked for any.
 func FailedCount(in *schemas.Tables) *int {
 	if in.Report == nil || in.Report.FailuresUnread(in.Manifest) || in.Manifest.FiguresOnly() {
 		return nil
@@ -85,8 +85,9 @@ func weight(in *schemas.Tables, group []int) int {
 	return 1
 }
 
-// failureGroups are the failures of the report, by their places in it, those together that torch itself went on without
-// at one place: a convolution may try dozens of algorithms in each step. The largest request of a group is its first.
+// failureGroups returns the failures of the report, by their places in it. Failures at one place that torch itself
+// recovered from form a group: a convolution may try dozens of algorithms in each step. The largest request of a
+// group comes first.
 func failureGroups(in *schemas.Tables) (groups [][]int) {
 	type site struct {
 		identity.Place
@@ -163,8 +164,8 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 	return held
 }
 
-// ShortOf is how much less would have had to be held or cached for the request to be served. What is left is by the
-// process's own limit, where it has set one, or what others and the context leave of the device.
+// ShortOf returns how much less would have had to be held or cached for the request to succeed. The limit is the
+// process's own, if it has set one, or what others and the context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
 	if r.OOM.LimitBytes == 0 { // then nothing says what stood in the way
 		return 0
@@ -209,9 +210,9 @@ func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 	return m
 }
 
-// BesideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known.
-// Torch's limit is all of the device, the CUDA context included, unless the script set a lower one; what "dpsight
-// predict" calls memory leaves the context out.
+// BesideTensors returns the part of a failure's limit that the allocator could not have, 0 if there is none or it
+// is not known. torch's limit is the whole device including the CUDA context, unless the script set a lower one.
+// The memory of "dpsight predict" excludes the context.
 func (r *FailedRequest) BesideTensors() int64 {
 	if r.ReservedBytes == nil {
 		return 0
@@ -219,12 +220,12 @@ func (r *FailedRequest) BesideTensors() int64 {
 	return max(0, r.OOM.LimitBytes-r.OOM.DeviceFreeBytes-*r.ReservedBytes)
 }
 
-// leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver
-// keeps for itself is between 0.4 (H200) and 3 (T4).
+// leastWhole is the least part, in per cent, of a device's memory by NVML that torch can have. The driver keeps
+// between 0.4 (H200) and 3 (T4) per cent for itself.
 const leastWhole = 97
 
-// WholeDevice is whether a limit is all of a device, and not one that the script has set; false where no device's
-// memory is known.
+// WholeDevice reports whether a limit is the whole device, and not one that the script has set; false if no
+// device's memory is known.
 func WholeDevice(in *schemas.Tables, limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
 		if in.Manifest.Source == schemas.Predicted { // torch's own figure
@@ -280,7 +281,7 @@ func noFailure(in *schemas.Tables, p identity.Place) error {
 	return fmt.Errorf("%s did not run out of memory", p)
 }
 
-// AtLeast reports whether part is at least so many percent of whole.
+// AtLeast reports whether part is at least percent of whole.
 func AtLeast(part, whole int64, percent float64) bool {
 	return part > 0 && float64(part) >= percent/100*float64(whole)
 }

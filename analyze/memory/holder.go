@@ -5,11 +5,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Holder is who keeps a block, as the agent found it.
+// A Holder says who keeps a block, as the agent found it.
 type Holder struct {
 	Kind schemas.HolderKind `json:"kind"`
 	Path string             `json:"path"` // "global kept[17]"; empty = C++ alone keeps it
-	// ViewBytes are those that the tensors which are kept show of StorageBytes; the same where they show all.
+	// ViewBytes is how much of StorageBytes the kept tensors show; equal if they show all.
 	ViewBytes    int64 `json:"view_bytes"`
 	StorageBytes int64 `json:"storage_bytes"`
 	// Since is the event after which the look was that found it.
@@ -19,7 +19,7 @@ type Holder struct {
 // rounded is what the allocator makes of a request: a copy of a view that is rounded to as much would save nothing.
 func rounded(bytes int64) int64 { return (bytes + 511) / 512 }
 
-// Holders are who keeps the blocks of one device.
+// Holders are the holders of the blocks of one device.
 type Holders struct {
 	by map[int64][]*schemas.Holder // by block, in the order in which they were found
 }
@@ -35,8 +35,8 @@ func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
 	return h
 }
 
-// Of is who keeps a block, nil where no look has told. The last look counts, whatever the moment that is asked about: a
-// variable that is bound anew gives a block up, and who still has it then is who keeps it.
+// Of returns who keeps a block, nil if no look has said. The last look counts, whatever the requested moment: a
+// variable that is assigned again releases a block, and its real keeper is whoever still has it then.
 func (h *Holders) Of(a *schemas.Allocation) *Holder {
 	rows := h.by[a.AllocID]
 	if len(rows) == 0 {

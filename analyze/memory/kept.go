@@ -9,24 +9,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Void is a stretch of events in which a block holds bytes that nobody would miss: a gradient from the zero_grad
-// after its last use to its next writing, say. Opacus' optimizers keep .grad there, torch's free it.
+// A Void is a stretch of events in which a block holds bytes for nothing. An example is a gradient from the
+// zero_grad after its last use to its next writing: Opacus' optimizers keep .grad there, torch's free it.
 type Void struct{ From, To, Bytes int64 } // just after event from, until just after event to
 
 // KeptGradients is what keeping .grad between steps costs a run.
 type KeptGradients struct {
 	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
 	AtPeakBytes int64
-	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed them: the highest of what
-	// was allocated less the gradients that nothing had written to since. It is over the steps whose gradients are
-	// tagged and what came before each of them.
+	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed the gradients: the
+	// highest of what was allocated minus the gradients that nothing had written to since. It covers the steps
+	// whose gradients are tagged, and the time before each of them.
 	FreedPeakBytes int64
 }
 
-// CostOfKeptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when
-// they were written, as in a step without tags: where only such a step reached the peak (a larger batch of Poisson
-// sampling), the peak of the others says nothing about it. A gradient that is written to in place, by autograd's
-// accumulation, would be a new block from that moment on.
+// CostOfKeptGradients replays the run without gradients that zero_grad keeps. It returns nil if the recording does
+// not say when they were written, as in a step without tags. If only such a step reached the peak (a larger batch
+// of Poisson sampling), the peaks of the others say nothing about it. A gradient that is written in place, by
+// autograd's accumulation, would be a new block from then on.
 func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak int64) *KeptGradients {
 	spans := TaggedSpans(in, p)
 	if len(spans) == 0 {
@@ -89,10 +89,9 @@ func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64
 // A Span is the events after from, up to and with to.
 type Span struct{ From, To int64 }
 
-// TaggedSpans are the events at which every gradient is known: of a step that has tags, as the one before it has, from
-// the end of that one. The run's first step has none before it, and before it there are no gradients: its span begins
-// with the recording. A gradient of a step without tags would not be seen, so the step that follows it is none of
-// these.
+// TaggedSpans returns the events at which every gradient is known. They cover steps with tags whose previous step
+// has tags too, from the end of that one. Before the run's first step there are no gradients, so its span begins
+// with the recording. Gradients of a step without tags would be missed, so the step after it is not covered.
 func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	var all []*schemas.Step
 	for i := range in.Steps {
@@ -139,8 +138,8 @@ func zeroed(in *schemas.Tables, p identity.Place) []int64 {
 	return out
 }
 
-// Voids finds, for each gradient on the device, when it is kept for nothing: from the first of the events, which are
-// sorted, after it was written to until it is written to again.
+// Voids returns, for each gradient on the device, when it is kept for nothing: from the first event in useless
+// (sorted) after it was written until it is written again.
 func Voids(in *schemas.Tables, p identity.Place, l *Ledger, useless []int64) []Void {
 	writes := map[uint64][]int64{}
 	for _, w := range in.Gradients {

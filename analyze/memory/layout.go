@@ -90,7 +90,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 			mapped = append(mapped, s)
 		case schemas.ActionSegmentUnmap:
 			mapped = subtract(mapped, s)
-		case schemas.ActionGap: // of what was reserved meanwhile the events tell the sum only
+		case schemas.ActionGap: // for memory reserved meanwhile, the events have only the sum
 			fixed, mapped = segmentsListed(in, p, e.Seq)
 		}
 	}

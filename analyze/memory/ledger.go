@@ -20,7 +20,7 @@ func CategoryPlace(c schemas.Category) int { return schemas.CategoryPlace(c) }
 
 // A Ledger is one device's blocks with their owners.
 type Ledger struct {
-	// Rows of the tables, where they were loaded; those who sum bytes have the lives alone.
+	// Rows of the tables, if they were loaded. Code that only sums bytes has the lives alone.
 	Allocs []*schemas.Allocation
 	Owners [][]*schemas.Owner // by index into allocs
 	lives  *schemas.Lives     // the owners of a block in the order in which they count
@@ -151,9 +151,9 @@ func orderOwners(l *schemas.Lives) {
 	}
 }
 
-// Owner is the ownership that block i is counted under just after event seq; nil where none holds. The category that
-// comes first in [schemas.Categories] decides. Of several ownerships of that category a tag comes before a rule, then
-// one that knows its module, then the older.
+// Owner returns the ownership under which block i counts just after event seq; nil if none holds. The category that
+// comes first in [schemas.Categories] decides. Of several ownerships of that category, a tag takes precedence over
+// a rule, then one with a known module, then the older.
 func (l *Ledger) Owner(i int, seq int64) *schemas.Owner {
 	var first *schemas.Owner
 	for _, o := range l.Owners[i] {

@@ -45,8 +45,9 @@ func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	return v.PeakSeq
 }
 
-// NoStep is the error of a step that is not there. It says which steps there are: phases before the first have step -1,
-// and those after the last its number and one more, which can be asked for and are no steps.
+// NoStep returns the error for a step that does not exist. It lists the existing steps. Phases before the first
+// step have step -1, and those after the last step its number plus one. Both can be requested, although they are
+// not steps.
 func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) error {
 	first, last := phases[0], phases[len(phases)-1]
 	var steps []int64
@@ -142,9 +143,9 @@ func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
 	return m
 }
 
-// PhaseOf finds the step and phase that event seq belongs to; nil where none does, and of a file that dpsight did not
-// record, where nobody marked any. They are copies: a pointer into a table would keep all of it for as long as a
-// [analyze.Summary].
+// PhaseOf returns the step and phase of event seq; nil if there is none, and for a file that dpsight did not
+// record, which has no marks. They are copies: a pointer into a table would keep the whole table as long as a
+// [analyze.Summary] lives.
 func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]
@@ -166,8 +167,8 @@ func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phas
 	return nil, nil
 }
 
-// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward,
-// which is one phase in methods of one pass.
+// PhaseFamily returns the part of a phase's name before its dot. backward.norm and backward.grad belong to the
+// family backward, which is one phase in methods of one pass.
 func PhaseFamily(phase string) string {
 	family, _, _ := strings.Cut(phase, ".")
 	return family

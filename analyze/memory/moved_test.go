@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What differs is listed, device by device: what is the same is not, nor a device that only one breakdown has.
+// Differences are listed device by device. Equal values are left out, and so is a device that only one breakdown
+// has.
 func TestMoved(t *testing.T) {
 	device := func(rank int32, allocated, activations, other int64) DeviceBreakdown {
 		return DeviceBreakdown{Device: "cuda:0", Rank: rank, AllocatedBytes: allocated, Categories: []CategoryBytes{

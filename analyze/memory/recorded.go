@@ -5,11 +5,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PhasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie
-// partly between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as
-// before the first event only rows with nothing allocated have.
+// PhasesWithBytes returns a function that reports whether a phase's bytes are known. They are not for steps without
+// events, and for phases that lie partly between two windows of recorded steps, or after the last. Such rows have
+// zeros and no event to count from. Before the first event, only rows with nothing allocated are like that.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
-	if in.Manifest.FiguresOnly() { // no event to count from; what is not known is null by itself
+	if in.Manifest.FiguresOnly() { // no event to count from; unknown values are null already
 		return func(f *schemas.Phase) bool {
 			return f.AllocatedBegin != nil || f.AllocatedEnd != nil || f.PeakBytes != nil
 		}

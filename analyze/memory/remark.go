@@ -8,8 +8,8 @@ type Remark struct {
 	Err      error
 	Failed   *FailedRequest
 	Untagged *Untagged
-	// Of [RemarkUntagged]: what is known by phase only, of all that is allocated, and the nearest moment of a step with
-	// tags, nil where no step has any.
+	// For [RemarkUntagged]: the bytes known only by phase, out of all allocated, and the nearest moment of a step
+	// with tags; nil if no step has any.
 	PhaseOnlyBytes, AllocatedBytes int64
 	Instead                        *At
 	Conservation                   *Conservation
@@ -26,5 +26,5 @@ const (
 	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is the failed request's
 	RemarkLossy      RemarkKind = "lossy"       // Device, Conservation: events are missing or disagree
 	RemarkSumDiffers RemarkKind = "sum differs" // Device, Conservation: the categories' sum is not replay's figure
-	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment is of a step without tags
+	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment lies in a step without tags
 )

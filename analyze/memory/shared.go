@@ -4,8 +4,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SharedActivation says what the hooks of a DP method really cost on one device: most of what they hold is held by
-// autograd too, and would be there without them.
+// SharedActivation says what the hooks of a DP method really cost on one device. Autograd also holds most of what
+// they hold, so it would be there without them.
 type SharedActivation struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`

@@ -27,7 +27,7 @@ type AccuracyDocument struct {
 	// Unended lists measured experiments whose prediction did not end well, for example because the phantom GPU
 	// refused it. No error includes them.
 	Unended []confidence.AccuracyUnended `json:"unended"`
-	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
+	// Unpredicted lists measured experiments without a prediction, Unmeasured predicted ones without a measurement.
 	Unpredicted []string      `json:"unpredicted"`
 	Unmeasured  []string      `json:"unmeasured"`
 	Warnings    []string      `json:"warnings"` // report makes them of Unlike and Passed
@@ -58,14 +58,14 @@ type AccuracyExperiment struct {
 	Torch      *string        `json:"torch"`
 	Runs       int            `json:"runs"`                 // that were measured and ended well
 	Confidence string         `json:"confidence,omitempty"` // of the prediction
-	// kinds of what speaks against the prediction: of [schemas.Doubts]
+	// kinds of doubt about the prediction, from [schemas.Doubts]
 	Doubts      []string   `json:"doubts,omitempty"`
 	Allocated   Prediction `json:"peak_bytes"`
 	Reserved    Prediction `json:"peak_reserved_bytes"`
 	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
-	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more
-	// of, summed over the categories, or what it has less of, whichever is larger. Null where either peak is not broken
-	// down, or where other rules are known to have made its categories.
+	// Moved is the bytes that the prediction puts into the wrong category or gets wrong in size. It is the sum over
+	// categories of what the prediction has too much, or of what it has too little, whichever is larger. Null if
+	// either peak is not broken down, or if other rules made its categories.
 	Moved *int64 `json:"moved_bytes"`
 	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
 	Most      schemas.Category `json:"most,omitempty"`
@@ -94,9 +94,9 @@ type AccuracyFitting struct {
 	Refused []string `json:"refused"`
 }
 
-// Accuracy holds predictions beside measured runs of the same experiments. Runs that ran out of memory say that it does
-// not fit, and nothing else; others that did not end well are passed over, and so are predictions among the runs and
-// measured ones among the predictions.
+// Accuracy compares predictions with measured runs of the same experiments. Runs that ran out of memory only show
+// that the experiment does not fit. Other runs that did not end well are passed over. So are predictions among the
+// runs, and measured runs among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) AccuracyDocument {
 	measured, passed := Measurements(predicted, runs)
 	doc := AccuracyOf(predicted, measured, name)

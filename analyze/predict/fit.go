@@ -35,8 +35,8 @@ type FitSearch struct {
 	GPU         string
 	MemoryBytes int64
 	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = the largest that fits is the only answer
-	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another
-	// cannot be.
+	// Only lists the allowed values in ascending order if the options do not allow the whole range. Barred is why
+	// other values are not allowed.
 	Only    []int64
 	Barred  string
 	Top     bool // the options allow none above the highest
@@ -85,12 +85,12 @@ type FitCell struct {
 	// the options allow no value above the highest, as no physical batch is above its batch
 	Top     bool   `json:"top,omitempty"`
 	Outcome string `json:"outcome"`
-	// Largest is the highest value that fits, null where none does; its peaks are beside it.
+	// Largest is the highest value that fits, null if none does. The next fields are its peaks.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	SpareBytes        *int64 `json:"spare_bytes"` // that it leaves of MemoryBytes
-	// Margin is the answer that leaves something for what a prediction may be off; null where no margin was asked for.
+	// Margin is the answer that leaves room for the error of a prediction; null if no margin was requested.
 	Margin *FitMargin `json:"margin"`
 	// Refused is the lowest value above Largest that was tried; it does not fit.
 	Refused *int64 `json:"refused"`
@@ -106,7 +106,8 @@ type FitCell struct {
 // FitMargin is the largest value that leaves a margin.
 type FitMargin struct {
 	Bytes int64 `json:"bytes"` // that are to stay free
-	// Largest is the highest value that was seen to leave them, null where none does; its figures are beside it.
+	// Largest is the highest value that was seen to leave the margin, null if none does. The next fields are its
+	// figures.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -120,15 +121,15 @@ type Oddity struct {
 	Bytes, Was   int64  // of Figure, at Value and at Below
 }
 
-// FitProbe is one predicted run. The peaks of one that does not fit are of what it did until then.
+// FitProbe is one predicted run. If it does not fit, its peaks cover the time until it failed.
 type FitProbe struct {
 	Value  int64  `json:"value"`
 	RunID  string `json:"run_id"`
 	Kept   bool   `json:"kept"` // it was made before and taken from the store
 	Status string `json:"status"`
 	Fits   *bool  `json:"fits"`
-	// requests that failed and that the script caught: a run that has some which the device had no room for does not fit,
-	// unlike one in which torch went on by itself
+	// requests that failed and that the script caught. A run with requests for which the device had no room does
+	// not fit, unlike a run in which torch recovered by itself
 	CaughtOOMs int `json:"caught_ooms"`
 	// a run that ended well does not fit, or, where Fits is null, how it ended; report words it where Cause has it
 	Why               string  `json:"why,omitempty"`

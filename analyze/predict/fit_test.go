@@ -22,8 +22,8 @@ func cached(r FitRun, reserved int64) FitRun {
 	return r
 }
 
-// The largest value that fits and the largest that leaves the margin stand beside each other, and the confidence is the
-// lowest of what decides either.
+// The result has both the largest value that fits and the largest that leaves the margin. The confidence is the
+// lowest of the runs that decide either.
 func TestFitMargin(t *testing.T) {
 	const memory = 1000
 	run := func(value, spare int64, level string) FitRun {
@@ -54,7 +54,8 @@ func TestFitMargin(t *testing.T) {
 	}
 }
 
-// What nobody compared leaves 5 % by default, what was compared nothing; a percentage that is given always holds.
+// The default margin is 5 % on a device that was never compared, and nothing on one that was. A given percentage
+// always applies.
 func TestMarginBytes(t *testing.T) {
 	for _, c := range []struct {
 		checked bool
@@ -143,7 +144,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Above the highest that the options allow there is no more; where the search was stopped before anything was known to
+// Above the highest allowed value there is nothing more to find. If the search stopped before anything was known to
 // fit, there may be.
 func TestFitMore(t *testing.T) {
 	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)

@@ -6,8 +6,8 @@ import "math"
 // ever compared with such a device. What the device really holds may be a little more than what was predicted.
 const DefaultMargin = 5
 
-// MarginBytes is what a prediction should leave of so much memory. The percentage is the user's, nil where none was
-// given: then it is [DefaultMargin], and nothing on a device that predictions were compared with.
+// MarginBytes returns what a prediction should leave of so much memory. percent is the user's. If it is nil, the
+// margin is [DefaultMargin], or nothing on a device with which predictions were compared.
 func MarginBytes(memory int64, checked bool, percent *float64) int64 {
 	switch {
 	case percent != nil:
@@ -26,7 +26,7 @@ func (p PredictionRun) WithMargin(percent float64) PredictionRun {
 	return p
 }
 
-// Leaves reports whether the run fits and leaves so many bytes of the device's memory.
+// Leaves reports whether the run fits and leaves that many bytes of the device's memory.
 func (p *PredictionRun) Leaves(bytes int64) bool {
 	return p.Fits != nil && *p.Fits && p.SpareBytes != nil && *p.SpareBytes >= bytes
 }

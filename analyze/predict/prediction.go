@@ -39,10 +39,10 @@ type PredictionRun struct {
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
-	// have taken is not known. A run that its time limit ended after its first step is judged by what it took until
-	// then. A run that ended well fits, whatever requests its script caught; one of a search does not
-	// where the device had no room for some, see [NewFitRun]. Why says what the status does not: report makes it of
+	// Fits is null if the script ended early for another reason, or took nothing of a device: what it would have
+	// taken is not known. A run that its time limit ended after its first step is judged by what it took until
+	// then. A run that ended well fits, whatever requests its script caught. In a search it does not if the device
+	// had no room for some of them, see [NewFitRun]. Why says what the status does not: report makes it from
 	// Because.
 	Fits       *bool   `json:"fits"`
 	Why        string  `json:"why,omitempty"`
@@ -52,18 +52,17 @@ type PredictionRun struct {
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes
-	// have one; null of a run that does not fit, or did not end well. A run that is near the limit gives cached memory
-	// back and goes on, so 0 is not yet too much.
+	// SpareBytes is MemoryBytes minus the highest reserved, and minus the contexts if several processes have one.
+	// Null if the run does not fit or did not end well. A run near the limit releases cached memory and goes on, so
+	// 0 still works.
 	SpareBytes *int64 `json:"spare_bytes"`
-	// MarginBytes is what SpareBytes should be at least, see [MarginBytes]; null where an older version predicted. A run
-	// that leaves less fits by the bytes all the same.
+	// MarginBytes is the recommended minimum of SpareBytes, see [MarginBytes]; null if an older version predicted.
+	// A run that leaves less still fits, by its bytes.
 	MarginBytes *int64 `json:"margin_bytes"`
-	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
+	// Ranks has one row for each device of each rank that ran, by rank. The figures above are the fullest device's.
 	Ranks []RankPeaks `json:"ranks"`
-	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the
-	// request that failed. Module is the one that asked then. Categories are the largest first, without those that have
-	// no bytes.
+	// Device, At and Categories describe the fullest device at its peak or, for a run that ran out of memory, at
+	// the failed request. Module is the one that asked then. Categories come largest first, without empty ones.
 	Device         *string                `json:"device"`
 	At             *memory.Moment         `json:"at"`
 	Module         *string                `json:"module"`
@@ -77,19 +76,19 @@ type PredictionRun struct {
 	Confidence   *schemas.Confidence `json:"confidence"`
 	Complete     bool                `json:"told"` // all processes lived to say what they had read
 	UnknownReads []schemas.Counted   `json:"unknown_reads"`
-	// where values that nobody had computed were taken for finite
+	// places where unknown values were assumed to be finite
 	AssumedAt []schemas.Counted `json:"assumed_at"`
 	// where this rank's value was taken for all ranks'
 	CopiedReads []schemas.Counted      `json:"copied_reads,omitempty"`
 	Guesses     []schemas.Counted      `json:"guesses"`
 	Notes       []string               `json:"notes"`
 	Band        *schemas.PlacementBand `json:"band"`
-	// Ended is after which step the prediction ended the script, and why; absent where it ended by itself.
+	// Ended says after which step the prediction ended the script, and why; absent if it ended by itself.
 	Ended    *schemas.Ended `json:"ended,omitempty"`
 	Warnings []string       `json:"warnings"` // report fills them in, from Remarks and Survived
 
 	Remarks []analyze.Remark `json:"-"`
-	// OfDeviceBytes is Failure's limit where that is all of the device; 0 elsewhere.
+	// OfDeviceBytes is Failure's limit if that is the whole device; 0 otherwise.
 	OfDeviceBytes int64 `json:"-"`
 	// Survived are the requests that failed and that the script caught.
 	Survived []schemas.OOM `json:"-"`
@@ -109,7 +108,7 @@ type Cause string
 const (
 	CauseEnded   Cause = "ended"   // the script ended early, and not for want of memory
 	CauseSoFar   Cause = "so far"  // its time limit ended it, after it had trained or evaluated
-	CauseSteps   Cause = "steps"   // the prediction ended it after so many steps
+	CauseSteps   Cause = "steps"   // the prediction ended it after a number of steps
 	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on
 	CauseUnsaid  Cause = "unsaid"  // a process did not live to say what it took
 	CauseNothing Cause = "nothing" // was taken of a device
@@ -206,7 +205,7 @@ func Predict(in schemas.Tables) PredictionRun {
 			return r.Kind == analyze.RemarkNoBlocks
 		})
 	}
-	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows
+	if p.Fits == nil || !*p.Fits { // more would have been needed, or it is unknown
 		p.SpareBytes = nil
 		for i := range p.Ranks {
 			p.Ranks[i].SpareBytes = nil
@@ -275,8 +274,8 @@ func (p *PredictionRun) verdict(in *schemas.Tables) {
 	}
 }
 
-// gotFar is whether a run that its time limit ended is an answer all the same: a step has ended, or a model was called
-// more than once.
+// gotFar reports whether a run that its time limit ended is still an answer: a step has ended, or a model was
+// called more than once.
 func gotFar(in *schemas.Tables) bool {
 	calls := 0
 	for i := range in.Phases {
@@ -317,8 +316,8 @@ func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	return caught, absorbed
 }
 
-// failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the
-// journal.
+// failedBreakdown returns what was held when the request failed that ended the run; nil if the journal does not
+// have its events.
 func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
 	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
 	o := &in.Report.OOMs[i]
@@ -350,5 +349,5 @@ func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
 	return nil
 }
 
-// Reads is how often the script read what nobody had computed.
+// Reads returns how often the script read unknown values.
 func (p *PredictionRun) Reads() int64 { return confidence.SumOf(p.UnknownReads) }

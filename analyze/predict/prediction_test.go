@@ -83,7 +83,7 @@ func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	}
 }
 
-// Of what a process did not live to say nothing is taken for nothing.
+// Unknown facts of a process that died early are not taken for zero.
 func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 		Source: schemas.Predicted},
@@ -94,7 +94,8 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	}
 }
 
-// A script that ended well and took nothing of a device is told so once, whether or not a process of it left a journal.
+// A script that ended well and took nothing of a device gets one message about it, whether or not one of its
+// processes left a journal.
 func TestPredictOfNothingTaken(t *testing.T) {
 	for _, c := range []struct {
 		uninjected []string
@@ -116,8 +117,8 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	}
 }
 
-// Two devices of four ranks: each rank is held to what was taken of its own, wherever several processes had one. Under
-// a CUDA_VISIBLE_DEVICES of each rank's own nobody knows which it was.
+// Four ranks on two devices. Each rank is compared with what was taken of its own device, if several processes
+// shared one. If each rank has its own CUDA_VISIBLE_DEVICES, which device it used is unknown.
 func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	const memory = 1 << 30
 	for _, c := range []struct {
@@ -209,7 +210,7 @@ func TestPredictCountsDevices(t *testing.T) {
 	}
 }
 
-// reasonOf is the reason of a kind for the level of a prediction, nil where there is none.
+// reasonOf returns the reason of a kind for the level of a prediction, nil if there is none.
 func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	reasons := confidence.Assess(in.Manifest, in.Report).Reasons
 	for i := range reasons {
@@ -220,7 +221,7 @@ func reasonOf(in schemas.Tables, kind confidence.Kind) *confidence.Reason {
 	return nil
 }
 
-// Of a run that could be recorded no further nobody knows what it needed later.
+// What a run needed after its recording failed is unknown.
 func TestPredictDoesNotKnowWhatWasNotRecorded(t *testing.T) {
 	for _, fatal := range []bool{false, true} {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: 1 << 20})

@@ -143,9 +143,9 @@ func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Pea
 	return out
 }
 
-// compare says of each peak how it stands to the others, and finds the one that lies farthest apart and the one to
-// compare it with; both are -1 where none does. Of two peaks that differ the higher one lies apart: it is what the
-// devices have to hold.
+// compare relates each peak to the others. It returns the one that lies farthest apart and the one to compare it
+// with; both are -1 if none lies apart. Of two peaks that differ, the higher one lies apart, since devices must be
+// able to hold it.
 func (r *Run) compare() (far, beside int) {
 	far, beside = -1, -1
 	for i := range r.Ranks {

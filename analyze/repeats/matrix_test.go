@@ -23,7 +23,7 @@ func code(script, module string) *schemas.Code {
 		{Module: "layers", File: "layers.py", SHA256: &module}})
 }
 
-// before and after are the peaks of two runs of what may be one experiment.
+// before and after are the peaks of two runs that may be one experiment.
 const before, after = 70 << 20, 121 << 20
 
 // made is a run of ghost that change makes another one.
@@ -77,8 +77,8 @@ var (
 	newer = manifest(func(m *schemas.Manifest) { m.Collector.Version = "2.0" })
 )
 
-// Of runs that differ in one thing besides their experiment none are pooled that should not be, whatever shows them,
-// and a sentence names what differs.
+// Runs that differ in one thing besides their experiment are never pooled wrongly, whatever shows them, and a
+// sentence names the difference.
 func TestWhatIsNotPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, named string
@@ -176,8 +176,8 @@ func pivot(t *testing.T, o compare.Options, runs ...analyze.Summary) compare.Doc
 	return report.CompareTables(doc)[0].Document.(compare.Document)
 }
 
-// What differs by its name and not in what was executed is pooled, and that is said; so is what an old run does not
-// know.
+// Runs that differ by name but executed the same code are pooled, and a note says so. It also names what an old run
+// does not know.
 func TestWhatIsPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, said string
@@ -224,8 +224,8 @@ func TestWhatIsPooled(t *testing.T) {
 	}
 }
 
-// An old run that could be a repeat of either of two experiments is one of neither, and a run that ended early is a
-// repeat though it did not come to import all.
+// An old run that could be a repeat of either of two experiments belongs to neither. A run that ended early is a
+// repeat although it did not import everything.
 func TestWhatIsKnownInPart(t *testing.T) {
 	ids := func(runs ...analyze.Summary) (out []string) {
 		var all []*analyze.Summary

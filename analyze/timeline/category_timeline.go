@@ -51,7 +51,7 @@ type DeviceTimeline struct {
 	// PeakBytes is the highest allocated in the range; PeakAt the first moment at that height.
 	PeakBytes int64         `json:"peak_bytes"`
 	PeakAt    memory.Moment `json:"peak_at"`
-	// RunPeakAt is the moment that the run's breakdown is of.
+	// RunPeakAt is the moment of the run's breakdown.
 	RunPeakBytes int64         `json:"run_peak_bytes"`
 	RunPeakAt    memory.Moment `json:"run_peak_at"`
 	// in the order of precedence; those that count a byte in the range or at the run's peak
@@ -120,13 +120,13 @@ func (r *EventRange) Check() error {
 	return nil
 }
 
-// CategoryTimeline reduces each device's events to that many points, 0 = one an event. A run without allocator events
-// gives its identity, no devices and a [*NoEventsError].
+// CategoryTimeline reduces each device's events to that many points, 0 = one per event. A run without allocator
+// events gives its identity, no devices and a [*NoEventsError].
 //
-// The events of the range are cut into stretches of as equal a number as there can be; each keeps the lowest and the
-// highest total, what the highest is made of, and every category's own highest. So whatever the number of points, no
-// extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling every so many
-// events would lose them all: most peaks last for one event.
+// The events of the range are cut into stretches of nearly equal numbers of events. Each keeps the lowest and the
+// highest total, the composition of the highest, and every category's own highest. So, whatever the number of
+// points, no extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling
+// events at a fixed interval would lose them: most peaks last for one event.
 func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTimelineRun, error) {
 	run := CategoryTimelineRun{Identity: identity.Of(&in), Devices: []DeviceTimeline{}, Warnings: []string{}}
 	if in.Report != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Columns of blocks say what their rows say: at any moment, of several devices, of owners in any order and of
-// categories that nobody knows.
+// Columns of blocks agree with rows of blocks at any moment, for several devices, owners in any order and unknown
+// categories.
 func TestLivesSayWhatRowsSay(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 11))

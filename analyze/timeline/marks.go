@@ -26,7 +26,7 @@ type MarksRun struct {
 	Marks []Mark `json:"marks"`
 }
 
-// Mark is a mark of one process beside the events of one of its devices, and what was allocated there then.
+// Mark is a mark of one process placed among the events of one of its devices, and what was allocated there then.
 type Mark struct {
 	Label     string        `json:"label"`
 	Device    string        `json:"device"`

@@ -9,22 +9,22 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Timeline is what one device had allocated and reserved over the events of a run: over events and not over time, since
-// a GPU's work and the calls of the allocator that precede it are seconds apart, and a fifth of all neighbouring events
-// share a microsecond.
+// Timeline is what one device had allocated and reserved over the events of a run. Its axis is events, not time. A
+// GPU's work comes seconds after the allocator's calls for it, and a fifth of all neighbouring events share a
+// microsecond.
 type Timeline struct {
 	Device string
 	Rank   int32
-	// Peak is the moment that the run's breakdown is of; PeakBytes is allocated there.
+	// Peak is the moment of the run's breakdown; PeakBytes is allocated there.
 	Peak      memory.Moment
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
-	// Maxima are where each category counts most, of the whole run and of the step of the peak, in the order of
-	// precedence; those that count nothing there are left out.
+	// Maxima are the moments at which each category counts most, in the whole run and in the step of the peak, in
+	// the order of precedence. Categories that count nothing there are left out.
 	Maxima, StepMaxima []CategoryMaximum
 }
 
-// TimelineSegment is one occurrence of a phase, or of what lies outside phases. One without events is left out.
+// TimelineSegment is one occurrence of a phase, or a stretch outside phases. One without events is left out.
 type TimelineSegment struct {
 	Step     *int64 // nil = outside any step
 	Phase    string // empty = no phase, or a whole step of a run with very many
@@ -45,11 +45,11 @@ type TimelineColumn struct {
 }
 
 const (
-	// fineColumns is the most columns of a phase in the step of the peak: more than it has pixels in any figure.
+	// fineColumns is the most columns of a phase in the step of the peak: more than its pixels in any figure.
 	fineColumns = 320
 	// coarseColumns is about how many columns all other phases have together.
 	coarseColumns = 2400
-	// mostSegments is how many phases are told apart before a step becomes one segment.
+	// mostSegments is the most phases of a step that are separate segments. A step with more becomes one segment.
 	mostSegments = 600
 )
 
@@ -85,8 +85,8 @@ func TimelineOf(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak mem
 	return t
 }
 
-// InPeakStep reports whether a segment belongs to the step of the peak; where the peak lies outside all steps, to what
-// lies outside.
+// InPeakStep reports whether a segment belongs to the step of the peak or, if the peak lies outside all steps, to
+// the stretch outside.
 func (t *Timeline) InPeakStep(s *TimelineSegment) bool {
 	if t.Peak.Step == nil || s.Step == nil {
 		return t.Peak.Step == nil && s.Step == nil

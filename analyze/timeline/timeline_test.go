@@ -25,8 +25,8 @@ func mainTimeline(in schemas.Tables) (*Timeline, *memory.DeviceBreakdown) {
 	return TimelineOf(&in, p, memory.NewLedger(&in, p), main.At, main.AllocatedBytes), main
 }
 
-// Whatever the number of columns, none of a run's extremes is lost: the columns hold every moment between their lowest
-// and their highest, the highest of all is the peak, and what it is made of sums to it.
+// Whatever the number of columns, none of a run's extremes is lost. Every moment lies between the lowest and the
+// highest of its column. The highest of all is the peak, and its composition sums to it.
 func TestTimelineKeepsExtremes(t *testing.T) {
 	for seed := range uint64(40) {
 		in, _ := fixture.RandomRun(rand.New(rand.NewPCG(seed, 9)))

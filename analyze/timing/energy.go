@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none).
-// An unbroken series of timed steps that is shorter than LeastEnergySeconds, or that the counter's readings do not
-// cover, gives nil and why: no energy is better than an invented one. Several GPUs add up.
+// Energy divides the energy of the timed steps by their number and by their samples (nil if a step reported none).
+// It returns nil and the reason for an unbroken series of timed steps that is shorter than LeastEnergySeconds, or
+// that the counter's readings do not cover: no energy is better than an invented one. Several GPUs add up.
 func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEnergy) {
 	meters := map[int32]*energyMeter{}
 	for i := range in.Samples {
@@ -62,9 +62,10 @@ func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEn
 	return &step, perSample, ""
 }
 
-// An energyMeter gives one GPU's energy at any moment. The counter is exact and read about once a second, or less often
-// on a busy machine; power is sampled several times a second. So between two readings the energy runs as power does,
-// and shortly before the first and after the last it is that reading and what the power adds up to from there.
+// An energyMeter returns one GPU's energy at any moment. The counter is exact, but is read only about once a
+// second, or less often on a busy machine. Power is sampled several times a second. So between two readings the
+// energy follows the power. Shortly before the first and after the last reading, it is that reading plus the energy
+// that the power adds up to.
 type energyMeter struct {
 	powered []powerReading
 	counted []counterReading
@@ -154,9 +155,9 @@ func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 	return a.mj + mw*float64(ns-a.ns)/1e9, true
 }
 
-// nvmlDevices lists the NVML indices of the GPUs that the run used: the only one that it could see, else by UUID where
-// processes and manifest have them, else the only one sampled; none where that cannot be told. A process's device is
-// torch's ordinal and not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
+// nvmlDevices lists the NVML indices of the GPUs that the run used: the only visible one, else by UUID if processes
+// and manifest have them, else the only one sampled. It returns none if this is unknown. A process's device is
+// torch's ordinal, not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
 func nvmlDevices(in *schemas.Tables) []int32 {
 	sampled := map[int32]bool{}
 	for i := range in.Samples {

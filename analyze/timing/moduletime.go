@@ -21,7 +21,7 @@ type ModuleTimeBy struct {
 	Dimension grouping.Dimension // module, class or role
 	Depth     int                // names of a path that tell modules apart; 0 = whole paths
 	Fold      bool               // like modules that differ by their number are one row
-	Top       int                // rows beyond the longest are one; 0 = none are
+	Top       int                // rows beyond the longest Top are merged; 0 = none are
 }
 
 // Check refuses what means nothing.
@@ -66,9 +66,9 @@ type ModuleTimeRun struct {
 	Remarks  []Remark         `json:"-"`
 }
 
-// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
-// the instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of
-// a phase stays as measured.
+// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps,
+// which take longer because of the instrumentation. They are medians over these steps, scaled phase by phase to the
+// bare steps, so a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
@@ -80,8 +80,8 @@ type RankModuleTime struct {
 	Rows               []ModuleTimeRow   `json:"rows"` // the longest first
 	// scaled time inside no module's call: the loss, the optimizer
 	OutsideMS float64 `json:"outside_ms"`
-	// ResidueMS is what is left of the bare step: the median of steps less the medians of their phases, and phases
-	// without a share (none was seen in an instrumented step).
+	// ResidueMS is the rest of the bare step: the median of steps minus the medians of their phases, and phases
+	// without a share (not seen in an instrumented step).
 	ResidueMS *float64 `json:"residue_ms"`
 }
 
@@ -97,8 +97,8 @@ type ModuleTimePhase struct {
 // ModuleTimeRow is the scaled time of modules, without what they call.
 type ModuleTimeRow struct {
 	Key     *string `json:"key"`     // null for others
-	Others  int     `json:"others"`  // how many values are one row here; 0 = it is of one value
-	Modules int     `json:"modules"` // how many paths, cut to the depth, the row is of
+	Others  int     `json:"others"`  // how many values this row merges; 0 = it has one value
+	Modules int     `json:"modules"` // how many paths, cut to the depth, the row covers
 	MS      float64 `json:"ms"`
 	HookMS  float64 `json:"hook_ms"` // part of MS in a DP hook's norms and per-sample gradients
 	// Phases sum to MS.

@@ -65,7 +65,7 @@ func (g *timeGroups) add(s Share) {
 	}
 }
 
-// list gives the rows, the longest first; beyond the longest top ones the rest are one, where that saves a row.
+// list returns the rows, the longest first. Rows beyond the longest top are merged, if that saves a row.
 func (g *timeGroups) list(top int) []ModuleTimeRow {
 	out := []ModuleTimeRow{}
 	for _, r := range g.rows {

@@ -154,7 +154,7 @@ func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string
 	return out
 }
 
-// onceOf is of how many steps a module that only one has says nothing of the others.
+// onceOf is the number of steps from which on a module that occurs in only one step is ignored.
 const onceOf = 4
 
 // Share is one module's median time in one phase of an instrumented step.
@@ -171,11 +171,11 @@ type Shares struct {
 	order []string           // of phases, as they first came
 }
 
-// newShares takes the median of what each module takes in each phase over the steps that have it, as phases and steps
-// are medians: one step in which a module waited (for a kernel to be loaded, say) must not be its share. Of modules
-// that take turns, as experts do, it is the part of that which the steps that have it are of all: medians over all
-// steps would leave none of them anything. What one step of several alone has cannot be told from such a wait, and has
-// no time.
+// newShares takes, for each module and phase, the median time over the steps that have it, as phases and steps are
+// medians too. So one step in which a module waited, for example for a kernel to be loaded, does not set its share.
+// For modules that take turns, as experts do, the median is scaled by the share of steps that have them: medians
+// over all steps would leave them nothing. A time that only one of several steps has may be such a wait, and is
+// dropped.
 func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 	type key struct {
 		phase  string

@@ -66,7 +66,7 @@ func TestModuleTimes(t *testing.T) {
 	near("others", top[1].MS, want["layers.0"]+want["head"])
 }
 
-// Steps whose phases were not marked have a time, which is between, and say nothing of what phases take.
+// Steps whose phases were not marked have a time, which counts as between, and do not affect the phases' times.
 func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	in := fixture.TimedModules()
 	phased := len(in.Steps)

@@ -2,7 +2,7 @@ package timing
 
 import "github.com/dpsight/dpsight/schemas"
 
-// A Remark is what is to be known beside times. Report finds the words.
+// A Remark is a caveat about times. Package report finds the words.
 type Remark struct {
 	Kind                   RemarkKind
 	Steps                  []int64 // of [RemarkCaptured], in order

@@ -44,11 +44,11 @@ func IntervalOver(ns []int64, clock string) *Interval {
 	return Summarise(ms, OverSteps, clock)
 }
 
-// Summarise gives the median of values and an interval around it; nil without any.
+// Summarise returns the median of values and an interval around it; nil without values.
 //
-// Note: order statistics, and not Student's t: step times are skewed, and a mean of five runs says nothing of their
-// distribution. The price is that fewer than six values cannot reach 95 %: their range is given with the confidence
-// that it does have.
+// Note: the interval uses order statistics, not Student's t, since step times are skewed and a mean of five runs
+// says nothing about their distribution. So fewer than six values cannot reach 95 %. Their range is given with the
+// confidence that it has.
 func Summarise(values []float64, over, clock string) *Interval {
 	if len(values) == 0 {
 		return nil

@@ -29,8 +29,8 @@ type Times struct {
 	Remarks []Remark
 }
 
-// Of gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none, and
-// imported ones what their file has.
+// Of returns the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none,
+// and imported runs what their file has.
 func Of(in *schemas.Tables) Times {
 	var t Times
 	if in.Manifest.Source == schemas.Predicted {
@@ -129,9 +129,9 @@ func (t *Times) Rate(count func(*StepTime) int64) *float64 {
 	return &r
 }
 
-// Phases gives each phase's time a step, over the timed steps whose phases were marked. A part of a phase between two
-// marks without a CUDA event (around a drain, say) has no GPU time of its own; it lies outside the timed part of the
-// step.
+// Phases returns each phase's time per step, over the timed steps whose phases were marked. A part of a phase
+// between two marks without a CUDA event (for example around a drain) has no GPU time of its own and lies outside
+// the timed part of the step.
 func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 	timed := map[int64]bool{}
 	for i := range t.Steps {

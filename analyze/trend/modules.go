@@ -15,7 +15,7 @@ import (
 // ModuleChange is by how much what a module has of a category changed.
 type ModuleChange struct {
 	Category   schemas.Category `json:"category"`
-	Module     *string          `json:"module"` // null where the blocks are of no known module
+	Module     *string          `json:"module"` // null if the blocks belong to no known module
 	DeltaBytes int64            `json:"delta_bytes"`
 }
 
@@ -68,7 +68,7 @@ func (s *Step) Attribute(category schemas.Category, was, is *schemas.Tables) {
 // parentOf is the path of the module that has the one of a path; empty of a model.
 func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
 
-// moduleChanges are the differences by module of what two runs have of a category at their peaks.
+// moduleChanges returns, by module, how much more of a category one run has at its peak than the other.
 func moduleChanges(category schemas.Category, was, is *schemas.Tables) map[string]int64 {
 	bytes := map[string]int64{}
 	for i, in := range []*schemas.Tables{was, is} {

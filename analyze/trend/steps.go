@@ -28,10 +28,10 @@ type Step struct {
 	// Modules are the modules of the first category, or of the value's category, whose bytes changed, the largest
 	// change first. They are empty if the runs' tables were not read.
 	Modules []ModuleChange `json:"modules"`
-	// Phases are those whose time changed, the largest change first; none where the value is not the step's time.
+	// Phases are the phases whose time changed, the largest change first; none if the value is not the step's time.
 	Phases []PhaseChange `json:"phases"`
 
-	// Runs are those whose parts are compared. Remarks say what else differs between them than the code.
+	// Runs are the runs whose parts are compared. Remarks say how they differ besides the code.
 	Runs    [2]*analyze.Summary `json:"-"`
 	Remarks []compare.Remark    `json:"-"`
 }
@@ -40,7 +40,7 @@ type Step struct {
 type CategoryChange struct {
 	Category   schemas.Category `json:"category"`
 	DeltaBytes int64            `json:"delta_bytes"`
-	Percent    *float64         `json:"percent"` // of what it was before; null where it was nothing
+	Percent    *float64         `json:"percent"` // of the value before; null if that was 0
 }
 
 // PhaseChange is by how much the time of a phase changed, a step.
@@ -77,8 +77,8 @@ func (e *Experiment) byteSteps(value compare.Metric) {
 	}
 }
 
-// timeSteps divides the points into levels whose times differ by their ranks: where the test is surest, then within
-// each part, as long as it is sure for as many places as were tried.
+// timeSteps divides the points into levels whose times differ by their ranks. It divides where the test is most
+// certain, then divides each part, as long as the test is certain enough for the number of places tried.
 func (e *Experiment) timeSteps(value compare.Metric) {
 	var timed []int // the points that have values, by their places
 	for i := range e.Points {
@@ -114,7 +114,7 @@ func (e *Experiment) timeSteps(value compare.Metric) {
 			to = cuts[i+1]
 		}
 		before, after := e.values(timed[from:at]), e.values(timed[at:to])
-		// A part that was divided further may not differ any more from the level beside it.
+		// A part that was divided further may no longer differ from the level beside it.
 		if p := timing.RankTest(before, after); p < timing.Significant {
 			slices.Sort(before)
 			slices.Sort(after)

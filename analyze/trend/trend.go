@@ -44,7 +44,7 @@ type Document struct {
 	Experiments []Experiment `json:"experiments"`
 	// Unplaced are runs that no point has: their revision is not known.
 	Unplaced []string `json:"unplaced_run_ids"`
-	Warnings []string `json:"warnings"` // report makes them of what the experiments say
+	Warnings []string `json:"warnings"` // report makes them from the experiments' remarks
 	Twins    []string `json:"-"`        // bare runs whose experiments are here in full
 }
 
@@ -91,7 +91,7 @@ func (p *Point) At() time.Time {
 	return p.Started
 }
 
-// middle is the run of the point's value: the one whose parts stand for it.
+// middle returns the run with the point's value, whose parts represent the point.
 func (p *Point) middle(value compare.Metric) *analyze.Summary {
 	best := p.runs[0]
 	for _, r := range p.runs {
@@ -102,7 +102,7 @@ func (p *Point) middle(value compare.Metric) *analyze.Summary {
 	return best
 }
 
-// Of follows each experiment of some runs over what the points are of.
+// Of follows each experiment of some runs over the chosen axis.
 func Of(summaries []analyze.Summary, over Over, value compare.Metric) (Document, error) {
 	doc := Document{Schema: Schema, Over: over, Value: value.String(), Unit: value.Unit(), Experiments: []Experiment{},
 		Unplaced: []string{}, Warnings: []string{}}
@@ -210,7 +210,8 @@ func experiment(runs []*analyze.Summary, over Over, value compare.Metric) Experi
 	return e
 }
 
-// pointKey is what the runs of one point have in common. Of changed files nobody knows by the revision what they were.
+// pointKey returns what the runs of one point have in common. If files were changed, the revision does not say what
+// they were.
 func pointKey(r *analyze.Summary, over Over) string {
 	revision := ""
 	if r := r.Origin.Revision(); r != nil {
@@ -226,7 +227,7 @@ func pointKey(r *analyze.Summary, over Over) string {
 	return revision + "\x00" + code
 }
 
-// clock is what has measured a run's time; empty where the value is no time.
+// clock returns the clock that measured a run's time; "" if the value is no time.
 func clock(r *analyze.Summary, value compare.Metric) string {
 	if !value.Timed() || r.StepMS == nil {
 		return ""
@@ -234,7 +235,7 @@ func clock(r *analyze.Summary, value compare.Metric) string {
 	return r.StepMS.Clock
 }
 
-// clockOf is the clock by which an experiment's times are told: the GPU's where any run has it.
+// clockOf returns the clock for an experiment's times: the GPU's if any run has it.
 func clockOf(runs []*analyze.Summary, value compare.Metric) (by string) {
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK || value.ValueIn(r) == nil {

@@ -20,7 +20,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // revision is the name of the n-th revision.
 func revision(n int) string { return fmt.Sprintf("%012x%028d", n+1, 0) }
 
-// run is a run of the n-th revision, of so many bytes of activations.
+// run returns a run of the n-th revision with so many bytes of activations.
 func run(n, repeat int, bytes int64) schemas.Tables {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: bytes})
 	committed := began.AddDate(0, 0, n)
@@ -88,7 +88,7 @@ func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	}
 }
 
-// A step says which category it is in. A revision that failed, or that nobody ran, is passed over.
+// A step names its category. A revision that failed, or that nobody ran, is passed over.
 func TestStepIsInACategory(t *testing.T) {
 	failed := run(1, 0, 9000)
 	failed.Manifest.Status = schemas.StatusFailed
@@ -106,7 +106,7 @@ func TestStepIsInACategory(t *testing.T) {
 	}
 }
 
-// Where commits have one date, or none, the time of the first run decides; a day is a point of its own.
+// If commits have the same date, or none, the time of the first run decides. Each day is a separate point.
 func TestPointsAreInOrder(t *testing.T) {
 	var runs []analyze.Summary
 	for n, bytes := range []int64{3000, 1000, 2000} {
@@ -127,7 +127,8 @@ func TestPointsAreInOrder(t *testing.T) {
 	}
 }
 
-// Changed files are another point than the revision that they were changed from, and runs without one are none.
+// Changed files are a different point than the revision that they were changed from. Runs without a revision are no
+// point.
 func TestChangedFilesAreAPoint(t *testing.T) {
 	dirty, nowhere := run(0, 1, 6000), run(0, 2, 7000)
 	dirty.Manifest.Git.Dirty, nowhere.Manifest.Git = true, nil

@@ -19,9 +19,9 @@
 //	experiments: [{method: flash, batch_size: 16}]          # further ones
 //	include: [{method: ghost, batch_size: 32, name: big}]   # not subject to exclude and where
 //
-// At least one of matrix, experiments and include is required. All other keys are optional. An experiment's entry has the
-// options of package experiments, and may have its own name, bare and repeats. The defaults may contain an option
-// that does not apply to some method or model.
+// At least one of matrix, experiments and include is required. All other keys are optional. An experiment's
+// entry has the options of package experiments, and may have its own name, bare and repeats. The defaults may
+// contain an option that does not apply to some method or model.
 //
 // An experiment is left out if every key of an exclude entry matches it. A list matches if one of its values does.
 // An experiment is also left out if a constraint under where is false for it. where is one constraint, several

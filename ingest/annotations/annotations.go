@@ -18,8 +18,8 @@ type Input struct {
 	Events      *schemas.EventColumns
 	Annotations []torchsnap.Annotation // of all devices: a range is the program's
 	Text        func(event int) string // of a user_defined event, by index from 0
-	// Phases are those that rules give stacks, by id, empty = none; nil = there are no such rules. Python says which
-	// stacks have a frame that a rule could name.
+	// Phases are the phases that the user's rules give stacks, by stack id, empty = none; nil = there are no such
+	// rules. Python says which stacks have a frame that a rule could name.
 	Phases []string
 	Python []bool
 	// Allocated is what was allocated just after each event; 0 = before the first.
@@ -50,7 +50,7 @@ const (
 	sources
 )
 
-// Sources says in words what names phases, empty = there are none.
+// Sources names, in words, where the phases come from; empty = there are none.
 func Sources(phases []Interval) string {
 	var n [sources]int
 	for i := range phases {
@@ -97,7 +97,7 @@ func nameOf(annotation string) string {
 	return phaseName(annotation)
 }
 
-// maxName bounds a phase's name: a longer text is none.
+// maxName is the longest name of a phase. A longer text is not a name.
 const maxName = 200
 
 // phaseName makes of a text a name that --at phase=NAME can be given, where a comma separates.
@@ -209,8 +209,8 @@ func (in *Input) withoutEarly(edges []edge) (kept []edge, lost int) {
 	return kept, lost
 }
 
-// nest finds which end belongs to which beginning. halves are the ranges that lack one of them, as long as they can
-// have been; crossing are the names of ranges that are not nested.
+// nest matches ends with beginnings. halves are the ranges that lack one of them, at their longest possible extent.
+// crossing are the names of ranges that are not nested.
 func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[string]bool) {
 	closed, crossing := match(edges)
 	if len(crossing) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// inputOf makes a device of events: the change of what is allocated and the microsecond of each.
+// inputOf makes a device of events. For each event it takes the change of allocated and the microsecond.
 func inputOf(changes, micros []int64) Input {
 	in := Input{Events: &schemas.EventColumns{}, Allocated: []int64{0}, Text: func(int) string { return "" }}
 	for i, c := range changes {
@@ -88,7 +88,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// Where events have no times, or older ones are gone, ranges that cannot be placed are none.
+// If events have no times, or if older events are gone, ranges that cannot be placed are left out.
 func TestRangesWithoutTheirEvents(t *testing.T) {
 	in := inputOf([]int64{1, 1}, []int64{0, 0})
 	annotate(&in, "a+ 5", "a- 25")
@@ -130,8 +130,8 @@ func TestMarkersAndRules(t *testing.T) {
 	}
 }
 
-// However the events of an end's microsecond lie, the highest and the lowest peak of a phase are those that are given;
-// without such events each event is in the innermost range that is open then.
+// The highest and the lowest peak of a phase are reached by some order of the events in the microseconds of its
+// ends. Without such events, each event belongs to the innermost range that is open.
 func TestRangesAreTheInnermost(t *testing.T) {
 	kept, dropped := 0, 0
 	for seed := range uint64(3000) {

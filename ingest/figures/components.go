@@ -160,7 +160,7 @@ func momentOf(name string) (phase string, iteration int64) {
 	return phase, iteration
 }
 
-// span is the time of the first and of the last figure; 0 where there are none.
+// span returns the times of the first and of the last figure; 0 if there are none.
 func (d *Device) span() (start, end int64) {
 	for i := range d.Phases {
 		p := &d.Phases[i]

@@ -20,7 +20,7 @@ type Run struct {
 	StartNS, EndNS int64  // Unix time; 0 = the file does not say
 	GPU            string // name; empty = the file does not say
 	Devices        []Device
-	Notes          []string // what is to be known of the figures, each a sentence
+	Notes          []string // notes on the figures, each a sentence
 }
 
 // A Device is what a file says of one device of one process.
@@ -131,7 +131,7 @@ func document(r io.Reader) ([]byte, error) {
 	return io.ReadAll(limited(r))
 }
 
-// limited fails where a file is too long, so that none is taken for whole that was cut.
+// limited fails if a file is too long, so that a truncated file is never taken for a whole one.
 func limited(r io.Reader) io.Reader { return &limitedReader{r, maxDocument} }
 
 type limitedReader struct {
@@ -154,7 +154,7 @@ type valueReader struct {
 	read, most int64 // bytes
 }
 
-// decoderOf decodes a document value by value, of at most so many bytes each.
+// decoderOf decodes a document value by value. A value may have at most that many bytes.
 func decoderOf(r io.Reader, most int64) *json.Decoder {
 	v := &valueReader{r: r, most: most}
 	v.d = json.NewDecoder(v)
@@ -178,7 +178,7 @@ const (
 	most = 1 << 50
 )
 
-// bytesOf is a size in units of so many bytes; nil where it is absent or cannot be.
+// bytesOf converts a size v, given in units of so many bytes. It returns nil if the size is absent or impossible.
 func bytesOf(v *float64, unit float64) *int64 {
 	if v == nil || !(*v >= 0 && *v*unit < most) {
 		return nil

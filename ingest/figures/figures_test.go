@@ -272,7 +272,8 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
-// A trace keeps a bounded number of events, and nothing of what it does not read, however large that is.
+// A trace keeps a bounded number of events, and nothing of the fields that it does not read, however large they
+// are.
 func TestLargeTraces(t *testing.T) {
 	event := `{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 1, "tid": 1}`
 	tr := &trace{kept: maxKept - 1}

@@ -16,8 +16,9 @@ const timelineWhy = "the highest sum of the tensors that torch.profiler saw, whi
 // mostTimes bounds the times of a memory timeline that are kept, at 8 bytes each.
 const mostTimes = 16 << 20
 
-// readMemoryTimeline reads what torch.profiler's export_memory_timeline writes of one device: as .raw.json a list of
-// [time in ns, action, change in bytes, category], as .json the pair of times in µs and of the sizes by category then.
+// readMemoryTimeline reads what torch.profiler's export_memory_timeline writes for one device. A .raw.json file is
+// a list of [time in ns, action, change in bytes, category]. A .json file is a pair: the times in µs, and the sizes
+// by category at these times.
 func readMemoryTimeline(r io.Reader, name string) ([]Run, error) {
 	d := decoderOf(r, maxDocument)
 	if err := openList(d); err != nil {

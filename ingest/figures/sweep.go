@@ -150,8 +150,8 @@ func (c *sweepConfig) name(file string) string {
 	return file
 }
 
-// stagePhases are dpsight's names of the stages that the sweep profilers have. A stage that holds others is no phase
-// where none of them is open.
+// stagePhases maps the stages of the sweep profilers to dpsight's phases. A stage that contains others is a phase
+// only while one of them is open.
 var stagePhases = map[string]string{
 	"model_loading": schemas.PhaseSetupModel, "model_download": schemas.PhaseSetupModel,
 	"tokenizer_loading": schemas.PhaseSetupData, "dataset_preparation": schemas.PhaseSetupData,
@@ -227,7 +227,8 @@ func (d *Device) stages(snapshots []sweepSnapshot) {
 	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.End == Memory{} || s.EndNS < s.StartNS })
 }
 
-// stagesDocument is one stage of what the profiler of a single GPU keeps. It resets torch's peak before each. In MiB.
+// stagesDocument is one stage as the single-GPU profiler writes it, in MiB. That profiler resets torch's peak
+// before each stage.
 type stagesDocument struct {
 	Stage         string `json:"stage"`
 	Before, After stageMemory

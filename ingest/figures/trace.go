@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// traceEvent is an event of a trace, as far as it is read. Times are in microseconds.
+// traceEvent is the part of a trace's event that is read. Times are in microseconds.
 type traceEvent struct {
 	Phase string          `json:"ph"`
 	Cat   string          `json:"cat"`
@@ -197,7 +197,7 @@ func skip(d *json.Decoder) error {
 	}
 }
 
-// small is a number that counts ranks or devices; 0 where it is none.
+// small converts a rank or device number; 0 if it is not one.
 func small(v *float64) int32 {
 	if v == nil || !(*v >= 0 && *v < 1<<20) {
 		return 0
@@ -293,7 +293,8 @@ func (t *trace) counted(e *traceEvent, ns int64) {
 	t.memory[id] = append(t.memory[id], c)
 }
 
-// run makes a run of the trace: steps by torch.profiler's marks, phases by annotations and by what autograd computes.
+// run makes a run of the trace. Steps come from torch.profiler's marks, phases from annotations and from what
+// autograd computes.
 func (t *trace) run(name string) Run {
 	run := Run{Name: name, Params: map[string]any{}, Status: schemas.StatusOK}
 	slices.SortStableFunc(t.steps, byStart)
@@ -576,8 +577,8 @@ func peakWithin(memory []counter, s span) *int64 {
 	return peak
 }
 
-// work is how long the device computed for each phase, however many kernels ran at once; busy is the sum of all, and
-// idle by phase the time for which it did nothing before a kernel of the phase.
+// work returns how long the device computed for each phase, counting overlapping kernels once. busy is the sum over
+// all phases. idle is, by phase, the time that the device was idle before a kernel of the phase.
 func (t *trace) work(id int32, phases []stretch) (work []int64, busy int64, idle map[string]int64) {
 	work, idle = make([]int64, len(phases)), map[string]int64{}
 	type job struct {

@@ -18,9 +18,9 @@ var (
 	stores = map[string]string{} // with tables, by the folder without
 )
 
-// Store is the folder of a store's copy that has its tables; a store that has them itself is returned as it is. The
-// copy is made once a process, beside the original and not in it: other test binaries may be reading that at this
-// moment. Remove it with Remove.
+// Store returns the folder of a store's copy that has its tables. A store that has tables itself is returned
+// unchanged. The copy is made once per process and in a separate folder, since other test binaries may be reading
+// the original. Remove removes it.
 func Store(t testing.TB, folder string) string {
 	t.Helper()
 	mu.Lock()

@@ -30,7 +30,7 @@ type stepActions struct {
 	units []unit
 }
 
-// unit is the events of one forward-backward pair, and of what lies around it.
+// unit is the events of one forward-backward pair, and the events around it.
 type unit struct {
 	stretch // in places of the step
 	hash    hash

@@ -12,9 +12,9 @@ type alignment struct {
 	limit       int64 // the last event of the other step; what came later says nothing
 	how         string
 	parts       *unitMap // nil = both do the same
-	// crossing maps what outlives its unit. A step may have fewer units than the other, or more: where two that follow
-	// each other are held against two that do not, an allocation that goes from one into the next has its match
-	// elsewhere.
+	// crossing matches allocations that outlive their unit. The two steps may have different numbers of units. If
+	// two consecutive units are compared with two that are not consecutive, an allocation that passes from one to
+	// the next has its match elsewhere.
 	crossing *unitMap
 }
 
@@ -91,7 +91,8 @@ func (al *alignment) pairAllocs(s *stepMatcher, found func(matchedPair)) {
 	}
 }
 
-// findMatch finds the allocation of the other step that is made and freed where allocation a is; -1 = there is none.
+// findMatch finds the allocation of the other step that is made and freed at the same places as allocation a; -1 =
+// there is none.
 func (al *alignment) findMatch(s *stepMatcher, a int) matchedPair {
 	allocs, p := s.f.allocs, s.program
 	birth := p.number[allocs[a].AllocSeq] - al.step.from

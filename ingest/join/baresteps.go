@@ -11,7 +11,7 @@ import (
 // allocation by allocation, and only instrumented steps have tags.
 type matches struct {
 	program      *program
-	matchByAlloc []int32 // by allocation: its match, or -1; nil = none has one
+	matchByAlloc []int32 // by allocation: its match, or -1; nil = no allocation has one
 	alignment    []int32 // by allocation that has a match: the alignment of its step
 	crossing     []bool  // by allocation that has a match: see [alignment]
 	alignments   []*alignment
@@ -152,8 +152,7 @@ func (s *stepMatcher) alignmentsOf(i int) []*alignment {
 	return s.stepsWithSharedParts(i)
 }
 
-// sameOrScaledStep aligns step i with the step that it is most like, of those around it that do the same; nil if there
-// is none.
+// sameOrScaledStep aligns step i with the most similar of the nearby steps that do the same; nil if there is none.
 func (s *stepMatcher) sameOrScaledStep(i int, byHash map[uint64][]int) *alignment {
 	candidates := nearest(byHash[s.hashes[i]], i, 2)
 	differ := make([]int, len(candidates))
@@ -186,8 +185,8 @@ func (s *stepMatcher) newAlignment(i, o int, how string) *alignment {
 		limit: s.f.marks.seqAt(s.f.context.rank.Steps.Steps[o].EndK)}
 }
 
-// nearest is the given steps that lie closest to step i, up to so many on either side. All of them would take a time
-// quadratic in the number of steps.
+// nearest returns the given steps that are closest to step i, at most each on either side. Comparing with all of
+// them would take a time quadratic in the number of steps.
 func nearest(steps []int, i, each int) []int {
 	n := sort.SearchInts(steps, i)
 	return steps[max(n-each, 0):min(n+each, len(steps))]

@@ -110,10 +110,10 @@ func whyAmbiguous(f *facts, candidates []int32, t *spool.Tag, lo, hi int64) stri
 	return fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind, f.context.rank.Names[t.Name], t.Bytes, t.K, why)
 }
 
-// bindingWindow finds the last event that surely lies before a mark. It is asked for marks in order.
+// bindingWindow finds the last event that surely lies before a mark. Marks must be passed in order.
 //
-// A thread that makes a mark is done with the events that carry its mark before. When a backward run ends, all of the
-// engine's threads are: they stand still until the next run.
+// When a thread makes a mark, the events that carry its previous mark are over. When a backward run ends, all of
+// the engine's threads are done: they are idle until the next run.
 type bindingWindow struct {
 	f        *facts
 	k        uint32 // marks below it have been seen

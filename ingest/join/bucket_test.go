@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// What a reducer makes and keeps is its buckets, from birth on; what it lets go of while it makes them is not, nor is
+// What a reducer makes and keeps is its buckets, from birth on. What it releases while it makes them is not, nor
 // what it makes in a call that never ended.
 func TestBuckets(t *testing.T) {
 	w := newWorld(t)

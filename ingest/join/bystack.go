@@ -15,7 +15,7 @@ type stackFinder struct {
 	// The events, in order, at which a part of the program asked for memory or gave it back.
 	forward, backward, update []int64
 	elsewhere                 []int64      // allocations that the optimizer does not make
-	recorded                  bool         // allocations have stacks, so that one without has none of Python
+	recorded                  bool         // allocations have stacks, so one without a stack was not made by Python
 	workspaces                map[int]bool // allocations
 }
 
@@ -66,8 +66,8 @@ func newStackFinder(f *facts) *stackFinder {
 	return s
 }
 
-// findWorkspaces finds what torch keeps for cuBLAS: the one block of a workspace's size that a stream and a thread
-// never give back. Where there are several, they may be tensors.
+// findWorkspaces finds the workspaces that torch keeps for cuBLAS: the only block of a workspace's size that a
+// stream and a thread never give back. If there are several, they may be tensors.
 func (s *stackFinder) findWorkspaces() {
 	type key struct {
 		stream   uint64
@@ -92,8 +92,8 @@ func (s *stackFinder) findWorkspaces() {
 	}
 }
 
-// at is the meaning of the stack of an event that allocates. One without a stack is of autograd's threads, if others
-// have theirs.
+// at returns the meaning of the stack of an allocating event. An event without a stack belongs to autograd's
+// threads, if other events have stacks.
 func (s *stackFinder) at(event int) stackrules.Meaning {
 	stack := s.f.device.Events.Stack[event]
 	if stack == 0 && s.recorded {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A history of two steps, told by the roles of stacks alone: each block's role is its stack.
+// A history of two steps, told only by the roles of stacks: each block's stack is its role.
 func TestOwnByStack(t *testing.T) {
 	const (
 		setup     = uint32(stackrules.Setup)
@@ -128,8 +128,8 @@ func ownersOf(joined *Result) map[uint64]schemas.Owner {
 	return owners
 }
 
-// Where torch records stacks for its list of blocks alone, events without a stack are nobody's, and blocks that live on
-// have theirs.
+// If torch records stacks only for its list of blocks, events without a stack have no owner, and blocks that live
+// on have theirs.
 func TestOwnByStackOfTheList(t *testing.T) {
 	var e schemas.EventColumns
 	const first, second = 1 << 20, 1<<20 + 1024
@@ -146,8 +146,8 @@ func TestOwnByStackOfTheList(t *testing.T) {
 	}
 }
 
-// Where no backward pass is recorded, autograd keeps what others than the modules give back. The event of the snapshot
-// itself has no stack, and is no backward pass.
+// If no backward pass is recorded, autograd keeps the blocks that others than the modules release. The event of the
+// snapshot itself has no stack and is no backward pass.
 func TestOwnByStackOfAForward(t *testing.T) {
 	var e schemas.EventColumns
 	const kept, temporary, saved = 1 << 20, 1<<20 + 1024, 1<<20 + 2048

@@ -35,7 +35,7 @@ type Context struct {
 	thread    []uint16
 	dp        []bool // inside a DP hook's computation
 	recording []bool
-	paused    []bool // recording has begun, and stands still: between windows of steps
+	paused    []bool // recording has begun and is paused, between windows of steps
 	followed  []bool // the agent said that it followed the script's lines
 	// saysLines is set where the agent says whether it follows lines.
 	saysLines bool
@@ -138,7 +138,7 @@ func pop(stack []uint32, v uint32) []uint32 {
 	return stack
 }
 
-// noThread stands for the thread of a mark that was never finished.
+// noThread is the thread of a mark that was never finished.
 const noThread = 1<<16 - 1
 
 // maxStack bounds what a damaged journal may pile up.
@@ -239,7 +239,7 @@ func (c *Context) walk() {
 	}
 }
 
-// At says where mark k stands: step (-1 = before the first), phase, and module id (0 = none).
+// At returns the position of mark k: step (-1 = before the first), phase, and module id (0 = none).
 func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 	if int(k) >= len(c.span) {
 		k = uint32(len(c.span) - 1)
@@ -248,8 +248,8 @@ func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 	return s.Step, s.Phase, c.module[k]
 }
 
-// LinesFollowed reports whether an event of the time of mark k can have its line: on a GPU they are followed in set-up
-// and in instrumented steps only, if those have time for it, and threads keep the last.
+// LinesFollowed reports whether an event at the time of mark k can have its line. On a GPU, lines are followed only
+// in set-up and in instrumented steps, if these have time for it. Threads keep their last line.
 func (c *Context) LinesFollowed(k uint32) bool {
 	if int(k) >= len(c.span) {
 		k = uint32(len(c.span) - 1)

@@ -8,8 +8,8 @@ type sequence struct {
 
 func (s sequence) part(from, to int) sequence { return sequence{s.of[from:to], s.size[from:to]} }
 
-// same reports whether two events may be the same. Where factors are given, sizes have to differ by one of them, but
-// for blocks that come from another unit or go into one: those may have the size of another batch.
+// same reports whether two events can match. With factors, their sizes must differ by one of them. Blocks that come
+// from another unit or go into one are exempt, since they may have the size of another batch.
 func same(a, b *sequence, i, k int, factors factors) bool {
 	switch {
 	case a.of[i] != b.of[k]:
@@ -43,7 +43,7 @@ func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
 	return places
 }
 
-// middle is shortest for what has neither a beginning nor an end in common; shift is added to places.
+// middle matches two stretches that have neither a beginning nor an end in common. shift is added to places.
 func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors factors) bool {
 	n, m := len(a.of), len(b.of)
 	if n == 0 || m == 0 {

@@ -72,7 +72,7 @@ func (f *facts) birthSpan(alloc int) *steps.Span {
 // family is the family of the phase that an allocation was made in.
 func (f *facts) family(alloc int) family { return families[f.birthSpan(alloc).Under] }
 
-// never stands for the event after the last one that can be.
+// never stands for an event after the last possible one.
 const never = 1<<62 - 1
 
 // endOf turns the event that ends something into a number that compares: 0, for what does not end, becomes [never].

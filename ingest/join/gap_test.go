@@ -74,8 +74,8 @@ func (w *world) gap(closed uint32, body func()) {
 	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
 }
 
-// After steps that were not recorded, weights and state are still known by what was seen before, tags go on binding,
-// and what was allocated meanwhile is untraced, until a tag says what it is.
+// After a gap, weights and state keep their categories and tags go on binding. What was allocated in the gap is
+// untraced until a tag names it.
 func TestGap(t *testing.T) {
 	w := trained(t, instrumented)
 	trainStep(w, false, true, 0)
@@ -120,7 +120,7 @@ func TestGap(t *testing.T) {
 		if (p.Step == 2 || p.Step == 3) && (p.PeakBytes != nil || p.AllocatedEnd != nil) {
 			t.Errorf("bytes of a phase that was not recorded: %+v", p)
 		}
-		// What lies in part before the window has no events to go by; all else of a recorded step has bytes.
+		// A phase that lies partly before the window has no bytes. All other phases of a recorded step have.
 		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded &&
 			(p.PeakBytes == nil) != (p.EndSeq == 0) {
 			t.Errorf("%+v", p)
@@ -139,8 +139,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A module's time is its own: intervals go to the innermost call at their beginning, in backward to the enclosing one
-// where none of its own begins, and they sum to the phases' times.
+// A module's time is its own. An interval belongs to the innermost call at its beginning. In backward it belongs to
+// the enclosing call if no backward of its own begins. The times sum to the phases' times.
 func TestModuleTimes(t *testing.T) {
 	w := newWorld(t)
 	trainOn := func(mode uint8) {
@@ -227,9 +227,9 @@ func TestTagInLostGap(t *testing.T) {
 	}
 }
 
-// The same where no block of that address was ever recorded, be it among the first events of a device or between the
-// last drain of a window and the mark that ends it: such a tag is of a block that came and went without an event. One
-// that was made before or after is not.
+// The same holds for a block whose address was never recorded, among the first events of a device or between the
+// last drain of a window and the mark that ends it: the block came and went without an event. It does not hold for
+// a tag made before or after.
 func TestTagOfUnseenBlockInLostGap(t *testing.T) {
 	const other = uint16(2)
 	unseen := func(w *world) {

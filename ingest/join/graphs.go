@@ -64,8 +64,8 @@ func findGraphs(f *facts) *graphs {
 	return g
 }
 
-// keptFrom is the state from which on an output of mark k is no result any more, but what the script keeps: the model
-// that was called last at mark k has been called again, and the pass of that call is over. never = it has not.
+// keptFrom returns the state from which on an output of mark k is kept by the script and is no result any more: the
+// model that was called last at mark k has been called again, and that call's pass is over. never = not yet.
 func (g *graphs) keptFrom(k uint32) int64 {
 	c := g.f.context
 	called := g.called[c.thread[min(int(k), len(c.thread)-1)]]
@@ -82,8 +82,8 @@ func (g *graphs) keptFrom(k uint32) int64 {
 	return g.f.marks.seqAt(c.groupEnd[c.rank.Steps.Spans[span].Group])
 }
 
-// give ends the ownership of a model that gave an allocation as a result at mark k, where the script has kept that
-// beyond the model's next call. What the result was handed to, a loss say, had it for as long.
+// give ends the ownership of a model that returned an allocation as a result at mark k, if the script kept it
+// beyond the model's next call. The owners that received the result, such as a loss, had it for the same time.
 func (g *graphs) give(owners []owner, k uint32) {
 	kept := g.keptFrom(k)
 	for i := range owners {
@@ -101,9 +101,10 @@ func (g *graphs) give(owners []owner, k uint32) {
 	}
 }
 
-// givenUp is the state from which on what forward made, and no tag explains, is no activation any more: the graph that
-// it may have belonged to is gone, and the allocation is not. What dies inside a backward run was held by the graph up
-// to there, whichever runs ended before it: a generator's activations outlive the discriminator's backward.
+// givenUp returns the state from which on an untagged allocation of forward is no activation any more: the graph
+// that it may have belonged to is gone, but the allocation lives. An allocation that dies inside a backward run was
+// held by the graph until then, whichever runs ended before. A generator's activations, for example, outlive the
+// discriminator's backward.
 func (g *graphs) givenUp(alloc int) int64 {
 	end := g.f.end(alloc)
 	if g.inBackward(end) {
@@ -122,7 +123,8 @@ func (g *graphs) givenUp(alloc int) int64 {
 	return last
 }
 
-// unseen reports whether the forward pass of a bare step made an allocation: nobody looked at what its graph held.
+// unseen reports whether the forward pass of a bare step made an allocation, so that nothing recorded what its
+// graph held.
 func (g *graphs) unseen(alloc int) bool {
 	return g.f.family(alloc) == forwardFamily && !g.f.context.instrumented(g.f.birthSpan(alloc))
 }
@@ -132,8 +134,8 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom is the state from which on a graph, or a hook, held what was found in it at mark k: the first forward pass
-// of that step that lies after a given state. The graph's nodes themselves have no time.
+// heldFrom returns the state from which on a graph, or a hook, held what was found in it at mark k. It is the
+// step's first forward pass after a given state. The graph's nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	f := g.f
 	step := f.context.rank.Steps.Spans[f.context.span[min(int(k), len(f.context.span)-1)]].Step

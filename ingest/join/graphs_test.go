@@ -44,7 +44,7 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 	})
 }
 
-// Autograd and hooks hold what was there before forward only from there on, in every step anew.
+// Autograd and hooks hold what existed before forward only from forward on, in every step.
 func TestNothingIsHeldBeforeForward(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -144,8 +144,8 @@ func TestBatchesMadeAhead(t *testing.T) {
 	}
 }
 
-// Where most steps are bare, a batch is made in a bare step for a bare one. One that is used in the step that made it
-// is none of these: nobody says so of the one that an unmatched step makes.
+// If most steps are bare, a batch is made in a bare step for a bare step. A batch that is used in the step that
+// made it is not prefetched. The batch that an unmatched step makes stays unknown.
 func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)

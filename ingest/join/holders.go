@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// holder says who keeps an allocation, as one look found it.
+// holder says who keeps an allocation, as found by one look.
 type holder struct {
 	alloc int32
 	look  int32 // in the rank's looks
@@ -17,7 +17,7 @@ type holder struct {
 	view  int64 // bytes that the tensors show; 0 = all
 }
 
-// needsNoHolder are the categories that say who keeps a block.
+// needsNoHolder lists the categories that already say who keeps a block.
 var needsNoHolder = []categoryIndex{parameters, index(schemas.Buffers), gradients, optimizerState}
 
 // findHolders finds the allocations that looks for holders name. What outlives a step, and no complete look at its end
@@ -68,7 +68,8 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 	return found
 }
 
-// A nativeFinder finds the allocations that live after an event and that no look has told of. Events only rise.
+// A nativeFinder finds the allocations that live after an event and that no look has reported. Callers must ask
+// about events in rising order.
 type nativeFinder struct {
 	facts *facts
 	told  []bool  // by allocation

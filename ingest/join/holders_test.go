@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A look names blocks by their addresses. What a complete one at a step's end does not name is kept by C++ alone,
-// unless its category says who keeps it. Of a model, only an exception that keeps it is told.
+// A look names blocks by their addresses. Blocks that a complete look at a step's end does not name are kept by C++
+// only, unless their category says who keeps them. For a model, a look reports only an exception that keeps it.
 func TestHolders(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "weight", 3*mib)

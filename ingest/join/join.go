@@ -25,8 +25,8 @@ type Result struct {
 	facts  *facts
 	owners lists[owner] // of each allocation in order of precedence
 	dtypes []dtype      // by allocation
-	lines  []uint32     // by allocation; nil = none is known
-	// holders are who keeps allocations, in the order in which they were found.
+	lines  []uint32     // by allocation; nil = no line is known
+	// holders are the holders of allocations, in the order in which they were found.
 	holders []holder
 
 	AmbiguousTags       int64
@@ -35,8 +35,9 @@ type Result struct {
 	InstrumentedPeakSeq *int64 // see [schemas.DeviceVerdict]
 }
 
-// Join joins the devices of a rank. unbound is the number of tags of an address that no traced block of any device ever
-// had, those aside that were made while events were lost: their blocks may have come and gone unseen.
+// Join joins the devices of a rank. unbound is the number of tags whose address no traced block of any device ever
+// had. It does not count tags that were made while events were lost, since their blocks may have come and gone
+// unseen.
 func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	known := make([]bool, len(c.tags)) // by tag: some device had its address
 	var losses []markRange

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// trainStep is one DP-SGD step with one layer. Without tags it is what a bare step leaves. next is the mode of what
-// follows its update.
+// trainStep is one DP-SGD step with one layer. Without tags it is a bare step. next is the mode of what follows its
+// update.
 func trainStep(w *world, first, tags bool, next uint8) {
 	tag := func(th uint16, kind spool.TagKind, names ...string) {
 		if tags {
@@ -96,7 +96,7 @@ const (
 	bareMode     = spool.FlagRecording
 )
 
-// trained is a world after set-up and a first step; next is the mode of what follows.
+// trained returns a world after set-up and a first step. next is the mode of what follows.
 func trained(t *testing.T, next uint8) *world {
 	w := newWorld(t)
 	w.span(spool.PhaseBegin, main, uint64(w.name("setup.model")), func() {
@@ -158,8 +158,9 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
-// A bare step's blocks are what their matches in an instrumented step are, as far as that step saw. Where a step is
-// like no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
+// A bare step's blocks take the categories of their matches in an instrumented step, as far as that step could see.
+// If a step resembles no other, a block that outlives backward is other, and a block that ends in it may have been
+// a hook's.
 func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
@@ -434,8 +435,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// An activation whose autograd owner is gone but whose hook owner lives on changes category at that event: where
-// autograd is seen to let go within backward, and else where the run ends that gives up the graph.
+// When autograd lets go of an activation that a hook still holds, the activation changes its category at that
+// event. If autograd's release within backward is not seen, it changes at the end of the run that gives up the
+// graph.
 func TestHookOutlivesAutograd(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() {
@@ -533,7 +535,7 @@ func TestModulesOfBlocks(t *testing.T) {
 		w.alloc(engine, "d0", 3*mib)
 	})
 	w.span(spool.OptimizerBegin, main, 1, func() {})
-	// In a bare run the engine marks nothing: its last mark is of another phase and says nothing of modules.
+	// In a bare run the engine makes no marks. Its last mark is from another phase and says nothing about modules.
 	w.forward(func() {})
 	w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
 	w.event(main, schemas.ActionSnapshot, 0, 0)
@@ -733,8 +735,9 @@ func TestHeldOnceMore(t *testing.T) {
 	checkOwners(t, j)
 }
 
-// What a loss compares with is an input from its birth to its death, also while no graph holds it; a constant that
-// another node saved, and what forward made, are not. By what name the script keeps it changes nothing.
+// The tensor that a loss compares with is an input from birth to death, even while no graph holds it. A constant
+// that another node saved is not, and neither is what forward made. The name by which the script keeps it changes
+// nothing.
 func TestTargets(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		targets(t, named)

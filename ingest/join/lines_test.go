@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Threads keep the last line that they were on: it says nothing of what they ask for once lines are followed no more.
-// Where the agent does not say when they are, they are in instrumented steps. Bare steps have the lines of their
+// Threads keep their last line. It says nothing about their requests once lines are no longer followed. If the
+// agent does not say when lines are followed, they are in instrumented steps. Bare steps have the lines of their
 // matches.
 func TestLinesOfTimesInWhichTheyAreFollowed(t *testing.T) {
 	const on = instrumented | spool.FlagLines

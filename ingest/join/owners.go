@@ -60,7 +60,7 @@ func sortByPrecedence(owners lists[owner]) {
 	}
 }
 
-// hasTagged reports whether a tag says that an allocation is of a category.
+// hasTagged reports whether a tag puts an allocation into a category.
 func hasTagged(owners []owner, category categoryIndex) bool {
 	return slices.ContainsFunc(owners, func(o owner) bool { return o.category == category && o.evidence == tagged })
 }

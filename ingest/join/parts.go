@@ -7,12 +7,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare
-// step, a unit, is held against one of the other: the first against the first, the last against the last, and those
-// between against those between, for a logical batch may have more physical ones than another. Within two units the
-// shortest edit from one to the other says which event is which. Sizes are left out of that: they are what differs.
-// What is compared of an event is more than what it does: its phase, and where the block that it is about ends or
-// began.
+// If no instrumented step does the same as a bare one, parts of it may. A unit is one forward-backward pair. The
+// units of the bare step are compared with those of another step: the first with the first, the last with the last,
+// and the ones between with the ones between, since a logical batch may have more physical ones than another.
+// Within two units the shortest edit from one to the other matches the events. It ignores sizes, since these are
+// what differs. An event is compared by its action, by its phase, and by where its block begins or ends.
 
 const (
 	// neighbours is how many instrumented steps on either side a bare one is held against.
@@ -147,9 +146,9 @@ func (m *partMatcher) mapUnits(a, b *stepActions, against func(int) int) *unitMa
 	return out
 }
 
-// edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where the units
-// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to
-// those.
+// edit returns, for each event of one unit, its place in the other from 1, or 0; nil = they are too different. If
+// the units differ, sizes count after all: a first edit finds the factors by which sizes differ, and a second one
+// keeps to these.
 func (m *partMatcher) edit(a *stepActions, u *unit, b *stepActions, v *unit) []int32 {
 	x, y := a.sequence(u), b.sequence(v)
 	if u.hash == v.hash {

@@ -12,7 +12,7 @@ import (
 // prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
 // instrumented one.
 type prefetch struct {
-	matchByAlloc []int32         // by allocation: its match, or -1; nil = none has one
+	matchByAlloc []int32         // by allocation: its match, or -1; nil = no allocation has one
 	by           map[int64]shift // by step that a bare one follows
 }
 
@@ -39,7 +39,7 @@ func (p *prefetch) look(s *stepMatcher, i int) {
 	al.pairAllocs(s, func(q matchedPair) { p.matchByAlloc[q.alloc] = int32(q.match) })
 }
 
-// findPrefetched tells which allocations are batches that were prefetched for a bare step; nil = none is.
+// findPrefetched reports which allocations are batches that were prefetched for a bare step; nil = none.
 func findPrefetched(f *facts, tags lists[boundTag], tagged lists[owner], m *matches) []bool {
 	if m.prefetch.matchByAlloc == nil {
 		return nil
@@ -65,8 +65,8 @@ func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
 	return false
 }
 
-// ownPrefetched appends the owners of a prefetched batch, which has the given ones so far: what tags prove of it, that
-// it is an input, and what else its match is in the step that takes it.
+// ownPrefetched appends the owners of a prefetched batch to all. These are the owners that its tags prove, an owner
+// as input, and the owners that its match has in the step that takes it.
 func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owner {
 	m, first, own := &r.matches.prefetch, len(all), owners.of(alloc)
 	a, p := &r.f.allocs[alloc], r.matches.program

@@ -25,7 +25,7 @@ type stretch struct{ from, to int32 }
 
 func (s stretch) len() int { return int(s.to - s.from) }
 
-// hash is a hash of what a step does.
+// hash returns a hash of the actions of a step.
 func (p *program) hash(actions []schemas.Action, s stretch) uint64 {
 	h := newHash
 	for _, seq := range p.seq[s.from+1 : s.to+1] {
@@ -49,8 +49,8 @@ func (p *program) freedAt(free int64, to int32) int32 {
 	return p.number[free]
 }
 
-// at is the event that lies as far behind program event n as event seq lies behind the program event before it: the
-// allocator's own events lie between two of them.
+// at returns the event that is as far behind program event n as event seq is behind the program event before it.
+// The allocator's own events lie between program events.
 func (p *program) at(n int32, seq int64) int64 {
 	n = min(n, int32(len(p.seq)-1))
 	next := int64(len(p.number))
@@ -60,5 +60,5 @@ func (p *program) at(n int32, seq int64) int64 {
 	return min(int64(p.seq[n])+seq-int64(p.seq[p.number[seq]]), next-1)
 }
 
-// later is the event that lies so many program events after another.
+// later returns the event that is so many program events after another.
 func (p *program) later(seq int64, events int32) int64 { return p.at(p.number[seq]+events, seq) }

@@ -85,7 +85,7 @@ func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 }
 
 // bornInUpdate: the optimizer or the noise made the block. It is state if it outlives the next step too, or if the
-// first step made it and nobody frees it.
+// first step made it and nothing frees it.
 func bornInUpdate(r *rules, u *unowned) (verdict, bool) {
 	if u.family != updateFamily {
 		return verdict{}, false
@@ -147,9 +147,9 @@ func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 // lossNodes are parts of the names of autograd's nodes for losses.
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
-// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose model
-// is no module shows no forward pass: there, what the loss compares with the target is made outside every pass too,
-// and no target can be told.
+// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose
+// model is no module has no forward pass. There the loss's own input is also made outside every pass, so the target
+// cannot be determined.
 func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 	if !r.calls || u.untraced || u.family != otherFamily && u.family != setupDataFamily {
 		return false

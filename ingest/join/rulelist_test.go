@@ -146,7 +146,7 @@ func TestRuleUntracedBlock(t *testing.T) {
 func TestRuleLibraryWorkspace(t *testing.T) {
 	alloc := schemas.ActionAlloc
 	r := forwardRules(0, []schemas.Action{alloc, alloc, alloc, alloc}, []int64{32 * mib, 32 * mib, 32 * mib, 3 * mib})
-	// The first has an owner. The second is the workspace of its thread, so the third is none.
+	// The first has an owner. The second is its thread's workspace, so the third is not one.
 	for alloc, want := range []string{"", "workspace/lifetime", "", ""} {
 		u := r.about(alloc, nil)
 		u.whole = true

@@ -42,7 +42,7 @@ type unowned struct {
 	workspace  bool
 	lossTarget bool // a loss's own node held it
 	output     bool // a model gave it as a result, and gives another one by now
-	unmatched  bool // it is of a bare step, and has no match
+	unmatched  bool // belongs to a bare step and has no match
 	whole      bool // the time is all of its life
 	inside     bool // the time ends inside the phase of its birth
 	begin, end int64
@@ -55,7 +55,7 @@ type verdict struct {
 	category categoryIndex
 	evidence evidence
 	name     uint32
-	until    int64 // the end of what it says, if that is before the end of the time; 0 = it is not
+	until    int64 // the end of its validity, if that is before the end of the time; 0 = it is not
 }
 
 // rules are what the rules look up.

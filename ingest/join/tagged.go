@@ -43,7 +43,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 		if weight && category == activations { // autograd saved a weight
 			continue
 		}
-		if named && tag.Kind == spool.TagHeld { // what the user says counts for more than who keeps it
+		if named && tag.Kind == spool.TagHeld { // the user's statement takes precedence over who keeps it
 			continue
 		}
 		o := t.open[category]
@@ -110,8 +110,8 @@ func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryI
 	return o
 }
 
-// beginning is the first state in which an allocation belongs to the category of a tag that was made at a given state.
-// later says that the allocation has owners already.
+// beginning returns the first state in which an allocation belongs to the category of a tag that was made at state
+// tag. later says that the allocation already has owners.
 func (t *tagger) beginning(category categoryIndex, alloc int, later bool, tag int64) int64 {
 	switch beginIndex[category] {
 	case fromTag:
@@ -170,8 +170,8 @@ func graphReleased(f *facts, bound []boundTag) int64 {
 	return -1
 }
 
-// perSampleFromBirth lets a per-sample gradient that an unmatched bare step made, and that a tag of the next step
-// names, be one from birth on: nobody saw the hook that made it, but backward makes such blocks for nothing else.
+// perSampleFromBirth makes a per-sample gradient one from birth on, if an unmatched bare step made it and a tag of
+// the next step names it. The hook that made it was not recorded, but backward makes such blocks for nothing else.
 func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []owner {
 	if f.family(alloc).recorded() != backwardFamily || f.untraced(alloc) || !m.unmatched(f, alloc) {
 		return all
@@ -187,9 +187,9 @@ func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []o
 	return all
 }
 
-// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass that no backward followed,
-// as when it ran out of memory. What autograd holds is seen when backward begins: without this, all activations would
-// be charged to hooks.
+// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass without a backward, as
+// after an out-of-memory error. What autograd holds is recorded only when backward begins. Without this, hooks
+// would be charged with all activations.
 func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 	a, span := &f.allocs[alloc], f.birthSpan(alloc)
 	if f.untraced(alloc) || a.FreeRequestedSeq != 0 || f.family(alloc) != forwardFamily ||

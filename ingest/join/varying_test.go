@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// varyingStep is one DP-SGD step of a net of several layers, whose batches differ in size and are taken in physical
+// varyingStep is one DP-SGD step of a net with several layers. Batches differ in size and are split into physical
 // ones. odd adds what only some batches need: a buffer for a reduction in each layer whose bit is set.
 type varyingStep struct {
 	batches []int64
@@ -145,8 +145,8 @@ func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Result {
 	return w.join()
 }
 
-// differing counts the blocks of bare steps that are not counted, at every event, as they are where every step has
-// tags; most is the share of their events that have another category, in words of the category.
+// differing compares the blocks of bare steps with a recording in which every step has tags. all is the number of
+// compared blocks, differ the number of them that have another category at some event, and example describes one.
 func differing(t *testing.T, got, want *Result) (differ, all int, example string) {
 	t.Helper()
 	lives := want.facts.device.Replay.Allocs
@@ -194,7 +194,7 @@ func TestScaledSteps(t *testing.T) {
 	}
 }
 
-// So it is where a logical batch has more or fewer physical ones than any other.
+// The same holds if a logical batch has more or fewer physical ones than any other.
 func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 2))
 	for range 30 {
@@ -217,8 +217,8 @@ func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	}
 }
 
-// Where kernels take buffers that depend on the size, what lies between them is found all the same. A buffer that no
-// step with tags has may be left out, and is then known by the rules alone.
+// If kernels take buffers that depend on the size, the blocks between them are still matched. A buffer that no step
+// with tags has may stay unmatched, and is then known only by the rules.
 func TestMatchesOfUnequalSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	parts := false

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// RulesVersion changes with every change to the rules of this package, of the steps package or of the stackrules
-// package: categories of two versions are not compared. docs/categories.md says what each version changed.
+// RulesVersion changes with every change to the rules of this package, of package steps or of package stackrules.
+// Categories of different versions are not compared. docs/categories.md says what each version changed.
 const RulesVersion = 13
 
 // tagCategories says what a tagged block is.

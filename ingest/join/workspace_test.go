@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// captured plays a warm-up step and a step that a CUDA graph captures on a stream of its own, each with a product in
-// forward and one in backward. planted is called in the captured step's forward, just before its first product and just
-// after.
+// captured plays a warm-up step and a step that a CUDA graph captures on its own stream, each with a product in
+// forward and one in backward. In the captured step's forward it calls before just before the first product, and
+// after just after it.
 func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -63,8 +63,8 @@ func TestWorkspacesOfACapture(t *testing.T) {
 	}
 }
 
-// A tensor that a script keeps is none, whatever its size: before the product or after, in the place of the workspace
-// itself, with a tag or without.
+// A tensor that a script keeps is no workspace, whatever its size: before the product or after it, in the place of
+// the workspace itself, with or without a tag.
 func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	plant := func(names ...string) func(*world) {
 		return func(w *world) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// workspaceSizes are the sizes that torch gives the workspaces of cuBLAS and cuBLASLt, in bytes: Hopper and later
-// (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what the first library adds of its own (8 KiB).
+// workspaceSizes are the sizes of the workspaces that torch gives cuBLAS and cuBLASLt, in bytes: Hopper and later
+// (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what cuBLAS adds of its own (8 KiB).
 // CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
 var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
 
@@ -17,8 +17,8 @@ var ownSizes = []int64{32<<20 + 8<<10, 8<<20 + 136<<10}
 // perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.
 var perCallSizes = []int64{32 << 20, 8<<20 + 128<<10}
 
-// Workspaces reads CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) into the size of the workspace; 0 =
-// it names none.
+// Workspaces parses CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) and returns the size of the
+// workspace in bytes; 0 = none.
 func Workspaces(config string) int64 {
 	var total int64
 	fields := strings.Split(strings.TrimPrefix(config, ":"), ":")
@@ -35,15 +35,15 @@ func Workspaces(config string) int64 {
 	return total
 }
 
-// workspaceFinder tells workspaces from tensors of their size.
+// workspaceFinder tells workspaces from tensors of the same size.
 //
-// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. That may be
-// anywhere: in the script's own code, or late, on a stream that the first step does not know. A script may keep a
-// tensor of such a size, too. So beyond the passes of set-up and of the first step a kept block of the size is a
-// workspace only if it is the single one of its thread and stream, and one of three things tells it from a tensor: no
-// tensor has its size by chance; the agent has looked at all that the script holds while the block lived, and did not
-// find it; or it was made where the first step made its own, by the same module's call, just after a block of the same
-// size.
+// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. That
+// may happen anywhere: in the script's own code, or late, on a stream that the first step does not use. A script
+// may also keep a tensor of such a size. So beyond set-up and the passes of the first step, a kept block of the
+// size is a workspace only under two conditions. It is the only one of its thread and stream. And one of three
+// signs tells it from a tensor: no tensor has its size by chance; a survey of all that the script holds did not
+// find it; or it was made where the first step made its own, by the same module's call, just after a block of the
+// same size.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
@@ -150,8 +150,8 @@ func (w *workspaceFinder) claim(alloc int) bool {
 	return true
 }
 
-// isNoTensor reports whether an allocation without tags is none of the script's: no tensor has its size by chance, or
-// a survey found nobody who holds it.
+// isNoTensor reports whether an untagged allocation is surely not the script's: no tensor has its size by chance,
+// or a survey found no holder.
 func (w *workspaceFinder) isNoTensor(alloc int) bool {
 	a := &w.f.allocs[alloc]
 	if slices.Contains(ownSizes, a.Requested) {

@@ -154,7 +154,7 @@ func (w *world) forward(body func()) {
 // backward runs body with the engine's thread marked as the agent marks it.
 func (w *world) backward(flags uint8, body func()) {
 	k := w.mark(main, spool.BackwardBegin, spool.FlagAccumulate|flags, 1)
-	w.event(main, schemas.ActionSnapshot, 0, 0) // stands for the seed gradient, which is made on the main thread
+	w.event(main, schemas.ActionSnapshot, 0, 0) // stands for the seed gradient, which the main thread makes
 	w.mark(engine, spool.Engine, 0, uint64(k))
 	body()
 	w.mark(main, spool.BackwardEnd, 0, 0)
@@ -240,7 +240,7 @@ func ownerAt(j *Result, alloc int, seq int64) *owner {
 	return nil
 }
 
-// categoryAt is the category of that owner; other where there is none.
+// categoryAt returns the category of that owner; other if there is none.
 func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	if o := ownerAt(j, alloc, seq); o != nil {
 		return o.category
@@ -248,8 +248,8 @@ func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
 	return other
 }
 
-// checkOwners holds what every join must hold: every moment of every life has an owner, no ownership leaves its life,
-// and the blocks under their categories sum to what is allocated, at every event.
+// checkOwners checks what every join must guarantee: every moment of every life has an owner, no ownership exceeds
+// its life, and at every event the blocks under their categories sum to what is allocated.
 func checkOwners(t *testing.T, j *Result) {
 	t.Helper()
 	lives := j.facts.device.Replay.Allocs

@@ -66,8 +66,8 @@ func numberSameClass(roots []*root) {
 	}
 }
 
-// labelledForRootParameters reports whether only parameters of its root module can be why the agent labelled model k,
-// and whether all models before it that may have the same ones are of one class.
+// labelledForRootParameters reports whether the agent can have labelled model k only because of parameters of its
+// root module, and whether all earlier models that may have the same ones are of one class.
 func (m *models) labelledForRootParameters(k int) bool {
 	labelled := &m.roots[k]
 	class := "" // of the models before it that have parameters in the root module

@@ -38,8 +38,8 @@ type root struct {
 	agentLabel string          // "" = the agent gave none
 	tableLabel string          // "" = its names in tables are the agent's
 	paths      map[string]bool // of its modules, without the agent's label
-	// rootParameters is whether the root module itself has parameters. Of a model with the agent's label it is only
-	// known whether it has one whose name also stands without the label.
+	// rootParameters is whether the root module itself has parameters. For a model with the agent's label, it is
+	// only known whether it has one whose name also occurs without the label.
 	rootParameters bool
 }
 
@@ -110,7 +110,8 @@ func parameterNames(j *spool.Journal) map[string]bool {
 	return names
 }
 
-// hasRootParameters reports whether a parameter of a root module has a name that stands with a label and without.
+// hasRootParameters reports whether a parameter of a root module has a name that occurs both with and without a
+// label.
 func hasRootParameters(label string, parameters map[string]bool) bool {
 	for name := range parameters {
 		if !strings.Contains(name, ".") && parameters[label+"."+name] {
@@ -120,7 +121,7 @@ func hasRootParameters(label string, parameters map[string]bool) bool {
 	return false
 }
 
-// findSharedRootParameters finds the names without a module that also stand with an ambiguous model's label.
+// findSharedRootParameters finds the names without a module that also occur with an ambiguous model's label.
 func (m *models) findSharedRootParameters(j *spool.Journal) {
 	names := map[string]bool{}
 	for _, name := range j.Names {

@@ -1,5 +1,5 @@
-// Package packed opens files as people keep them: plain, compressed by gzip, zstd, xz or bzip2, in a zip archive, in a
-// tar archive, or in several of these at once. It tells them by their first bytes and not by their names.
+// Package packed opens files as people keep them: plain, compressed by gzip, zstd, xz or bzip2, in a zip archive,
+// in a tar archive, or in several of these at once. It recognises them by their first bytes, not by their names.
 package packed
 
 import (
@@ -132,8 +132,8 @@ func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	return []Entry{{Name: Plain(name), Packed: depth > 0, open: open}}, nil
 }
 
-// member is what the file at a place of an archive holds. One that cannot be unpacked stays an entry: whoever opens it
-// is told.
+// member returns the contents of the file at a place of an archive. A file that cannot be unpacked stays an entry,
+// and opening it returns the error.
 func member(at string, head []byte, open opener, depth int) []Entry {
 	inside, err := expand(path.Base(at), head, open, depth)
 	if err != nil {
@@ -193,7 +193,7 @@ func unpack(open opener, c compression) (io.ReadCloser, error) {
 	return pair{named{r, c.name}, below}, nil
 }
 
-// named says in errors by what a stream is packed.
+// named adds to errors how a stream is packed.
 type named struct {
 	io.ReadCloser
 	by string
@@ -259,7 +259,7 @@ func tarEntries(name string, open opener, depth int) ([]Entry, error) {
 	}
 }
 
-// tarMember reads the file that stands at a place of an archive, which has to be walked through from its beginning.
+// tarMember reads the file at a place of an archive. It has to walk through the archive from its beginning.
 func tarMember(open opener, at int) (io.ReadCloser, error) {
 	r, err := open()
 	if err != nil {

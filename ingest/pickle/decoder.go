@@ -9,9 +9,9 @@ import (
 // A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error
 // ends the decoding and comes back wrapped with the byte offset.
 type Builder interface {
-	// List adds items to a list: list is what an earlier call returned for it, or the zero Ref. It is called once a
-	// batch: some writers put a list's items into one batch, Python puts up to 1,000 into each, protocol 0 one. It
-	// returns what stands for the list from now on, with a tag other than 0.
+	// List adds items to a list. list is what an earlier call returned for it, or the zero Ref. It is called once
+	// for each batch. Some writers put a list's items into one batch, Python puts up to 1,000 into each, and
+	// protocol 0 one. It returns a Ref with a tag other than 0, which stands for the list from now on.
 	List(list Ref, items []Value) (Ref, error)
 	// Dict adds items to a dictionary in the same way: key, value, key, value, …; a key that comes again replaces.
 	Dict(dict Ref, items []Value) (Ref, error)
@@ -72,8 +72,8 @@ func (d *Decoder) Offset() int64 { return d.at }
 // Expect says how long the input will be; 0 = unknown. It is believed as far as [Decoder.Ahead] says.
 func (d *Decoder) Expect(size int64) { d.size = size }
 
-// Ahead is how much room to make for more of what came n times since an offset: as much as the rest of the input holds
-// if it is like what was read, a little more, and at most four times n; where too little is known, n.
+// Ahead suggests how much room to make for items that came n times since an offset. It extrapolates to the rest of
+// the input, plus a little, up to four times n. If too little is known, it returns n.
 func (d *Decoder) Ahead(n int, since int64) int {
 	read, left := d.at-since, d.size-d.at
 	if read < 1<<20 || left <= 0 {

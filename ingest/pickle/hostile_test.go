@@ -164,7 +164,7 @@ func TestPromisedLengthIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestSharingCostsNothing: 60 levels of lists that hold the level below twice stand for 2^60 elements.
+// TestSharingCostsNothing reads 60 levels of lists, each holding the level below twice: 2^60 elements.
 func TestSharingCostsNothing(t *testing.T) {
 	p := []byte("]\x94")
 	for i := range 60 {

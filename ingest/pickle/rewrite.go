@@ -7,12 +7,12 @@ import (
 	"math"
 )
 
-// Rewrite gives a pickle of protocol 2 or later with every string in it as edit says, and otherwise as it was: what is
-// fetched from the memo is found there as before. Opcodes that end with their line, as older protocols have them, are
-// refused, and so are strings of Python 2, which have no encoding.
+// Rewrite returns a pickle of protocol 2 or later with edit applied to every string. Everything else stays the
+// same, including fetches from the memo. It refuses opcodes that end with their line, as older protocols have them,
+// and strings of Python 2, which have no encoding.
 func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	out := make([]byte, 0, len(p))
-	// The frame that is being copied: where its length stands in out, and where it ends in p.
+	// The frame being copied: the place of its length in out, and its end in p.
 	length, end := -1, -1
 	for at := 0; at < len(p); {
 		if at == end {
@@ -87,8 +87,8 @@ func appendText(out []byte, text string) []byte {
 	return append(out, text...)
 }
 
-// argument is how many bytes follow an opcode, or how wide the length of what follows is; a size below 0 is of no
-// opcode that plain data has in these protocols.
+// argument returns how many bytes follow an opcode, or how wide the length of its argument is. A negative size
+// means that plain data has no such opcode in these protocols.
 func argument(op byte) (size, width int) {
 	switch op {
 	case opMark, opStop, opPop, opPopMark, opDup, opNone, opAppend, opDict, opEmptyDict, opAppends, opList, opEmptyList,

@@ -23,8 +23,8 @@ func edited(v any, edit func(string) string) any {
 	return v
 }
 
-// Strings become longer and shorter, past every width of a length; all else, frames and what is shared included, is as
-// before.
+// Strings become longer and shorter, past every width of a length. Everything else stays the same, including frames
+// and shared parts.
 func TestRewrite(t *testing.T) {
 	edits := map[string]func(string) string{
 		"as it was": func(s string) string { return s },

@@ -5,9 +5,9 @@ import "encoding/binary"
 // runBytes is the length of the longest opcode that run executes.
 const runBytes = 10
 
-// run executes opcodes that take no memory and do not call the builder, as far as they lie in the window and go well;
-// step executes the next one, or says what is wrong with it. Nearly all opcodes of a snapshot are such: with a call of
-// step for each, decoding takes three times as long.
+// run executes opcodes that take no memory and do not call the builder, as far as they lie in the window and
+// succeed. step executes the next opcode, or returns the error. Nearly all opcodes of a snapshot are of the first
+// kind: calling step for each would make decoding three times as slow.
 func (d *Decoder) run() {
 	buf, pos, stack, marks, memo := d.in.buf, d.in.pos, d.stack, d.marks, d.memo
 	fence := d.fence()
@@ -107,9 +107,9 @@ const (
 	fetchedCost     = 64
 )
 
-// fetch fills the empty list on top of the stack if all opcodes from the MARK that comes next to the APPENDS are
-// fetches from the memo; false = it does not, and other opcodes follow. If the builder interns such lists, the items
-// are not even looked up: the stacks of events are such lists, a few thousand different ones among millions.
+// fetch fills the empty list on top of the stack if all opcodes from the next MARK to the APPENDS are fetches from
+// the memo. It returns false if there are other opcodes. If the builder interns such lists, the items are not even
+// looked up. The stacks of events are such lists: a few thousand different ones among millions.
 func (d *Decoder) fetch() (done bool, err error) {
 	if d.interner == nil || !isEmptyList(d.stack, d.fence()) {
 		return false, nil

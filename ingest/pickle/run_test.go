@@ -9,8 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// contents is a builder whose containers are numbers that depend on what they hold and on nothing else, so that all of
-// its lists may be interned.
+// contents is a builder whose containers are numbers that depend only on their contents, so all of its lists may be
+// interned.
 type contents struct {
 	intern bool
 	lists  int // calls of List
@@ -121,7 +121,7 @@ func TestFetchedListsAreForgotten(t *testing.T) {
 	}
 }
 
-// A list that is still empty is filled by what comes next, whatever lies around it.
+// A list that is still empty is filled by the next batch, whatever surrounds it.
 func TestFetchesIntoEmptyLists(t *testing.T) {
 	const strings2 = "\x80\x04(\x8c\x01a\x94\x8c\x01b\x941"
 	for _, body := range []string{

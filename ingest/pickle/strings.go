@@ -31,8 +31,8 @@ func (d *Decoder) add(s string) uint32 {
 	return id
 }
 
-// Intern gives s its id ahead of decoding; the first n different texts, interned in order, get the ids 1 to n, so that
-// a builder can tell its keys apart by constants.
+// Intern gives s its id before decoding. The first n different texts, interned in order, get the ids 1 to n, so a
+// builder can tell its keys apart by constants.
 func (d *Decoder) Intern(s string) uint32 {
 	if s == "" {
 		return 0

@@ -31,8 +31,8 @@ func (k Kind) String() string {
 	return kindNames[0]
 }
 
-// A Ref is what a [Builder] returns to stand for a container: a tag of its own (not 0) and a number. The zero Ref is a
-// container that is still empty.
+// A Ref is what a [Builder] returns to stand for a container: the builder's own tag (not 0) and a number. The zero
+// Ref is a container that is still empty.
 type Ref struct {
 	Tag uint8
 	ID  uint64

@@ -39,7 +39,7 @@ func (m *addrMap) resize(size int) {
 	}
 }
 
-// get gives the block that starts at addr, or none.
+// get returns the block that starts at addr, or none.
 func (m *addrMap) get(addr uint64) int32 {
 	mask := len(m.slots) - 1
 	for i := m.home(addr); ; i++ {

@@ -17,10 +17,10 @@ type Residue struct {
 // Peaks are torch's own peak counters, in bytes.
 type Peaks struct{ Allocated, Reserved int64 }
 
-// Check holds the replay against torch's counters of a checkpoint, and sets the checkpoint's replayed values and
-// Agrees: true when every counter is the same, to the byte. The seq must be one of those given to [Run], or of a
-// [Replay.Checkpoint]. torch's peaks are since its last reset of them, just after event peaksSince (0 if never reset),
-// and include the unseen ones of the time in which nothing was recorded.
+// Check compares the replay with torch's counters at a checkpoint, and sets the checkpoint's replayed values and
+// Agrees. Agrees is true if every counter is equal, to the byte. The seq must be one of those passed to [Run], or
+// come from a [Replay.Checkpoint]. torch's peaks count from its last reset, just after event peaksSince (0 if never
+// reset). They include unseen, the peaks of times in which nothing was recorded.
 func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64, unseen Peaks) (Residue, error) {
 	i, ok := slices.BinarySearchFunc(r.Checkpoints, c.Seq, func(c Counters, seq int64) int {
 		return int(min(max(c.Seq-seq, -1), 1))

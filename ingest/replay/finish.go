@@ -11,9 +11,9 @@ import (
 // active from there on.
 const before = int64(-1)
 
-// Finish ends the replay. final is the allocator's own list after the last event, or nil: live blocks of it that the
-// trace neither created nor freed become untraced ones, it names private pools, and [Result.Final] compares the rest. A
-// list of an earlier event is only compared.
+// Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in it that
+// the trace neither created nor freed become untraced. It also names private pools, and [Result.Final] compares the
+// rest. A list from an earlier event is only compared.
 func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	final, dropped := byAddress(final)
 	r.anomalies.MalformedBlocks += dropped
@@ -47,8 +47,8 @@ func isLast(list []schemas.SegmentBlock, seq int64) bool {
 	return len(list) > 0 && (list[0].Seq == 0 || list[0].Seq >= seq)
 }
 
-// settleEarlyFrees decides what a completed free without a request was: in a trace that knows requests, the end of a
-// block that was pending before event 1; in an older one, the free of a live block.
+// settleEarlyFrees decides what a completed free without a request means. In a trace that records requests, it ends
+// a block that was pending before event 1. In an older trace, it frees a live block.
 func (r *Replay) settleEarlyFrees() {
 	for _, f := range r.early {
 		a := Alloc{Address: f.addr, Requested: f.size, Block: r.settings.round(f.size), Stream: f.stream,

@@ -53,7 +53,7 @@ func decode(data []byte) (e schemas.EventColumns, start, final []schemas.Segment
 	return e, start, final, s
 }
 
-// Any events at all give a result that is consistent in itself, and never a panic.
+// Any events give a consistent result, and never a panic.
 func FuzzReplay(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 40 {

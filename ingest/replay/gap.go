@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Gap is a stretch of time in which nothing was recorded. The event with its Seq (a [schemas.ActionGap]) stands for all
-// that happened meanwhile, and List is the allocator's own list just after it.
+// Gap is a time in which nothing was recorded. The event with its Seq (a [schemas.ActionGap]) stands for everything
+// that happened, and List is the allocator's own list just after it.
 type Gap struct {
 	Seq  int64
 	List []schemas.SegmentBlock

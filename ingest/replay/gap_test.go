@@ -103,7 +103,7 @@ func TestGapKeepsLives(t *testing.T) {
 	var e schemas.EventColumns
 	e.Append(schemas.ActionSegmentAlloc, a, 2*mib, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionAlloc, a, 1000, 0, 0, 0, 0, 0)      // stays
-	e.Append(schemas.ActionAlloc, a+1024, 600, 0, 0, 0, 0, 0)  // gives way to one of another size
+	e.Append(schemas.ActionAlloc, a+1024, 600, 0, 0, 0, 0, 0)  // replaced by one of another size
 	e.Append(schemas.ActionAlloc, a+2048, 2000, 0, 0, 0, 0, 0) // goes
 	e.Append(schemas.ActionGap, 0, 0, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionFreeRequested, a, 1000, 0, 0, 0, 0, 0)

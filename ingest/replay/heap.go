@@ -25,7 +25,7 @@ type run struct {
 	stream, pool uint64
 	since        int64 // the event that reserved the first part of it
 	expandable   bool
-	small        bool // of the small pool, as far as its blocks have told
+	small        bool // belongs to the small pool, as far as its blocks have shown
 }
 
 func (r *run) end() uint64 { return r.addr + uint64(r.size) }

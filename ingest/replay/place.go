@@ -41,7 +41,7 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 	}
 	rest := b.size - need
 	var split bool
-	if need <= smallSize { // then it is of the small pool
+	if need <= smallSize { // then it belongs to the small pool
 		split = rest >= minBlock
 		if b.prev == none && b.next == none {
 			h.runs[b.run].small = true
@@ -59,8 +59,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 	return i
 }
 
-// uncover makes a free block start at addr where the replay has none; i is the used block there, if there is one. It
-// gives none where no segment is known: the caller then places an orphan.
+// uncover makes a free block start at addr where the replay has none. i is the used block there, if there is one.
+// It returns none if no segment is known there, and the caller then places an orphan.
 func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	h := &r.heap
 	if i != none { // its free was lost
@@ -133,8 +133,9 @@ func (r *Replay) late(addr uint64, need int64) int32 {
 	return i
 }
 
-// widen makes a free block at least n bytes large, if free memory follows it: known (after SplitInside only, for free
-// neighbours merge), or, behind the mapped pages of an expandable segment, from before recording.
+// widen makes a free block at least n bytes large, if free memory follows it. That memory is known (only after
+// SplitInside, since free neighbours merge), or lies behind the mapped pages of an expandable segment, from before
+// recording.
 func (r *Replay) widen(i int32, n int64) {
 	h := &r.heap
 	for h.blocks[i].size < n {

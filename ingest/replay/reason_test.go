@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is odd about a trace is said of one as of one, and of several as of several.
+// Texts about oddities of a trace use singular and plural correctly.
 func TestReason(t *testing.T) {
 	var one, many Anomalies
 	for _, a := range []struct {

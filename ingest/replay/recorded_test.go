@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Recordings of torch's own allocator by testdata/record_mix.py, on a phantom GPU of so many bytes.
+// Recordings of torch's own allocator by testdata/record_mix.py, on a phantom GPU with so many bytes.
 var recordings = []struct {
 	name string
 	what string // arguments of the script, PYTORCH_CUDA_ALLOC_CONF, device memory

@@ -53,8 +53,9 @@ type earlyFree struct {
 	seq    int64
 }
 
-// New begins a replay. start is the allocator's own list before event 1, if it was taken: it makes a recording that
-// began late exact. Without it the allocator is taken to be empty, as it is when recording begins before its first use.
+// New begins a replay. start is the allocator's own list before event 1, if it was taken. It makes a recording that
+// began late exact. Without it the allocator counts as empty, which is right if recording begins before its first
+// use.
 func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{},
 		open: map[int32]int64{}}
@@ -65,9 +66,9 @@ func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	return r, nil
 }
 
-// Run replays a whole recording of one device. gaps are the times in which it was interrupted, in order; each has an
-// event of its own. final is the allocator's own list after the last event, if there is one; at names the seqs, in
-// order, at which the counters are wanted in [Result.Checkpoints].
+// Run replays a whole recording of one device. gaps are the times without recording, in order, each with its own
+// event. final is the allocator's own list after the last event, or nil. at lists the seqs, in order, whose
+// counters [Result.Checkpoints] will have.
 func Run(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock,
 	at ...int64) (*Result, error) {
 	if err := sameLength(events); err != nil {

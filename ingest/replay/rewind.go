@@ -41,9 +41,9 @@ type rewinder struct {
 }
 
 // rewind finds the state before event 1 of a recording that began late. Every block that was in use then is either
-// given back by an event or still in final, the allocator's own list after the last event; the same holds for segments.
-// So addresses are known, and all that remains open is the size of blocks that were given back. The error is of events
-// and a list that contradict each other.
+// given back by an event or still in final, the allocator's own list after the last event. The same holds for
+// segments. So addresses are known, and only the sizes of blocks that were given back stay open. It returns an
+// error if the events contradict the list.
 func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock) (*beginning, error) {
 	w := rewinder{settings: settings, heap: newHeap(), used: map[uint64]earlier{},
 		requests: slices.Contains(e.Action, schemas.ActionFreeRequested),
@@ -180,8 +180,8 @@ func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 	hole(at, r.end())
 }
 
-// sizeIn is the least size of a block that was made for need bytes and has gap bytes until the next block in use or the
-// end of its segment; open is by how much it may be larger.
+// sizeIn returns the least size of a block that was made for need bytes, with gap bytes until the next block in use
+// or the end of its segment. open is by how much it may be larger.
 func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	switch {
 	case r.expandable || need <= smallSize: // every remainder is split off
@@ -194,7 +194,7 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	case s.ExpandableSegments: // while the setting was on remainders were split off, and while it was off they were not
 		return need, max(0, min(gap-need, smallSize))
 	case gap-need <= smallSize:
-		// No free block of the large pool is so small: none is split off, and none is given back.
+		// The large pool has no free block this small: none is split off, and none is given back.
 		return gap, 0
 	}
 	// What follows is free, and larger than smallSize.
@@ -232,8 +232,8 @@ func replayLate(events *schemas.EventColumns, settings Settings, final []schemas
 	return res, nil
 }
 
-// grow makes the block before a free one end at addr, where the allocator has put another, if its size was open: free
-// blocks that touch are one, so the allocator found nothing free between the two.
+// grow extends the block before a free one to addr, where the allocator has put another block, if its size was
+// open. Free blocks that touch are merged, so the allocator found nothing free between the two.
 func (r *Replay) grow(free int32, addr uint64) bool {
 	h := &r.heap
 	i := h.blocks[free].prev

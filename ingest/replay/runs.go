@@ -116,8 +116,8 @@ func (h *heap) link(i, j int32) {
 	}
 }
 
-// unreserve takes a range away. It gives the bytes of it that were in known runs, and how many used blocks it found
-// there; those stay as orphans, for they are still allocated as far as the trace tells.
+// unreserve removes a range. It returns how many of its bytes were in known runs, and how many used blocks it found
+// there. These become orphans, since the trace says that they are still allocated.
 func (h *heap) unreserve(addr uint64, size int64) (known int64, used int) {
 	end := addr + uint64(size)
 	for {

@@ -113,7 +113,7 @@ func TestRecordedSnapshots(t *testing.T) {
 	}
 }
 
-// python gives the interpreter for the tools beside the test data; CI has one.
+// python returns the interpreter for the tools beside the test data. CI has one.
 func python(t *testing.T) string {
 	path, err := exec.LookPath("python3")
 	if err != nil {

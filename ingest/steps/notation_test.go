@@ -71,8 +71,8 @@ const (
 	drainNS = 1000
 )
 
-// A notation makes marks of words. A span is written NAME if nothing is inside, and NAME{ ... } otherwise; the } is
-// left out where the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a
+// A notation makes marks of words. A span is written NAME if nothing is inside, and NAME{ ... } otherwise. The } is
+// left out if the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a
 // mark of thread 1. The word drain is two marks with a pause between.
 type notation struct {
 	*testing.T

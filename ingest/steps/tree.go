@@ -191,7 +191,8 @@ func (t *tree) findInitializations() {
 	}
 }
 
-// stands reports whether nothing is around a step of an optimizer but modules' calls and Opacus' or a scaler's step.
+// stands reports whether an optimizer's step is outermost: only modules' calls, and steps of Opacus or a scaler,
+// may surround it.
 func (t *tree) stands(i int) bool {
 	for up := t.nodes[i].up; up > 0; up = t.nodes[up].up {
 		switch t.nodes[up].shape {
@@ -202,8 +203,8 @@ func (t *tree) stands(i int) bool {
 	return true
 }
 
-// updates reports whether n is a step of an optimizer that changes weights: not one that was left by an exception, nor
-// one that only makes the optimizer's state.
+// updates reports whether n is an optimizer's step that changes weights. A step that an exception ended does not
+// count, nor one that only creates the optimizer's state.
 func (n *node) updates() bool {
 	return n.shape == optimizer && n.endFlags&spool.FlagRepaired == 0 && !n.initializes
 }

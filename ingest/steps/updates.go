@@ -153,7 +153,8 @@ func boundaries(ups []update) (ends []uint32, keys int) {
 	return slices.Compact(ends), keys
 }
 
-// interleave reports whether two keys take turns. Of two single neighbours nobody knows; they are taken for one turn.
+// interleave reports whether two keys take turns. A single pair of neighbours could be either, and counts as one
+// turn.
 func interleave(a, b []int) bool {
 	if len(a) == 1 && len(b) == 1 {
 		d := a[0] - b[0]

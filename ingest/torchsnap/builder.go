@@ -6,10 +6,10 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. What a dictionary
-// is, is told by its keys (see kindOf), for where it will end up is not known yet. So a row counts only when the
-// snapshot leads to it: a foreign dictionary that looks like an event makes a row that nobody uses, and a broken one an
-// error that nobody sees unless it is used.
+// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. Its keys say
+// what a dictionary is (see kindOf), since its place in the snapshot is not known yet. So a row counts only when
+// the snapshot leads to it. A foreign dictionary that looks like an event makes a row that is never used. A broken
+// one makes an error that is reported only if it is used.
 type builder struct {
 	d      *pickle.Decoder
 	stacks *Stacks
@@ -64,7 +64,7 @@ func (b *builder) wrong(what string, key uint32, want string, got pickle.Value) 
 	return fmt.Errorf("key %q of %s holds %s, want %s", words[key], what, describe(got), want)
 }
 
-// broken is the error that v stands for, or that its first item does if it is a list.
+// broken returns the error that v stands for, or the error of its first item if v is a list.
 func (b *builder) broken(v pickle.Value) error {
 	if items := b.items(v); len(items) > 0 {
 		v = items[0]

@@ -1,7 +1,7 @@
 // Package torchsnap reads the memory snapshots of PyTorch's CUDA caching allocator, of every era, into columns.
 //
-// A snapshot is the dictionary that torch.cuda.memory._snapshot() returns, pickled: by _dump_snapshot, by torch's C++
-// code, or by the recording agent into its journal. What the eras differ in:
+// A snapshot is the dictionary that torch.cuda.memory._snapshot() returns, pickled: by _dump_snapshot, by torch's
+// C++ code, or by the recording agent into its journal. The eras differ in:
 //
 //	bare list of segments            before traces existed: no events
 //	no time_us                       [schemas.EventColumns].TimeNS is 0
@@ -13,7 +13,7 @@
 //	frames                           absent, empty, Python's, or C++ ones too
 //	host_segments, host_traces       pinned host memory: not read
 //
-// Keys that this package does not know are ignored. A known key that holds the wrong type is passed over and named in
-// [Snapshot].Odd; if an event means nothing without it, the event's action is unknown. A list of segments that cannot
-// be used leaves the events without one.
+// Unknown keys are ignored. A known key with a value of the wrong type is skipped and named in [Snapshot].Odd. If
+// an event means nothing without it, the event's action is unknown. If a list of segments cannot be used, the
+// events have no list.
 package torchsnap

@@ -50,7 +50,7 @@ func TestWrongTypes(t *testing.T) {
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
 	}
-	// A file of nothing but segments has nothing left where one of them cannot be read.
+	// If a file has only segments, and one of them cannot be read, nothing is left.
 	needed := map[string]bool{}
 	for _, name := range []string{"trace of ints", "traces", "segments", "a segment", "segment size", "segment device",
 		"segment blocks", "a block", "block state", "block size", "not a snapshot", "an empty dict", "a string",
@@ -145,8 +145,8 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// TestOddEventsCostThemselves: an event that cannot be read has an unknown action, the events beside it are as they
-// were, and a list of segments that cannot be used leaves them alone.
+// TestOddEventsCostThemselves: an event that cannot be read has an unknown action, and the events beside it do not
+// change. If a list of segments cannot be used, only the events are left.
 func TestOddEventsCostThemselves(t *testing.T) {
 	event := func(addr string, more ...string) string {
 		return dict(append([]string{key("action", str("alloc")), key("addr", addr), key("size", num(1))}, more...)...)

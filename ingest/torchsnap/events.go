@@ -237,8 +237,8 @@ func (e *events) annotate(i int, r row) {
 	}
 }
 
-// grow lengthens the columns when they are full, by as much as is expected to come or else to twice their length:
-// append's own factor of 1.25 leaves five times the columns as garbage.
+// grow lengthens full columns by the expected number of events, or else to twice their length. append's own factor
+// of 1.25 would leave five times the columns as garbage.
 func (e *events) grow(d *pickle.Decoder) error {
 	c := &e.cols
 	n := c.Len()

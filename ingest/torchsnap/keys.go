@@ -100,7 +100,7 @@ var tagNames = [...]string{"nothing", "something broken", "a trace event", "a li
 	"a list of frames", "a list of frames",
 	"a segment", "a block", "a history entry", "an annotation", "a snapshot", "a list", "a dict", "a pair", "a tuple"}
 
-// kindOf tells what a dictionary is by a key that only that kind has; 0 = by this key it cannot be told.
+// kindOf returns what a dictionary is, by a key that only one kind has; 0 = this key does not tell.
 func kindOf(key uint32) uint8 {
 	switch key {
 	case kAction:

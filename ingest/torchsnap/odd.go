@@ -8,10 +8,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// maxOddities bounds the kinds of odd values that are told apart; a file can make up any number.
+// maxOddities bounds the distinct kinds of odd values. A file can contain any number of kinds.
 const maxOddities = 64
 
-// oddities counts what was passed over, by what was odd about it.
+// oddities counts skipped values by kind.
 type oddities struct {
 	kinds  []string // in the order in which they came
 	counts []int64  // by kind; the last may be of all further ones

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// torch makes a segment's totals of its blocks, in every era; where they differ, one of them is wrong.
+// In every era torch computes a segment's totals from its blocks. If they differ, one of them is wrong.
 func TestContradictory(t *testing.T) {
 	sound := func() Segment {
 		return Segment{TotalSize: 4096, AllocatedSize: 1024, ActiveSize: 3072, RequestedSize: 2500, Blocks: []Block{

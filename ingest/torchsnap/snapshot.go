@@ -27,7 +27,7 @@ type Snapshot struct {
 	// Odd lists what was passed over since torch does not write it so, each with its number if there were several.
 	// Where it was an event, its action is [schemas.ActionUnknown], or Unread counts it.
 	Odd []string
-	// Unread counts what stands among the events of a device and is none, by device.
+	// Unread counts, by device, the entries among its events that are not events.
 	Unread []int64
 
 	Protocol  int      // of the pickle
@@ -47,7 +47,7 @@ func (s *Snapshot) Text(device, event int) string {
 	return s.Metadata[s.MetadataID[device][event]]
 }
 
-// An InternalEvent is one of a pair of events that stand for no request of the program, such as mallocWithAddress.
+// An InternalEvent is one of a pair of events that are not requests of the program, such as mallocWithAddress.
 type InternalEvent struct {
 	Device, Event int // event: index from 0
 	Text          string

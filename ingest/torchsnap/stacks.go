@@ -97,8 +97,8 @@ func (s *Stacks) grow() {
 	}
 }
 
-// hash multiplies and folds with a random seed: a hash of bytes takes a third of the time of decoding, and an unseeded
-// one would let a file choose its collisions.
+// hash multiplies and folds with a random seed. A hash over bytes would take a third of the time of decoding, and
+// an unseeded one would let a file choose its collisions.
 func (s *Stacks) hash(ids []uint32) uint64 {
 	h := s.seed
 	for _, id := range ids {

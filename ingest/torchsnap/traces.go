@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A trace is a list of events: the rows from first on, if they follow each other, as they do in every snapshot that
-// torch writes (then its columns are cut out of the common ones without a copy), else the rows listed.
+// A trace is a list of events. If they follow each other, it is the rows from first on; this holds for every
+// snapshot that torch writes, and its columns are then slices of the common ones. Otherwise it is the rows listed.
 type trace struct {
 	first, n int
 	rows     []uint32
