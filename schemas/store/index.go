@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -232,11 +233,21 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 			r.ID, r.Manifest, r.Tags, r.brief = l.RunID, l.Manifest, l.Tags, true
 		}
 	})
+	written := make([][]byte, len(dirs)) // documents that the index lacks
 	inParallel(len(dirs), func(i int) {
-		if r := &runs[i]; has[i].manifest && !r.brief {
-			stamp := r.stamp
-			*r, failed[i] = OpenRun(dirs[i])
-			r.stamp = stamp
+		r := &runs[i]
+		if !has[i].manifest || r.brief {
+			return
+		}
+		stamp := r.stamp
+		*r, failed[i] = OpenRun(dirs[i])
+		if r.stamp = stamp; failed[i] != nil || stamp == "" || x == nil {
+			return
+		}
+		// The brief manifest takes a tenth of the memory, and shares what it has in common with others.
+		l := listing{Manifest: new(schemas.Manifest)}
+		if data, err := dense.Marshal(&listing{brief(r.Manifest), r.Tags}); err == nil && readers.Unmarshal(data, &l) == nil {
+			r.Manifest, r.Tags, r.brief, written[i] = l.Manifest, l.Tags, true, data
 		}
 	})
 	fresh := map[string]entry{}
@@ -253,11 +264,8 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		}
 		r.Dir, r.listed, r.ingested = dir, true, has[i].report
 		runs = append(runs, r)
-		if r.brief || r.stamp == "" {
-			continue
-		}
-		if data, err := dense.Marshal(&listing{brief(r.Manifest), r.Tags}); err == nil {
-			fresh[filepath.Base(dir)] = entry{r.stamp, data}
+		if written[i] != nil {
+			fresh[filepath.Base(dir)] = entry{r.stamp, written[i]}
 		}
 	}
 	x.keep(tableManifests, fresh, gone)
@@ -336,51 +344,67 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				decoded[i] = decode(i, o.data, data[len(name):])
 			}
 		})
-		made := make([]*Packed, len(places))
-		inParallel(len(places), func(p int) {
-			i := places[p]
-			r := sel.Runs[i]
-			switch {
-			case decoded[i]:
-			case r.listed:
-				made[p] = k.packed(k.summary(r))
-				read(i, made[p])
-			default: // a small store gets no index, and its tables are checked for damage, which takes little time
-				if s := k.read(r); s != nil && intact(r) {
-					read(i, k.packed(s))
-				}
-			}
-		})
-		fresh, parts := map[string]entry{}, map[KeptKind]map[string]entry{}
-		now, files := time.Now(), statIn(dir)
-		for p, s := range made {
-			r := sel.Runs[places[p]]
-			if s == nil || x == nil {
-				continue
-			}
-			// A summary that was just written has changed the folder: it is kept at the next use.
-			if stamp, _ := files.stampOf(filepath.Base(r.Dir), now); stamp != "" && stamp == r.stamp {
-				folder, stamp := filepath.Base(r.Dir), stampedKept(stamp, k.Version)
-				name := digestOf(s.Origin)
-				for kind, data := range s.Parts {
-					if parts[kind] == nil {
-						parts[kind] = map[string]entry{}
+		for places := range slices.Chunk(places, madeAtOnce) {
+			made := make([]*Packed, len(places))
+			inParallel(len(places), func(p int) {
+				i := places[p]
+				r := sel.Runs[i]
+				switch {
+				case decoded[i]:
+				case r.listed:
+					made[p] = k.packed(k.summary(r))
+					read(i, made[p])
+				default: // a small store gets no index, and its tables are checked for damage, which takes little time
+					if s := k.read(r); s != nil && intact(r) {
+						read(i, k.packed(s))
 					}
-					parts[kind][folder] = entry{stamp, append([]byte(name), data...)}
 				}
-				if _, ok := origins[name]; !ok {
-					fresh[name] = entry{"", s.Origin}
-				}
-			}
-		}
-		files.close()
-		x.keep(tableOrigins, fresh, nil)
-		for kind, documents := range parts {
-			x.keep(string(kind), documents, nil)
+			})
+			x.keepMade(dir, sel.Runs, places, made, k.Version, origins)
 		}
 		x.Close()
 	}
 	return decoded
+}
+
+// madeAtOnce is how many summaries are in memory before the index keeps them.
+const madeAtOnce = 8 * chunkRuns
+
+// keepMade puts into the index what was made of some runs in a folder, by their places, and adds their origins to those
+// that it has.
+func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, version int, origins map[string]entry) {
+	if x == nil {
+		return
+	}
+	fresh, parts := map[string]entry{}, map[KeptKind]map[string]entry{}
+	now, files := time.Now(), statIn(dir)
+	defer files.close()
+	for p, s := range made {
+		r := runs[places[p]]
+		if s == nil {
+			continue
+		}
+		// A summary that was just written has changed the folder: it is kept at the next use.
+		stamp, _ := files.stampOf(filepath.Base(r.Dir), now)
+		if stamp == "" || stamp != r.stamp {
+			continue
+		}
+		name := digestOf(s.Origin)
+		for kind, data := range s.Parts {
+			if parts[kind] == nil {
+				parts[kind] = map[string]entry{}
+			}
+			parts[kind][filepath.Base(r.Dir)] = entry{stampedKept(stamp, version), append([]byte(name), data...)}
+		}
+		if _, ok := origins[name]; !ok {
+			fresh[name] = entry{"", s.Origin}
+		}
+	}
+	x.keep(tableOrigins, fresh, nil)
+	maps.Copy(origins, fresh)
+	for kind, documents := range parts {
+		x.keep(string(kind), documents, nil)
+	}
 }
 
 // stampedKept returns the stamp of a kept document. It changes with the document's version.
