@@ -23,7 +23,10 @@ func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 // CodeKey is [Origin.Key] without the revision, on which nothing rests between two runs whose code is known.
 func (o *Origin) CodeKey() string { return o.beside }
 
-// text is [Origin.Key] without the revision, a digest. It is made once: many runs share an origin.
+// digest makes what comparisons of origins look at. It is made once: many runs share an origin.
+func (o *Origin) digest() { o.beside, o.modules = o.text(), contents(o.Code) }
+
+// text is [Origin.Key] without the revision, a digest.
 func (o *Origin) text() string {
 	var b strings.Builder
 	add := func(words ...string) {
@@ -85,7 +88,7 @@ func (o *Origin) Without(names ...string) Origin {
 	for _, name := range names {
 		switch Part(strings.ToLower(name)) {
 		case PartRevision:
-			out.Code, out.Git = nil, nil
+			out.Code, out.Git, out.modules = nil, nil, nil
 		case PartHost:
 			out.host, out.cards = "", nil
 		case PartDpsight:

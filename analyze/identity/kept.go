@@ -51,7 +51,7 @@ func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 	o := Origin{Code: k.Code, Complete: k.Complete, source: source, version: k.Version, agent: k.Agent,
 		phantom: k.Phantom, rules: k.MadeBy, host: k.Host, cards: k.Cards, memory: k.Memory,
 		facts: conditions(facts, source)}
-	o.beside = o.text()
+	o.digest()
 	return o, facts
 }
 

@@ -26,7 +26,8 @@ type Origin struct {
 	memory                         int64    // of the first card, in bytes
 	facts                          []Fact   // facts of its environment: GPU, torch, …
 
-	beside string // a digest of all of it but the revision
+	beside  string    // a digest of all of it but the revision
+	modules []content // of the code, by name
 }
 
 // OriginOf gathers a run's origin.
@@ -56,7 +57,7 @@ func OriginOf(in *schemas.Tables) Origin {
 		}
 	}
 	o.facts = conditions(FactsOf(m), m.Source)
-	o.beside = o.text()
+	o.digest()
 	return o
 }
 
@@ -197,14 +198,26 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 	if o.CodeKnown() && p.CodeKnown() && *o.Code.Digest == *p.Code.Digest {
 		return nil, true
 	}
-	ours, theirs := contents(o.Code), contents(p.Code)
 	known = true
-	for _, module := range SortedKeys(ours, theirs) {
-		a, b := ours[module], theirs[module]
+	for ours, theirs := o.modules, p.modules; len(ours) > 0 || len(theirs) > 0; {
+		var a, b content
+		order := -1
+		switch {
+		case len(ours) == 0:
+			order = 1
+		case len(theirs) > 0:
+			order = cmp.Compare(ours[0].module, theirs[0].module)
+		}
+		if order <= 0 {
+			a, ours = ours[0], ours[1:]
+		}
+		if order >= 0 {
+			b, theirs = theirs[0], theirs[1:]
+		}
 		switch {
 		case a.hash == b.hash && a.hash != "":
-		case a.files == "" || b.files == "": // one of them did not import it
-			if whole || module == schemas.MainModule {
+		case order != 0: // one of them did not import it
+			if one := cmp.Or(a.module, b.module); whole || one == schemas.MainModule {
 				out = append(out, Apart{PartFile, cmp.Or(a.files, b.files), a.hash, b.hash})
 			}
 		case a.hash == "" || b.hash == "":
@@ -217,9 +230,13 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 }
 
 // content is what a module was: several files where a run has several scripts. hash is empty where one is not known.
-type content struct{ files, hash string }
+type content struct{ module, files, hash string }
 
-func contents(c *schemas.Code) map[string]content {
+// contents are those of a run's modules, by their names.
+func contents(c *schemas.Code) (out []content) {
+	if c == nil {
+		return nil
+	}
 	files, hashes := map[string][]string{}, map[string][]string{}
 	for _, f := range c.Files {
 		if !slices.Contains(files[f.Module], f.File) {
@@ -231,8 +248,7 @@ func contents(c *schemas.Code) map[string]content {
 		}
 		hashes[f.Module] = append(hashes[f.Module], hash)
 	}
-	out := map[string]content{}
-	for module := range files {
+	for _, module := range SortedKeys(files) {
 		all := hashes[module]
 		slices.Sort(all)
 		all = slices.Compact(all)
@@ -244,7 +260,7 @@ func contents(c *schemas.Code) map[string]content {
 			}
 			hash = strings.Join(all, " ")
 		}
-		out[module] = content{strings.Join(files[module], " "), hash}
+		out = append(out, content{module, strings.Join(files[module], " "), hash})
 	}
 	return out
 }
@@ -255,8 +271,9 @@ func contents(c *schemas.Code) map[string]content {
 func TellingOrigins(ids []Identity, groups [][]int) []string {
 	out := make([]string, len(ids))
 	var keys []Apart
+	known := differences{}
 	for _, g := range groups {
-		for _, key := range differingParts(ids, g) {
+		for _, key := range differingParts(ids, g, known) {
 			if !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
@@ -300,14 +317,30 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 	return out
 }
 
+// differences are the parts in which origins differ, without values, by the keys of two. Groups of a store's runs have
+// much the same origins.
+type differences map[[2]string][]Apart
+
 // differingParts are the parts in which any two of some runs differ, without values: revisions first, which people
-// know, then what else differs in its order, files last.
-func differingParts(ids []Identity, group []int) (keys []Apart) {
+// know, then what else differs in its order, files last. It adds to what is known of pairs.
+func differingParts(ids []Identity, group []int, known differences) (keys []Apart) {
 	group = telling(ids, group)
+	names := make([]string, len(group))
 	for k, i := range group {
-		for _, j := range group[:k] {
-			for _, a := range ids[i].Origin.Differs(&ids[j].Origin) {
-				if a.This, a.That = "", ""; !slices.Contains(keys, a) {
+		o := &ids[i].Origin
+		names[k] = o.Key()
+		for l, j := range group[:k] {
+			pair := [2]string{names[k], names[l]}
+			apart, ok := known[pair]
+			if !ok {
+				apart = o.Differs(&ids[j].Origin)
+				for n := range apart {
+					apart[n].This, apart[n].That = "", ""
+				}
+				known[pair] = apart
+			}
+			for _, a := range apart {
+				if !slices.Contains(keys, a) {
 					keys = append(keys, a)
 				}
 			}
@@ -334,11 +367,9 @@ func (o *Origin) value(key Apart) string {
 	switch key.Part {
 	case PartFile:
 		name = key.File
-		if o.Code != nil {
-			for _, c := range contents(o.Code) {
-				if c.files == key.File {
-					text = c.hash
-				}
+		for _, c := range o.modules {
+			if c.files == key.File {
+				text = c.hash
 			}
 		}
 	case PartRevision:
