@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
@@ -237,10 +238,13 @@ func isFile(name string) bool {
 // newest leaves out what later runs have replaced.
 func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	kept, left := gate.Newest(runs)
+	notes := compare.NewGrouped()
 	for _, l := range left {
-		s.Note(fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats of one suite, "+
-			"code and machine",
-			l.Name, units.Plural(l.Runs, "older run is", "older runs are")))
+		notes.Add(units.Plural(l.Runs, "older run is", "older runs are")+" left out: the newest of each experiment counts, "+
+			"with its repeats of one suite, code and machine", l.Name)
+	}
+	for _, note := range notes.Lines() {
+		s.Note(note)
 	}
 	return kept
 }
