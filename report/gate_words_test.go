@@ -185,6 +185,10 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 		doc.Sentence() != "nothing was compared: no experiment ended well in both" {
 		t.Errorf("a check of what fails in both: %q", doc.Sentence())
 	}
+	if doc = checkRuns(gate.BaselineOf(failing, ""), []analyze.Summary{a}, gate.Options{Thresholds: list}); !doc.OK ||
+		doc.Experiments[0].State != gate.StateImproved {
+		t.Errorf("a check of what failed in the baseline and ends well now: %q, %+v", doc.Sentence(), doc.Experiments)
+	}
 	if doc = checkRuns(gate.BaselineOf([]analyze.Summary{b}, ""), []analyze.Summary{a},
 		gate.Options{Thresholds: list, Pair: true}); !doc.OK ||
 		len(doc.Experiments) != 1 ||

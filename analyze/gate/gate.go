@@ -206,6 +206,9 @@ func (r *Result) judge(paired bool) {
 	for i := range r.Experiments {
 		x := &r.Experiments[i]
 		failed = failed || x.Fails
+		if x.State == StateImproved { // how it ended was compared, where nothing else was
+			nothing = nil
+		}
 		for k := range x.Comparisons {
 			if c := &x.Comparisons[k]; c.Verdict != VerdictSkipped {
 				nothing = nil

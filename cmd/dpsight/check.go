@@ -78,7 +78,8 @@ func (c *checkCmd) Run(s *streams) error {
 			return err
 		}
 		if !doc.OK {
-			hint := "where this is meant, dpsight check --write-baseline FILE writes a new baseline"
+			hint := "if this is meant, write a new baseline with --write-baseline FILE, or let it pass for a while with " +
+				"--acknowledge"
 			if c.WriteBaseline != "" {
 				hint = "no baseline was written; where this is meant, leave out --baseline"
 			}
