@@ -45,7 +45,7 @@ func TestCommandLineHasNoLogic(t *testing.T) {
 	if counted < 10 {
 		t.Errorf("cmd/dpsight has %d files: the test looks in the wrong place", counted)
 	}
-	// What the grammar alone is needed for stands in a package of its own, and nothing else beside the two.
+	// Code that only the grammar needs is in a package of its own. There are no other packages beside the two.
 	for pattern, allowed := range map[string][]string{"cmd/*/*/*.go": nil, "cmd/*.go": nil,
 		"cmd/*": {"cmd/dpsight", "cmd/grammar"}} {
 		found, err := filepath.Glob(pattern)

@@ -1,5 +1,5 @@
-// Package dpsight_test holds the rules for the repository as a whole: what may import what, which files the tree has,
-// how long their lines are, how small the command line stays, and that documents name what exists.
+// Package dpsight_test has the rules for the whole repository: what may import what, which files the tree has, how
+// long their lines are, how small the command line stays, and that documents name only what exists.
 package dpsight_test
 
 import (

@@ -22,9 +22,9 @@ var linesOf = map[string]bool{
 // generated files are written by programs: docs/test-cuda.md by scripts/test-cuda.sh.
 var generated = map[string]bool{"docs/test-cuda.md": true}
 
-// TestLinesAreShort holds sources and documents to maxColumns. What cannot be broken may be longer: in Markdown rows of
-// tables, pictures, a link on a line of its own, and what a page's generator writes between comments; anywhere a line
-// that has a URL.
+// TestLinesAreShort limits lines of sources and documents to maxColumns. Lines that cannot be broken may be longer:
+// in Markdown table rows, pictures, a link on its own line, and what a page's generator writes between comments;
+// anywhere a line with a URL.
 func TestLinesAreShort(t *testing.T) {
 	looked := map[string]int{}
 	for _, name := range tracked(t) {

@@ -90,15 +90,15 @@ var (
 	// foreign matches what the headers of CUDA begin with. The name is in two parts, so that this file does not match.
 	foreign  = regexp.MustCompile(`(?i)(copyright|\(c\))[^\n]{0,80}\bnvi` + `dia\b`)
 	includes = regexp.MustCompile(`(?m)^\s*#\s*include\s*[<"]([^>"]+)[>"]`)
-	// system headers come with the compiler; driver_types.h lies beside the user's own torch.
-	// Headers of torch's own (ATen, c10, torch) and of C++ are read where the user has them, too.
+	// system headers come with the compiler; driver_types.h is beside the user's own torch. Headers of torch (ATen,
+	// c10, torch) and of C++ are also read from the user's machine.
 	system = regexp.MustCompile(`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|` +
 		`^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|` +
 		`locale|sys/\w+)\.h$`)
 )
 
-// No CUDA header is copied into the repository, nor a part of one: the licence does not allow it, and a copy would be
-// of another version than the user's torch.
+// The repository contains no CUDA header and no part of one. The licence does not allow it, and a copy might have
+// another version than the user's torch.
 func TestNoCUDAHeader(t *testing.T) {
 	seen, cuda := 0, 0
 	for _, name := range tracked(t) {

@@ -64,7 +64,7 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Check refuses names of what does not exist. A store may be empty: what is recorded in it appears.
+// Check refuses unknown names. A store may be empty: runs recorded in it appear.
 func (v *View) Check() error {
 	_, err := v.source.SelectEach(v.names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
@@ -73,11 +73,11 @@ func (v *View) Check() error {
 	return err
 }
 
-// Look checks the names, and begins to read what they stand for: who asks first hardly waits for it.
+// Look checks the names and begins to read what they stand for, so that the first request hardly waits.
 func (v *View) Look() error {
 	err := v.Check()
 	if err == nil {
-		go v.Served() // who asks is told of an error
+		go v.Served() // a request returns the error
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (s *Server) tunnel() string {
 	return fmt.Sprintf("ssh -L %d:127.0.0.1:%d %s", s.Port(), s.Port(), host)
 }
 
-// openBrowser opens an address where there is a screen. Nobody is told if it does not work: the address was printed.
+// openBrowser opens an address if there is a screen. A failure is not reported, since the address was printed.
 func openBrowser(url string) {
 	var program string
 	switch {

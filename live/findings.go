@@ -5,9 +5,9 @@ import "github.com/dpsight/dpsight/report/page"
 const (
 	// growing is how many steps in a row have to hold more than the one before.
 	growing = 5
-	// slow is how much longer than the median a step takes that is told of.
+	// slow is how many times the median a step must take to be reported.
 	slow = 1.3
-	// near is the part of a device's memory from which on it is told of.
+	// near is the share of a device's memory from which on its use is reported.
 	near = 0.9
 )
 
@@ -57,7 +57,7 @@ func atStepEnds(steps []page.LiveStep, points []page.LivePoint) (out []page.Live
 		}
 		if k > 0 && (len(out) == 0 || out[len(out)-1].ToNS != points[k-1].ToNS) {
 			q := points[k-1]
-			q.Allocated = q.Low // what is left at its end, and not the highest of its stretch
+			q.Allocated = q.Low // what remains at its end, not the highest of its stretch
 			out = append(out, q)
 		}
 	}

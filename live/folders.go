@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Folders finds the run folders that a view is of. A folder that has come to rest is not looked into again.
+// Folders finds the run folders of a view. It does not look again into a folder that no longer changes.
 type Folders struct {
 	store  string
 	stores []string // all of whose runs are meant
@@ -23,8 +23,8 @@ type Folders struct {
 	running func(dir string) bool
 }
 
-// NewFolders looks into what a command names: stores, run folders, and names or ids of runs in the store; into all of
-// the store where it names nothing. running reports whether a run is being recorded.
+// NewFolders looks into what a command names: stores, run folders, and names or ids of runs in the store. Without
+// names it looks into the whole store. running reports whether a run is being recorded.
 func NewFolders(store string, names []string, running func(dir string) bool) *Folders {
 	f := &Folders{store: store, atRest: map[string]bool{}, called: map[string]string{},
 		running: running}

@@ -249,7 +249,7 @@ func TestDamagedJournals(t *testing.T) {
 	}
 }
 
-// No extreme is lost, however many values a line was made of, and it has no more points than it may.
+// No extreme is lost, however many values a line was made of, and it never has too many points.
 func TestLineKeepsExtremes(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 2))
 	var l line

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A guard lets requests through that come from the page that this server gave to someone who was told its token.
-// Everything else on the machine can reach the port, and so can each web page that its browser shows.
+// A guard accepts requests from the page that this server gave to someone who knows its token. Everything else on
+// the machine can reach the port, and so can each web page in its browser.
 type guard struct {
 	token  string
 	cookie string // its name
@@ -103,8 +103,8 @@ func (g *guard) is(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
 }
 
-// localHost reports whether a Host header names this machine by what no other name server can give to another one. A
-// page of evil.example, which lets its own name point to 127.0.0.1, asks with its own name.
+// localHost reports whether a Host header names this machine by a name that no DNS server can assign to another
+// one. A page of evil.example, whose name points to 127.0.0.1, sends its own name.
 func localHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -23,7 +23,7 @@ type process struct {
 	devices []*device
 	state   page.LiveProcess
 	plan    spool.PlanInfo
-	open    []string // phases that the last mark stands in
+	open    []string // phases that are open at the last mark
 }
 
 // device is what is known of a device of a process.
@@ -190,7 +190,8 @@ func (p *process) stepAt(ns int64) int64 {
 	return times[i-1].Step + 1
 }
 
-// planned is how many steps were announced: unless the run is bare, each timed one has an instrumented one beside it.
+// planned returns how many steps were announced. Unless the run is bare, each timed step has an instrumented one
+// beside it.
 func (p *process) planned(bare bool) int64 {
 	if bare {
 		return p.plan.Warmup + p.plan.Timed
@@ -198,7 +199,7 @@ func (p *process) planned(bare bool) int64 {
 	return p.plan.Warmup + 2*p.plan.Timed
 }
 
-// now is a copy of what is known.
+// now returns a copy of the present state.
 func (p *process) now() page.LiveProcess {
 	out := p.state
 	out.PID = p.info.PID

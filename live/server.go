@@ -122,7 +122,7 @@ func (h *handler) documents(w http.ResponseWriter, r *http.Request) {
 	give(w, "application/json", t.Documents, err)
 }
 
-// told is all that there is to tell, or what comes first, if a request asks for that.
+// told returns all documents, or only the ones needed first if the request asks for that.
 func (h *handler) told(r *http.Request) (selected.Told, error) {
 	served, _, err := h.content.Served()
 	switch {
@@ -159,7 +159,7 @@ func (h *handler) device(w http.ResponseWriter, r *http.Request) {
 	give(w, arrowStreams, b, err)
 }
 
-// running lists the runs that are being recorded, and the version of what has ended.
+// running lists the runs that are being recorded, and the version of the ended ones.
 func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	runs, version := h.content.Running()
 	type row struct {

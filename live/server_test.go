@@ -49,7 +49,7 @@ func request(method, target string, change func(*http.Request)) *http.Request {
 	return r
 }
 
-// What does not come from the page that this server gave to who knows the token gets nothing of what it shows.
+// A request that does not come from a page with the server's token gets no data.
 func TestGuard(t *testing.T) {
 	h := testHandler(t)
 	without := func(r *http.Request) { r.Header.Del("Cookie") }
@@ -122,7 +122,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The token is told once, and is in no address after that.
+// The token is sent once, and no later address contains it.
 func TestEnter(t *testing.T) {
 	w := httptest.NewRecorder()
 	testHandler(t).ServeHTTP(w, request("GET", "/?token="+testToken, func(r *http.Request) {
@@ -193,7 +193,7 @@ func TestServedPage(t *testing.T) {
 	}
 }
 
-// fuzzed is a request made of pieces of real ones and of what has no business in one.
+// fuzzed returns a request made of pieces of real requests and of things that do not belong in one.
 func fuzzed(r *rand.Rand) *http.Request {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	junk := func() string {
@@ -207,7 +207,7 @@ func fuzzed(r *rand.Rand) *http.Request {
 		"live/run/x", "live/run/"+junk(), junk(), "../"+junk(), "data/device/"+fmt.Sprint(r.Int64N(1<<40)-5))
 	query := pick("", "token="+testToken, "token="+junk(), fmt.Sprintf("from=%d&to=%d", r.Int64(), r.Int64()),
 		"from="+junk(), "points="+fmt.Sprint(r.Int64()-9), junk())
-	// As from the network: what no client would send comes too.
+	// As from the network, this includes requests that no client would send.
 	req := httptest.NewRequest("GET", "http://127.0.0.1:8642/", nil)
 	req.Method = pick("GET", "GET", "GET", "HEAD", "POST", "PUT", junk())
 	req.URL.Path, req.URL.RawQuery = path, query
@@ -283,7 +283,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// A server listens on this machine alone, answers over a real connection, and ends when it is told to.
+// A server listens only on this machine, answers over a real connection, and ends on request.
 func TestServe(t *testing.T) {
 	if _, _, err := recorded().Served(); err != nil {
 		t.Fatal(err)

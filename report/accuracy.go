@@ -81,7 +81,7 @@ func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	return t
 }
 
-// accuracyError is the error of a prediction. Where a figure is bounded there is none, and the cell says why, since CSV
+// accuracyError returns the error of a prediction. A bounded figure has no error, and the cell says why, since CSV
 // has no notes.
 func accuracyError(p *predict.Prediction) table.Cell {
 	if p.Bounded() {
@@ -159,7 +159,7 @@ func sizeCell(e float64) table.Cell {
 	return c
 }
 
-// errorCell is an error of a prediction. What is not 0 never prints as 0.
+// errorCell shows an error of a prediction. A value other than 0 never prints as 0.
 func errorCell(e float64) table.Cell {
 	text := units.Fixed(100*e, 3) + " %"
 	switch {

@@ -27,7 +27,7 @@ func TestAccuracyWords(t *testing.T) {
 	}
 }
 
-// Measured runs that do not count are said, and in what they differ from those that do.
+// Measured runs that do not count are named, with their difference to the ones that do.
 func TestPassedWords(t *testing.T) {
 	doc := tellAccuracy(predict.AccuracyDocument{Passed: []gate.Passed{{Label: "low", Runs: 2, Apart: []identity.Apart{
 		{Part: "GPU", This: "NVIDIA H200", That: "NVIDIA H100"}, {Part: identity.PartFile, File: "train.py"},

@@ -120,7 +120,7 @@ func hundredth(part, whole int64) table.Cell {
 	return c
 }
 
-// machineColumns say in every row of a CSV file which run and device it is of.
+// machineColumns state, in every row of a CSV file, the row's run and device.
 var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs},
 	{Key: "status", For: table.Programs},
 	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs},

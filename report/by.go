@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand
-// in rows of their own below the first's.
+// maxColumns is the most values of the second dimension in a table of rows and columns. With more, each value gets
+// a row below the first dimension's.
 const maxColumns = 8
 
 // BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
@@ -86,7 +86,7 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	return t.WithoutZero("stack_bytes")
 }
 
-// keyCell names a row; counted, with how many modules it is of.
+// keyCell names a row. With counted, it adds the number of modules.
 func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	switch {
 	case r.Others > 0:
@@ -109,7 +109,7 @@ const maxSource = 48
 // sourceCell is what a row shows of a line.
 func sourceCell(source string) string { return cut(source, maxSource) }
 
-// cut is a text of at most so many characters.
+// cut shortens a text to at most most characters.
 func cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -229,17 +229,17 @@ func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 
 func heading(d grouping.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
 
-// noPythonFrame says why a block of a snapshot that has stacks is in none of their rows, and is explained by them.
+// noPythonFrame explains why blocks of a snapshot with stacks belong to none of their rows.
 const noPythonFrame = "no Python frame: C++ alone asked for them, as autograd does in backward"
 
-// frameless reports whether blocks without a Python frame are told by that.
+// frameless reports whether the missing Python frame explains some blocks.
 func frameless(rows []grouping.ByRow) bool {
 	return slices.ContainsFunc(rows, func(r grouping.ByRow) bool {
 		return r.Key == nil && r.Others == 0 && r.StackBytes > 0 && r.StackBytes == r.Bytes
 	})
 }
 
-// lineNotes say of how much the line is known, where rows or columns are of lines.
+// lineNotes say for how much the line is known, if rows or columns are lines.
 func lineNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) []string {
 	known := d.AllocatedBytes - d.UnknownBytes[grouping.DimensionLine]
 	if !slices.Contains(doc.By, grouping.DimensionLine) || known == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every category that can be seen is marked once in its run's panel, at the top of its bytes at the event where it
-// counts most: as high above the axis, beside the peak's mark, as those bytes are beside the peak.
+// Every visible category is marked once in its run's panel, at the top of its bytes at the event where it counts
+// most. The mark's height, relative to the peak's, corresponds to the bytes.
 func TestMaximaAreShown(t *testing.T) {
 	// of the peak: what is worth a mark, and what the categories without one may add up to
 	const visible, hair = 0.005, 0.02

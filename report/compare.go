@@ -34,7 +34,7 @@ func CompareTables(doc compare.Document) []table.Table {
 	return tables
 }
 
-// comparedColumns is how many columns of a pivot stand side by side before the table is split.
+// comparedColumns is the most columns of a pivot side by side before the table is split.
 const comparedColumns = 5
 
 // columnsOf gives the cells column by column; they come row by row.
@@ -65,7 +65,7 @@ func placeText(keys []string, at map[string]*string) string {
 	return strings.Join(words, ", ")
 }
 
-// pivotTable shows so many of the columns to people.
+// pivotTable makes a table that shows people the first shown columns.
 func pivotTable(doc *compare.Document, cols [][]*compare.CompareCell, shown int) table.Table {
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit)}
 	if doc.Baseline.Label != "" {
@@ -125,8 +125,8 @@ func peopleOnly(t table.Table) table.Table {
 	return t
 }
 
-// pivotCells are the columns of one place. Where runs of it differ, their range stands beside the median; where none
-// has the value, how they ended.
+// pivotCells returns the columns of one place. If its runs differ, their range follows the median. If none has the
+// value, the cells say how they ended.
 func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	value, delta := quantityCells(unit)
 	v := table.Optional(c.Value, value)
@@ -177,7 +177,7 @@ func compareNotes(doc *compare.Document) []string {
 	return append(append(append(notes, badgesOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
 }
 
-// badgesOf says how runs are known that are not whole measured ones: all of them, or so many and in which cells.
+// badgesOf says how runs are known that are not whole measured ones: all of them, or how many, and in which cells.
 func badgesOf(doc *compare.Document) []string {
 	runs := map[string]*identity.Identity{}
 	badged := map[string][]string{} // run ids

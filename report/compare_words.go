@@ -216,7 +216,7 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	return doc
 }
 
-// studyNotes are what is to be known of a study.
+// studyNotes returns the notes on a study.
 func studyNotes(s *compare.Study) (notes []string) {
 	if len(s.Twins) > 0 {
 		notes = append(notes, "bare runs stand in the table of costs only: "+strings.Join(s.Twins, ", "))
@@ -233,7 +233,7 @@ func studyNotes(s *compare.Study) (notes []string) {
 	return notes
 }
 
-// OtherWork says why runs are not compared where nobody asked for it.
+// OtherWork says why runs were not compared by default.
 func OtherWork(w *compare.OtherWork) string {
 	by := ""
 	if w.Param != "" {
@@ -253,7 +253,7 @@ func overWhat(s *compare.Study) string {
 	return s.BaselineLabel
 }
 
-// metricTitles name the metrics for people. Those of categories and times of phases stand behind a name.
+// metricTitles name the metrics for people. Titles of categories and of phase times follow a name.
 var metricTitles = map[string]string{compare.MetricPeak: "peak allocated", compare.MetricReserved: "peak reserved",
 	compare.MetricDevice: "peak on the device", compare.MetricTime: "step time",
 	compare.MetricSamples: "samples a second", compare.MetricTokens: "tokens a second",

@@ -58,7 +58,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// A study whose experiments differ in arguments that nobody named says so, and so does one that compares nothing.
+// A study says if its experiments differ in arguments that nobody named, and if it compares nothing.
 func TestStudyNotes(t *testing.T) {
 	m := map[string]any{"method": "dp"}
 	s := compare.NewStudy([]analyze.Summary{madeup.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),

@@ -40,7 +40,7 @@ func ConfidenceOf(in *schemas.Tables) *schemas.Confidence {
 	return Confidence(in.Manifest, in.Report)
 }
 
-// What is said of requests that fail, and of processes that left no journal.
+// Texts on failed requests, and on processes that left no journal.
 const (
 	whereOneFails = "where one fails depends on what a context takes, and on what else runs on the device"
 	withoutAgent  = " loaded torch and trained nothing, or ran without the agent"
@@ -87,7 +87,7 @@ func confidenceWords(r *confidence.Reason) string {
 	return setupWords(r)
 }
 
-// valuesWords speak of what the script did by values that the phantom GPU does not compute.
+// valuesWords describes what depends on values that the phantom GPU does not compute.
 func valuesWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DrawnAnew:
@@ -192,7 +192,7 @@ func uncheckedWords(u confidence.Unchecked) string {
 	panic("no words for what was not compared: " + string(u.Kind))
 }
 
-// knownErrorWords say how far off recorded cases were, nil where there are none.
+// knownErrorWords says how far off recorded cases were; nil if there are none.
 func knownErrorWords(known []confidence.KnownErrors) *string {
 	var said []string
 	for i := range known {

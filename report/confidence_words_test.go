@@ -157,8 +157,8 @@ func TestKnownErrorWords(t *testing.T) {
 	}
 }
 
-// What was said once stays; a report that an older version wrote is judged when it is read, also one that has no
-// prediction to keep that in.
+// A stored judgement is kept. A report by an older version is judged when it is read, even if it has no prediction
+// to store the judgement in.
 func TestConfidenceOf(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Predicted}, Report: &schemas.IngestReport{}}
 	if c := ConfidenceOf(&in); c.Level != schemas.Indicative || !slices.ContainsFunc(c.Reasons, func(s string) bool {

@@ -10,8 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column that no run fills is not shown, nor the note that explains it; of a run without tables nothing is said to be
-// zero.
+// A column that no run fills is not shown, and neither is its note. A run without tables shows no zeros.
 func TestCostColumnsAndNotes(t *testing.T) {
 	run := analyze.CostRun{Verdict: schemas.Exact, PeakBytes: new(int64(1 << 20)), TorchPeakBytes: new(int64(1 << 20)),
 		Events: 7}

@@ -80,8 +80,8 @@ func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	return err
 }
 
-// demoSentence is one method's: its peak, beside plain training's if it is private, and what is most of it. It takes
-// from the reasons those that it gives: each is read once.
+// demoSentence describes one method: its peak, compared with plain training if it is private, and its largest part.
+// It removes the reasons that it uses, so that each appears once.
 func demoSentence(c *compare.Cell, reasons map[schemas.Category]string) string {
 	name := demoMethods[fmt.Sprint(c.Params["method"])]
 	if name == "" || c.PeakBytes == nil || len(c.Breakdown.Devices) == 0 {

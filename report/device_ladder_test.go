@@ -123,7 +123,7 @@ func ladders() map[string]report.Model {
 	return out
 }
 
-// drawnLadder is the model's picture of ladders, nil where there is none.
+// drawnLadder returns the model's picture of ladders, nil if there is none.
 func drawnLadder(m report.Model) *figure.Figure {
 	for _, f := range m.Figures() {
 		if f.Name == "device_ladder" {

@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// An Ending is what is said of a run when it has ended.
+// An Ending is what dpsight prints about a run that has ended.
 type Ending struct {
 	Run   *analyze.Summary
 	Found *findings.Run
@@ -33,8 +33,8 @@ const (
 	endingPercent    = 0.1 // of the peak: a category that is named
 )
 
-// EndingTable answers in about ten lines: the peak and when it came, what holds it, how that is known, how long a step
-// takes, what to change first, and where the rest is.
+// EndingTable answers in about ten lines: the peak and its moment, what holds it, how that is known, how long a
+// step takes, what to change first, and where the rest is.
 func EndingTable(e Ending) table.Table {
 	s := e.Run
 	b := table.Block{Title: identified(&s.Identity)}

@@ -54,7 +54,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// What is not known is not left open: why a run has no peak, no times, and nothing to change.
+// Missing facts are explained: why a run has no peak, no times, and nothing to change.
 func TestEndingOfLittle(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 1 << 20})
 	in.Manifest.Source, in.Steps = schemas.Measured, nil

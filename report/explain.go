@@ -94,7 +94,7 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 			continue
 		}
 		if top > 0 && len(c.Modules) == 1 && c.Modules[0].Module == nil {
-			continue // a row for what is not known would say the same again
+			continue // a row for unknown lines would repeat the total
 		}
 		under := table.Cell{Value: c.Category} // people see it in the row above
 		shown, rest, left := topModules(changed, top, least)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// figureModules is how many modules stand under a category of the picture; the table has as many as are asked for.
+	// figureModules is the most modules under a category of the picture. The table has as many as requested.
 	figureModules = 3
 	// A category or phase is drawn by itself from the smallStep-th part of the largest difference on, a module from the
 	// smallPart-th.
@@ -63,7 +63,7 @@ func signedSize(n int64) string {
 	return table.Size(n)
 }
 
-// small reports whether a part is too small beside the largest to be drawn by itself.
+// small reports whether a part is too small, compared with the largest, to be drawn separately.
 func small[T int64 | float64](part, largest T) bool { return max(part, -part)*smallStep < largest }
 
 // together labels the one step that the small parts are drawn as, empty without any, and says in a note which they are.

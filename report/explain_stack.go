@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackWaterfall has a row a stack that differs; beyond the top largest differences the rest are one row, 0 = none are.
+// stackWaterfall has a row for each stack that differs. Beyond the top largest differences the rest share one row;
+// 0 = all have a row.
 func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the stack that allocated (MiB)",

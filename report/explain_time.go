@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest
-// differences, and where they do not matter, the rest are one row; 0 = all have a row.
+// moduleStepWaterfall has a row for each module whose time differs, with its phases under it. Beyond the top
+// largest differences, and for small ones, the rest share one row; 0 = all have a row.
 func moduleStepWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)",
@@ -122,8 +122,8 @@ func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (show
 	return shown, rest, len(others)
 }
 
-// topPhases are the phases that differ by least, and the sum of the others that differ, which are left. All phases are
-// shown where all modules are, and none where none matters: a row of others alone would say the same as the module's.
+// topPhases returns the phases that differ by at least least, and the sum of the others that differ. It returns all
+// phases if all modules are shown, and none if none matters: a row of others alone would repeat the module's row.
 func topPhases(list []explain.PhasePart, top int, least float64) (shown []*explain.PhasePart,
 	rest explain.TimePart, left int) {
 	var small []*explain.PhasePart

@@ -146,7 +146,7 @@ func stepSentences(e *explain.Explanation) []string {
 	return s
 }
 
-// over says what an interval is of: so many steps, or repeats and their range.
+// over says what an interval covers: how many steps, or repeats and their range.
 func over(v *timing.Interval) string {
 	if v.Over == timing.OverRepeats {
 		return fmt.Sprintf("%d repeats (%s to %s)", v.N, prose.MS(v.Low), prose.MS(v.High))

@@ -24,10 +24,10 @@ func explained(t *testing.T, from, to schemas.Tables) explain.Explanation {
 	return doc
 }
 
-// told are the sentences on two runs.
+// told returns the sentences about two runs.
 func told(doc explain.Explanation) []string { return report.NewExplainDocument(doc).Sentences }
 
-// The sentences state the figures, what stands against them, and what is left.
+// The sentences state the figures, the parts against them, and the rest.
 func TestExplainedSentences(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -111,7 +111,7 @@ func TestExplainedSentences(t *testing.T) {
 	}
 }
 
-// Where parts cancel, shares of what is left would say nothing.
+// If parts cancel out, shares of the remaining difference would mean nothing.
 func TestExplainedPartsThatCancel(t *testing.T) {
 	const m = 1 << 20
 	a := fixture.Sized("a", map[schemas.Category]int64{schemas.Activations: 500 * m})
@@ -132,7 +132,7 @@ func TestExplainedPartsThatCancel(t *testing.T) {
 	}
 }
 
-// Blocks are told of by the phase that they were born in, whatever the step.
+// Blocks are described by the phase of their birth, in whatever step.
 func TestExplainedBirthsAreTold(t *testing.T) {
 	const m = 1 << 20
 	plain := fixture.Sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
@@ -190,7 +190,7 @@ func TestExplainedWithoutBreakdownIsTold(t *testing.T) {
 	}
 }
 
-// Kept gradients are explained where they stand at the peak, and only there.
+// Kept gradients are explained if they are there at the peak, and only then.
 func TestKeptGradientsAreExplained(t *testing.T) {
 	from, to := explain.NewInput(fixture.KeptRun(true)), explain.NewInput(fixture.KeptRun(false))
 	from.RunID = "fresh"
@@ -210,7 +210,7 @@ func TestKeptGradientsAreExplained(t *testing.T) {
 	}
 }
 
-// Nothing is told of what is held at a peak that is not broken down.
+// Nothing is said of what a peak without a breakdown holds.
 func TestLatePeakIsNotExplained(t *testing.T) {
 	in := fixture.LateInput(100)
 	in.Owners = append(in.Owners, schemas.Owner{AllocID: 1, Category: schemas.HookActivations, BeginSeq: 1, EndSeq: 2,
@@ -286,7 +286,7 @@ func TestUnexplainedModuleTimesAreTold(t *testing.T) {
 	}
 }
 
-// Times over repeats are said to be, with their range and what the run itself takes.
+// Times over repeats are marked as such, with their range and the run's own value.
 func TestExplainedRepeatsAreTold(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := append(runs.Repeats(from, 0.75, 0.6), runs.Repeats(to, 0.5, 0.3, 0.15)...)

@@ -73,7 +73,7 @@ func requestWords(o *schemas.OOM) string {
 	return text
 }
 
-// diedWords say of what a run died that is broken down at its peak.
+// diedWords describes the failed request that ended a run whose peak is broken down.
 func diedWords(r *memory.FailedRequest) string {
 	text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(r.OOM), when(&r.At))
 	if r.OOM.Seq != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What failed is said with what held the memory and what was cached, as far as it is known.
+// A failure is reported with what held the memory and what was cached, as far as known.
 func TestFailedWords(t *testing.T) {
 	oom := schemas.OOM{Seq: 5, RequestedBytes: 300 << 20, LimitBytes: 1 << 30, DeviceFreeBytes: 24 << 20, Module: "head"}
 	at := memory.Moment{Step: new(int64(2)), Phase: new(schemas.PhaseForward)}

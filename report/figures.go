@@ -66,7 +66,7 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 		}
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 			n := c.Good
-			if n == 0 { // none ended well: the figures are of all
+			if n == 0 { // none ended well: the figures use all
 				n = len(c.RunIDs)
 			}
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n,
@@ -167,7 +167,7 @@ func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
-// badge is what stands beside a run in a figure: nothing, where a note says it of all.
+// badge returns a run's badge in a figure; "" if a note states it for all.
 func (m *Model) badge(c *compare.Cell) string {
 	if m.Study.CommonBadge() != "" {
 		return ""

@@ -151,8 +151,8 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 	return fmt.Sprintf("%s %s keep %s: %s, %s", table.Count(n).Text, steps, kept, table.Size(bytes), growthRate(x.Growth))
 }
 
-// evenly reports whether the median step times their number makes, within a twentieth, what all of them add: only then
-// do both figures stand beside the number.
+// evenly reports whether the median step times their number equals, within a twentieth, what all of them add. Only
+// then are both figures shown beside the number.
 func evenly(x *findings.GrowthFacts, bytes int64) bool {
 	return math.Abs(x.Slope*float64(x.Steps())-float64(bytes)) <= float64(bytes)/20
 }
@@ -182,7 +182,7 @@ func growthChange(id, unit string) string {
 		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
 }
 
-// growthFigures are what the sentence stands on.
+// growthFigures states the figures behind the sentence.
 func (w *wording) growthFigures(x *findings.GrowthFacts, unit string) {
 	from := "allocations.parquet: block_bytes live after event %d, the lowest of %s %d"
 	first, last := x.First, x.Last

@@ -118,7 +118,8 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 	}
 }
 
-// besideSum is a difference to a sum in words: "3 MiB (5 % of the sum) more". The finding's own share is of the peak.
+// besideSum puts a difference to a sum into words: "3 MiB (5 % of the sum) more". The finding's own share refers to
+// the peak.
 func besideSum(delta, sum int64) string {
 	switch {
 	case delta > 0:

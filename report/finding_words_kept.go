@@ -12,7 +12,7 @@ import (
 
 const viewChange = "keep a copy of the part, .clone(): a view keeps all of its base as long as it lives"
 
-// viewWords tell of views that keep more than they show: a growth, or what is there at the peak.
+// viewWords describes views that keep more than they show: as a growth, or at the peak.
 func viewWords(w *wording) {
 	switch x := w.found.Facts.(type) {
 	case findings.GrowthFacts:

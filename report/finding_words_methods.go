@@ -85,7 +85,7 @@ func trialStepWords(t *findings.Trial) string {
 	return text + fmt.Sprintf(" (%s to %s in %d %s)", prose.MS(t.Step.Low), prose.MS(t.Step.High), t.Step.N, of)
 }
 
-// trialRuns say which runs a trial's figures are of, and what they are.
+// trialRuns says which runs a trial's figures come from, and what they are.
 func trialRuns(t *findings.Trial, what string) string {
 	if t.Runs == 1 {
 		return "run " + t.Run.RunID + what
@@ -93,7 +93,7 @@ func trialRuns(t *findings.Trial, what string) string {
 	return fmt.Sprintf("medians of %d runs%s, %s among them", t.Runs, what, t.Run.RunID)
 }
 
-// trialSource says whether a trial's figures were measured. Where they were not, who reads of a saving must know.
+// trialSource says whether a trial's figures were measured. A reader of a saving must know if they were not.
 func trialSource(t *findings.Trial) string {
 	if t.Run.Source == schemas.Predicted {
 		return schemas.Predicted

@@ -38,7 +38,7 @@ func saidBy(f findings.Finding) report.Finding1 {
 	return saidIn(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}})[f.ID]
 }
 
-// manyParts has something of what each finding on bytes held is about.
+// manyParts has data for each finding about held bytes.
 func manyParts() schemas.Tables {
 	const mib = 1 << 20
 	part := func(c schemas.Category, mibs int64) fixture.Part { return fixture.Part{Category: c, Bytes: mibs * mib} }
@@ -62,8 +62,8 @@ func manyParts() schemas.Tables {
 	return in
 }
 
-// Every finding on what is held has its words, and a saving never stands without its assumption. Where torch counted a
-// higher peak than was recorded, no sentence and no figure speaks of the peak.
+// Every finding about held memory has its words, and a saving always states its assumption. If torch counted a
+// higher peak than was recorded, no sentence and no figure mentions the peak.
 func TestWordsOfWhatIsHeld(t *testing.T) {
 	in := manyParts()
 	held := []string{findings.PerSample, findings.PerSampleEmbedding, findings.ClipTemporaries, findings.OptimizerPeak,
@@ -215,7 +215,7 @@ func TestWordsOfGrowth(t *testing.T) {
 	}
 }
 
-// What was made between two windows is not what was there before recording began.
+// Blocks made between two windows do not count as blocks from before recording.
 func TestWordsOfUnattributed(t *testing.T) {
 	in := fixture.Windowed()
 	f := saidOf(in)[findings.Unattributed]
@@ -235,7 +235,7 @@ func TestWordsOfUnattributed(t *testing.T) {
 	}
 }
 
-// What could not be looked at is said, and why.
+// Checks that were not possible are named, with the reason.
 func TestWordsOfNotLooked(t *testing.T) {
 	said := func(in schemas.Tables) []string {
 		found := findings.Find([]findings.Checked{findings.CheckRun(in)}, nil)
@@ -258,7 +258,7 @@ func TestWordsOfNotLooked(t *testing.T) {
 	}
 }
 
-// A failure says what its limit is of, and by how much the memory of predict differs from it.
+// A failure says what its limit is, and by how much the memory of predict differs from it.
 func TestWordsOfFailures(t *testing.T) {
 	in := fixture.Pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
@@ -304,7 +304,7 @@ func TestWordsOfFailures(t *testing.T) {
 	}
 }
 
-// Ways to smaller temporaries are alternatives, and what the run does already is said.
+// Ways to smaller temporaries are alternatives. What the run does already is stated.
 func TestWordsOfClipAdvice(t *testing.T) {
 	for want, ways := range map[string][]clipping.Advice{
 		"take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; or this layer's " +
@@ -517,7 +517,7 @@ func TestWordsOfGrowthOfARank(t *testing.T) {
 	}
 }
 
-// The number of steps and what each adds stand beside what all add only where they make it.
+// The number of steps and the growth of each are shown beside the whole growth only if they multiply to it.
 func TestGrowthFiguresAgree(t *testing.T) {
 	const mib = 1 << 20
 	for bytes, want := range map[int64]string{

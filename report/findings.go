@@ -47,8 +47,8 @@ type FindingsView struct {
 	Schema int  // of the JSON document: 1 is what dpsight printed before
 }
 
-// Tables prints a table an experiment, for people with a block of text for each finding. All of them carry the whole
-// document, which alone has the figures that each finding stands on, and each repeat's own.
+// Tables prints a table for each experiment, with a block of text for each finding for people. Each table carries
+// the whole document, which alone has the figures behind each finding and each repeat's own.
 func (v FindingsView) Tables(found findings.Found) []table.Table {
 	tables := []table.Table{}
 	for _, x := range found.Experiments() {
@@ -128,7 +128,7 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 		t.Notes = append(t.Notes, "not looked at: "+notLookedWords(n))
 	}
 	t.Notes = append(t.Notes, RunWords(slices.DeleteFunc(slices.Clone(r.Remarks), func(w analyze.Remark) bool {
-		return w.Kind == analyze.RemarkNotIngested // it was said of what was not looked at
+		return w.Kind == analyze.RemarkNotIngested // already stated as a reason for missing checks
 	}))...)
 	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
@@ -202,7 +202,7 @@ func holderWords(f *findings.Finding) string {
 		lineName(f.Caught)))
 }
 
-// holders are who holds what no name of the script does.
+// holders name keepers without a name in the script.
 var holders = map[string]string{
 	findings.AutocastCache:    "autocast's cache, until its outermost context ends",
 	findings.BucketCopies:     "the buckets of DistributedDataParallel, and .grad",
@@ -215,7 +215,7 @@ var holders = map[string]string{
 // lineName is a line of a file without its folders.
 func lineName(l *schemas.Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Number) }
 
-// maxQuoted is how many characters of a line of the script a finding shows: what is to change may stand at its end.
+// maxQuoted is how many characters of a line of the script a finding shows. The part to change may be at its end.
 const maxQuoted = 160
 
 // editWords say which lines are to change: "train.py:52: losses.append(loss)".
@@ -317,8 +317,8 @@ func findsLines(r *findings.Run) string {
 	return "dpsight collect and predict record lines, unless --lines none is given"
 }
 
-// inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to
-// 11.9 ms)". Of one that is in a single run, it is the run, where the rest is of another.
+// inRepeats says how many of several repeats have a finding, and its range in them: " (in 4 of 5 repeats, 9.563 ms
+// to 11.9 ms)". For a finding of a single run it names the run, if the others describe another.
 func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	switch {
 	case f.In == 1 && f.RunID == x.Run.RunID:
@@ -340,7 +340,7 @@ func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	return text + ")"
 }
 
-// wholeTitles say in words what a share is of.
+// wholeTitles name the whole that a share refers to.
 var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
 	findings.OfHighestRecorded: "highest recorded", findings.OfRecordedReserved: "highest recorded reserved",
 	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit",

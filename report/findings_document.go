@@ -34,7 +34,7 @@ type Finding struct {
 	ID     string         `json:"id"`    // stable; docs/findings.md has an anchor of that name
 	Title  string         `json:"title"` // says it in a line
 	Place  FindingPlace   `json:"place"`
-	Holder *FindingHolder `json:"holder"` // null where nobody is known by a name
+	Holder *FindingHolder `json:"holder"` // null if no holder has a name
 	Bytes  *int64         `json:"bytes"`
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
@@ -53,7 +53,7 @@ type Finding struct {
 	Growth *FindingGrowth `json:"growth,omitempty"`
 }
 
-// FindingPlace is where most of a finding's bytes were made, and the moment that they are of.
+// FindingPlace is where most of a finding's bytes were made, and their moment.
 type FindingPlace struct {
 	Device *string        `json:"device"`
 	Rank   *int32         `json:"rank"`
@@ -61,7 +61,7 @@ type FindingPlace struct {
 	// Phase and Module made more than half of the bytes; null where none did.
 	Phase  *string `json:"phase"`
 	Module *string `json:"module"`
-	// Line asked for the largest part of the bytes; null where none is known.
+	// Line asked for the largest part of the bytes; null if unknown.
 	Line *FindingLine `json:"line"`
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// A finding is a short block of text. What makes a run's figures doubtful stands below all of them.
+// A finding is a short block of text. Doubts about a run's figures come below all of them.
 func TestFindingsBlocks(t *testing.T) {
 	lay := memory.Layout{Reserved: 8 << 20, Idle: 3 << 20}
 	found := findings.Found{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
@@ -99,7 +99,7 @@ note: the run ended early (oom): its peak and times are of what it did until the
 	}
 }
 
-// On a terminal no line of a finding is wider than it, and what a label says stands below its first word.
+// On a terminal no line of a finding is too wide, and the text behind a label is indented to its first word.
 func TestFindingsAreWrapped(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	line := schemas.Line{File: "train.py", Number: 46, Function: "evaluate", Text: "losses.append(model(x))"}
@@ -136,7 +136,7 @@ func TestFindingsAreWrapped(t *testing.T) {
 	}
 }
 
-// A finding names its line; where none is known, a note says what finds it.
+// A finding names its line. If no line is known, a note says how to find it.
 func TestFindingsNameTheirLine(t *testing.T) {
 	line := schemas.Line{File: "train.py", Number: 46, Function: "main", Text: "x = model(y)"}
 	run := findings.Run{Identity: identity.Identity{RunID: "r", Name: "r"}, Findings: []findings.Finding{

@@ -59,8 +59,8 @@ func FitOutputs(dir string) []string {
 // fitFile is the document in a folder that writeFit wrote.
 const fitFile = "fit.json"
 
-// fitFolder is the first of fitFolders in which nothing is lost: it has no search, or one whose every run the new
-// search has too, as where the same command goes on from what was interrupted.
+// fitFolder returns the first of fitFolders in which nothing is lost. It has no search, or one whose every run the
+// new search has too, for example because the same command continues an interrupted one.
 func fitFolder(dir string, doc *predict.FitDocument) string {
 	folders, has := fitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
@@ -146,7 +146,7 @@ func fitAxes(doc *predict.FitDocument) (methods, devices []string) {
 	return methods, devices
 }
 
-// fitLabel names a cell by what tells it from the others.
+// fitLabel names a cell by its differences from the others.
 func fitLabel(doc *predict.FitDocument, c *predict.FitCell) string {
 	methods, devices := fitAxes(doc)
 	switch {
@@ -163,7 +163,7 @@ func fitText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	return largestCell(c, c.Largest, c.More(v))
 }
 
-// marginText is the largest value that leaves the margin; where there is no margin the largest that fits is it.
+// marginText shows the largest value that leaves the margin. Without a margin, that is the largest that fits.
 func marginText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	if c.Margin == nil {
 		return fitText(v, c)

@@ -20,8 +20,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// searches are what a search can give: several methods on several devices, one that was stopped, one where nothing
-// fits, one where everything does, and memory that falls with the value; names of every length.
+// searches returns all kinds of results: several methods on several devices, a stopped search, one where nothing
+// fits, one where everything does, and memory that falls with the value, with names of every length.
 func searches() map[string]predict.FitDocument {
 	run := func(value int64, fits bool, reserved int64) predict.FitRun {
 		return predict.FitRun{Value: value,
@@ -90,8 +90,8 @@ func searches() map[string]predict.FitDocument {
 	}
 }
 
-// Whatever was searched, no text lies over another, on a curve or on a point, or sticks out, and every value that was
-// tried stands in the plot at its height.
+// Whatever was searched, no text overlaps another, a curve or a point, or leaves the picture. Every tried value is
+// in the plot at its height.
 func TestFitFigure(t *testing.T) {
 	for name, doc := range searches() {
 		f := report.FitFigure(doc)
@@ -145,7 +145,7 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	}
 }
 
-// A value that does not fit stands on the line of the memory, and one that does at its reserved bytes, both on one
+// A value that does not fit is on the line of the memory, and one that fits at its reserved bytes, on the same
 // scale.
 func TestFitPointsStandAtTheirBytes(t *testing.T) {
 	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n",
@@ -206,8 +206,8 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 	}
 }
 
-// What a search wrote is written over only by one that has all of its runs: the same, or the rest of one that was
-// interrupted. Another's tables lie beside it.
+// A search's output is overwritten only by a search that has all of its runs: the same, or the rest of an
+// interrupted one. Another search writes its tables beside it.
 func TestFitFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fit-n")
 	doc := func(runs ...string) *predict.FitDocument {

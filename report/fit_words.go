@@ -30,11 +30,11 @@ func FitFailure(d *predict.FitDocument) error {
 // A Probe is what a search looks at of a run.
 type Probe struct{ predict.FitRun }
 
-// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the
-// reason where the run ended for another reason than memory.
+// Verdict returns the prediction's verdict: whether the value fits, and why not if the run's end does not say it.
+// fits is nil, with the reason, if the run ended for another reason than memory.
 func (p Probe) Verdict() (fits *bool, why string) { return p.Run.Fits, predictionWhy(&p.Run) }
 
-// Leaves is whether the value fits and leaves so many bytes of the memory.
+// Leaves reports whether the value fits and leaves that many bytes of the memory.
 func (p Probe) Leaves(bytes int64) bool { return p.Run.Leaves(bytes) }
 
 // tellFit fills in the words for what is odd about each cell, and why its values do not fit.

@@ -44,7 +44,7 @@ func TestTightPredictionIsSaid(t *testing.T) {
 	}
 }
 
-// A search's outcome and what is odd about it are told in one line each.
+// A search's outcome and its oddities take one line each.
 func TestFitWords(t *testing.T) {
 	v := predict.Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
 	yes, no := new(true), new(false)

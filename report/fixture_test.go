@@ -20,8 +20,8 @@ type block struct {
 	freed  bool
 }
 
-// madeUp builds a run of set-up and steps, each with forward, backward and optimizer, as ingest would leave it: kept
-// blocks first, then in each step the freed ones, which peak in backward.
+// madeUp builds a run of set-up and steps, each with forward, backward and optimizer, as ingest would leave it.
+// Kept blocks come first, then each step's freed ones, which peak in backward.
 type madeUp struct {
 	id, name, status, source, reason string
 	params                           map[string]any

@@ -115,7 +115,7 @@ func comparedTable(doc *CheckDocument) table.Table {
 	return t
 }
 
-// stateText is the state, with what it does not say by itself.
+// stateText returns the state with a short explanation.
 func stateText(x *CheckExperiment) string {
 	switch {
 	case len(x.DiffersIn) > 0:

@@ -26,9 +26,9 @@ type commentRoom struct {
 	text                                          int // bytes of one sentence
 }
 
-// WriteComment writes a check as Markdown for a pull request: the experiments by their states, then for each that
-// fails why, and in which categories, modules and lines it grew. All figures and the notes are folded. What does not
-// fit into a comment is left out, the figures that passed first, and that is said.
+// WriteComment writes a check as Markdown for a pull request. It lists the experiments by state. For each that
+// fails it says why, and in which categories, modules and lines it grew. All figures and the notes are folded. What
+// does not fit into a comment is left out, first the figures that passed, and the comment says so.
 func WriteComment(w io.Writer, doc *CheckDocument) error {
 	room := commentRoom{experiments: 100, failures: 50, places: 8, figures: 400, notes: 50, text: 2000}
 	text := comment(doc, room)
@@ -248,7 +248,7 @@ func lineWords(p *gate.Place) string {
 	return text
 }
 
-// cutText shortens a text to so many bytes, at a letter's end.
+// cutText shortens a text to at most so many bytes, at the end of a character.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -39,8 +39,8 @@ type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// WriteJUnit writes a check as JUnit's XML: each sentence of what fails is a failure of its experiment. An experiment
-// that was compared with nothing is skipped. Where the check as a whole fails, that is a case of its own.
+// WriteJUnit writes a check as JUnit XML. Each failing sentence is a failure of its experiment. An experiment that
+// was compared with nothing is skipped. If the check as a whole fails, that is a separate case.
 func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	suite := junit{Name: checkRule}
 	told := 0
@@ -148,9 +148,9 @@ var sarifRules = []sarifRule{
 	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
 }
 
-// WriteSARIF writes a check as SARIF 2.1.0: a result for each sentence of what fails, under the experiment's state. Its
-// place is the line of the largest growth, relative to the repository, or the baseline where no line is known; the
-// experiment is its logical place. What is acknowledged is there too, and suppressed.
+// WriteSARIF writes a check as SARIF 2.1.0, with one result for each failing sentence, under the experiment's
+// state. Its place is the line of the largest growth, relative to the repository, or the baseline if no line is
+// known. The experiment is its logical place. Acknowledged results are included, but suppressed.
 func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
 	add := func(rule string, f checkFailure, experiment string) {
@@ -189,7 +189,7 @@ func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 // uriOf is a path as a URI has it, relative where the path is.
 func uriOf(name string) string { return (&url.URL{Path: filepath.ToSlash(name)}).String() }
 
-// WriteCheckFiles writes a check into files of those formats; an empty name is none.
+// WriteCheckFiles writes a check into files of these formats. An empty name writes no file.
 func WriteCheckFiles(doc *CheckDocument, junit, sarif, comment, version string) error {
 	for _, f := range []struct {
 		path  string

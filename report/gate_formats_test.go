@@ -28,7 +28,7 @@ func TestGateOfFivePercent(t *testing.T) {
 	}
 }
 
-// JUnit and SARIF have each sentence of what fails, once, and say nothing of what passes.
+// JUnit and SARIF have each failing sentence once, and nothing that passes.
 func TestCheckForOtherTools(t *testing.T) {
 	runs := grownGhost()[1:]
 	runs[0].status, runs[0].reason = schemas.StatusOOM, `CUDA out of memory: "<4 GiB>"`

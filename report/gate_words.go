@@ -22,7 +22,7 @@ type CheckDocument struct {
 	OK          bool                  `json:"ok"`
 	Baseline    string                `json:"baseline"` // as it was named
 	Thresholds  []gate.CheckThreshold `json:"thresholds"`
-	FloorBytes  int64                 `json:"floor_bytes"` // what a metric that the baseline has none of may grow to
+	FloorBytes  int64                 `json:"floor_bytes"` // the limit of a metric that the baseline lacks
 	Experiments []CheckExperiment     `json:"experiments"` // in the baseline's order, then the new ones
 	Failures    []string              `json:"failures"`    // a sentence each
 	Warnings    []string              `json:"warnings"`

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/report/figure"
 )
 
-// Where everything stands in every figure, to the pixel: a picture that changes is looked at before its geometry is
-// accepted. Pixels themselves depend on rasterisers and compression.
+// The places of everything in every figure, to the pixel. Look at a picture that changes before you accept its
+// geometry. Pixel values themselves depend on rasterisers and compression.
 func TestGeometryGolden(t *testing.T) {
 	g := gallery()
 	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none",

@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one
+// heaviest returns the first top items of a list sorted by weight, as long as heavy is true, and the rest for one
 // row (see [memory.TopAndRest]); 0 = all.
 func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
 	if top == 0 {

@@ -28,7 +28,7 @@ func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	return tables
 }
 
-// mostMoved is how many lines of what moved a screen shows: a store may have hundreds of runs.
+// mostMoved is the most lines of moved bytes on a screen, since a store may have hundreds of runs.
 const mostMoved = 40
 
 // movedTable has a row for each part of a peak that is another one since a run was ingested again, most at most.

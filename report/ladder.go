@@ -63,7 +63,7 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 		if rung.In != nil {
 			in, depth[rung.Rung] = table.Text(*rung.In), depth[*rung.In]+1
 		}
-		if whole == 0 && rung.Bytes != nil { // of the device where that is known, else of what torch reserved
+		if whole == 0 && rung.Bytes != nil { // of the device if its memory is known, else of what torch reserved
 			whole = *rung.Bytes
 		}
 		share := table.Absent()

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// People see which rung is in which, and what cannot be told apart as one; programs see names and bytes.
+// People see which rung contains which, and one rung for parts that cannot be separated. Programs see names and
+// bytes.
 func TestLadderTables(t *testing.T) {
 	bytesOf := func(n int64) *int64 { n *= mib; return &n }
 	in := func(s string) *string { return &s }

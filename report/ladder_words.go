@@ -35,7 +35,7 @@ func tellLadders(doc ladder.Document) ladder.Document {
 	return doc
 }
 
-// remarkWords say what is to be known of a moment beside its rungs.
+// remarkWords states a caveat about a moment beside its rungs.
 func remarkWords(r ladder.Remark) string {
 	const counters = "the peak lies where allocator events were not recorded: torch's part is by its counters at the " +
 		"ends of steps, which "

@@ -30,7 +30,7 @@ type UsageRun struct {
 	RunID string           `json:"run_id"`
 	Name  string           `json:"name"`
 	Bytes int64            `json:"bytes"`
-	Kinds map[string]int64 `json:"kinds"` // see [store.Kinds]; what a run has none of is not there
+	Kinds map[string]int64 `json:"kinds"` // see [store.Kinds]; kinds that a run does not have are left out
 }
 
 // NewUsageDocument sums up and sorts what runs take.

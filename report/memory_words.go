@@ -44,7 +44,7 @@ func memoryWord(r *memory.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// untaggedMomentWords say how much of what is allocated is known all the same, and where to look instead.
+// untaggedMomentWords says how much of what is allocated is known nevertheless, and where to look instead.
 func untaggedMomentWords(r *memory.Remark) string {
 	text := untaggedWords(r.Untagged)
 	if r.AllocatedBytes == 0 {
@@ -147,7 +147,7 @@ func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun 
 	return runs
 }
 
-// namelessWords are said where a breakdown by dim has nothing to go by.
+// namelessWords explains that a breakdown by dim has no data.
 func namelessWords(device string, dim grouping.Dimension) string {
 	text := fmt.Sprintf("%s: the %s of no block is known", device, dim)
 	if dim == grouping.DimensionStack {

@@ -61,7 +61,7 @@ func ConfigurationTables(s *compare.Study) []table.Table {
 	return append(tables, differ)
 }
 
-// unmeasured says which runs no GPU was measured in: a GPU among the settings may be one that a phantom stood for.
+// unmeasured says which runs were not measured on a GPU, since a GPU among the settings may have been a phantom.
 func unmeasured(s *compare.Study) []string {
 	var notes runNotes
 	badgeOf := func(c *compare.Cell) string {
@@ -108,8 +108,8 @@ func havingIt(s *compare.Study, what string) string {
 	return fmt.Sprintf("%d of %d", len(having), len(s.Cells))
 }
 
-// nameAmong is a cell's label, with its badge where another cell has the same one: what failed may share the label of
-// what did not.
+// nameAmong returns a cell's label, with its badge if another cell has the same label: a failed run may share its
+// label with a good one.
 func nameAmong(s *compare.Study, c *compare.Cell) string {
 	if badge := compare.StatusBadge(&c.Summary.Identity); badge != "" &&
 		slices.ContainsFunc(s.Cells, func(o compare.Cell) bool {
@@ -120,8 +120,8 @@ func nameAmong(s *compare.Study, c *compare.Cell) string {
 	return c.Label
 }
 
-// captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ
-// by more than the method then, what not all have alike.
+// captions returns the configuration in a few lines, for figures: what all runs share and, since the bars then
+// differ by more than the method, what some of them differ in.
 func captions(s *compare.Study) []string {
 	var common, some []string
 	for _, f := range s.Configuration.Common {
@@ -147,8 +147,8 @@ func captions(s *compare.Study) []string {
 	return notes
 }
 
-// captionDiffer gives the settings that differ, with whose value is which where that is short. That methods differ is
-// what figures are for, and the number of steps moves neither a peak nor a median.
+// captionDiffer returns the settings that differ, with each run's value if that is short. It leaves out the method,
+// which figures always compare, and the number of steps, which changes neither a peak nor a median.
 func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string

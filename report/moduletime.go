@@ -25,7 +25,7 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 		}
 		switch {
 		case len(r.Ranks) > 0:
-		// why there are none, in place of columns that nothing stands in; how its figures are known is of no use
+		// the reason for missing times replaces empty columns; how the figures are known is then irrelevant
 		case len(r.Warnings) > 0:
 			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Notes: slices.Clone(r.Warnings)})
 		default:

@@ -7,11 +7,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// notIngested is said of a run that has no tables yet: there is nothing else to say of it.
+// notIngested is the only note on a run that has no tables yet.
 const notIngested = "not ingested yet"
 
-// runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a
-// run has no tables yet is said last, after what it is: of a store that nobody ingested it would be a page.
+// runNotes gathers notes on single runs under a table, and merges equal notes of several runs into one line. The
+// note that a run has no tables yet comes last: for a store that was never ingested it would fill a page.
 type runNotes struct {
 	lines   []runNote
 	pending []string

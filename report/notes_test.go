@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is true of several runs is said once, and so is that they have no tables yet.
+// A note that applies to several runs appears once, and so does the note that they have no tables yet.
 func TestRunNotes(t *testing.T) {
 	var n runNotes
 	n.add("a", "slow")

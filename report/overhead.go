@@ -113,7 +113,7 @@ func hideEmpty(t *table.Table) {
 	}
 }
 
-// rate shows four digits of what is small: a long sample's rate lies far below one.
+// rate shows small values with four digits: a long sample's rate is far below one.
 func rate(v float64) table.Cell {
 	if v < 10 && v > -10 {
 		return table.Number(v, 4)
@@ -185,7 +185,7 @@ func categoryDeltaTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// deltaPercent shows a difference in percent with its sign; what is not 0 never looks like 0.
+// deltaPercent shows a difference in per cent with its sign. A value other than 0 never looks like 0.
 func deltaPercent(p float64) table.Cell {
 	c := table.Number(p, 1)
 	switch {
@@ -207,7 +207,7 @@ func withPercent(c table.Cell, percent *float64) table.Cell {
 	return c
 }
 
-// beside is what stands in brackets behind a figure: its difference to the baseline's, and that in percent.
+// beside returns the text in brackets behind a figure: its difference to the baseline's, absolute and in per cent.
 func beside(difference table.Cell, percent *float64) string {
 	if percent == nil || *percent == 0 {
 		return " (" + difference.Text + ")"
@@ -225,8 +225,8 @@ func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []t
 	return columns
 }
 
-// phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where
-// methods divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
+// phaseDeltaTable lists the phases that have a time. A run's cell is its time and, in brackets, the difference. If
+// methods divide a phase differently, the parts are not compared, and their sum follows below them.
 func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + overWhat(s) +
 		", % of its step)",

@@ -19,7 +19,7 @@ type ByOptions struct {
 	Top             *int // nil = not given
 }
 
-// Parse reads the options; nil is a breakdown by category, for which there are none.
+// Parse reads the options. It returns nil for a breakdown by category, which has no options.
 func (o ByOptions) Parse() (*grouping.By, error) {
 	if o.Dimensions == "" {
 		if o.Depth != 0 || o.Fold || o.FullStack || o.Top != nil {

@@ -100,9 +100,9 @@ func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phasePeakDeltaTable lists the phases whose highest allocated is known; a run's cell is that and, in brackets, the
-// difference to the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the
-// parts stands below them.
+// phasePeakDeltaTable lists the phases whose highest allocated is known. A run's cell is that and, in brackets, the
+// difference to the baseline's peak in the same phase. If methods divide a phase differently, the highest of the
+// parts follows below them.
 func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + overWhat(s) + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}

@@ -34,7 +34,7 @@ func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
 	return t
 }
 
-// parameterCell is the value of a parameter that varies; whether a run is bare is one of them.
+// parameterCell returns the value of a parameter that varies. Whether a run is bare counts as one.
 func parameterCell(x *schemas.PlanExperiment, name string) table.Cell {
 	if name == "bare" {
 		return table.Cell{Text: fmt.Sprint(x.Bare), Value: x.Bare}

@@ -95,7 +95,7 @@ func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	return table.Cell{Text: "yes", Value: true}
 }
 
-// confidenceNote says what the confidence is of: nobody should take what is reserved for exact.
+// confidenceNote says which figure the confidence refers to: reserved is not exact.
 const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts " +
 	"segments too, and can be another on a device (predict --seeds gives a range)"
 
@@ -162,8 +162,8 @@ func confidenceCell(c *schemas.Confidence) table.Cell {
 	return table.Text(c.Level)
 }
 
-// confidenceNotes say under any table how sure the figures of a predicted run are, and why. They do not name it, so
-// that what several runs share is said once; the level stands beside each run's name.
+// confidenceNotes says, under any table, how certain the figures of a predicted run are, and why. The notes do not
+// name the run, so that several runs can share one. Each run's name shows the level.
 func confidenceNotes(id *identity.Identity) []string {
 	if id.Confidence == "" {
 		return nil
@@ -176,7 +176,7 @@ func confidenceNotes(id *identity.Identity) []string {
 }
 
 func times(n int64) string {
-	if n == 1 { // "that nobody had computed once" would say something else
+	if n == 1 { // "that nobody had computed once" would mean something else
 		return "1 time"
 	}
 	return fmt.Sprintf("%d times", n)

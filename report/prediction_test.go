@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Under what is predicted stands which figure the confidence is of: reserved can be off where allocated is exact.
+// A note under predictions says which figure the confidence refers to: reserved can be off although allocated is
+// exact.
 func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 	said := func(note string) bool {
 		return strings.Contains(note, "confidence is of the peak allocated") &&
@@ -27,7 +28,7 @@ func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 	}
 }
 
-// What a run that its time limit ended may still ask for is not known: it fits so far, and no more is said.
+// What a run that its time limit ended may still request is unknown. It fits so far, and no more is claimed.
 func TestFitsSoFar(t *testing.T) {
 	for _, of := range []struct {
 		fits    *bool

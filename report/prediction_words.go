@@ -90,7 +90,7 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	return ""
 }
 
-// untilThen says what a run had taken that its time limit ended before it was an answer; empty of others.
+// untilThen says what a run had taken when its time limit ended it too early for an answer; "" for other runs.
 func untilThen(p *predict.PredictionRun) string {
 	if p.Status != schemas.StatusTimeout || p.PeakReservedBytes == nil {
 		return ""
@@ -99,7 +99,7 @@ func untilThen(p *predict.PredictionRun) string {
 		units.MiB(*p.PeakReservedBytes))
 }
 
-// caughtWords say that requests failed in a run that ended well all the same; empty where none did.
+// caughtWords says that requests failed in a run that still ended well; "" if none did.
 func caughtWords(n int) string {
 	if n == 0 {
 		return ""
@@ -148,10 +148,10 @@ func predictionSentence(p *predict.PredictionRun) string {
 	return text
 }
 
-// laterSteps is what is not known of a script that was ended.
+// laterSteps says what is unknown about a script that was ended.
 const laterSteps = ": what later steps take is not known"
 
-// endedWords say after which step a script was ended, empty where it ended by itself.
+// endedWords says after which step a script was ended; "" if it ended by itself.
 func endedWords(e *schemas.Ended) string {
 	if e == nil {
 		return ""
@@ -159,7 +159,7 @@ func endedWords(e *schemas.Ended) string {
 	return fmt.Sprintf("the script was ended after step %d", e.Step) + laterSteps
 }
 
-// decisionWords say of a read of what nobody had computed why it was answered the other way.
+// decisionWords says why a read of an unknown value got the other answer.
 func decisionWords(place, failure string) string {
 	return fmt.Sprintf("%s reads a value that nobody computes, and the script failed after the usual answer (%s): it was "+
 		"predicted with the other one", place, failure)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A request that the script caught, and those that torch itself went on without, are told of.
+// Requests that failed are reported, whether the script caught them or torch recovered from them.
 func TestSurvivedIsTold(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -32,7 +32,7 @@ func TestSurvivedIsTold(t *testing.T) {
 	}
 }
 
-// The device's memory and what the context takes of it are told where the limit is all of the device.
+// If the limit is the whole device, the texts state the device's memory and the context's part of it.
 func TestPredictionTellsOfTheLimit(t *testing.T) {
 	p := predict.PredictionRun{GPU: "NVIDIA H200", MemoryBytes: new(int64(512 << 20)), Fits: new(false),
 		Failure: &schemas.OOM{RequestedBytes: 1 << 30, LimitBytes: 600 << 20}, OfDeviceBytes: 600 << 20}
@@ -60,8 +60,8 @@ func TestPredictionAdvice(t *testing.T) {
 	}
 }
 
-// Of a script that failed it is said what can be done about a device that is not there, and about a check of what
-// nobody computes; of a failure of its own nothing is.
+// A failed script gets advice about a missing device, and about a check of an unknown value. A failure of the
+// script's own gets none.
 func TestPredictionAdviceOnFailures(t *testing.T) {
 	for reason, want := range map[string]string{
 		"AcceleratorError: CUDA error: invalid device ordinal": "predict --gpus N",

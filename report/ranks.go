@@ -15,8 +15,8 @@ import (
 // mostDiffering is how many parts of a kind a table shows before the rest are one row.
 const mostDiffering = 8
 
-// RanksTables prints a table of all peaks, and one a run of what its outlier holds more or less of. All of them carry
-// the whole document.
+// RanksTables returns a table of all peaks, and for each run one of what its outlier holds more or less of. Each
+// carries the whole document.
 func RanksTables(doc ranks.Document) []table.Table {
 	tables := []table.Table{RanksTable(doc)}
 	for i := range doc.Runs {
@@ -125,7 +125,7 @@ func moreOrLess(delta int64) string {
 	return "more"
 }
 
-// rankWords names a device of a run by what tells it from the others: its rank, unless that has several devices.
+// rankWords names a device of a run by its rank, or in more detail if that rank has several devices.
 func rankWords(r *ranks.Run, p ranks.Place) string {
 	several := 0
 	for i := range r.Ranks {
@@ -139,8 +139,8 @@ func rankWords(r *ranks.Run, p ranks.Place) string {
 	return fmt.Sprintf("rank %d", p.Rank)
 }
 
-// outlierTable has what a run's outlier and the device beside it hold at their peaks, by category, by module and by
-// line. The rows of each kind sum to the difference of the two.
+// outlierTable compares what a run's outlier and the other device hold at their peaks, by category, by module and
+// by line. The rows of each kind sum to the difference of the two.
 func outlierTable(r *ranks.Run) table.Table {
 	o := r.Outlier
 	t := table.Table{Title: fmt.Sprintf("What %s holds %s of than %s in %s", rankWords(r, o.Place),
@@ -178,7 +178,7 @@ func outlierTable(r *ranks.Run) table.Table {
 		}},
 	} {
 		if len(kind.parts) == 1 && kind.by == "line" && kind.parts[0].Line == "" {
-			continue // of a run without lines the whole difference would stand there again
+			continue // for a run without lines, the row would repeat the whole difference
 		}
 		first, left := memory.TopAndRest(kind.parts, mostDiffering)
 		for i := range first {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What is said of a rank that lies apart, of ranks that do not, and of one rank alone.
+// Texts about a rank that differs, about ranks that do not, and about a single rank.
 func TestRanksWords(t *testing.T) {
 	of := func(activations ...int64) ranks.Run {
 		var all []schemas.Tables

@@ -29,7 +29,7 @@ type Model struct {
 	Force bool
 	// Page writes the page of the runs, index.html. Where it is nil, the report has none.
 	Page func(io.Writer) error
-	// Drawn is told of each file that was made, of so many. May be nil.
+	// Drawn is called after each file, with the numbers of files done and in all. May be nil.
 	Drawn func(done, of int)
 }
 
@@ -65,9 +65,9 @@ func Print(w io.Writer, m Model, summary string, gist bool) error {
 	return err
 }
 
-// Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
-// whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report
-// wrote none is written (*folder.ForeignError).
+// Write makes the report in dir, which it creates, and returns the written paths, the summary first. Each file is
+// either whole or absent. Files of an earlier report that this one does not have are removed. If a file is not from
+// a report, Write writes nothing and returns *folder.ForeignError.
 func Write(dir string, m Model) (written []string, err error) {
 	sets := m.tableSets()
 	results := resultsTable(&m.Study)
@@ -111,7 +111,7 @@ func failure(s *identity.Identity, warnings []string) string {
 	return "no peak is known"
 }
 
-// badged is a label with what must stand beside it.
+// badged returns a label with the badge that must be shown beside it.
 func badged(label string, id *identity.Identity) string {
 	if badge := compare.StatusBadge(id); badge != "" {
 		return label + " [" + badge + "]"
@@ -119,7 +119,8 @@ func badged(label string, id *identity.Identity) string {
 	return label
 }
 
-// common is the badge that all runs of a table have, which is said once beneath it; empty, it stands beside each run.
+// common is the badge that all runs of a table share, which is shown once beneath it. If it is "", each run shows
+// its own.
 type common string
 
 // sameBadge returns the badge of the rows if all share it.
@@ -142,7 +143,7 @@ func of(n int, run func(i int) *identity.Identity) common {
 	return common(compare.CommonBadge(ids...))
 }
 
-// badged is a label with what must stand beside it and is not said of all.
+// badged returns a label with its badge, unless all runs share that.
 func (c common) badged(label string, id *identity.Identity) string {
 	if c != "" {
 		return label

@@ -106,7 +106,7 @@ func TestReportLeavesNothingStale(t *testing.T) {
 	}
 }
 
-// What no report wrote is not written over; what one wrote that was interrupted is.
+// Files that no report wrote are not overwritten. Files of an interrupted report are.
 func TestReportWritesOverNothingForeign(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "tables", "runs.md")
@@ -316,8 +316,8 @@ func BenchmarkReport(b *testing.B) {
 // cheapStore names, to a process that TestReportIsCheap starts, the store to report on.
 const cheapStore = "DPSIGHT_TEST_CHEAP_STORE"
 
-// A report over six runs of 30,000 events stays under 300 MB, in a process of its own: what other tests took is not the
-// report's. What it takes in time is the benchmark's to say: a bound here would test what else the machine does.
+// A report on six runs of 30,000 events stays under 300 MB. It runs in a process of its own, without the memory of
+// other tests. The benchmark measures its time: a limit here would depend on the machine's other work.
 func TestReportIsCheap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short")
@@ -343,7 +343,7 @@ func TestReportIsCheap(t *testing.T) {
 	}
 }
 
-// Runs without tables are in one note a table, and nothing is said of peaks that nobody knows.
+// Runs without tables are named in one note for each table, and nothing is said about unknown peaks.
 func TestRunsWithoutTables(t *testing.T) {
 	const same = "peak allocated is the same to the byte in all repeats of a run"
 	repeat := func(n int, method string, ingested bool) analyze.Summary {
@@ -454,7 +454,7 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// The notes of a trade-off name the runs that wall time is of, and a study of failures counts its repeats.
+// The notes of a trade-off name the runs with wall time, and a study of failures counts its repeats.
 func TestFigureNotes(t *testing.T) {
 	a, b := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input(), methodRun("20261121T101501Z-ghost-aaaaa1",
 		"ghost").input()
@@ -594,7 +594,7 @@ func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
 	}
 }
 
-// Why the tradeoff is not drawn is said as it is: runs that ended early may have what it shows.
+// The reason for a missing trade-off is correct: runs that ended early may have what it shows.
 func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: performance_tradeoff " +
 		"is left out: no run that has both a peak and a step time ended well\n"} {
@@ -612,8 +612,8 @@ func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 	}
 }
 
-// What is true of all runs of a table is said once under it, and no row or column repeats it. Rows for programs each
-// say it.
+// A badge that all runs of a table share appears once under it, and no row or column repeats it. Rows for programs
+// each have it.
 func TestBadgesOfAllRunsAreSaidOnce(t *testing.T) {
 	s := gallery()["predicted"]
 	const badge = "predicted (phantom h200, indicative)"

@@ -18,7 +18,7 @@ func rulesName(rules int) string {
 	return fmt.Sprintf("rules %d", rules)
 }
 
-// rulesNotes say which of several runs have categories by which rules, in one line; none where all share theirs.
+// rulesNotes says, in one line, by which rules the categories of several runs were made; none if all share theirs.
 func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 	apart := identity.RulesApart(ids)
 	if apart == nil {

@@ -30,7 +30,7 @@ func TestRulesOfStudy(t *testing.T) {
 	}
 }
 
-// A screen shows so many lines of what moved, on 80 columns, and counts the others; programs get all.
+// A screen of 80 columns shows a limited number of moved bytes and counts the rest. Programs get all.
 func TestMovedIsBounded(t *testing.T) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{{}, {}}}
 	for i := range 30 {

@@ -95,7 +95,7 @@ func TestRunWords(t *testing.T) {
 	}
 	rows := RunsTable(analyze.RunsDocument{Runs: []analyze.RunsRow{{Identity: identity.Identity{RunID: "r"},
 		Remarks: remarks}}})
-	for i := range remarks { // the others are of figures that commands of their own explain
+	for i := range remarks { // the others concern figures that other commands explain
 		if noted := slices.Contains(rows.Notes, "r: "+want[i]); noted != (remarks[i].Kind == analyze.RemarkHookFailed) {
 			t.Errorf("the table of runs has the note %q: %v", want[i], noted)
 		}

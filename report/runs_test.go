@@ -9,8 +9,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// Runs of one name have beside it what they differ in. Where none does there is no column for it, and to programs there
-// never is one.
+// Runs with the same name show how they differ. If none does, there is no such column, and programs never get one.
 func TestRunsOfOneName(t *testing.T) {
 	runs := headline()
 	runs[2].name, runs[2].params = runs[1].name, map[string]any{"method": "dpsgd", "batch_size": 16}

@@ -82,7 +82,7 @@ func (m *Model) tableSets() []tableSet {
 		tableSet{name: "runs", tables: []table.Table{RunsTable(analyze.Runs(s.Runs))}})
 }
 
-// runsATable is how many runs stand side by side before a table is split.
+// runsATable is the most runs side by side before a table is split.
 const runsATable = 8
 
 // across is a set of tables with a column a cell, split where there are many. A part without rows is left out.

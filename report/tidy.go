@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// The CSV files of tables with a column a run: a row a run and item, since a program groups better than it transposes.
+// The CSV files of tables with a column for each run. They have a row for each run and item, since programs group
+// more easily than they transpose.
 
 func tidyConfiguration(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting",

@@ -22,7 +22,7 @@ func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
 	return doc
 }
 
-// timeWords say what is to be known beside times.
+// timeWords states a caveat about times.
 func timeWords(r timing.Remark) string {
 	switch r.Kind {
 	case timing.RemarkOnlyInstrumented:

@@ -18,11 +18,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// nothingToSay stands where no test can tell whether there is a difference.
+// nothingToSay is shown if no test can tell whether there is a difference.
 const nothingToSay = "~"
 
-// TrendTables prints for people a row a level: between which points it held, and by what step it began; as records, for
-// programs, a row a point.
+// TrendTables prints, for people, a row for each level: between which points it held, and by which step it began.
+// As records, for programs, it prints a row for each point.
 func TrendTables(doc trend.Document, records bool) []table.Table {
 	if records {
 		return []table.Table{trendRecords(doc)}
@@ -125,7 +125,7 @@ func percentWords(s *trend.Step) string {
 	return signed((*s.Ratio-1)*100, 1)
 }
 
-// signed is a number with so many digits after the point, and its sign.
+// signed returns a number with its sign and digits digits after the point.
 func signed(v float64, digits int) string {
 	text := units.Fixed(v, digits)
 	if v > 0 {

@@ -64,7 +64,8 @@ func trends(t *testing.T) map[string]trend.Document {
 	}
 }
 
-// A trend's table has a row a level, which says by what step it began; a test that can say nothing says so.
+// A trend's table has a row for each level, which says by which step it began. A test that can say nothing is
+// marked.
 func TestTrendTable(t *testing.T) {
 	rows := func(doc trend.Document) (lines []string) {
 		for _, r := range report.TrendTables(doc, false)[0].Rows {

@@ -1,5 +1,6 @@
-"""How much of the memory of DP libraries' own example scripts has an owner: predicts the scripts, and prints a table.
-It fails where more than 3 % is other or untraced, or more than 10 % known by phase only, in training or in evaluation.
+"""Measures how much of the memory of DP libraries' own example scripts has an owner: predicts the scripts and
+prints a table. Fails if more than 3 % is other or untraced, or more than 10 % known by phase only, in training
+or in evaluation.
 
     git clone https://github.com/pytorch/opacus CLONES/opacus
     git clone https://github.com/awslabs/fast-differential-privacy CLONES/fast-differential-privacy
@@ -7,8 +8,8 @@ It fails where more than 3 % is other or untraced, or more than 10 % known by ph
     python3 scripts/dp_libraries.py --dpsight ./dpsight --python PYTHON --clones CLONES --store STORE [NAME…]
 
 PYTHON has torch, torchvision, opacus, timm, transformers 4.28, ml-swissknife, prv-accountant, fire and tqdm. The
-scripts run unchanged, with small models, random weights, and a few samples of zeros in the place of what they would
-download. Nothing of the libraries is in this repository.
+scripts run unchanged, with small models, random weights, and a few samples of zeros instead of downloads. This
+repository contains nothing of the libraries.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def drive(clone: str, script: str, *arguments: str) -> None:
 
 
 def without_weights(samples: Any) -> None:
-    """Has libraries make models anew that they would load."""
+    """Makes libraries create models that they would otherwise load."""
     import timm
     import torch
     import transformers

@@ -1,11 +1,12 @@
-"""Measures what looks for holders cost a script with many Python objects: how long the longest took, and what share of
-the script's time all of them took.
+"""Measures what looks for holders cost a script with many Python objects: the time of the longest look, and the
+share of the script's time that all looks took.
 
     python3 scripts/holders_cost.py --dpsight ./dpsight --python PYTHON [--objects N] [--seconds S]
 
-The script trains a small model on the phantom GPU, keeps one more result at each step, and holds N objects beside. It
-is run twice: as a prediction, whose looks are counted, and as on a GPU, whose looks keep to a share of the time. Each
-line has the longest look in seconds of the processor, how many there were, and their share of the time.
+The script trains a small model on the phantom GPU, keeps one more result at each step, and also holds N objects.
+It runs twice: as a prediction, whose looks are limited by number, and as on a GPU, whose looks are limited to a
+share of the time. Each line has the longest look in processor seconds, the number of looks, and their share of
+the time.
 """
 
 from __future__ import annotations

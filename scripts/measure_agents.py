@@ -1,14 +1,14 @@
-"""What a step costs the host under two agents, on the phantom GPU or, without its launcher, on a GPU:
+"""Compares what a step costs the host under two agents, on the phantom GPU or, without its launcher, on a GPU:
 
     go run ./scripts/onphantom PYTHON scripts/measure_agents.py OLD/python NEW/python
     PYTHON scripts/measure_agents.py OLD/python NEW/python
 
-Both train the same small model in processes of their own that are alive at once and take turns, a block of steps each
-in random order, so that a host that is slower for a while is so for both. On the phantom the module that follows small
-values is left out: it has predictions wait for autograd's threads, which recordings never do. Of each block the
-processor time of all its threads is taken, since the host's load is in wall time. Printed is the median over blocks of
-new beside old, with the interval that 95 % of the resampled medians lie in. With `train` it is the
-script that trains."""
+Both train the same small model, each in its own process. The processes live at the same time and take turns, a
+block of steps each in random order, so a slower period of the host affects both. On the phantom the module that
+follows small values is left out: it makes predictions wait for autograd's threads, and recordings never do that.
+The processor time of all threads is measured for each block, since wall time includes the host's other load. The
+output is the median over blocks of new relative to old, with the interval of 95 % of the resampled medians. With
+`train` it is the script that trains."""
 
 from __future__ import annotations
 

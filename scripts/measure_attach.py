@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what dpsight.attach() costs: idle, and in trainings whose steps take about 10 ms, one that the device paces
-and one that the host does. One process takes turns: a block of steps without the recorder, one with it. The two of a
-pair run one after the other, so that what the machine does meanwhile befalls both.
+"""Measures what dpsight.attach() costs: idle, and in trainings whose steps take about 10 ms, one paced by the
+device and one by the host. One process alternates blocks of steps without and with the recorder. The two of a
+pair run one after the other, so that other load on the machine affects both.
 
   measure_attach.py [--pairs 8] [--steps 300] [--idle 4] [--json FILE]
 
-It needs torch, and the package dpsight: the installed one, or collect/agent/python on PYTHONPATH. A phantom GPU has no
-times: there the host's are measured."""
+It needs torch, and the package dpsight: the installed one, or collect/agent/python on PYTHONPATH. A phantom GPU
+has no times, so there the host's are measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import dpsight
 import torch
 
 TARGET_MS = 10.0
-FIRST = 50  # steps, most of them instrumented, that are told apart
+FIRST = 50  # the first steps, mostly instrumented, which are counted separately
 MIB = 1 << 20
 
 

@@ -1,9 +1,9 @@
-"""What each correction of the phantom GPU gains: measure_corrections.py DPSIGHT PYTHON [CORRECTION…].
+"""Measures what each correction of the phantom GPU gains: measure_corrections.py DPSIGHT PYTHON [CORRECTION…].
 
-Predicts recorded scripts of examples/accuracy with all corrections and without one, and prints how far the peaks,
-allocated and reserved, then lie from the recorded ones, in bytes: the figures of collect/phantom/CORRECTIONS.md. PYTHON
-is an interpreter with the packages of requirements/scripts.txt. Without the name of a correction, all are measured. Run
-it from the repository's root; each prediction takes some seconds.
+Predicts recorded scripts of examples/accuracy with all corrections, and then without one. Prints by how many
+bytes the peaks, allocated and reserved, differ from the recorded ones: the figures of
+collect/phantom/CORRECTIONS.md. PYTHON is an interpreter with the packages of requirements/scripts.txt. Without a
+correction's name, all are measured. Run it from the repository's root. Each prediction takes some seconds.
 """
 
 from __future__ import annotations

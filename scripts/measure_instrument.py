@@ -1,11 +1,11 @@
-"""What the instrument costs: one training script, without dpsight, bare, and recorded as by default. See
+"""Measures what recording costs: one training script without dpsight, bare, and recorded with the defaults. See
 measure-instrument.sh. With `train` it is that script itself.
 
-The three of `steps` and `busy` are alive at once and train by turns, a block of steps each, so that a host that is
-slower for a while is so for all of them: runs one after the other differed by up to 40 % on shared hosts, which hides
-5 %. They have the same two processors, since of those too some are slower than others for a whole run, by whom else
-they serve. Each waits for the others two thirds of the time, so that the recorded one drains more often than it would
-alone; and the load of the two collectors, which ask NVML, is in all three."""
+The three processes of `steps` and `busy` live at the same time and train by turns, a block of steps each, so
+that a slower period of the host affects all of them. On shared hosts, runs one after the other differed by up to
+40 %, which hides 5 %. All use the same two processors, since processors also differ for a whole run, depending
+on their other load. Each process waits two thirds of the time, so the recorded one drains more often than it
+would alone. The load of the two collectors, which query NVML, affects all three."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
-# Steps are timed in blocks between two synchronisations: one a step would hide what the host's queue hides. Blocks with
-# recorded steps in them are left out of what bare steps cost.
+# Steps are timed in blocks between two synchronisations. A synchronisation at each step would hide what the host's
+# queue hides. Blocks with recorded steps do not count as bare steps.
 BLOCK = 50
 RECORDED = 100
 DUE = (200, 400, 800, 1600, 3200)
@@ -75,13 +75,13 @@ def train(options: argparse.Namespace) -> None:
         if ended:
             ended.write(b".")
     if turns:
-        turns.read(1)  # to end is work, too, beside the others' last blocks
+        turns.read(1)  # ending a process is work too, so it waits for the others' last blocks
     print("BLOCKS " + json.dumps(blocks), flush=True)
 
 
 def processors() -> set[int]:
-    """Two of those that this process may use, one for the thread that trains and one for autograd's: the second and the
-    last, which are of different cores however cores are numbered."""
+    """Two of the processors that this process may use, one for the thread that trains and one for autograd's. The
+    second and the last belong to different cores, however cores are numbered."""
     allowed = sorted(os.sched_getaffinity(0))
     return {allowed[min(1, len(allowed) - 1)], allowed[-1]}
 
@@ -108,7 +108,7 @@ def blocks_of(command: list[str], code: int, out: str) -> list[dict[str, Any]]:
 
 
 def run(options: argparse.Namespace, mode: str, turn: int) -> list[dict[str, Any]]:
-    """Trains once in a process of its own; gives its blocks."""
+    """Trains once in a process of its own, and returns its blocks."""
     command = command_of(options, mode, turn)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return blocks_of(command, done.returncode, done.stdout)
@@ -126,7 +126,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
         gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
-        # Open for writing too: it is no end of the file while none of them has opened it.
+        # Also open for writing: otherwise readers see the end of the file until some process has opened it.
         ended = os.open(Path(folder, "ended"), os.O_RDWR)
 
         def until_ended() -> None:

@@ -1,6 +1,6 @@
-"""What the instrument costs where the host sets the pace: on the phantom GPU kernels take no time, so that the CPU time
-of a step is what it takes to launch it, and what is recorded beside it. See measure-instrument.sh. With `train` it is
-the training script itself."""
+"""Measures what recording costs if the host sets the pace. On the phantom GPU kernels take no time, so the CPU time
+of a step is the time to launch it and to record it. See measure-instrument.sh. With `train` it is the training
+script itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 CASES = ("mlp vanilla", "transformer vanilla", "transformer dpsgd", "transformer ghost")
 MODES = ("none", "bare", "full")
 WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows of steps
-PAIRS, THEN = 10, 32  # in the first: so many pairs of an instrumented and a bare step, then one instrumented in so many
+PAIRS, THEN = 10, 32  # first so many pairs of an instrumented and a bare step, then one instrumented in so many
 PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -29,7 +29,7 @@ def train(case: str, steps: int) -> None:
     calls."""
     import torch
 
-    if "MEASURE_PLUGIN" in os.environ:  # without the agent nobody else follows the phantom's values
+    if "MEASURE_PLUGIN" in os.environ:  # without the agent, nothing else follows the phantom's values
         sys.path.insert(0, os.environ["MEASURE_PLUGIN"])
         __import__("phantom_values").install(torch)
     sys.path.insert(0, str(EXPERIMENTS))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What it costs to import the installed package and to start the program: the fastest of 100 fresh processes, since
-others take the cores meanwhile, and their median beside it. Exits 1 where the fastest is above a limit.
+"""Measures what it costs to import the installed package and to start the program. Prints the fastest of 100 fresh
+processes, since others use the cores meanwhile, and the median. Exits 1 if the fastest is above a limit.
 
   measure_limits.py PYTHON    the interpreter of an environment that dpsight was installed into"""
 

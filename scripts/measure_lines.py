@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What lines cost a prediction: measure_lines.py [--pairs N] DPSIGHT PYTHON SCRIPT…
+"""Measures what lines cost a prediction: measure_lines.py [--pairs N] DPSIGHT PYTHON SCRIPT…
 
-Predicts each script with lines and with --lines none, in pairs whose order alternates, and prints the median of the
-ratios of processor time of a pair, with the least and the most. Processor time, since what else a machine does is in
-the wall time. A prediction's script, its collector and the making of its tables are in it.
+Predicts each script with lines and with --lines none, in pairs of alternating order. Prints the median ratio of
+the processor times of a pair, with the least and the most. It uses processor time because wall time includes
+other load on the machine. The time covers the prediction's script, its collector and the making of its tables.
 """
 
 from __future__ import annotations

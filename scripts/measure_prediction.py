@@ -1,9 +1,10 @@
-"""What predictions cost, on a machine without a GPU: measure_prediction.py [--untimed] DPSIGHT PYTHON [ROW…].
+"""Measures what predictions cost, on a machine without a GPU: measure_prediction.py [--untimed] DPSIGHT PYTHON
+[ROW…].
 
-Prints wall time, CPU time and the highest resident memory of a model of 7 B parameters, by how its weights are drawn,
-and of the headline suite with two jobs; and fails over the limits. Those of time are held against CPU time by
-processor, which is what the wall has on a quiet machine: what else a machine does is in the wall time only. With
---untimed they are printed and not held: of a machine whose speed nobody knows, they say nothing.
+Prints wall time, CPU time and the highest resident memory of a model of 7 B parameters, for each way of drawing
+its weights, and of the headline suite with two jobs. Fails if a limit is exceeded. Limits on time apply to CPU
+time by processor, which equals wall time on a quiet machine. With --untimed, times are printed but not checked,
+for machines of unknown speed.
 """
 
 from __future__ import annotations

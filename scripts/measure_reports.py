@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Predict the scripts of examples/reports, and compare what holds their peaks with what expected.tsv says of it: a
-table in Markdown, and what was found instead below it. Exits 1 where a script could not be predicted.
+"""Predicts the scripts of examples/reports, and compares what holds their peaks with expected.tsv. Prints a table
+in Markdown, and below it what was found instead. Exits 1 if a script could not be predicted.
 
   measure_reports.py [--dpsight PROGRAM] [--python PYTHON] [--jobs N] [SCRIPT ...]
 
-In expected.tsv a category can be several with + between them, or line:TEXT, lines whose text has TEXT."""
+In expected.tsv a category can be several joined by +, or line:TEXT for lines whose text contains TEXT."""
 
 from __future__ import annotations
 

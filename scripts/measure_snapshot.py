@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times the import of a snapshot beside Python's pickle.load of the same file, and then breakdown and timeline.
+"""Times the import of a snapshot and Python's pickle.load of the same file, and then breakdown and timeline.
 
     scripts/measure_snapshot.py ./dpsight [SNAPSHOT.pickle] [--events 1000000] [--rounds 3] [--without-python]
 
-Without a file it makes one of so many events with stacks of 35 frames (250 bytes an event). Each round runs, each in a
-process of its own: pickle.load as a script calls it, pickle.load with the garbage collector off, and dpsight ingest
-into an empty store, which ends with complete tables; then breakdown and timeline of that run. Wall times are what a
-user waits; CPU times change less where other work runs on the machine. The last lines are how many times faster the
-import was than pickle.load: the median of the rounds, the least and the most.
+Without a file it makes one with so many events, with stacks of 35 frames (250 bytes an event). Each round runs
+the following, each in its own process: pickle.load as a script calls it; pickle.load with the garbage collector
+off; dpsight ingest into an empty store, which ends with complete tables; then breakdown and timeline of that
+run. Wall times are what a user waits for. CPU times vary less under other load. The last lines say how many
+times faster the import was than pickle.load: the median of the rounds, the least and the most.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the files of a release, and publishes them: wheels, the source distribution, the program for each platform, a
-software bill of materials (CycloneDX) of each, and SHA256SUMS.
+"""Makes the files of a release and publishes them: wheels, the source distribution, the program for each platform,
+a software bill of materials (CycloneDX) for each, and SHA256SUMS.
 
   release.py [--dry-run] [-o DIST] TAG [PLATFORM ...]    runs under the interpreter of requirements/wheels.txt
 
-With --dry-run nothing is published, the tag need not exist, and the commands that would publish are printed. Only then
-can platforms be left out."""
+With --dry-run nothing is published, the tag need not exist, and the commands that would publish are printed.
+Only then can platforms be left out."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Predicts each script several times: its peaks are equal, or each prediction announces a range that holds them all.
+"""Predicts each script several times. Its peaks must be equal, or each prediction must announce a range that
+contains them all.
 
     scripts/repeat_predictions.py ./dpsight PYTHON SCRIPT… [--times 10] [--gpus 2]
 
-A script may be one argument with what the script is given: "oom.py die". Prints a line a script, and exits 1 where
-peaks differ beyond what was announced, or a prediction that differs is called exact."""
+A script may be given with its arguments as one argument: "oom.py die". Prints a line for each script. Exits 1 if
+peaks differ beyond the announced range, or if a prediction that differs is called exact."""
 
 from __future__ import annotations
 

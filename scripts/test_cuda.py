@@ -3,12 +3,13 @@
     test_cuda.py run FILE ABOUT RESULTS [ONLY]
     test_cuda.py write REASONS LIST RESULTS…
 
-FILE is a test/test_cuda.py of torch's, and ABOUT says in words which: a title, then sentences if need be. Those of its
-tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory history run, one
-after another in one process, anew after one that hangs or ends it; what fails runs again in a process of its own, since
-a test that failed leaves memory behind, and what wants the allocator's expandable segments in one that has them.
-RESULTS is written. LIST is made of one or more of them, of several files and under several versions of torch: each test
-with its result, and REASONS has one for each that does not pass. A failure without a reason is an error.
+FILE is one of torch's test/test_cuda.py, and ABOUT describes it: a title, then sentences if need be. `run` runs
+the tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory
+history. They run one after another in one process, and in a new one after a test that hangs or crashes. Failed
+tests run again, each in its own process, since a failed test leaves memory behind. Tests that want the
+allocator's expandable segments run in a process that has them. RESULTS is written. `write` makes LIST from one
+or more RESULTS, of several files and under several versions of torch. It has each test with its result, and for
+each that does not pass a reason from REASONS. A failure without a reason is an error.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def cases(suite):
 
 
 def stand_in(file: str) -> None:
-    """Gives torch's own testing modules the names that FILE takes from them and that this torch has not got yet, so
-    that the file of a later torch can be read: each makes a decorator that skips its test."""
+    """Adds to torch's own testing modules the names that FILE imports and that this torch lacks, so that a later
+    torch's file can be loaded. Each becomes a decorator that skips its test."""
     import ast
     import importlib
     import unittest

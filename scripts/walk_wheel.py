@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Walks through what somebody does who has Python and neither Go nor gcc: installs the wheel and torch into a fresh
-environment, asks doctor, records a script on the phantom GPU, reports, and has a prediction made. Prints a table.
+"""Does what a user with Python but neither Go nor gcc does: installs the wheel and torch into a fresh environment,
+runs doctor, records a script on the phantom GPU, writes a report, and makes a prediction. Prints a table.
 
   walk_wheel.py [--torch 2.11] WHEEL VERSION ...
 
-An interpreter is found by its version, such as 3.12, on PATH or among pyenv's, or named by its path. Each is walked in
-a mount namespace of its own, where compilers, their headers, Go and this checkout are hidden. torch comes by uv
-(requirements/walk.txt), which links it from its cache. Exits 1 where an interpreter failed, and 2 where one could not
-be tried."""
+An interpreter is found by its version, such as 3.12, on PATH or among pyenv's, or given by its path. Each walk
+runs in its own mount namespace, in which compilers, their headers, Go and this checkout are hidden. torch comes
+by uv (requirements/walk.txt), which links it from its cache. Exits 1 if an interpreter failed, and 2 if one
+could not be tried."""
 
 from __future__ import annotations
 

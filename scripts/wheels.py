@@ -74,7 +74,7 @@ def metadata() -> str:
 
 
 def revision() -> str:
-    """The commit that this is, with +modified behind it where files differ from it; empty if nobody knows."""
+    """The commit of this checkout, with +modified behind it if files differ from it; empty if unknown."""
     recorded = ROOT / "REVISION"  # of a source distribution
     if recorded.exists():
         return recorded.read_text(encoding="utf-8").strip()
@@ -113,9 +113,9 @@ def go_build(env: dict[str, str], out: Path, flags: list[str]) -> None:
     subprocess.run([*command, "-o", str(out), "./cmd/dpsight"], cwd=ROOT, env=env, check=True)
 
 
-# go-nvml leaves NVML's functions undefined, for the loader to find once the library was opened. zig's linker refuses
-# that, so it is given a library that has them, which the program then does not ask for. glibc's loader binds a function
-# at its first call.
+# go-nvml leaves NVML's functions undefined, for the loader to find once the library was opened. zig's linker
+# refuses that. So it gets a library that defines them, which the program then does not load. glibc's loader binds a
+# function at its first call.
 NVML = "libnvidia-ml.so.1"
 
 
@@ -189,8 +189,8 @@ def prebuild(target: str, work: Path) -> Path:
 
 COMPILERS = ("gcc", "g++")
 
-# What the headers of a newer glibc and libstdc++ have code ask for, in terms of older ones: whether there is one thread
-# (there may be several), and the text of a string stream, which C++20 gives another name.
+# Definitions of what the headers of a newer glibc and libstdc++ need, in terms of older ones: whether there is one
+# thread (there may be several), and the text of a string stream, which C++20 names differently.
 OLDER = """
 char __libc_single_threaded __attribute__((visibility("hidden"))) = 0;
 __asm__(

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The sets of scripts that show how exact predictions are, by what each proves: examples/README.md says it.
+// The sets of scripts that show how exact predictions are, by what each proves; see examples/README.md.
 const (
 	development = "development"
 	heldOut     = "held-out"
@@ -36,9 +36,9 @@ var accuracySuites = map[string][]string{
 	worstKind:   {"accuracy-held-out-worst-kind"},
 }
 
-// Of the scripts that show how exact predictions are, docs/accuracy.md reads files of figures. Those of every recording
-// that is kept whole are the recording's own, and each experiment of a suite is there: measured on a real GPU in the
-// one file, predicted in the other.
+// docs/accuracy.md reads files of figures. For every fully kept recording they must equal the recording's own
+// figures, and each experiment of its suite must be there: measured on a real GPU in one file, predicted in the
+// other.
 func TestRecordedFigures(t *testing.T) {
 	for set, plans := range accuracySuites {
 		figures := map[string]map[string]schemas.BaselineExperiment{}
@@ -67,8 +67,8 @@ func TestRecordedFigures(t *testing.T) {
 		for e := range runsOf(t, "accuracy-"+set) {
 			fresh := gate.BaselineOf([]analyze.Summary{analyze.Summarize(e.in)}, "").Experiments[0]
 			want := recordedAs[fresh.Name]
-			// the command of the recording has the path that its script had then, and so has its key
-			// as has what is known of its code and of the rules, which the files are older than
+			// the recording's command has the path that its script had then, and so has its key; the files are
+			// older than what is known of its code and of the rules
 			fresh.Key = want.Key
 			fresh.Rules, fresh.Categories = want.Rules, beforeScript(fresh.Categories)
 			want.Categories = beforeScript(want.Categories)
@@ -153,8 +153,8 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 				t.Errorf("%s: %s is called %s, and its peak is %d, predicted %d", name, x.Label, x.Confidence,
 					*x.Allocated.Measured, *x.Allocated.Predicted)
 			}
-			// Reserved is not what is called so: it depends on where the driver puts segments. It is close for all
-			// that.
+			// Exact expected does not cover reserved, which depends on where the driver puts segments. It is close
+			// nevertheless.
 			if e := math.Abs(*x.Reserved.Error); e > 0.0001 {
 				t.Errorf("%s: of %s reserved is off by %g", name, x.Label, e)
 			}
@@ -181,9 +181,9 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	}
 }
 
-// What cuDNN withholds is told since hinge was missed by it. The scripts of missed kinds that have one process,
-// predicted anew, and the script that was predicted after that fix and before its recording, come to the byte,
-// allocated and reserved.
+// A missed prediction of hinge led to reading from cuDNN which engines it withholds. Since then the single-process
+// scripts of missed kinds, predicted again, are exact in allocated and reserved. So is the script that was
+// predicted after that fix and before its recording.
 func TestWithheldEnginesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		predicted, recorded string

@@ -95,7 +95,7 @@ func newerTable(name string) bool {
 		name == schemas.HostMarks.File()
 }
 
-// newColumns are of the allocations, newer than the recorded stores.
+// newColumns are columns of the allocations that are newer than the recorded stores.
 var newColumns = []string{"open_bytes", "line_id"}
 
 // zerosLeftOut are columns of steps and phases in which the recorded stores have null where a figure is 0.

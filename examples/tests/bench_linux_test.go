@@ -17,10 +17,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What a report on the headline store may take: 1 s for three methods with their bare runs and 1.5 s for all seven, on
-// two cores. That is held as a share of the CPU time in which parquet-go gives the rows of three of its tables, in the
-// same process, since machines differ and are busy: twice the shares that were measured where reports took 0.5 and 1.2
-// s.
+// The limits for a report on the headline store: 1 s for three methods with their bare runs and 1.5 s for all
+// seven, on two cores. Machines differ and are busy, so the test compares CPU time with the CPU time in which
+// parquet-go reads the rows of three tables in the same process. The limits are twice the shares that were measured
+// where reports took 0.5 and 1.2 s.
 const (
 	reportCores  = 2
 	reportMemory = 300e6 / float64(1<<20) // MiB, of the process

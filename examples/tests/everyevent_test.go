@@ -196,8 +196,8 @@ func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
 	return s
 }
 
-// At every event of every device of every recording the categories sum to what the replay of the events has allocated,
-// to the byte. The sums come from one sweep over the events; a breakdown of its own, at some events, says the same.
+// At every event of every device of every recording, the categories sum to what the replay has allocated, to the
+// byte. The sums come from one sweep over the events. At some events a separate breakdown must agree.
 func TestCategoriesSumAtEveryEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	events := 0
@@ -261,7 +261,7 @@ func deviceNumber(t *testing.T, name string) (n int32) {
 	return n
 }
 
-// sameAsBreakdown holds one state of the sweep against a breakdown that counts every block anew.
+// sameAsBreakdown compares one state of the sweep with a breakdown that counts every block again.
 func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTimeline, seq int64) {
 	t.Helper()
 	run, err := memory.Breakdown(e.in, memory.At{Event: &seq})

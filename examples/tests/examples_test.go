@@ -105,8 +105,8 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 }
 
-// recordings are all runs of a real GPU here that have the allocator's events, of whichever store: none is left out
-// because no list names it.
+// recordings yields all runs on a real GPU with allocator events, from every store, so that no run is left out
+// because a list lacks it.
 func recordings(t testing.TB) iter.Seq2[string, *example] {
 	return func(yield func(string, *example) bool) {
 		for _, folder := range storeFolders(t) {
@@ -127,7 +127,7 @@ func recordings(t testing.TB) iter.Seq2[string, *example] {
 	}
 }
 
-// anyFull reports whether a store has runs with allocator events, which bare ones have not, nor the one of the
+// anyFull reports whether a store has runs with allocator events. Bare runs have none, nor has the run of the
 // collector alone.
 func anyFull(t testing.TB, folder string) bool {
 	for _, m := range manifestsOf(t, folder) {
@@ -146,7 +146,7 @@ func device(t testing.TB, e *example) schemas.DeviceVerdict {
 	return e.in.Report.Devices[0]
 }
 
-// The recordings are of a real GPU, lossless, and replay agrees with torch's own counters to the byte.
+// The recordings come from a real GPU and are lossless, and replay agrees with torch's own counters to the byte.
 func TestConservation(t *testing.T) {
 	for m, e := range recordings(t) {
 		if e.Manifest.Source != schemas.Measured || e.Manifest.Status != schemas.StatusOK && m != "oom/die" {
@@ -358,8 +358,8 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// What the collector takes of a core while an experiment runs, be it short. In the recordings that do not say what
-// set-up took, NVML was asked for gauges while a CUDA context was made, and where the driver stalled then it spun for a
+// The collector's share of a core while an experiment runs, even a short one. In recordings that do not state the
+// set-up time, NVML's gauges were read while a CUDA context was made. Where the driver stalled then, it spun for a
 // tenth of a second.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {

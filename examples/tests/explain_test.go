@@ -14,10 +14,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Between any two recordings of the headline, and some of every other store, the parts of the differences sum to them:
-// bytes by category, module and phase of birth to the byte, times by phase with what medians leave over, and by module
-// with what is in none. Scripts that are not dpsight's own name their layers as they like, and may compute outside of
-// modules.
+// Between any two recordings of the headline, and some of every other store, the parts of the differences sum to
+// them: bytes by category, module and phase of birth to the byte; times by phase including the medians' residue,
+// and by module including time in none. Scripts other than dpsight's name their layers freely and may compute
+// outside of modules.
 func TestExplainedPairs(t *testing.T) {
 	for _, folder := range storeFolders(t) {
 		if !anyFull(t, folder) {
@@ -88,7 +88,7 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		b != *doc.Runs[1].PeakBytes || d != *doc.PeakDeltaBytes) {
 		t.Errorf("%s: phases of birth sum to %d, %d, %d, the peaks differ by %d", pair, a, b, d, *doc.PeakDeltaBytes)
 	}
-	// What an optimizer makes of all parameters at once is of no module: where the peak is there, it is the rest that
+	// What an optimizer makes of all parameters at once belongs to no module. If the peak is there, only the rest
 	// counts.
 	var ofAll [2]int64
 	for _, c := range doc.Categories {

@@ -18,8 +18,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// In the figures of every example no text sticks out or lies over another, and nothing reaches beyond its axis: the
-// step of the peak, and all steps; and both show the peak that torch counted.
+// In the figures of every example no text leaves the picture or overlaps another, and nothing reaches beyond its
+// axis, for the step of the peak and for all steps. Both show the peak that torch counted.
 func TestFiguresAreLegible(t *testing.T) {
 	folders, bars, panels := storeFolders(t), 0, 0
 	for _, folder := range folders {
@@ -48,9 +48,9 @@ func TestFiguresAreLegible(t *testing.T) {
 	}
 }
 
-// showTorchsPeak checks that no bar reaches beyond its run's peak as torch itself counted it, and that the timeline
-// marks that peak: where its drawn columns are highest, by its size. A peak that was not recorded is said to be none of
-// the timeline's.
+// showTorchsPeak checks that no bar reaches beyond its run's peak by torch's own count, and that the timeline marks
+// that peak, at its size, where its drawn columns are highest. If the peak was not recorded, the timeline must say
+// that it does not show it.
 func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Model) (bars, panels int) {
 	t.Helper()
 	truth := map[string]int64{}

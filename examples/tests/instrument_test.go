@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them,
-// take less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time.
+// The cost of recording compared with no dpsight was measured on a GPU. Steps of 10 ms, and a whole run of them,
+// take less than 5 % more, whether the device or the host sets the pace. Drains take under 5 % of wall time.
 // docs/cost.md has these figures.
 func TestInstrumentCosts(t *testing.T) {
 	cost, err := os.ReadFile(filepath.Join("..", "docs", "cost.md"))
@@ -95,8 +95,8 @@ func TestInstrumentCosts(t *testing.T) {
 	}
 }
 
-// The agent, taken apart into rooms, costs the host as much as before: at most 3 % more of a step, by the median over
-// blocks. What was measured after later changes stands below those lines.
+// The agent in its present modules costs the host as much as before it was split: at most 3 % more of a step, by
+// the median over blocks. Later measurements follow below those lines.
 func TestAgentsCostAlike(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("instrument", "agents.txt"))
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What an analysis says of a headline run, that it would take so much if the loop freed .grad, is to the byte what the
-// same experiment takes on the phantom GPU with --zero-grad none. A method whose gradients are freed anyway takes what
-// was recorded.
+// An analysis of a headline run says what it would take if the loop freed .grad. The same experiment on the phantom
+// GPU with --zero-grad none takes exactly that. A method whose gradients are freed anyway takes what was recorded.
 func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 	python := testkit.Python(t)
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {

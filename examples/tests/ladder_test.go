@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What nvidia-smi shows of each headline run is explained to the byte, and what lies outside torch is the same whatever
-// the method, and whether the run is instrumented, to the byte: context and modules of one model on one GPU.
+// What nvidia-smi shows of each headline run is explained to the byte. Memory outside torch (the context and the
+// modules of one model on one GPU) is equal to the byte for all methods, instrumented or not.
 func TestLadders(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {
@@ -97,10 +97,9 @@ func TestLadders(t *testing.T) {
 	}
 }
 
-// The instrument takes no device memory: of each pair of an instrumented and a bare run, what lies outside torch is the
-// same to the byte, and what torch reserved in as many steps. Device used is the same, then, where the instrumented
-// run's further steps (it takes more of them) reserved no more; where they did, as ghost's do, it is more by that, to
-// the byte.
+// Recording takes no device memory. In each pair of an instrumented and a bare run, memory outside torch is equal
+// to the byte, and so is what torch reserved in as many steps. An instrumented run makes further steps. If these
+// reserved no more, device used is equal too. If they did, as with ghost, it is higher by exactly that.
 func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
 	same := 0
 	for _, folder := range []string{headline, pairs} {

@@ -45,8 +45,8 @@ func TestOutOfMemory(t *testing.T) {
 			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum,
 				d.AllocatedBytes, bank)
 		}
-		// It failed since what the process held and asked for is more than it may take, cached blocks given back or
-		// not.
+		// It failed because what the process held and requested is more than it may take, with or without cached
+		// blocks.
 		if held := d.AllocatedBytes + o.RequestedBytes; held <= o.LimitBytes {
 			t.Errorf("%s: %d bytes held and asked for, and %d are allowed", e.Manifest.Name, held, o.LimitBytes)
 		}

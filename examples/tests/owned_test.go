@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// passing are the categories of what serves one step alone.
+// passing lists the categories whose blocks serve a single step.
 var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookActivations: true,
 	schemas.StoredBackprops: true,
 	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true,
@@ -16,8 +16,8 @@ var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookA
 // step with tags, and nothing before it resembles it.
 var unseen = map[string]int64{"accuracy-held-out-fixed-kinds/vae": 96 * 3 * 128 * 128 * 4}
 
-// Of every recorded block of more than 1 MiB is known, by more than the phase that it was born in, what it is for when
-// the peak is reached; and none that two steps' ends see serves one step alone.
+// For every recorded block of more than 1 MiB, its purpose at the peak is known by more than the phase of its
+// birth. No block that lives at the ends of two steps serves only one step.
 func TestLargeBlocksAreKnown(t *testing.T) {
 	const large = 1 << 20
 	looked := 0

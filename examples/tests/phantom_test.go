@@ -99,9 +99,10 @@ func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceV
 // allocated are equal to the byte.
 var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trainers/DPSGDTrainer_bs8_seq1024": 2 << 20}
 
-// predict runs an experiment on the phantom GPU and holds it against its recording, which may be under another torch.
-// With DPSIGHT_TEST_LONG it takes all steps, and torch's own peaks of the whole run are compared too; without it as
-// many as were recorded, whose peak allocated is the whole run's, though more may be reserved later.
+// predictExperiment predicts an experiment on the phantom GPU and compares it with its recording, which may use
+// another torch. With DPSIGHT_TEST_LONG it makes all steps and also compares torch's own peaks of the whole run.
+// Otherwise it makes as many steps as were recorded. Their peak allocated is the whole run's, but more may be
+// reserved later.
 func predictExperiment(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
 	want *example, same bool) {
 	if want == nil {

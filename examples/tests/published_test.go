@@ -23,11 +23,11 @@ type stage struct {
 	method string
 	phases []string // of the step, from the first of that name on
 	step   int64
-	kept   bool // what is left at the end, rather than the highest in between
-	// published is what the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping and Ghost
-	// Clipping in Opacus", PyTorch blog, August 2024), to the letter. explained is what has to be added to it here, for
-	// the reason beside it: the two are compared together. today is what the code of torch and Opacus now makes of the
-	// sizes.
+	kept   bool // the remaining memory at the end, instead of the highest between
+	// published are the figures that the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient
+	// Clipping and Ghost Clipping in Opacus", PyTorch blog, August 2024). explained is what must be added to them
+	// here, for the stated reason: the two are compared together. today is the result of today's torch and Opacus
+	// for the same sizes.
 	published, explained, today float64
 }
 

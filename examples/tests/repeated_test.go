@@ -20,9 +20,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Four suites were recorded twice, on two H200s, at least half a day apart and by two versions of the agent, and of the
-// pairs all but ghost's: every figure in bytes, by category and by phase too, is the same. Times are another host's,
-// and not compared.
+// Four suites, and all pairs except ghost's, were recorded twice, on two H200s, at least half a day apart and by
+// two versions of the agent. Every figure in bytes is equal, also by category and by phase. Times come from another
+// host and are not compared.
 func TestRecordedTwice(t *testing.T) {
 	for _, s := range []string{headline, "headline-batch", "mlp", "quick", "pairs"} {
 		again, err := schemas.ReadBaseline(filepath.Join("repeated", s+".json"))
@@ -98,9 +98,9 @@ func TestMissedKindsRecordedTwice(t *testing.T) {
 	}
 }
 
-// The two held-out scripts that have two ranks were recorded again as two nodes on one GPU. They allocate as
-// often, and neither peak is the first one: zero's is lower by what its communication hook compressed, which at first
-// outlived a backward pass and now did not; private_ranks's segments lay in other places. docs/accuracy.md says so of
+// The two held-out scripts with two ranks were recorded again as two nodes on one GPU. They allocate as often, but
+// neither peak is the first one. zero's is lower by what its communication hook compressed: at first that outlived
+// a backward pass, and now it did not. private_ranks's segments lay in other places. docs/accuracy.md says so of
 // both.
 func TestRanksRecordedAsNodes(t *testing.T) {
 	first := map[string]schemas.BaselineExperiment{}
@@ -134,9 +134,9 @@ func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
 		PhasePeaks: x.PhasePeaks}
 }
 
-// beforeScript are categories as far as the rules before 11, by which the files beside the recordings were made, can be
-// compared: what the script's own code makes or keeps was other, or outputs where a model had given it, though another
-// one took it as its input.
+// beforeScript maps categories to those of the rules before 11, which made the files beside the recordings. Then,
+// what the script's own code made or kept was other, or outputs if a model had returned it, even if another model
+// took it as its input.
 func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]int64 {
 	out := maps.Clone(categories)
 	for _, c := range []schemas.Category{schemas.Script, schemas.Outputs, schemas.Inputs} {
@@ -160,8 +160,8 @@ func TestPhantomPredictsPresets(t *testing.T) {
 	}
 }
 
-// predictsCounters holds the kept predictions of a suite of bare runs to the recorded figures, and new ones to both:
-// if asked for, some that take little time, and all where DPSIGHT_TEST_LONG is set.
+// predictsCounters compares the kept predictions of a suite of bare runs with the recorded figures, and new
+// predictions with both: with some, a few quick ones, and with DPSIGHT_TEST_LONG all.
 func predictsCounters(t *testing.T, name string, some bool) {
 	measured, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 	plan := planOf(t, filepath.Join("suites", name+".yaml"))

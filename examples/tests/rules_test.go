@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write down the categories of the record
 // are known.
 var categoriesFile = filepath.Join("tests", "testdata", "categories.txt")
 
-// digestOf is of what a peak's bytes are for, and how that is known.
+// digestOf returns a digest of the categories of a peak's bytes and their evidence.
 func digestOf(d *memory.DeviceBreakdown) string {
 	var b strings.Builder
 	for _, c := range d.Categories {
@@ -63,8 +63,8 @@ func parseRuled(text string) (r ruled, err error) {
 	return r, nil
 }
 
-// unversioned says what is wrong where categories of recordings that are kept changed under rules of one version; empty
-// where none did.
+// unversioned says what is wrong if categories of kept recordings changed under rules of one version; "" if none
+// did.
 func unversioned(kept, now *ruled) string {
 	var moved []string
 	for _, name := range slices.Sorted(maps.Keys(now.digests)) {
@@ -80,9 +80,9 @@ func unversioned(kept, now *ruled) string {
 		"with go test ./examples/tests -run TestBreakdownSums -update", len(moved), now.rules, schemas.Shortlist(moved, 5))
 }
 
-// holdToVersion holds the categories of all recordings to the version of the rules: who reads a run or a baseline knows
-// by that alone whether its categories can be compared. With -update they are written down, but not under the version
-// that they had before.
+// holdToVersion checks that the categories of all recordings match the version of the rules: only the version tells
+// a reader whether the categories of two runs or baselines are comparable. -update writes them down, but not under
+// their old version.
 func holdToVersion(t *testing.T, digests map[string]string) {
 	t.Helper()
 	now := ruled{ingest.RulesVersion, digests}
@@ -111,7 +111,7 @@ func holdToVersion(t *testing.T, digests map[string]string) {
 	}
 }
 
-// Categories that change need a new version. A recording that is new does not, nor one that is gone.
+// Changed categories need a new version. A new recording does not, nor does a removed one.
 func TestChangedCategoriesNeedAVersion(t *testing.T) {
 	kept, err := parseRuled((&ruled{9, map[string]string{"s/a": "1", "s/b": "2"}}).text())
 	if err != nil {

@@ -25,9 +25,9 @@ var forbidden = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
 }
 
-// names are who and where in bare words, which only recordings are searched for: a workflow may name an image. The
-// names that were replaced are known to nobody any more; these are what virtual machines, their images and their users
-// are called.
+// names are bare words for who and where. Only recordings are searched for them, since a workflow may name an
+// image. The replaced names are no longer known. These are usual names of virtual machines, their images and their
+// users.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(root|ubuntu|debian|admin|user|ec2-user)@`),
 	regexp.MustCompile(`\b(vm|ubuntu|debian|localdomain|runnervm[a-z0-9]*)\b`),
@@ -43,7 +43,7 @@ var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
 // names.
 var packaged = regexp.MustCompile(`/(site|dist)-packages/[\w./+-]+`)
 
-// Names that stand for the machine's own.
+// Names that replace the machine's own.
 const (
 	publishedHost = "gpu-host"
 	publishedGPU  = "GPU-00000000-0000-0000-0000-"
@@ -106,7 +106,7 @@ func TestSanitised(t *testing.T) {
 	if kinds[".zst"] < 6 || kinds[".json"] < 12 || kinds[".log"] < 6 {
 		t.Errorf("searched %v: the stores lack files", kinds)
 	}
-	if rows < kinds[".parquet"]/2 { // every row says which run it is of; some tables have none
+	if rows < kinds[".parquet"]/2 { // every row names its run; some tables have no rows
 		t.Errorf("of %d tables %d have text: the search does not see it", kinds[".parquet"], rows)
 	}
 	for _, name := range append(ingest.DerivedFiles(), schemas.Samples.File(), schemas.HostSamples.File()) {
@@ -137,7 +137,7 @@ func TestSanitisedSees(t *testing.T) {
 	}
 }
 
-// Manifests have the names that stand for the host and its GPUs, and no revision.
+// Manifests have replacement names for the host and its GPUs, and no revision.
 func TestManifestsAreSanitised(t *testing.T) {
 	for path, m := range manifests(t) {
 		if m.Host.Name != publishedHost || m.Git != nil {
@@ -154,7 +154,8 @@ func TestManifestsAreSanitised(t *testing.T) {
 	}
 }
 
-// Recordings have to stay small: everybody who clones the repository gets them. Limits are of what git tracks.
+// Recordings must stay small, since everybody who clones the repository gets them. The limits apply to what git
+// tracks.
 var storeLimits = map[string]int64{
 	"accuracy-development": 1 << 20, "accuracy-held-out": 1 << 20, "accuracy-held-out-fixed-kinds": 1 << 20,
 	"accuracy-held-out-missed-kinds": 1 << 20, "accuracy-held-out-worst-kind": 1 << 20, "claims": 1 << 20,

@@ -94,9 +94,9 @@ func cellsMerged(t *testing.T, in schemas.Tables, class string) map[string]int64
 	return out
 }
 
-// Of the scripts that show how exact predictions are, each one that is recorded here has the recording's breakdown on
-// the phantom GPU, by category and by category and module, wherever it asks for the same blocks. It takes minutes, so
-// it runs where DPSIGHT_TEST_LONG is set.
+// Each recorded script that shows how exact predictions are has the recording's breakdown on the phantom GPU, by
+// category, and by category and module, wherever it requests the same blocks. The test takes minutes, so it needs
+// DPSIGHT_TEST_LONG.
 func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_SCRIPTS_PYTHON")
 	if python == "" || os.Getenv("DPSIGHT_TEST_LONG") == "" {

@@ -73,7 +73,7 @@ func TestDeclaredTablesSuffice(t *testing.T) {
 	}
 }
 
-// The list of runs and the breakdown give the same two figures of what was reserved: at the peak, and the highest.
+// The list of runs and the breakdown agree on reserved: at the peak, and at its highest.
 func TestReservedIsTheSameInListAndBreakdown(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {

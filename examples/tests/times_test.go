@@ -28,8 +28,7 @@ func timesOf(t *testing.T, folder string, each func(in schemas.Tables)) {
 	}
 }
 
-// What an instrumented step takes is the same wherever it is told, and all that is said of modules sums to the bare
-// step.
+// The time of an instrumented step is the same wherever it is shown, and all parts by module sum to the bare step.
 func TestOneInstrumentedStep(t *testing.T) {
 	seen := 0
 	for _, folder := range []string{"quick", plain, "mlp"} {

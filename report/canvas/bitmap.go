@@ -10,9 +10,9 @@ import (
 	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
-// A bitmap is the surface of a PNG: go-chart's own, but that it fills what is fully covered as memory is filled, and is
-// written by an encoder made for pictures of few colours. Pixel by pixel, and with image/png, drawing took most of a
-// report's time.
+// A bitmap is the surface of a PNG. It is go-chart's own with two changes: it fills fully covered areas as memory
+// is filled, and its encoder is made for pictures of few colours. Drawing pixel by pixel, and with image/png, took
+// most of a report's time.
 type bitmap struct {
 	c   *drawing.RasterGraphicContext
 	img *image.RGBA
@@ -60,7 +60,7 @@ func tile(row []byte, pixel [4]byte) {
 	}
 }
 
-// save writes the picture alone: what it is called and shows is in the SVG beside it.
+// save writes only the picture: the SVG beside it has the name and the description.
 func (b *bitmap) save(w io.Writer, _, _ string) error { return WritePNG(w, b.img, 0) }
 
 // glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if

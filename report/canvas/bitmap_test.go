@@ -47,7 +47,7 @@ func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 	}
 }
 
-// A reader of the file finds what was drawn; where there are more colours than the file can have, the rarest are
+// A reader of the file finds what was drawn. If there are more colours than the file can have, the rarest are
 // shades.
 func TestFileIsWhatWasDrawn(t *testing.T) {
 	for _, test := range []struct{ colours, off int }{{1, 0}, {mostColours - 1, 0}, {mostColours + 100, 2}} {

@@ -1,10 +1,10 @@
-// Package canvas draws figures once, for PNG and SVG alike, with go-chart's font and drawing.
+// Package canvas draws figures once, for both PNG and SVG, with go-chart's font and drawing.
 //
-// go-chart's own charts cannot draw what dpsight shows (its stacked bars are normalised to 100 %), but what they are
-// drawn with can. All edges lie on whole pixels of the format, so the canvas has a resolution of its own for each: a
-// logical pixel is [pngScale] or [svgScale] of theirs. In an SVG, text is drawn as the outlines of its glyphs: a font
-// that is named but not there moves every label, an embedded one is ignored by most converters to PDF. The words stand
-// in the file's description.
+// go-chart's own charts cannot draw dpsight's figures (its stacked bars are normalised to 100 %), but its drawing
+// primitives can. All edges lie on whole pixels of the format, so each format has its own resolution: a logical
+// pixel is [pngScale] or [svgScale] of its pixels. In an SVG, text is drawn as the outlines of its glyphs. A named
+// but missing font would move every label, and most converters to PDF ignore an embedded one. The file's
+// description has the words.
 package canvas
 
 import (
@@ -298,8 +298,8 @@ func (c *Canvas) Misplaced() []string {
 	return out
 }
 
-// Covered lists the texts that lie on a point or on a slanting line. It is no part of Misplaced: some letters stand at
-// their points.
+// Covered lists the texts that lie on a point or on a slanting line. It is separate from Misplaced, since some
+// letters belong at their points.
 func (c *Canvas) Covered() []string {
 	var out []string
 	for _, l := range c.Labels {

@@ -16,7 +16,7 @@ const (
 	descent   = 0.24
 )
 
-// Missing stands for a character that the built-in font lacks, Chinese for one.
+// Missing replaces a character that the built-in font lacks, such as a Chinese one.
 const Missing = '□'
 
 // builtin is the built-in font. go-chart parses it at the first call without a lock around its first look, and figures

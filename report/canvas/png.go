@@ -15,9 +15,9 @@ import (
 // time.
 const pngLevel = 5
 
-// WritePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours.
-// image/png tries five filters on every row, for longer than drawing takes; they are for photographs, and leave flat
-// colours and repeated letters larger. The file says how many dots an inch has, unless that is 0.
+// WritePNG writes an opaque picture as PNG with one byte a pixel, in unfiltered rows and at most [mostColours]
+// colours. image/png tries five filters on every row, which takes longer than drawing. They are made for
+// photographs, and enlarge flat colours and repeated letters. The file states dots per inch unless dots is 0.
 func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {

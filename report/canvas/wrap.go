@@ -19,8 +19,9 @@ func Fit(s string, size, width float64) string {
 	return Ellipsis
 }
 
-// Wrap breaks s into at most lines lines of a width: at spaces, after the hyphens and underscores of names, not inside
-// of a number as 2.11.0 or 1,024, else anywhere. What does not fit is cut; lines = 0 cuts nothing.
+// Wrap breaks s into lines of a width, at most lines of them (0 = any number). It breaks at spaces and after the
+// hyphens and underscores of names, but not inside a number such as 2.11.0 or 1,024; if need be it breaks anywhere.
+// It cuts what does not fit.
 func Wrap(s string, size, width float64, lines int) []string {
 	var out []string
 	rest := strings.TrimSpace(s)

@@ -31,8 +31,8 @@ type column struct {
 	values arrow.Array
 }
 
-// Tables are the device's Feather files: events (what was allocated after each event, by category, and reserved),
-// steps, phases and marks. Those that would be empty are not there. What is not known is null.
+// Tables returns the device's Feather files: events (what was allocated after each event, by category, and
+// reserved), steps, phases and marks. Empty ones are left out. Unknown values are null.
 func (d *Device) Tables() (out []Table) {
 	if d.Timeline != nil {
 		out = append(out, Table{"events", d.events()})
@@ -101,7 +101,7 @@ func (d *Device) events() []column {
 	return columns
 }
 
-// reservedAt is what is reserved just after an event; nil where that is not known.
+// reservedAt returns what is reserved just after an event; nil if unknown.
 func (d *Device) reservedAt(event int64) *int64 {
 	next, _ := slices.BinarySearchFunc(d.Reserved, event+1, func(l level, event int64) int { return int(l.Seq - event) })
 	if next == 0 {

@@ -18,10 +18,10 @@ const (
 	phasesThread = 2
 )
 
-// WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open: per device a process,
-// with a counter for each category (bytes allocated, at every event that changes it), for what is allocated and
-// reserved, steps and phases as slices, failed requests and marks as instants. Times are microseconds since the first;
-// of a run whose events have no times, a microsecond an event, which otherData says.
+// WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open. Each device is a
+// process with a counter for each category (bytes allocated, at every event that changes it), counters for
+// allocated and reserved, steps and phases as slices, and failed requests and marks as instants. Times are
+// microseconds since the first. If events have no times, each takes a microsecond, and otherData says so.
 func (r *Run) WritePerfetto(w io.Writer) error {
 	t := &trace{w: bufio.NewWriterSize(w, 1<<20), start: r.start()}
 	fmt.Fprintf(t.w, `{"displayTimeUnit":"ms","otherData":{"generator":"dpsight","run_id":%s,"name":%s,"source":%s,`+
@@ -158,7 +158,7 @@ func (t *trace) samples(samples []schemas.Sample, process int) {
 	}
 }
 
-// A slice has what a reader sees when it is clicked; null is what is not known.
+// A slice holds what a reader sees after a click; null = unknown.
 type slice map[string]any
 
 func (t *trace) slice(thread int, name string, begin, end int64, args slice) {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Picture is a PNG that stands beside a run's scalars.
+// A Picture is a PNG shown beside a run's scalars.
 type Picture struct {
 	Tag           string
 	Width, Height int // pixels
@@ -36,9 +36,9 @@ const (
 	imageEncoded     protowire.Number = 4
 )
 
-// WriteTensorBoard writes the scalars of one device's steps and phases, and pictures, as an event file, which
-// TensorBoard reads in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in ms,
-// as the tags say; a scalar is a 32-bit float. A scalar that is not known of a step is not there.
+// WriteTensorBoard writes the scalars of one device's steps and phases, and pictures, as an event file. TensorBoard
+// reads it in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in ms, as
+// the tags say. A scalar is a 32-bit float. Unknown scalars of a step are left out.
 func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
 	e := &events{w: w}
 	e.write(0, 0, protowire.AppendString(protowire.AppendTag(nil, eventFileVersion, protowire.BytesType), fileVersion))
@@ -80,7 +80,7 @@ func (d *Device) scalars(s *schemas.Step) (values []byte) {
 	bytes("memory/peak", s.PeakBytes)
 	bytes("memory/allocated_at_end", s.AllocatedEnd)
 	bytes("memory/reserved_at_end", s.ReservedEnd)
-	if s.GPUNS > 0 && !s.Instrumented { // published times are of steps without hooks
+	if s.GPUNS > 0 && !s.Instrumented { // published times come from steps without hooks
 		values = appendScalar(values, "time/step_ms", float64(s.GPUNS)/1e6)
 	}
 	ns, peaks := map[string]int64{}, map[string]int64{}

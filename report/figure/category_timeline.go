@@ -13,9 +13,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A CategoryTimeline is the picture memory_timeline_categories: the panels of [MemoryTimeline], with each category's
-// own maximum marked where it is reached, and beside them how much that is, when, and how much it is at the peak. A
-// category's maximum seldom is at the peak, and a peak's breakdown says nothing of it.
+// A CategoryTimeline is the picture memory_timeline_categories. It has the panels of [MemoryTimeline]. Each
+// category's own maximum is marked where it is reached. A list beside them has its size, its moment, and its size
+// at the peak. A category's maximum is seldom at the peak, so a peak's breakdown does not show it.
 type CategoryTimeline struct{ MemoryTimeline }
 
 // The list beside a panel, in logical pixels.
@@ -23,7 +23,7 @@ const (
 	listLetter = 14.0  // width of a letter
 	listName   = 160.0 // right end of a name, from the list's left
 	listMost   = 232.0 // right end of the maximum
-	listAtPeak = 302.0 // right end of what is there at the peak
+	listAtPeak = 302.0 // right end of the column for the peak
 	listWidth  = 452.0
 	letterSize = 10.0
 	letterRow  = 14.0 // the strip of letters above a plot

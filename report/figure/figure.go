@@ -49,11 +49,11 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 	return c.Save(w, f.Title, description)
 }
 
-// Canvas draws the figure and gives where everything in it stands.
+// Canvas draws the figure and returns the places of everything in it.
 func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
 
-// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the shapes beyond the
-// ends of their axes: none, whatever the runs are called and however large they are. Both formats have one layout.
+// Misplaced draws the figure and lists the texts that leave it or overlap another, and the shapes beyond the ends
+// of their axes. There must be none, whatever the names and sizes of the runs. Both formats have one layout.
 func (f *Figure) Misplaced() ([]string, error) {
 	c, err := f.Canvas()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // A FitPoint is one value that was tried.
 type FitPoint struct {
 	Value    int64
-	Reserved int64 // highest; of what does not fit, until then
+	Reserved int64 // highest reserved; for a value that does not fit, until it failed
 	Fits     bool
 }
 
@@ -26,8 +26,8 @@ type FitSeries struct {
 	Points []FitPoint
 }
 
-// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit stand
-// hollow on the line of their device's memory, as what they would have taken is not known.
+// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit are
+// drawn hollow on the line of their device's memory, since what they would have taken is not known.
 type Fit struct {
 	Vary   string
 	Series []FitSeries
@@ -35,7 +35,7 @@ type Fit struct {
 	Notes  []string
 }
 
-// fitColors tell series apart; more of them than that are named under the picture and stand in the table.
+// fitColors tell series apart. Further series are named under the picture, and the table has them.
 var fitColors = []canvas.Color{0x204d8b, 0xe16114, 0x58b793, 0x7346a5, 0xd98cb3, 0x836700, 0x01645f, 0x7a1f3d}
 
 type fitLayout struct {
@@ -45,8 +45,7 @@ type fitLayout struct {
 	plot          canvas.Box
 	x, y          tradeAxis
 	limits        []fitLimit
-	// awayX and awayY are how much farther the axes' numbers stand from them than elsewhere: a point near an axis
-	// reaches over it.
+	// awayX and awayY are the extra distance of the axes' numbers, since a point near an axis reaches over it.
 	awayX, awayY float64
 	legend       legend
 }
@@ -132,7 +131,7 @@ func (l *fitLayout) place(left, top float64) {
 	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
 }
 
-// beyondAxes is how far points reach beyond the axes and into where numbers stand.
+// beyondAxes returns how far points reach beyond the axes into the numbers.
 func (l *fitLayout) beyondAxes() (left, below float64) {
 	const room = 5 // between an axis and its numbers
 	for i := range l.shown {
@@ -145,11 +144,12 @@ func (l *fitLayout) beyondAxes() (left, below float64) {
 	return left, below
 }
 
-// limitGap is how far right of the plot the texts of memories stand.
+// limitGap is the distance between the plot and the texts of memories to its right.
 const limitGap = 8
 
-// placeLimits draws a line for each memory that the plot reaches, and a thin one where its margin begins. Their texts
-// stand right of the plot, where no curve goes: above the line, inside, they lay under curves and points near it.
+// placeLimits draws a line for each memory that the plot reaches, and a thin line where its margin begins. The
+// texts are to the right of the plot, outside the curves. Inside, above the line, curves and points near it would
+// cover them.
 func (l *fitLayout) placeLimits() {
 	seen := map[string]bool{}
 	add := func(what string, bytes int64, faint bool) {
@@ -232,9 +232,8 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// covers says how many later curves lie one over another on a curve, or on a part of it: it is drawn that much wider,
-// or it would not be seen. To set them apart by their places was rejected: what a method takes would be read off
-// wrongly.
+// covers returns how many later curves lie on a curve or on a part of it. The curve is drawn that much wider, to
+// stay visible. Shifting the curves apart would show wrong values.
 func (l *fitLayout) covers(i int) int {
 	most := 0
 	for j := i + 1; j < len(l.shown); j++ {

@@ -20,9 +20,9 @@ type LadderRow struct {
 	Device, Allocator *ladder.Moment
 }
 
-// A DeviceLadder is the picture device_ladder: all that a GPU has in use, stacked from the categories of what is
-// allocated to other processes, at the device's peak and at the allocator's. What is allocated comes first, so that it,
-// what torch reserved and the whole all end at their size on the axis.
+// A DeviceLadder is the picture device_ladder: all memory in use on a GPU, stacked from the categories of what is
+// allocated to other processes, at the device's peak and at the allocator's. What is allocated comes first, so that
+// it, torch's reserved and the whole all end at their sizes on the axis.
 type DeviceLadder struct {
 	Rows  []LadderRow
 	Notes []string
@@ -79,7 +79,7 @@ func ends(m *ladder.Moment) []int64 {
 	return out
 }
 
-// total is what stands at the end of a bar.
+// total returns the text at the end of a bar.
 func total(m *ladder.Moment) string {
 	if used := bytesOf(m, ladder.RungDeviceUsed); used != nil {
 		return table.Size(*used)
@@ -88,7 +88,7 @@ func total(m *ladder.Moment) string {
 	return "at least " + table.Size(end)
 }
 
-// under is what stands below a bar.
+// under returns the text below a bar.
 func under(m *ladder.Moment) string {
 	text := "what torch reserved is not known"
 	reserved, allocated := bytesOf(m, ladder.RungReserved), bytesOf(m, ladder.RungAllocated)

@@ -26,8 +26,8 @@ const (
 	lineHeight = 1.25
 )
 
-// layout holds where everything goes: all text is measured before anything is drawn, so the canvas is as high as it
-// must be and no text is cut that need not be.
+// layout holds all places. All text is measured before anything is drawn, so the canvas is as high as necessary and
+// text is cut only if it must be.
 type layout struct {
 	m             *MemoryBreakdown
 	width, height float64
@@ -111,7 +111,7 @@ func (m *MemoryBreakdown) peakPanel(left float64) panel {
 	return p
 }
 
-// deltaPanel scales the right axis: what shrank goes left of zero, what grew right, the totals stand in a column.
+// deltaPanel scales the right axis: decreases go left of zero, increases right, and the totals form a column.
 func (m *MemoryBreakdown) deltaPanel(left float64) panel {
 	p := panel{left: left, textRight: left + deltaWidth}
 	text := 0.0

@@ -13,7 +13,7 @@ type legendItem struct {
 	line  bool // a line, not an area
 }
 
-// legend is what stands below a picture: what its colours mean, and notes.
+// legend is the text below a picture: the meaning of its colours, and notes.
 type legend struct {
 	items    []legendItem
 	top      float64

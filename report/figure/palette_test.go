@@ -46,7 +46,7 @@ func lab(c canvas.Color, m [9]float64) [3]float64 {
 // ΔE*ab 2.3 is just noticeable. Neighbours in a bar must be plainly different, any two tellable beside the legend.
 const neighboursDiffer, allDiffer = 25, 8
 
-// difference is how far apart two colours are to the one of whom it says least, and to whom.
+// difference returns how far apart two colours are in the kind of vision that separates them least, and that kind.
 func difference(a, b canvas.Color) (least float64, vision string) {
 	least = math.Inf(1)
 	for _, name := range slices.Sorted(maps.Keys(visions)) {
@@ -59,8 +59,8 @@ func difference(a, b canvas.Color) (least float64, vision string) {
 	return least, vision
 }
 
-// shortfall is by how much the i-th colour is too like another, and which one that is; none where it is tellable. The
-// last category is hardly ever seen beside the first rung.
+// shortfall returns by how much the i-th colour is too similar to another, and to which; none if it is tellable.
+// The last category is hardly ever beside the first rung.
 func shortfall(colors []canvas.Color, i int) (worst float64, other int, vision string) {
 	for j := range colors {
 		want := float64(allDiffer)
@@ -74,7 +74,8 @@ func shortfall(colors []canvas.Color, i int) (worst float64, other int, vision s
 	return worst, other, vision
 }
 
-// tellable is the colour nearest to the i-th that can be told from all others; the i-th itself where there is none.
+// tellable returns the colour nearest to the i-th that can be told from all others; the i-th itself if there is
+// none.
 func tellable(colors []canvas.Color, i int) canvas.Color {
 	tried, best, nearest := slices.Clone(colors), colors[i], math.Inf(1)
 	for c := range canvas.Color(1 << 12) {
@@ -93,7 +94,7 @@ func TestPaletteIsTellable(t *testing.T) {
 	for _, c := range names {
 		colors = append(colors, palette[c])
 	}
-	for k := kindPending; k <= kindOthers; k++ { // a ladder goes on with what is not allocated
+	for k := kindPending; k <= kindOthers; k++ { // a ladder continues with what is not allocated
 		names, colors = append(names, fmt.Sprintf("rung %d", k)), append(colors, rungColors[k])
 	}
 	for i, name := range names {

@@ -5,11 +5,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// rows are the lines of a picture of bars: what stands before each, and where it is.
+// rows are the rows of a bar picture: their labels and their places.
 type rows struct {
 	labels []rowLabel
 	tops   []float64 // of each row; one more for the end
-	under  float64   // the height of what stands under each bar
+	under  float64   // the height of the text under each bar
 }
 
 type rowLabel struct{ name, badge []string }
@@ -54,7 +54,7 @@ func (r *rows) within(p *panel) canvas.Box {
 	return canvas.Box{X0: p.left, Y0: r.tops[0], X1: p.right, Y1: r.tops[len(r.tops)-1]}
 }
 
-// bar is the box of a bar of row i between two x. With what stands under it, it is in the row's middle.
+// bar returns the box of a bar of row i between two x. If there is text under the bar, both are centred in the row.
 func (r *rows) bar(i int, x0, x1 float64) canvas.Box {
 	y := r.middle(i) - r.under/2
 	return canvas.Box{X0: x0, Y0: y - barHeight/2, X1: x1, Y1: y + barHeight/2}

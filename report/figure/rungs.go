@@ -33,8 +33,8 @@ func RungTitle(rung string) string {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
-// rungKind is what a part of a ladder is drawn as, in the order of stacking: what is allocated ends at its size from
-// zero, and so do what torch reserved and what the device has in use.
+// rungKind is how a part of a ladder is drawn, in the order of stacking. What is allocated ends at its size from
+// zero, and so do torch's reserved and the device's memory in use.
 type rungKind int
 
 const (
@@ -47,7 +47,7 @@ const (
 	kindOthers
 )
 
-// rungColors continue the palette: what is not allocated.
+// rungColors continue the palette, for what is not allocated.
 var rungColors = map[rungKind]canvas.Color{
 	kindUnbroken: unknownColor,
 	kindPending:  0x7984de,
@@ -105,7 +105,7 @@ func leaves(m *ladder.Moment) []ladder.Rung {
 type rungGroups struct {
 	major map[string]bool // categories, by name
 	kinds map[rungKind]bool
-	// rungs are those drawn as one kind: what nothing tells apart in one run may be told apart in another.
+	// rungs drawn as one kind: rungs that one run cannot separate may be separate in another.
 	rungs map[rungKind][]string
 	minor []string // in the order of stacking
 }
@@ -192,7 +192,7 @@ func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	return out
 }
 
-// title says what one colour stands for, where nothing tells it from other rungs in some bars.
+// title returns the meaning of a colour. In some bars it may cover several rungs that cannot be separated.
 func (g *rungGroups) title(k rungKind) string {
 	if k == kindUnbroken {
 		var titles []string

@@ -25,8 +25,8 @@ type TimelineRow struct {
 	Rate      string                  // at which it does: "+4.20 MiB a step"
 }
 
-// A MemoryTimeline is the picture memory_timeline: a panel a run with what was allocated, by category, and reserved,
-// over the allocator's events; phases shaded and named, and the peak with what it is made of.
+// A MemoryTimeline is the picture memory_timeline. It has a panel for each run with allocated, by category, and
+// reserved, over the allocator's events. Phases are shaded and named, and the peak is shown with its composition.
 //
 // The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
 type MemoryTimeline struct {

@@ -98,7 +98,7 @@ func (l *timelineLayout) drawPhases(c *canvas.Canvas, p *timePanel) {
 	}
 }
 
-// stack is one panel's columns on its pixels: x of each edge, and above it the tops of what is stacked there.
+// stack is one panel's columns on its pixels: the x of each edge, and above it the tops of the stacked categories.
 type stack struct {
 	x         []float64
 	low, high []int64
@@ -184,7 +184,7 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 	for k := n - 1; k >= 0; k-- {
 		layer(solid, k, fill(k))
 	}
-	highest, atPeak := int64(0), int64(0) // of all columns, and of those that the peak's shape stands on
+	highest, atPeak := int64(0), int64(0) // of all columns, and of the columns under the peak's mark
 	for i, h := range st.high {
 		highest = max(highest, h)
 		if st.x[i] <= p.peakX+1 && p.peakX-1 <= st.x[i+1] {

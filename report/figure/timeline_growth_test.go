@@ -31,7 +31,7 @@ func rising(n int) TimelineRow {
 			Last: growth.Low{At: int64(n - 1), Event: int64(n), Bytes: at(n - 1)}}}
 }
 
-// A growth is a line from its first low to its last, with the slope beside it, where all of it is shown.
+// A growth is a line from its first low to its last, with the slope beside it, if all of it is shown.
 func TestGrowthIsDrawn(t *testing.T) {
 	for _, n := range []int{2, 12, 100} {
 		for _, all := range []bool{false, true} {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// peakLine is one line of what a peak is made of.
+// peakLine is one line of a peak's composition.
 type peakLine struct {
 	text  string
 	fill  canvas.Color

@@ -35,7 +35,7 @@ const (
 	keyWidth    = 460.0 // at most
 	keyLine     = nameSize * 1.4
 	keyGap      = 30.0
-	manyPoints  = 15 // beyond which labels stand in a column
+	manyPoints  = 15 // with more points, labels form a column
 	pointRadius = 4.5
 )
 
@@ -91,8 +91,8 @@ func costAxis(points []Point, low, high float64) tradeAxis {
 	return axisOver(low, high, unit{1, ""})
 }
 
-// logTicks are the powers of ten between low and high: with twice and five times these where there is room, or not all
-// of them where there is none.
+// logTicks returns the powers of ten between low and high. It adds two and five times these if there is room, and
+// leaves some out if there is not.
 func logTicks(low, high float64, most int) (ticks []float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
 	step := 1
@@ -125,7 +125,7 @@ type tradeoffLayout struct {
 	width, height float64
 	plot          canvas.Box
 	x, y          tradeAxis
-	awayX, awayY  float64 // of the numbers, from where they stand else
+	awayX, awayY  float64 // extra distance of the numbers
 	labels        []placed
 	legend        legend
 }
@@ -282,8 +282,8 @@ func (l *tradeoffLayout) placeInKey() float64 {
 	return keyGap + widest
 }
 
-// spaced moves heights, in order from the top, apart by at least gap and between top and bottom, each as little as may
-// be: those that would lie over each other gather about the middle of what they want.
+// spaced moves heights, which are in order from the top, apart by at least gap and between top and bottom, each as
+// little as possible. Heights that would overlap spread around the middle of their wanted places.
 func spaced(wanted []float64, gap, top, bottom float64) []float64 {
 	type group struct {
 		sum float64 // sum of the heights minus the gaps before them

@@ -90,7 +90,7 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 	}
 }
 
-// Labels that want one height stand about it, and none leaves the plot.
+// Labels that want one height spread around it, and none leaves the plot.
 func TestLabelsGatherAboutTheirHeights(t *testing.T) {
 	for _, c := range []struct{ wanted, want []float64 }{
 		{[]float64{50, 50, 50}, []float64{40, 50, 60}},

@@ -11,8 +11,9 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Trend is the picture trend: a panel an experiment with its value at each point, oldest first, and a line with words
-// at each step. Points stand at equal distances: a revision counts as much after a week as after a minute.
+// A Trend is the picture trend. It has a panel for each experiment with its value at each point, oldest first, and
+// a line with words at each step. Points have equal distances: a revision counts as much after a week as after a
+// minute.
 type Trend struct {
 	Title  string
 	Bytes  bool   // values are bytes
@@ -123,7 +124,7 @@ func (m *Trend) layout() *trendLayout {
 	return l
 }
 
-// largestSteps are so many of the steps that their list stays short, in their order.
+// largestSteps returns the largest steps, so few that their list stays short, in their order.
 func largestSteps(steps []TrendStep) []TrendStep {
 	if len(steps) <= mostSteps {
 		return steps
@@ -267,8 +268,8 @@ type pointName struct {
 	row  int
 }
 
-// names places the names of the first point, the last, then of steps, each in the first line that has room for it. One
-// for which no line has room stands in the list of steps alone.
+// names places the names of the first point, the last, and then of steps, each in the first line that has room. A
+// name without room appears only in the list of steps.
 func (p *trendPanel) names() (names []pointName) {
 	n := len(p.m.Points)
 	if n == 0 {

@@ -37,9 +37,9 @@ type WaterfallPanel struct {
 	Steps []WaterfallStep
 }
 
-// A Waterfall is the picture explain_waterfall: what a difference is made of, a signed bar each part, one after another
-// from the first run's value to the second's. The axis is of differences: beside the whole values they would be hardly
-// seen, and an axis cut off below would make the values look far apart.
+// A Waterfall is the picture explain_waterfall: the parts of a difference, each a signed bar, one after another
+// from the first run's value to the second's. The axis shows differences. Beside whole values they would hardly be
+// visible, and an axis cut off below would exaggerate the distance.
 type Waterfall struct {
 	Panels []WaterfallPanel
 	Notes  []string
@@ -193,7 +193,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 		c.Text(line, f.left, f.titleTop+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
 	}
 	axis := f.panel
-	axis.unit.name = "" // it stands below, with what the axis is of
+	axis.unit.name = "" // the unit is below, with the axis title
 	f.drawAxis(c, &axis)
 	for k, line := range f.axis {
 		c.Text(line, f.left, f.tops[len(f.tops)-1]+6+valueSize*(1+lineHeight*float64(k+1)), valueSize, canvas.Start,
@@ -226,7 +226,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 	}
 }
 
-// fill draws a bar; a line stands for one that is too thin to be seen.
+// fill draws a bar. A bar that is too thin to be seen becomes a line.
 func (f *fall) fill(c *canvas.Canvas, b canvas.Box, fill canvas.Color) {
 	if b.X1-b.X0 < 1 {
 		c.Line(b.X0, b.Y0, b.X0, b.Y1, 1, softInk)

@@ -1,5 +1,5 @@
-// Package folder writes folders of results: each file whole or not at all, nothing of somebody else's overwritten, and
-// nothing left of what was written there before.
+// Package folder writes folders of results. Each file is written whole or not at all. Files of others are not
+// overwritten, and outdated results are removed.
 package folder
 
 import (
@@ -29,12 +29,13 @@ type File struct {
 type Options struct {
 	// Force writes over files that dpsight did not write.
 	Force bool
-	// Written is told of each file that was made, of so many. May be nil.
+	// Written is called after each file, with the numbers of files done and in all. May be nil.
 	Written func(done, of int)
 }
 
-// Write makes files in dir, which is created, and gives the paths written in the order of files. What was written there
-// earlier and is not among files is removed; over files that are not dpsight's none is written (*ForeignError).
+// Write makes files in dir, which it creates, and returns the written paths in the order of files. It removes
+// earlier results that are not among files. If a file is not dpsight's, it writes nothing and returns
+// *ForeignError.
 func Write(dir string, files []File, o Options) (written []string, err error) {
 	defer func() { err = Unwritable(err) }()
 	_, missing := os.Lstat(dir)
@@ -69,9 +70,9 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 	return written, removeStale(dir, files)
 }
 
-// WriteAll writes files at once, so that none waits for another's way to the disk, and puts them in place once all are
-// written: a disk that fills leaves the old files. As many are made at a time as there are processors: most of a
-// report's time is drawing, and a drawing takes tens of megabytes.
+// WriteAll writes files concurrently, so that none waits for another's way to the disk, and puts them in place
+// after all are written: if the disk fills, the old files stay. It makes as many at a time as there are processors.
+// Most of a report's time is drawing, and a drawing takes tens of megabytes.
 func WriteAll(dir string, files []File, made func(done, of int)) ([]string, error) {
 	errs := make([]error, len(files))
 	all := schemas.Replacement{Dir: dir}
@@ -128,8 +129,8 @@ func Unwritable(err error) error {
 	return schemas.WithHint(err, "name a folder that can be written")
 }
 
-// withOld gives the names of what a report is about to write into dir, and of what an earlier one wrote there. It
-// refuses to write over a file that no report wrote, unless it is forced to.
+// withOld returns the names of what a report is about to write into dir, and of what an earlier one wrote there.
+// Without force it refuses to overwrite a file that no report wrote.
 func withOld(dir string, files []File, force bool) ([]string, error) {
 	names, err := listed(dir)
 	if err != nil {

@@ -45,7 +45,7 @@ func texts(name string, values []string) column {
 	return column{name, b.NewArray()}
 }
 
-// each makes a column of what one gives of each row.
+// each makes a column from the value that one returns for each row.
 func each[R any, T arrow.NumericType](name string, rows []R, one func(*R) T) column {
 	values := make([]T, len(rows))
 	for i := range rows {
@@ -110,7 +110,7 @@ func lives(d *blocks.Device) []uint32 {
 	return out
 }
 
-// writeDevice writes a device's tables. Of d nil and of points nil there are none.
+// writeDevice writes a device's tables. It writes none if d and points are nil.
 func writeDevice(w io.Writer, d *blocks.Device, points *timeline.DeviceTimeline) error {
 	tables := &writer{w: w}
 	if points != nil {
@@ -218,8 +218,8 @@ func (t *writer) rest(d *blocks.Device) {
 		eachText("label", d.Marks, func(m *schemas.UserMark) string { return m.Label }))
 }
 
-// times tells when events were, in whole microseconds, which is what the allocator's clock tells, each after the one
-// before: of all events, or of those that are shown, by their numbers.
+// times writes the times of events in whole microseconds, the resolution of the allocator's clock, as differences:
+// for all events, or only for the shown ones, by their numbers.
 func (t *writer) times(d *blocks.Device, points *timeline.DeviceTimeline) {
 	shown := shownEvents(d, points)
 	since := make([]int64, len(shown))
@@ -258,7 +258,7 @@ func shownEvents(d *blocks.Device, points *timeline.DeviceTimeline) (shown []uin
 	return slices.Compact(shown)
 }
 
-// orNone is -1 for what is not known.
+// orNone returns -1 for an unknown value.
 func orNone(v *int64) int64 {
 	if v == nil {
 		return -1

@@ -1,3 +1,3 @@
 // Package page writes one HTML file that shows runs: their documents, and their blocks one by one. The file needs
-// nothing beside it, and asks for nothing.
+// no other file and makes no requests.
 package page

@@ -17,7 +17,7 @@ type Live struct {
 	// Ended is set once nothing records it any more, and Status what its manifest says then.
 	Ended  bool   `json:"ended"`
 	Status string `json:"status"`
-	// Planned is how many steps there will be, 0 where nobody has said.
+	// Planned is how many steps there will be, 0 if unknown.
 	Planned int64 `json:"planned"`
 	// LimitBytes is the memory of a device, 0 where that is not known; of several, of the smallest.
 	LimitBytes int64         `json:"limit_bytes"`
@@ -61,7 +61,7 @@ type LiveDevice struct {
 	Points        []LivePoint `json:"-"`
 }
 
-// A LivePoint stands for a stretch of time: with its highest allocated, and what was reserved then.
+// A LivePoint is a stretch of time: its highest allocated, and what was reserved then.
 type LivePoint struct {
 	FromNS, TimeNS, ToNS     int64
 	Step                     int64

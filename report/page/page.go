@@ -81,7 +81,7 @@ func (b *Builder) Revision(runID string, git *schemas.Git) {
 	}
 }
 
-// Document adds what a command prints with --format json. One that cannot be made is told of in the page.
+// Document adds what a command prints with --format json. If it cannot be made, the page shows the error.
 func (b *Builder) Document(name string, tables []table.Table, err error) {
 	var text bytes.Buffer
 	if err == nil && len(tables) > 0 {
@@ -174,7 +174,7 @@ func categories() (out []category) {
 	return out
 }
 
-// Write writes the page, of at most so many bytes: devices have the detail that fits.
+// Write writes the page with at most so many bytes. Devices get the detail that fits.
 func (b *Builder) Write(w io.Writer, most int) error {
 	documents, err := packed(func(w io.Writer) error { return json.NewEncoder(w).Encode(b.documents) })
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *Builder) Write(w io.Writer, most int) error {
 	if err != nil {
 		return err
 	}
-	// JSON has <, > and & escaped: no name ends the element that it stands in.
+	// JSON has <, > and & escaped, so no name can end the element that contains it.
 	out := bufio.NewWriter(w)
 	head(out, b.title, false)
 	fmt.Fprintf(out, `<script type="text/plain" id="about">%s</script>

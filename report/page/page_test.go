@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// noise is a device of so many blocks that nothing makes smaller.
+// noise is a device with so many incompressible blocks.
 func noise(n int) *blocks.Device {
 	r := rand.New(rand.NewPCG(1, 2))
 	d := &blocks.Device{Device: "cuda:0", Events: int64(2 * n), To: int64(2 * n), Texts: []string{""}}

@@ -24,7 +24,7 @@ const ConfigFile = "paper.yaml"
 
 // Config is the content of a [ConfigFile]. Methods, and runs without one, are named as dpsight runs lists them.
 type Config struct {
-	Runs     []string            `yaml:"runs"`     // what the paper is of, where the command line names none
+	Runs     []string            `yaml:"runs"`     // the runs of the paper, if the command line names none
 	Baseline string              `yaml:"baseline"` // likewise
 	Rows     []string            `yaml:"rows"`     // the methods to show; empty = all
 	Order    []string            `yaml:"order"`    // the methods that come first
@@ -140,7 +140,7 @@ func (c *Config) name(run, other string) string {
 	return other
 }
 
-// wants reports whether one of some exhibits is asked for: all are where none is named.
+// wants reports whether an exhibit is requested. Without names, all are.
 func wants(asked []string, name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 
 // Init writes a [ConfigFile] into a folder, which is created, and gives its path. Over one that is there it writes only

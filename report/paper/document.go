@@ -93,7 +93,7 @@ func (b *builder) foreign() bool {
 var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "time", "phases", "tradeoff",
 	"repeats", "lines", "pivot", "heatmap", "accuracy", "ablation"}
 
-// private reports whether some run is of a private method.
+// private reports whether some run uses a private method.
 func (b *builder) private() bool {
 	return slices.ContainsFunc(b.paper.Methods, func(key string) bool {
 		_, known := methods[key]
@@ -146,7 +146,7 @@ func (b *builder) sentences() string {
 	return strings.Join(parts, "")
 }
 
-// captions is captions.tex: what stands under the figures, as \dpsCaption{name}.
+// captions returns captions.tex: the texts under the figures, as \dpsCaption{name}.
 func (b *builder) captions() string {
 	var t strings.Builder
 	t.WriteString("% Written by dpsight: the captions of the figures. Those of the tables stand in their files.\n" +
@@ -187,7 +187,7 @@ func (b *builder) cited() (keys []string) {
 	return keys
 }
 
-// readme is README.md: how the folder was made, what is in it, and what is not.
+// readme returns README.md: how the folder was made, what is in it, and what is not.
 func (b *builder) readme() string {
 	var t strings.Builder
 	t.WriteString("# Tables and figures of runs\n\nWritten by:\n\n```\n" + commandLine(b.model.Command) + "\n```\n\n" +
@@ -229,7 +229,7 @@ func (b *builder) readme() string {
 	return t.String()
 }
 
-// labelLines say which runs stand behind labels that are not their names.
+// labelLines says which runs the labels mean if they differ from the runs' names.
 func (b *builder) labelLines() (lines []string) {
 	for _, key := range b.paper.Methods {
 		l := b.labels[key]

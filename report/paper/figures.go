@@ -85,7 +85,7 @@ func (b *builder) makeFigures() {
 	})
 }
 
-// fileName is a figure's in one style: the column's has none of its own.
+// fileName returns a figure's file name in one style. The style column adds no suffix.
 func fileName(name, style string) string {
 	if style == "column" {
 		return name
@@ -485,8 +485,7 @@ func (b *builder) linesPlates() (out []Plate) {
 	return out
 }
 
-// lines makes a figure of one value, divided by what makes it of its unit, with a panel for each place of the outer
-// parameters.
+// lines makes a figure of one value, converted to its unit, with a panel for each place of the outer parameters.
 func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float64, unit string,
 	f plates.Lines) *Plate {
 	p := &Plate{Name: name, data: [][]string{{"method", "setting", b.paper.Swept[len(b.paper.Swept)-1], unit}}}

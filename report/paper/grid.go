@@ -12,7 +12,7 @@ type Grid struct {
 	Finding Text   // the caption's first sentence, which is in bold
 	Caption Text
 	First   Text   // over the labels
-	Groups  []over // over the heads; none where no head belongs to a group
+	Groups  []over // over the heads; none if no head belongs to a group
 	Heads   []head
 	Lines   []Line
 	Notes   []note
@@ -24,12 +24,12 @@ type over struct {
 	heads int
 }
 
-// A head is what stands over a column.
+// A head is the text over a column.
 type head struct {
 	text  Text
-	lines []Text // text in two lines, where the column is narrow; else nil
+	lines []Text // text in two lines, for a narrow column; else nil
 	note  string // the letter of its note
-	key   string // of results.json: which figure stands in the column
+	key   string // key in results.json of the figure in the column
 }
 
 // A Line is a row, or what parts rows.
@@ -37,7 +37,7 @@ type Line struct {
 	kind   lineKind
 	label  Text
 	cells  []Cell
-	run    string // the id of the run that the figures are of
+	run    string // the id of the run that the figures come from
 	italic bool
 	indent bool
 }
@@ -46,7 +46,7 @@ type lineKind int
 
 const (
 	row     lineKind = iota
-	ruled            // a rule: what follows is compared with what stands above, or is their sum
+	ruled            // a rule: the next line is compared with those above, or is their sum
 	thin             // a thin rule: what follows is not private
 	space            // a little space
 	heading          // a label over the rows that follow
@@ -101,8 +101,9 @@ func (c *Cell) shown() string {
 	return text
 }
 
-// markBest marks the best cells of a column among some lines: those that print what the lowest prints, or the highest.
-// Where one of them has no figure, nobody knows which is best; of runs that are no methods the baseline may be.
+// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest. It
+// marks none if one of them has no figure, since the best is then unknown. If runs are not methods, the baseline
+// may be the best.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return
@@ -156,7 +157,7 @@ func (c *Cell) decorated(bold, italic, mark string) string {
 	return text
 }
 
-// title is a head in one line, with what stands over it.
+// title returns a head in one line, with the group over it.
 func (g *Grid) title(column int) Text {
 	h := g.Heads[column]
 	at := 0

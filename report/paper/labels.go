@@ -16,7 +16,7 @@ type Label struct {
 	Short string // in figures and in other tables
 	Head  string // Short in two lines, parted by "|", over narrow columns
 	Cite  string // the key of its reference
-	plain string // what stands for the label where there are no fonts for it
+	plain string // replaces the label if no font has it
 }
 
 // methods are the labels of methods that dpsight knows.
@@ -34,7 +34,7 @@ var methods = map[string]Label{
 	"norm_only":   {Full: "Norms only, not private", Short: "Norms only", Head: "Norms|only"},
 }
 
-// Lengths of names that nobody gave a label, in characters.
+// Lengths of names without a label, in characters.
 const (
 	mostOfName = 24
 	mostOfHead = 11
@@ -116,7 +116,7 @@ func cut(name string, most int) string {
 	return strings.TrimSpace(string(runes[:head])) + "…" + strings.TrimSpace(string(runes[len(runes)-(most-1-head):]))
 }
 
-// twoLines parts a label where its halves are of the most equal length.
+// twoLines divides a label where its halves are most equal in length.
 func twoLines(label string) string {
 	if len([]rune(label)) <= mostOfHead-3 {
 		return label

@@ -47,7 +47,7 @@ func chosen(asked string, values []float64, large, small unit) unit {
 	return large
 }
 
-// number prints a value: rounded once, half to even. What is not zero never looks like zero.
+// number prints a value, rounded once, half to even. A value other than zero never looks like zero.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
 	text := strconv.FormatFloat(x, 'f', u.digits, 64)

@@ -21,7 +21,7 @@ func renamed(s *analyze.Summary, name string) analyze.Summary {
 	return odd
 }
 
-// oddModels are papers of stores that nobody draws by hand.
+// oddModels returns papers of unusual stores.
 func oddModels(t *testing.T) map[string]paper.Model {
 	t.Helper()
 	whole := model(t, "headline")

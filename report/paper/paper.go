@@ -1,5 +1,5 @@
-// Package paper writes what goes into a paper of a study: a document that LaTeX compiles as it is, with its tables,
-// figures, captions, set-up and references, and the same tables for other places.
+// Package paper writes the material for a paper about a study: a document that LaTeX compiles, with its tables,
+// figures, captions, set-up and references, and the same tables for other uses.
 package paper
 
 import (
@@ -31,7 +31,7 @@ type Model struct {
 	Notes     []string // on what was chosen and left out
 	Details   []string // on single runs, which no table has room for
 	Force     bool
-	// Written is told of each file that was made, of so many. May be nil.
+	// Written is called after each file, with the numbers of files done and in all. May be nil.
 	Written func(done, of int)
 }
 
@@ -182,7 +182,7 @@ func (b *builder) baselineName() string {
 	return "the baseline"
 }
 
-// subject begins a finding about all that is compared with the baseline; empty where there are no words for it.
+// subject begins a finding about all that is compared with the baseline; "" if there are no words for it.
 func (b *builder) subject() string {
 	if b.private() && b.baselineName() == "non-private" {
 		return "Private training"

@@ -97,7 +97,7 @@ func texRows(t *testing.T, text string) (heads []string, rows []texRow) {
 	return heads, rows
 }
 
-// rounded prints a value in a unit with so many digits, rounded half to even by exact arithmetic.
+// rounded prints a value in a unit with digits digits, rounded half to even by exact arithmetic.
 func rounded(v, unit *big.Rat, digits int) string {
 	scale := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))
 	x := new(big.Rat).Mul(new(big.Rat).Quo(v, unit), scale)

@@ -170,7 +170,7 @@ func (b *builder) hardware() Text {
 	return text
 }
 
-// sentence is "; text" where something stands before it.
+// sentence joins before and text by "; ". It returns "" if text is empty.
 func sentence(before, text string) string {
 	if text == "" {
 		return ""
@@ -361,7 +361,7 @@ func (b *builder) measurement() Text {
 	return append(t, span{kind: words, text: " MiB is 2²⁰ bytes."})
 }
 
-// setupReferences are the references of what was set up.
+// setupReferences returns the references for the set-up.
 func setupReferences(b *builder) (keys []string) {
 	for _, t := range []Text{b.hardware(), b.trained(), b.privacy()} {
 		for _, s := range t {

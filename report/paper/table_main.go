@@ -151,7 +151,7 @@ func (b *builder) mainColumn(name string) column {
 	return column{colEnergy, "Energy", plain(energy.name + "/step"), "joules_per_step", energy, false, false, joule}
 }
 
-// rateColumn is of tokens or, where a run counts none, of samples.
+// rateColumn is in tokens or, if a run counts none, in samples.
 func (b *builder) rateColumn() column {
 	tokens := func(e *exhibits.Entry) *float64 { return e.TokensPerS }
 	samples := func(e *exhibits.Entry) *float64 { return e.SamplesPerS }
@@ -340,7 +340,8 @@ func joinWords(words []string) string {
 	return list(texts).text()
 }
 
-// mainFinding is a sentence that the figures prove: who is best and worst in both respects, else the ranges of both.
+// mainFinding returns a sentence that the figures prove: the best and the worst entry in both respects, else the
+// ranges of both.
 func (b *builder) mainFinding() Text {
 	if len(b.paper.Groups) == 1 && b.subject() != "" {
 		if best, worst := b.extremes(&b.paper.Groups[0]); best != nil && worst != nil {
@@ -379,8 +380,8 @@ func (l Label) inside() Text {
 	return l.said(l.Full)
 }
 
-// extremes are the entries that have the lowest peak and the shortest step, alone in one of them at least, and the
-// highest and longest; nil where no entry is.
+// extremes returns the entry with the lowest peak and the shortest step, at least one of them alone, and the entry
+// with the highest and longest; nil if there is none.
 func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	var all []*exhibits.Entry
 	for i := range g.Entries {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Text is words with what stands in them: each format writes it in its own way.
+// A Text is words and what they contain. Each format writes it in its own way.
 type Text []span
 
 type span struct {
@@ -26,7 +26,7 @@ const (
 	symbol       // *T*: a variable
 	bold         // **…**
 	cite         // [@key]: nothing where there is no bibliography
-	foreign      // words that not every TeX has fonts for; alt stands for them there
+	foreign      // words for which some TeX installations lack fonts; alt replaces them there
 )
 
 // marks delimit the kinds in the sentences of this package. Names of runs never pass through [parse].
@@ -189,7 +189,7 @@ func escape(s string) string {
 			b.WriteString(command)
 		case r < 0x20:
 			b.WriteByte(' ')
-		case r < 0x180 || isCJK(r): // what utf8 and T1 know, and what stands in \dpsCJK
+		case r < 0x180 || isCJK(r): // characters in utf8 and T1, and those in \dpsCJK
 			b.WriteRune(r)
 		default:
 			b.WriteByte('?')

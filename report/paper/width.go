@@ -73,8 +73,8 @@ func widthOf(text string) (em float64) {
 	return em
 }
 
-// fit makes a table as wide as a page where it does not fit a column, and takes out what does not fit a page either:
-// the last columns, or rather lines of a table that is too high. left has what was taken out.
+// fit makes a table as wide as a page if it does not fit a column. It removes what does not fit a page either: the
+// last columns or, from a table that is too high, lines. left names what was removed.
 func (g *Grid) fit(widths Widths) (left []string) {
 	if !g.Wide && !g.fits(widths) {
 		g.Wide = true

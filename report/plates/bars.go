@@ -26,7 +26,7 @@ type Segment struct {
 // A Bar is one run.
 type Bar struct {
 	Label    string
-	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" where there is none
+	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" if there is none
 	Segments []Segment
 	State    State
 }
@@ -254,7 +254,7 @@ func (f *bars) layout(rows []string) {
 	}
 }
 
-// endWidth is the width of the widest text after a bar; with says whether the change stands there too.
+// endWidth returns the width of the widest text after a bar. with includes the change.
 func (f *bars) endWidth(with bool) (w float64) {
 	for _, g := range f.groups {
 		for _, b := range g.rows {
@@ -265,7 +265,7 @@ func (f *bars) endWidth(with bool) (w float64) {
 	return w
 }
 
-// end is what stands after a bar: its total and how that compares.
+// end returns the text after a bar: its total and the comparison.
 func (f *bars) end(g group, b Bar, with bool) (total, change label) {
 	d := f.d
 	total, change = d.lab(f.of.in(b.total())), d.val("")
@@ -288,7 +288,7 @@ func (f *bars) end(g group, b Bar, with bool) (total, change label) {
 	return total, change
 }
 
-// keep merges into one minor segment, at the end of each bar, the keys that nobody could see in any bar.
+// keep merges the keys that are too small to be seen in any bar into one minor segment at the end of each bar.
 func (f *bars) keep(scale float64) {
 	seen := map[string]bool{}
 	for _, g := range f.groups {
@@ -352,7 +352,7 @@ func (f *bars) colour(key string) colour {
 func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 	d := f.d
 	a := d.current
-	inBar := map[string]bool{} // keys whose name stands in a segment
+	inBar := map[string]bool{} // keys whose name is inside a segment
 	for i, row := range rows {
 		y := a.y(float64(i + 1))
 		if named {

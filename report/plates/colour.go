@@ -84,8 +84,8 @@ func inkOn(fill colour) colour {
 	return white
 }
 
-// StyleTeX is the source that a document inputs once, after xcolor, pgfplots and the sizes it wants other than 7 and
-// 6.5 points: \dpsTheme (light or dark), \dpsLab and \dpsVal are left as they are where they are defined.
+// StyleTeX returns the source that a document inputs once, after xcolor and pgfplots. If \dpsTheme (light or dark),
+// \dpsLab or \dpsVal are defined before, as for sizes other than 7 and 6.5 points, they keep their values.
 func StyleTeX() string {
 	var b strings.Builder
 	b.WriteString("% Colours and sizes of the figures. Needs xcolor and pgfplots.\n")

@@ -47,7 +47,7 @@ var (
 	bold    = parsed(liberationsansbold.TTF)
 )
 
-// eastAsian is a font of the system for the characters that the built-in one lacks, or nil where none is found.
+// eastAsian is a system font for the characters that the built-in one lacks, or nil if none is found.
 var eastAsian = sync.OnceValue(func() *face {
 	for _, pattern := range []string{
 		"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
@@ -215,7 +215,7 @@ func Short(label string) string {
 	return strings.TrimRight(string(all[:head]), " -") + "…" + strings.TrimLeft(string(all[tail:]), " -")
 }
 
-// wrapped is a label in one line, or in two where it is longer than 18 characters: broken at the space or hyphen
+// wrapped returns a label in one line, or in two if it is longer than 18 characters: broken at the space or hyphen
 // nearest to its middle, else in the middle.
 func wrapped(label string) []string {
 	s := Short(label)

@@ -205,7 +205,7 @@ func TestPDF(t *testing.T) {
 	for _, s := range regexp.MustCompile(`(?s)stream\n(.*?)\nendstream`).FindAllStringSubmatch(file, -1) {
 		z, err := zlib.NewReader(strings.NewReader(s[1]))
 		if err != nil {
-			continue // what is not compressed is no content
+			continue // only compressed streams are content
 		}
 		content, err := io.ReadAll(z)
 		if err != nil {
@@ -246,7 +246,7 @@ func TestPDFIsRead(t *testing.T) {
 	}
 }
 
-// A label in Chinese is drawn with a font of the system, or as boxes where there is none.
+// A label in Chinese is drawn with a system font, or as boxes if there is none.
 func TestCharactersThatTheFontLacks(t *testing.T) {
 	if Lacks("Ghost ×≥−…%") {
 		t.Error("the built-in font lacks what figures write")

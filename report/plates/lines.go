@@ -206,7 +206,8 @@ func doubles(at []float64) bool {
 	return true
 }
 
-// ticks stand at the swept values; one whose number would lie over its neighbour's, or beyond the edges, has none.
+// ticks are at the swept values. A tick whose number would overlap its neighbour's, or leave the edges, has no
+// number.
 func (p *linesPanel) ticks(d *Drawing, edge, last float64) {
 	p.axes.xTicks = nil
 	for i, v := range p.at {
@@ -224,14 +225,14 @@ func (p *linesPanel) ticks(d *Drawing, edge, last float64) {
 	}
 }
 
-// amount is a swept value as it is said: 16,384 or 0.5.
+// amount writes a swept value as text: 16,384 or 0.5.
 func amount(v float64) string {
 	const most = 6 // digits behind the point
 	_, fraction, _ := strings.Cut(strings.TrimRight(strconv.FormatFloat(v, 'f', most, 64), "0"), ".")
 	return units.Fixed(v, len(fraction))
 }
 
-// end is what stands at a line's right end: its name, and its last value.
+// end returns the text at a line's right end: its name, and its last value.
 func (f Lines) end(p *linesPanel, r Series) (name, last string) {
 	if i := lastKnown(r, len(p.At)); i >= 0 {
 		value := p.of.in(r.Values[i])
@@ -312,7 +313,7 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 		}
 		tags = append(tags, tag{t, line[len(line)-1].x, line[len(line)-1].y})
 	}
-	// Names stand at the right edge, from the top down, a line apart.
+	// Names are at the right edge, from the top down, a line apart.
 	slices.SortStableFunc(tags, func(a, b tag) int {
 		if a.y < b.y {
 			return -1

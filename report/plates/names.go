@@ -54,7 +54,7 @@ func within(label string) string {
 	return string(all)
 }
 
-// shortName is a name as it stands within a segment: in small letters.
+// shortName returns a name as written within a segment, in small letters.
 func shortName(key string, callers map[string]string) string {
 	s := nameOf(key, callers)
 	if callers[key] == "" && key == "backward" {

@@ -2,11 +2,11 @@ package plates
 
 import "math"
 
-// row lays panels of equal size out side by side, as many as the place has room for, in rows under one another.
-// decorate gives each its own axes; left is what stands beside each, right what its labels need at its end.
+// row lays panels of equal size out side by side, as many as fit, in rows under one another. decorate gives each
+// its own axes. left is the width of what is beside each panel, right the width that its labels need at its end.
 type panelGrid struct {
 	across, down int
-	width        float64 // of one panel with what stands beside it
+	width        float64 // of one panel including its margin
 	gap          float64
 }
 
@@ -39,7 +39,7 @@ func mostPanels(s Style) int {
 	return 12
 }
 
-// letter is a panel's title: "(a) name" among several, the name alone, or none, for one.
+// letter returns a panel's title: "(a) name" among several; for a single one the name alone, or none.
 func letter(i, of int, title string) string {
 	if of == 1 {
 		return Short(title)

@@ -23,7 +23,7 @@ type box struct{ x0, y0, x1, y1 float64 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 func (b box) height() float64 { return b.y1 - b.y0 }
 
-// hair is a distance that nobody sees: of rounding.
+// hair is a distance too small to be seen, from rounding.
 const hair = 0.01
 
 func (b box) overlaps(o box) bool {
@@ -42,7 +42,7 @@ const (
 	end
 )
 
-// An item is one thing drawn. In pgfplots it stands in its axes, by its data.
+// An item is one drawn thing. In pgfplots it is placed in its axes, by its data.
 type item struct {
 	axes   *axes // nil: beside all axes
 	drawn  bool  // by pgfplots itself: an axis with its ticks, grid and labels
@@ -55,7 +55,7 @@ type item struct {
 	label  *label
 }
 
-// A label is a line of text: its anchor stands at the item's one point, moved by (dx, dy).
+// A label is a line of text. Its anchor is the item's only point, moved by (dx, dy).
 type label struct {
 	text   string
 	size   float64
@@ -87,7 +87,7 @@ func (d *Drawing) Width() float64 { return d.style.Width }
 // Height is the figure's height in points.
 func (d *Drawing) Height() float64 { return d.height }
 
-// axes are a rectangle of the figure and the data that it stands for.
+// axes are a rectangle of the figure and the data range that it shows.
 type axes struct {
 	box            box
 	x0, x1, y0, y1 float64 // data at the left, right, bottom and top
@@ -106,7 +106,7 @@ type tick struct {
 func (a *axes) x(v float64) float64 { return a.box.x0 + (v-a.x0)/(a.x1-a.x0)*a.box.width() }
 func (a *axes) y(v float64) float64 { return a.box.y1 - (v-a.y0)/(a.y1-a.y0)*a.box.height() }
 
-// data is what a place on the figure stands for.
+// data converts a place on the figure to its data.
 func (a *axes) data(p point) point {
 	return point{a.x0 + (p.x-a.box.x0)/a.box.width()*(a.x1-a.x0), a.y0 + (a.box.y1-p.y)/a.box.height()*(a.y1-a.y0)}
 }

@@ -283,7 +283,7 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	d.write(more, point{at + wide(l) + gap, base})
 }
 
-// phaseBar is what stands above a step: its phases, narrow ones raised on a tick.
+// phaseBar is drawn above a step: its phases, narrow ones raised on a tick.
 type phaseBar struct {
 	height float64
 	ends   []float64 // places of the axis where phases begin and end
@@ -305,7 +305,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	if len(f.Phases) == 0 {
 		return out
 	}
-	widest := slices.Clone(f.Phases) // first: the narrow ones take what is left
+	widest := slices.Clone(f.Phases) // first: the narrow ones take the remaining room
 	slices.SortStableFunc(widest, func(a, b Span) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
 	for _, p := range widest {
 		x0, x1 := a.x(max(p.From/thousand, a.x0)), a.x(min(p.To/thousand, a.x1))

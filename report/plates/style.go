@@ -3,7 +3,7 @@ package plates
 // A Style is where a figure is printed.
 type Style struct {
 	Width  float64 // in points of 1/72 inch: the figure is as wide as this, exactly
-	Height float64 // the most, where the place has a height, as a slide; else 0
+	Height float64 // the greatest height, if the place limits it, as a slide does; else 0
 	Label  float64 // size of names and of numbers along axes, in points
 	Value  float64 // size of values, in points
 	Dark   bool    // a dark page
@@ -31,7 +31,7 @@ func (s Style) OnDark() Style {
 // slide reports whether the style has a height to keep.
 func (s Style) slide() bool { return s.Height > 0 }
 
-// panels is how many panels stand side by side at most.
+// panels is the most panels side by side.
 func (s Style) panels() int {
 	if s.Wide {
 		return 4

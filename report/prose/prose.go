@@ -73,8 +73,8 @@ func (t *Term) Lacking(from bool, fromLabel string, to bool, toLabel string) {
 	}
 }
 
-// A Lead begins a sentence on what a difference is made of: as parts of it, or as what sums to it where the parts are
-// so much larger than the difference that shares of it would say nothing.
+// A Lead begins a sentence about the parts of a difference. Sum is used if the parts are so much larger than the
+// difference that shares of it would mean nothing.
 type Lead struct{ Parts, Sum string }
 
 // Excess begins a sentence on the difference of two things.
@@ -90,8 +90,8 @@ func Excess(delta float64, to, from string, show func(float64) string) Lead {
 	return Lead{Sum: fmt.Sprintf("That %s equals %s is the sum of ", to, from)}
 }
 
-// Account says what a difference is made of, in one sentence whose figures sum to it: the parts of its own sign, those
-// against it, and the sum of the small ones. It is empty where nothing differs.
+// Account states what a difference consists of, in one sentence whose figures sum to it: the parts of its own sign,
+// those of the other sign, and the sum of small ones. It returns "" if nothing differs.
 func Account(delta float64, begin Lead, verb, others string, terms []Term, show func(float64) string) string {
 	const most = 6
 	terms = slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return t.Delta == 0 })
@@ -184,7 +184,7 @@ func Signed(x float64, show func(float64) string) string {
 	return "+" + text
 }
 
-// Share is a whole number of percent; what is neither 0 nor 100 % never looks like it.
+// Share returns a whole number of per cent. Only exactly 0 and 100 % are shown as such.
 func Share(part, whole float64) string {
 	p := 100 * part / whole
 	switch r := math.Round(p); {

@@ -35,7 +35,7 @@ type Document struct {
 	Dpsight      provenance `json:"dpsight"`
 }
 
-// config holds the parameters as the run has them; null where a script of one's own has none.
+// config holds the run's parameters; null if a user's script has none.
 type config struct {
 	VocabSize any `json:"vocab_size"`
 	HiddenDim any `json:"hidden_dim"`
@@ -107,7 +107,7 @@ func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	out := []snapshot{}
 	for i := range p.Points {
 		at := &p.Points[i]
-		if plain && at.Point < analyze.AfterWarmup { // the profiler takes none of plain training's set-up
+		if plain && at.Point < analyze.AfterWarmup { // the profiler makes no snapshots of plain training's set-up
 			continue
 		}
 		if at.Allocated == nil || at.Reserved == nil || at.Highest == nil || at.TimeNS == nil {
@@ -173,9 +173,10 @@ func runName(p *analyze.ComponentProfile) string {
 	return p.RunID
 }
 
-// WriteAll writes runs to out: one to a file of that name, several, or one to a folder that is there or whose name ends
-// as a folder's, to a file each. It gives the paths of files in a folder. Without force it replaces only what an export
-// wrote, and nothing at all where one file is another's ([schemas.ForeignError]).
+// WriteAll writes runs to out. A single run goes to a file of that name. Several runs go to a folder, one file
+// each. So does a single run if the folder exists or its name ends like a folder's. It returns the paths of files
+// in a folder. Without force it only replaces what an export wrote, and writes nothing if a file is another's
+// ([schemas.ForeignError]).
 func WriteAll(out string, profiles []analyze.ComponentProfile, force bool) (paths []string, err error) {
 	defer func() {
 		var p *os.PathError

@@ -231,8 +231,8 @@ func namesOf(t *testing.T, method string, iterations int) (names []string) {
 	return names
 }
 
-// A run that is recorded throughout has twice the iterations that were asked for, and one that is recorded for a while
-// begins late; the file has those asked for, numbered from 0. A snapshot that lacks anything is none.
+// A run that is recorded throughout has twice the requested iterations, and one that is recorded for a while begins
+// late. The file has the requested ones, numbered from 0. An incomplete snapshot is left out.
 func TestSnapshotsAreWhole(t *testing.T) {
 	p := profile("ghost")
 	p.Params["num_iter"] = 1.0

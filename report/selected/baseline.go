@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// outlines reduces the other runs in the stores of the selected ones and of what is also shown. One that cannot be read
-// is none to compare with.
+// outlines reduces the other runs in the stores of the selected ones and of also. A run that cannot be read is left
+// out.
 func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, also ...store.Run) []analyze.Summary {
 	var out []analyze.Summary
 	for _, other := range r.Others(wanted, also...) {
@@ -22,8 +22,8 @@ func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, 
 	return out
 }
 
-// repeats are the other runs of the same names in the stores of the selected ones and of what is also shown. Repeats
-// have the same name, so the tables of no other run need be read.
+// repeats returns the other runs with the same names in the stores of the selected ones and of also. Repeats have
+// the same name, so the tables of other runs need not be read.
 func (r *Runs) repeats(runs []*analyze.Summary, also ...store.Run) []analyze.Summary {
 	names := map[string]bool{}
 	for _, s := range runs {
@@ -42,10 +42,10 @@ func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	}
 }
 
-// A Baseline is the run that --baseline names; its summary is nil where none is named.
+// A Baseline is the run that --baseline names. Its summary is nil if none is named.
 type Baseline struct {
 	*analyze.Summary
-	elsewhere *store.Run // nil where it is one of the selected runs
+	elsewhere *store.Run // nil if it is one of the selected runs
 }
 
 // Baseline finds the run of a name among the runs, or loads it.

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Ending is what is said of the only run when it has ended. Other runs of its store are not looked at: a store of
-// thousands would make that last longer than the run.
+// Ending returns what to print about the only run when it has ended. It does not look at other runs of the store,
+// since thousands of them would take longer than the run.
 func (r *Runs) Ending() (e report.Ending, err error) {
 	_, err = r.Each(findings.Tables, false, func(in schemas.Tables) error {
 		checked := findings.CheckRun(in)

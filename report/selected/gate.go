@@ -72,8 +72,7 @@ func (s *Source) Check(names []string, version string, o gate.Options) (*Checked
 	return s.CheckAnd(names, version, o, nil, schemas.Acknowledgement{})
 }
 
-// CheckAnd is Check that first writes into the baseline's file that what exceeds its threshold may be as it is; see
-// [gate.Acknowledge].
+// CheckAnd is Check that first acknowledges exceeded metrics in the baseline's file; see [gate.Acknowledge].
 func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknowledge []string,
 	as schemas.Acknowledgement) (*Checked, error) {
 	var baseline *schemas.Baseline
@@ -131,8 +130,8 @@ func (s *Source) acknowledge(b *schemas.Baseline, r *gate.Result, o *gate.Option
 	return nil
 }
 
-// mostLocated is of how many experiments it is said where they grew: it takes the tables of their runs. A baseline file
-// of more has no places.
+// mostLocated is for how many experiments a check says where they grew, since that needs the tables of their runs.
+// A baseline file of more experiments has no places.
 const mostLocated = 100
 
 // locate says where the experiments that regressed grew.

@@ -95,11 +95,11 @@ func (r *Runs) listed() (read *Runs, rows []analyze.RunsRow, err error) {
 	return fromKept(r, store.KeptRow, reader.Row, analyze.ListTables, analyze.ListRun)
 }
 
-// fromKept gives what is kept of each run or, where nothing is, what make makes of its tables.
+// fromKept returns the kept value of each run or, if there is none, what make computes from its tables.
 func fromKept[T any](r *Runs, kind store.KeptKind, decode func(origin, data []byte) (T, error), want schemas.Want,
 	from func(schemas.Tables) T) (read *Runs, out []T, err error) {
 	had := make([]T, len(r.Runs))
-	out = had[:0] // what has been read of a run comes to stand no later than it lay: once is enough
+	out = had[:0] // the values read so far overwrite only places that were read already
 	decoded := r.Selection.Kept(keeper(), kind, func(i int, origin, data []byte) bool {
 		var err error
 		had[i], err = decode(origin, data)

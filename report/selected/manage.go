@@ -23,8 +23,8 @@ func (s *Source) List(names []string) (doc analyze.RunsDocument, err error) {
 	return r.List()
 }
 
-// selectEvery is [Source.SelectEach] that says which names are of several runs: whoever changes or removes runs by a
-// name has to know.
+// selectEvery is [Source.SelectEach] that also says which names stand for several runs: a user who changes or
+// removes runs by name must know.
 func (s *Source) selectEvery(names []string) (*Runs, error) {
 	r, err := s.SelectEach(names)
 	if err != nil {

@@ -36,8 +36,8 @@ func withoutEvents(err error, many bool) error {
 	return schemas.WithHint(err, "dpsight analyze phases and dpsight analyze overhead need none")
 }
 
-// lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the
-// first says why.
+// lacks are the runs without the requested moment. They are listed beside the others. If no run has it, the first
+// one's error says why.
 type lacks struct {
 	first *memory.NoMomentError
 	any   bool // some run has it

@@ -36,7 +36,7 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 		return ""
 	case len(stores) > 1:
 		for _, of := range stores {
-			if filepath.Base(of) == of { // a name alone would stand for a run of that name
+			if filepath.Base(of) == of { // the bare name could mean a run of that name
 				of = "./" + of
 			}
 			command += " " + word(of)

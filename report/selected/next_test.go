@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What was ingested is shown by its name, or by its id where the name stands for another run too.
+// The message after an ingest names the run, or its id if another run has the same name.
 func TestAfterIngest(t *testing.T) {
 	one := func(folder, id string) schemas.Ingested {
 		return schemas.Ingested{Dirs: []string{filepath.Join(folder, id)}}

@@ -27,7 +27,7 @@ const (
 
 // page collects what a page shows of the runs of a report: the documents that the commands print, and the blocks.
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
-	r = r.quiet(r.Selection) // what is to be said of the runs, the report says
+	r = r.quiet(r.Selection) // the report itself says what there is to say of the runs
 	b := page.NewBuilder(title)
 	r.firstDocuments(b)
 	r.otherDocuments(b, study)
@@ -137,7 +137,7 @@ func addBlocks(b *page.Builder, in *schemas.Tables) error {
 	return nil
 }
 
-// peakWindow is the step of the peak; where the peak lies in none, what lies around it.
+// peakWindow returns the step of the peak or, if the peak lies in none, the events around it.
 func peakWindow(d *blocks.Device, peak memory.Moment) (from, to int64) {
 	for i := range d.Steps {
 		if s := &d.Steps[i]; s.BeginSeq < peak.Event && peak.Event <= s.EndSeq {

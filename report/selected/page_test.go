@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A page of less room has a run's events of the step of its peak, or its points alone. make test-page looks at these
-// pages in a browser: it says where they are to be written.
+// A page with less room has a run's events in the step of its peak, or only its points. make test-page looks at
+// these pages in a browser, and says where to write them.
 func TestDetailOfAPage(t *testing.T) {
 	s, _ := source(headline)
 	runs, err := s.Select([]string{"ghost"})

@@ -77,7 +77,7 @@ func (r *Runs) steps(study *compare.Study) (map[string]*exhibits.Step, error) {
 	return steps, err
 }
 
-// accuracies are the predictions among runs that are of experiments that were measured too, the largest error first.
+// accuracies returns the predictions among runs whose experiments were also measured, the largest error first.
 func accuracies(runs []analyze.Summary) []predict.AccuracyExperiment {
 	predicted := slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
 		return s.Source != schemas.Predicted
@@ -95,7 +95,7 @@ func accuracies(runs []analyze.Summary) []predict.AccuracyExperiment {
 	return rows
 }
 
-// withoutPredicted takes out predictions of what was measured too: beside it they would be another experiment.
+// withoutPredicted removes predictions of measured experiments, which would count as experiments of their own.
 func withoutPredicted(runs []analyze.Summary) []analyze.Summary {
 	measured := map[string]bool{}
 	key := func(s *analyze.Summary) string { return s.Script + " " + identity.ParamsText(s.Params) }

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Remade looks at runs before their tables are made anew and after, and says what moved.
+// Remade looks at runs before and after their tables are made again, and reports what moved.
 type Remade struct{ before map[string]peaks }
 
 // peaks are what a run's peaks consist of, by the rules of a version.
@@ -16,7 +16,7 @@ type peaks struct {
 	devices []memory.DeviceBreakdown
 }
 
-// Before looks at a run that is still as it was. One whose tables cannot be read is made anew without a word of what
+// Before looks at a run before its tables are made again. If its tables cannot be read, nothing is reported as
 // moved.
 func (r *Remade) Before(dir string) {
 	if p, ok := peaksOf(dir); ok {

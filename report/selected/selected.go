@@ -11,17 +11,17 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A Source is a store to select runs from, and where what a result does not show is said.
+// A Source is a store to select runs from, with callbacks for notes about what a result does not show.
 type Source struct {
 	Store string
-	// Named is set where the command names the store: where it names no runs it means all of them, else the newest suite
-	// or run.
+	// Named is true if the command names the store. A command without runs then means all of its runs, else the
+	// newest suite or run.
 	Named bool
 	// Where is a condition on the runs. Runs for which it is not true are left out. "" takes all.
 	Where string
 	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
 	Recording func(dir string) *store.Progress
-	// Say is told what was taken, Note what was left out, Warn what could not be read or has no tables.
+	// Say reports what was selected, Note what was left out, Warn what could not be read or has no tables.
 	Say, Note, Warn func(text string)
 }
 
@@ -29,7 +29,7 @@ type Source struct {
 type Runs struct {
 	*store.Selection
 	from    *Source
-	leftOut []string // what was taken out of what was selected
+	leftOut []string // what was removed from the selection
 }
 
 // Only is the source with a condition on its runs.
@@ -47,7 +47,7 @@ func (s *Source) Select(names []string) (*Runs, error) {
 	return s.announce(store.OpenIndexed(s.Store).Resolve(names))
 }
 
-// SelectEach is Select where a name stands for all runs that have it, and no name for the whole store.
+// SelectEach is Select, but a name stands for all runs that have it, and no name for the whole store.
 func (s *Source) SelectEach(names []string) (*Runs, error) {
 	return s.announce(store.OpenIndexed(s.Store).ResolveEach(names))
 }
@@ -191,7 +191,7 @@ func prediction(dir string) (in schemas.Tables, err error) {
 	return Read(r, predict.Tables)
 }
 
-// Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.
+// Each is [store.Selection.Each] that warns about runs that cannot be read. It returns the others.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
 	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(withConfidence(t)) })
 	for _, d := range damaged {
@@ -226,7 +226,8 @@ func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
-// Summaries selects runs without what leave takes out, and reduces them. It is an error where none has tables.
+// Summaries selects runs without those that leave removes, and reduces them. It returns an error if none has
+// tables.
 func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
 	if err != nil {

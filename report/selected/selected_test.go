@@ -24,7 +24,7 @@ const (
 	ghostID     = "20261122T203651Z-ghost-3dc5ae"
 )
 
-// said is what a source told its user.
+// said is what a source reported to its user.
 type said struct{ notes, warnings []string }
 
 // source selects from a store and keeps what it says.
@@ -51,7 +51,7 @@ func runIDs(study compare.Study) (out []string) {
 	return out
 }
 
-// A baseline that is named is compared with the runs and is none of them. Without a name it is one of the runs.
+// A named baseline is compared with the runs and is not one of them. Without a name it is one of the runs.
 func TestOverhead(t *testing.T) {
 	s, _ := source(headline)
 	study, err := s.Overhead([]string{"ghost"}, "vanilla")
@@ -161,7 +161,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Predictions of a file stand beside runs or beside a file of what was measured.
+// Predictions from a file are compared with runs, or with a file of measurements.
 func TestAccuracy(t *testing.T) {
 	s, _ := source(headline)
 	predicted := baselineFile(t, s, func(b *schemas.Baseline) {

@@ -31,7 +31,7 @@ type Served struct {
 	last *servedDevice
 }
 
-// Told is what a page knows of itself, and what the commands print, as JSON.
+// Told is what a page needs about itself, and what the commands print, as JSON.
 type Told struct{ About, Documents []byte }
 
 // servedPlace is a device of a run.
@@ -41,18 +41,18 @@ type servedPlace struct {
 	events int64
 }
 
-// servedDevice is what was read of a device for the last who asked: all of its blocks, or where there are too many, the
+// servedDevice is what was read of a device for the last request: all of its blocks or, if there are too many, the
 // bytes of all by category.
 type servedDevice struct {
 	i      int // place
 	all    *blocks.Device
 	bytes  schemas.Tables
-	whole  *timeline.DeviceTimeline // a line of all events: each window is shown beside it
+	whole  *timeline.DeviceTimeline // a line of all events, beside which each window is shown
 	points int                      // of whole
 }
 
-// Served reads what a page shows of runs that a view names: of all of a store, where it names none. Runs without tables
-// are in its list alone.
+// Served reads what a page shows of the named runs, or of all runs of a store. Runs without tables appear only in
+// its list.
 func (s *Source) Served(names []string) (*Served, error) { return s.served(names, page.MostServed) }
 
 func (s *Source) served(names []string, most int64) (*Served, error) {
@@ -126,7 +126,7 @@ func (s *Served) warm() {
 	if len(s.places) == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.read(0) // what cannot be read is said to who asks for it
+		s.read(0) // a request will return the error
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	}
 	var in schemas.Tables
 	failed := make(chan error, 1)
-	go func() { // beside the reading of what the line needs
+	go func() { // at the same time as the data for the line
 		var err error
 		in, err = ReadWithin(s.runs.Runs[at.run], want, window)
 		failed <- err

@@ -77,8 +77,8 @@ func totalsOf(tables map[string]arrow.Record, events int64) []float64 {
 	return change
 }
 
-// Whatever range of a device is asked for, each stretch of a point has the highest total that the blocks have there, so
-// that no extreme is lost; and in a range that is short enough every event has its total.
+// Whatever range of a device is requested, each point has the highest total that the blocks have in its stretch, so
+// no extreme is lost. In a short range every event has its total.
 func TestServedLosesNoExtreme(t *testing.T) {
 	quiet := func(string) {}
 	source := &Source{Store: "../../examples/headline", Named: true, Say: quiet, Note: quiet, Warn: quiet}

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// absentText stands where a fact is not known.
+// absentText is shown for an unknown fact.
 const absentText = "–"
 
 // Absent is a cell for a fact that is not known.
@@ -53,7 +53,7 @@ func msDigits(ms float64) int {
 // Ratio shows how many times as much: 1.07×.
 func Ratio(r float64) Cell { return Cell{units.Fixed(r, 3) + "×", r} }
 
-// Number shows a number with so many digits after the point.
+// Number shows a number with digits digits after the point.
 func Number(x float64, digits int) Cell { return Cell{units.Fixed(x, digits), x} }
 
 // Optional is cell(*v), or an absent cell.

@@ -81,8 +81,7 @@ func layoutFor(t *Table, most int) layout {
 	return fitted
 }
 
-// narrow makes the widest of columns narrower until they fit into so much room together, and returns what is left of
-// it.
+// narrow makes the widest of columns narrower until they fit into room together, and returns the remaining room.
 func narrow(widths, columns []int, room int) int {
 	room += gap
 	for _, j := range columns {
@@ -125,7 +124,7 @@ func (t *Table) widths(j int) (natural, least int) {
 		case c.Right:
 		case j > 0 && c.Names:
 			w = min(w, shortText)
-		case j == 0, w <= longName && !strings.Contains(text, " "): // what a row is of, and names
+		case j == 0, w <= longName && !strings.Contains(text, " "): // the subject of a row, and names
 			w = min(w, longName)
 		default:
 			w = min(w, shortText)

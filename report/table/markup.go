@@ -89,7 +89,7 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	if t.Blocks == nil {
 		t.tabulars(&b)
 	}
-	// Notes stand below the tabular: a row of \linewidth inside it would stretch the last column.
+	// Notes come below the tabular: inside, a row of \linewidth would stretch the last column.
 	for _, n := range t.Notes {
 		b.WriteString("\\par\\smallskip\\noindent{\\footnotesize " + latex(n) + "\\par}\n")
 	}
@@ -237,7 +237,7 @@ func writeRecords(w io.Writer, t *Table, header bool) error {
 	return cw.Error()
 }
 
-// csvCell is a value as a spreadsheet shows it: words that begin like a formula are none.
+// csvCell returns a value as a spreadsheet shows it. Words that look like a formula are defused.
 func csvCell(value any) string {
 	text, words := value.(string)
 	if !words {
@@ -277,7 +277,8 @@ func writeJSON(w io.Writer, t *Table) error {
 	return e.Encode(doc)
 }
 
-// printableJSON escapes what [units.Printable] replaces and JSON leaves as it is: only strings have such characters.
+// printableJSON escapes the characters that [units.Printable] replaces and JSON does not escape. Only strings
+// contain them.
 type printableJSON struct{ w io.Writer }
 
 func (p printableJSON) Write(b []byte) (int, error) {

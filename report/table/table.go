@@ -42,14 +42,14 @@ type Column struct {
 	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there
 	// first.
 	Begins bool
-	// Names says that the column names what a row is of: it always stays, as the first column does.
+	// Names says that the column names a row's subject. Like the first column, it is never hidden.
 	Names bool
 	// Priority says how long the column stays where a terminal is too narrow for all: the lowest go first, and of equals
 	// the rightmost. Columns of zeros go before all others.
 	Priority int
 }
 
-// ForPrograms leaves the columns of that key out of what people read.
+// ForPrograms hides the columns of that key from people.
 func (t *Table) ForPrograms(key string) {
 	for i := range t.Columns {
 		if t.Columns[i].Key == key {
@@ -199,7 +199,7 @@ func (t *Table) keys() []string {
 	return keys
 }
 
-// DropZero takes the column of that title or key out of all tables if none of them has anything but zeros in it.
+// DropZero removes the column of that title or key from all tables if it has only zeros in all of them.
 func DropZero(tables []Table, name string) {
 	at := func(t *Table) int {
 		return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == name || c.Key == name })

@@ -122,8 +122,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A table that is wider than a page goes on below itself: as few parts as can be, each with the first column, none
-// wider than it must.
+// A table wider than a page continues below itself, in as few parts as possible. Each part has the first column,
+// and none is wider than necessary.
 func TestWideLaTeX(t *testing.T) {
 	wide := Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("vanilla")}}}
 	for j := range 10 {

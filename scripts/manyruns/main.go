@@ -1,12 +1,12 @@
-// Manyruns makes a store of many runs, by copying one with other ids, names, suites, revisions and times, and measures
-// what commands over it take:
+// Manyruns makes a store of many runs by copying one with other ids, names, suites, revisions and times, and
+// measures what commands over it take:
 //
 //	go build -o dpsight ./cmd/dpsight && go run ./scripts/manyruns -n 10000 -dpsight ./dpsight RUN STORE
 //
-// RUN is the folder of a recorded run that has been ingested and whose repeats are to fill the new folder STORE. Each
-// suite has 50 experiments, and a revision of its own; every 20th revision has other code. Times of steps and phases
-// differ from run to run. Of times it prints the median of five and their range, in seconds of wall time, and of CPU
-// time the median; memory is the most that was resident.
+// RUN is the folder of a recorded and ingested run. STORE is a new folder for its copies. Each suite has 50
+// experiments and its own revision. Every 20th revision has other code. Times of steps and phases differ from run
+// to run. It prints the median of five wall times and their range, in seconds, the median CPU time, and the highest
+// resident memory.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run(from, store string, n int, program string) error {
 const (
 	// copies are by how many names and methods the runs differ: a store has few experiments and many repeats.
 	copies = 50
-	// sameCode is of how many revisions in a row the script is the same.
+	// sameCode is the number of consecutive revisions with the same script.
 	sameCode = 20
 	// mostLinks is how many names a file gets: file systems have a limit.
 	mostLinks = 30_000
@@ -196,7 +196,7 @@ func jitter(fields map[string]any, rnd *rand.Rand) {
 	}
 }
 
-// codeOf is the n-th of the scripts that the runs are of.
+// codeOf returns the n-th of the runs' scripts.
 func codeOf(n int) *schemas.Code {
 	sum := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, n)))
 	digest := "sha256:" + sum[:16]

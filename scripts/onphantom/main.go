@@ -1,9 +1,9 @@
-// Onphantom runs a Python script on the phantom GPU as it is, without dpsight's agent:
+// Onphantom runs a Python script on the phantom GPU, without dpsight's agent:
 //
 //	go run ./scripts/onphantom [-memory BYTES] PYTHON [ARGUMENT…]
 //
-// The agent records torch's memory history itself, and so would be in the way of scripts that test that history. The
-// module that follows small values lies in the folder that PHANTOM_MODULE names; the script installs it or does not.
+// The agent itself records torch's memory history, and would disturb scripts that test that history. The variable
+// PHANTOM_MODULE names the folder with the module that follows small values. The script may install it.
 package main
 
 import (

@@ -43,8 +43,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A file is known by where it lies in its environment, in the folder that collect writes, or by its name; two of one
-// name stay two, in the order in which they are met.
+// A file is recognised by its place in its environment, by its place in the folder that collect writes, or by its
+// name. Two files with one name stay two, in the order in which they occur.
 func TestFrames(t *testing.T) {
 	c := newCleaner()
 	for range 2 {

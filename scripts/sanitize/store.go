@@ -19,8 +19,8 @@ import (
 // hostName stands for every host's.
 const hostName = "gpu-host"
 
-// sanitize cleans all runs of a store, and says how many there are. The tables are derived anew even where raw then
-// leaves them out: a journal that cannot be ingested any more must not be published.
+// sanitize cleans all runs of a store and returns their number. It derives the tables again even if raw then leaves
+// them out: a journal that can no longer be ingested must not be published.
 func sanitize(store string, raw bool) (int, error) {
 	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -34,7 +34,7 @@ func sanitize(store string, raw bool) (int, error) {
 		if err := c.run(filepath.Dir(m)); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
 		}
-		// It is of the documents that were just rewritten; the next command makes it anew.
+		// It belongs to the documents that were just rewritten. The next command makes it again.
 		if err := os.Remove(filepath.Join(filepath.Dir(m), schemas.SummaryFile)); err != nil &&
 			!errors.Is(err, fs.ErrNotExist) {
 			return 0, err

@@ -11,13 +11,13 @@ import (
 
 var (
 	uuids = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
-	// Go has no lookbehind: what stands before the path is matched too, and put back.
+	// Go has no lookbehind, so the character before the path is matched too, and put back.
 	paths    = regexp.MustCompile(`(^|[^\w./])/(?:[\w.+@-]+/)+([\w.+@-]*)`)
 	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// kept are the ends of paths that say what a file is wherever it lies, which analyze knows frames by: packages' files,
-// Python's own, and those that collect writes into a folder of its own for each run, whose number says nothing.
+// kept are endings of paths that tell what a file is, wherever it lies. analyze recognises frames by them. They are
+// files of packages, Python's own, and files that collect writes into a numbered folder for each run.
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
@@ -29,7 +29,7 @@ var (
 // met.
 type cleaner struct {
 	uuids map[string]string
-	files map[string]string // of a run: what stands for a file, and the file
+	files map[string]string // of a run: the replacement, and the file
 }
 
 func newCleaner() *cleaner { return &cleaner{map[string]string{}, map[string]string{}} }
@@ -45,8 +45,8 @@ func (c *cleaner) text(s, host string) string {
 	return s
 }
 
-// frame is a text of a stack's frame: a file by where it lies in its environment or by its name alone, anything else as
-// text. Two files of one name stay two.
+// frame cleans a text of a stack's frame. A file is replaced by its place in its environment, or by its name. Any
+// other text is cleaned as text. Two files with one name stay two.
 func (c *cleaner) frame(s, host string) string {
 	if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "../") {
 		return c.text(s, host)
@@ -82,8 +82,8 @@ func (c *cleaner) uuid(u string) string {
 	return c.uuids[u]
 }
 
-// json is a document with every string in it cleaned, and otherwise as it was. Strings are cleaned decoded: after an
-// escaped line end a path would not be seen to begin.
+// json cleans every string in a document and changes nothing else. Strings are cleaned after decoding: behind an
+// escaped line end, the beginning of a path would be missed.
 func (c *cleaner) json(doc []byte, host string) ([]byte, error) {
 	return literally(doc, func(s string) string { return c.text(s, host) })
 }

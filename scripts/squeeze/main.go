@@ -1,11 +1,11 @@
-// Squeeze makes what runs recorded smaller in stores that are to be published, without losing a byte of it:
+// Squeeze makes recorded runs smaller in stores that are to be published, without losing a byte:
 //
 //	go run ./scripts/squeeze STORE...
 //
 // Sealed journals are sealed as today's dpsight would, then compressed with zstd's own encoder at its level 19 (the
-// command zstd): a third less than what dpsight's writes, in a hundred times its time. The collector's tables (samples,
-// host) are written as today's dpsight would. What does not become smaller stays as it is; what ingest derives is left
-// to "dpsight ingest --again".
+// command zstd). That is a third smaller than dpsight's own result, in a hundred times its time. The collector's
+// tables (samples, host) are written as today's dpsight would. Files that would not become smaller stay unchanged.
+// "dpsight ingest --again" makes what ingest derives.
 package main
 
 import (
@@ -136,7 +136,7 @@ func whole(path string) error {
 	return schemas.CheckTables(dir, m.Tables, filepath.Base(path))
 }
 
-// journal gives a sealed journal's bytes, sealed and compressed anew.
+// journal returns a sealed journal's bytes after sealing and compressing it again.
 func journal(path string, compress compressor) ([]byte, error) {
 	marks, frames, err := spool.Unpack(path)
 	if err != nil {
@@ -183,7 +183,7 @@ func check(sealed, marks, frames []byte) error {
 	return err
 }
 
-// table gives a table's bytes, written anew.
+// table returns a table's bytes after writing it again.
 func table[T any](t schemas.Table[T], path string) ([]byte, error) {
 	rows, err := t.Read(filepath.Dir(path))
 	if err != nil {

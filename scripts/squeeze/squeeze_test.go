@@ -16,8 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A store that is squeezed is smaller and holds what it held, to the byte and to the row; squeezed once more it stays
-// as it is. The Go module's encoder stands in for the command zstd, which not every machine has.
+// A squeezed store is smaller and holds the same, to the byte and to the row. Squeezing it again changes nothing.
+// The Go module's encoder replaces the command zstd here, which not every machine has.
 func TestSqueeze(t *testing.T) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {

@@ -31,7 +31,7 @@ export class Clock {
   }
 }
 
-/** lastAtMost is the place of the last value that is at most v, and 0 where there is none. */
+/** lastAtMost returns the place of the last value that is at most v, and 0 if there is none. */
 function lastAtMost(values: ArrayLike<number>, v: number): number {
   let low = 0,
     high = values.length - 1

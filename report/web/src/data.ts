@@ -310,7 +310,7 @@ function summed(differences: Int32Array): Uint32Array {
   return out
 }
 
-/** Device decodes what there is of the blocks of the i-th device. */
+/** Device decodes the available blocks of the i-th device. */
 export async function device(i: number, meta: DeviceMeta): Promise<Device> {
   const bytes = meta.detail === 'none' ? new Uint8Array() : await devicePart(i, meta.from, meta.to)
   const tables = tablesOf(bytes)

@@ -110,8 +110,8 @@ export const live = {
   wanted: '', // id of the run that is looked at; the newest, if it is empty
 }
 
-/** follow asks the server for what is being recorded, as long as the page is open. watched tells whether the view is
- * shown, changed is called when there is something new, and ended when a run has got its tables. */
+/** follow asks the server for the runs being recorded, as long as the page is open. watched tells whether the view
+ * is shown, changed is called when there is something new, and ended when a run has got its tables. */
 export function follow(watched: () => boolean, changed: () => void, ended: () => void) {
   if (!served) return
   let version = -1

@@ -105,7 +105,7 @@ function App() {
       removeEventListener('keydown', press)
     }
   }, [])
-  // To write the same again would have the whole document's style computed anew.
+  // Writing the same value again would recompute the whole document's style.
   const root = document.documentElement,
     lang = state.lang === 'zh' ? 'zh-Hans' : 'en'
   if (root.dataset.theme !== state.theme) root.dataset.theme = state.theme
@@ -257,7 +257,7 @@ function copyLink() {
   void navigator.clipboard.writeText(location.href.replace(/#.*$/, '') + toHash(state)).catch(() => undefined)
 }
 
-/** The proof stands on every view; it says why where a run is not exact. */
+/** The proof is part of every view. It says why if a run is not exact. */
 function Strip() {
   const r = current(),
     cost = docs.cost?.runs.find((c) => c.run_id === r?.id),
@@ -337,7 +337,7 @@ function Keys(p: { close: () => void }) {
   )
 }
 
-/** Whether nobody has chosen a view, by an address or on the page. */
+/** Whether no view has been chosen, by an address or on the page. */
 let bare = location.hash.length < 2
 for (const chosen of ['hashchange', 'pointerdown', 'keydown'])
   addEventListener(chosen, () => {
@@ -354,7 +354,7 @@ const readAll = () => read(served).then(() => (served ? read(false) : undefined)
 read(served).then(
   () => {
     render(<App />, document.getElementById('app')!)
-    // The server reads faster what is looked at when it does not read all else beside it.
+    // The server answers faster if it does not read everything else at the same time.
     if (served) void arrived().then(() => read(false))
     follow(
       () => state.view === 'live',

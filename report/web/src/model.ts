@@ -38,7 +38,7 @@ const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.even
 export function load(a: About, d: Documents, first: boolean) {
   pending = first
   docs = d
-  // What was decoded stays, with what it says of itself, if it is of the same devices.
+  // Decoded data stays, with its description, if it belongs to the same devices.
   if (runs.length && a.devices.map(deviceKey).join() === about.devices.map(deviceKey).join())
     about = { ...a, devices: about.devices }
   else {
@@ -62,7 +62,7 @@ export function load(a: About, d: Documents, first: boolean) {
 
 const find = (name: string) => runs.find((r) => r.label === name || r.id === name)
 
-/** The run that all views are of. */
+/** The run that all views show. */
 export function current(): Run | undefined {
   return (
     find(state.run) ??
@@ -143,8 +143,7 @@ export const arrived = () => Promise.all<unknown>([...decoded.values()])
 const mostExact = 100_000 // up to so many events in view, the page asks a server for each of them
 let asking = false
 
-/** nearer asks a server for every event of what is in view, where they are not here. What is shown stays until they
- * come. */
+/** nearer asks a server for every event in view that is not loaded. The view stays until they come. */
 function nearer(i: number, d: Device) {
   const { from, to } = state,
     has = d.meta
@@ -183,7 +182,7 @@ export function seriesFor(d: Device, by: Dimension, whole: boolean): Series | nu
   return made
 }
 
-/** The event of the peak that the run's breakdown is of. */
+/** The event of the peak that the run's breakdown shows. */
 export function peakEvent(d: Device): number {
   const r = runs.find((run) => run.id === d.meta.run_id)
   return breakdownOf(r, d.meta.rank, d.meta.device)?.at.event ?? d.meta.to

@@ -35,8 +35,8 @@ function rgba(fill: string): number[] {
   return [1, 3, 5, 7].map((i) => (i < hex.length ? parseInt(hex.slice(i, i + 2), 16) : 255))
 }
 
-/** columnsOf is the picture of a stack. It is written pixel by pixel: to fill paths of thousands of corners takes ten
- * times as long where no GPU draws. Edges within a pixel are mixed by what each layer covers of it. */
+/** columnsOf returns the picture of a stack. It writes pixel by pixel, since filling paths of thousands of corners
+ * takes ten times as long without a GPU. Pixels on an edge mix the layers by coverage. */
 function columnsOf(
   of: HTMLCanvasElement,
   bottom: Float64Array,
@@ -167,7 +167,7 @@ export function canvasPen(canvas: HTMLCanvasElement, height: number): Pen {
     for (let i = 2; i < p.length; i += 2) g.lineTo(p[i], p[i + 1])
   }
   g.textBaseline = 'middle'
-  // To set a font has its list of families read anew.
+  // Setting a font makes the browser read its list of families again.
   let written: boolean | null = null
   const write = (bold: boolean) => {
     if (bold !== written) g.font = `${bold ? 600 : 400} ${fontSize()}px ${family}`

@@ -25,10 +25,10 @@ export interface Series {
   state(i: number, into: Float64Array): void
 }
 
-const everyState = 64 // a state is kept at every so many moments, and the changes are gone through from there
+const everyState = 64 // states are stored at every so many moments, and changes are applied from there
 
-/** highestOf finds the highest of a stretch without looking at each moment in it: of a page's width of stretches, of
- * hundreds of thousands of moments, that would take a frame's time. */
+/** highestOf finds the highest of a stretch without looking at each moment in it. For a page's width of stretches
+ * with hundreds of thousands of moments, that would take a frame's time. */
 function highestOf(total: Float64Array): (from: number, to: number) => number {
   const tops = new Int32Array(Math.ceil(total.length / everyState))
   for (let c = 0; c < tops.length; c++) {
@@ -75,7 +75,7 @@ const greys = [
   '#cbbfae',
 ]
 
-/** keysOf says for each kind which key it counts under; -1 stands for slack's own. */
+/** keysOf says for each kind under which key it counts; -1 is slack's own. */
 function keysOf(d: Device, by: Dimension, categories: { name: string; color: string }[], peak: number) {
   const n = d.kinds.requested.length,
     of = new Int32Array(n)

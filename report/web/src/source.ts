@@ -1,6 +1,6 @@
 // Where the data come from: the file itself, or the server that gave the page.
 
-/** served is set where a server gives what is shown. */
+/** served is set if a server supplies the data. */
 export const served = !document.getElementById('about')
 
 function textOf(id: string): string {

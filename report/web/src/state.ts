@@ -146,7 +146,7 @@ export function onChange(l: Listener) {
 addEventListener('pagehide', written)
 
 addEventListener('hashchange', (e) => {
-  // What was written since is of the state before: the address that was gone to counts.
+  // Writes since then describe the previous state: the address that was navigated to counts.
   clearTimeout(writing)
   writing = 0
   const next = fromHash(new URL(e.newURL).hash)

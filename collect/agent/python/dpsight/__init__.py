@@ -1,4 +1,4 @@
-"""A few calls by which a training script says more than hooks can see. They do nothing when nobody collects."""
+"""A few calls by which a training script tells more than hooks can see. Without a recording they do nothing."""
 
 from dpsight.api import attach, config, detach, dump, mark, metric, phase, plan, predict, step, tag
 from dpsight.api import load_ipython_extension as load_ipython_extension  # by %load_ext dpsight

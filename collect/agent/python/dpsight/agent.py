@@ -1,5 +1,5 @@
-"""Installs the agent into a process that has just imported torch: all of it, or nothing. Here alone it stands who
-listens to whom, and in which order."""
+"""Installs the agent into a process that has just imported torch: all of it, or nothing. Only this module says
+which listeners receive which events, and in which order."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def uninstall() -> None:
     recorder.silence()
     installed.undo()
     events.forget_listeners()
-    events.hook_failed.subscribe(thread.close_failed)  # as it was before anything was installed
+    events.hook_failed.subscribe(thread.close_failed)  # before any hook is installed
     ending.uninstall()
     recorder.begin_anew(None)
 
@@ -108,7 +108,7 @@ def _install_hooks(patches: Patches) -> None:
 
 
 def _install_taggers(patches: Patches) -> None:
-    """In the order in which they are to look. A bare run has none of them."""
+    """The listeners, in the order in which they are to look. A bare run has none of them."""
     events.step_ended.subscribe(nodes.step_ended)
     saved.install()
     models.install()

@@ -1,5 +1,5 @@
-"""What a training script may call. All of it does nothing when nobody collects. Only here a function imports: a script
-that nobody records shall not load the agent."""
+"""What a training script may call. Without a recording, all of it does nothing. Only in this module do functions
+import: a script that is not recorded must not load the agent."""
 
 from __future__ import annotations
 
@@ -61,8 +61,7 @@ def _recording() -> bool:
 
 
 class _Sparing:
-    """What a script may call fails neither where it is recorded nor where it is not: arguments that cannot be recorded
-    are said on stderr, once."""
+    """A call never fails, recorded or not. Arguments that cannot be recorded are reported on stderr, once."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -163,7 +162,7 @@ def _resumed(name: str, body: Any) -> Any:
 
 
 def step(samples: int | None = None, tokens: int | None = None) -> None:
-    """Ends a training step of so many samples and tokens."""
+    """Ends a training step of this many samples and tokens."""
     if _recording():
         from dpsight.recorder import step_limit, steps
 
@@ -231,8 +230,8 @@ def predict(
     device: str | None = None,
     store: str | os.PathLike[str] | None = None,
 ) -> Prediction:
-    """What a script, with its arguments, or a function without arguments needs on a GPU, predicted in a process of its
-    own. device is as in dpsight predict --device; the run is kept where a store is named."""
+    """Predicts what a script with its arguments, or a function without arguments, needs on a GPU, in a process of
+    its own. device is as in dpsight predict --device. The run is kept if a store is named."""
     from dpsight.client.predict import predict
 
     return predict(target, arguments, device, store)
@@ -247,12 +246,12 @@ def attach(
     dumps: int = 3,
     signals: bool = True,
 ) -> Flight:
-    """Records this process from here on. A request for memory that fails, dpsight.dump() and SIGUSR2 each write a run
+    """Records this process from here on. A failed request for memory, dpsight.dump() and SIGUSR2 each write a run
     into the store.
 
-    events: of the allocator, that torch keeps at most until they are written. journal_mib: of them and of all else, on
-    disk; once that is full recording begins anew. dumps: so many failed requests have a run each, and
-    of the later ones the 1st, the 2nd, the 4th, the 8th … signals: SIGUSR2 writes a run."""
+    events: the most allocator events that torch keeps until they are written. journal_mib: the most that the
+    journal takes on disk; when it is full, recording begins again. dumps: how many failed requests get a run
+    each; of later ones the 1st, the 2nd, the 4th, the 8th … signals: SIGUSR2 writes a run."""
     from dpsight.flight import session
     from dpsight.flight.settings import Wishes
 
@@ -268,8 +267,8 @@ def attach_by_environment() -> Flight:
 
 
 def dump(reason: str = "dpsight.dump()", *, wait: bool = True) -> Path | None:
-    """Writes a run of what was recorded, and returns its folder; None where nothing records. wait: until its tables are
-    made."""
+    """Writes a run of what was recorded and returns its folder; None if nothing records. wait: return only when its
+    tables are made."""
     from dpsight.flight import session
 
     return session.dump(reason, wait)

@@ -19,7 +19,7 @@ from dpsight.tags import tags
 
 
 class Ending:
-    """Whether this process has told of its end, and what of."""
+    """Whether this process has reported its end, and what it reported."""
 
     def __init__(self) -> None:
         self._reason = "exit"
@@ -45,8 +45,8 @@ class Ending:
                 # Another thread ends a process whose main one hangs, maybe in what the last drain would wait for.
                 if threading.current_thread() is threading.main_thread():
                     with uninterrupted:  # the script's handlers would have run no more
-                        # A handler that is not held may end the process in the middle of a frame: nobody would end
-                        # that.
+                        # A handler that is not held may end the process in the middle of a frame, and the frame
+                        # would stay torn.
                         if recorder.journal is None or not recorder.journal.busy():
                             self.finish(BRIEF)
                         at_once(*args, **kwargs)

@@ -12,7 +12,7 @@ from dpsight import kinds
 from dpsight.recorder import events, recorder
 from dpsight.torch_compat import private
 
-# Only these variables are ever written: an environment is full of what is nobody's business.
+# Only these variables are ever written, since an environment contains much that is private.
 VARIABLES = (
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
@@ -34,7 +34,7 @@ def install() -> None:
 
 
 def _write() -> None:
-    """Writes the environment as it is now; a later one replaces it."""
+    """Writes the present environment. A later one replaces it."""
     recorder.frame(kinds.FRAME_ENVIRONMENT, gather())
 
 

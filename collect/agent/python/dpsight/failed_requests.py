@@ -159,9 +159,9 @@ def _module() -> int:
 
 
 def _begin_late() -> int:
-    """In a step without phases, marks the beginning of the pass in which a request has just failed, where nothing else
-    has: the kind of that mark, 0 = there is none to mark. The pass is the one whose functions are under way; the loss
-    is part of forward."""
+    """In a step without phases, marks the beginning of the pass in which a request has just failed, unless another
+    mark did. Returns the kind of that mark, 0 = none. The pass follows from the functions that are running. The
+    loss is part of forward."""
     inside_backward = in_backward()
     if recorder.level != COUNTERS or not (inside_backward or recorder.without_phases()):
         return 0
@@ -190,7 +190,7 @@ def _begin_late() -> int:
 
 
 def _end_late(begun: int) -> None:
-    """Marks the end of what _begin_late began: what the script does about the failure is no part of it."""
+    """Marks the end of what _begin_late began, so that the script's handling of the failure is not part of it."""
     if begun:
         recorder.mark(begun + 1, kinds.REPAIRED if begun == kinds.FORWARD_BEGIN else 0)
 

@@ -20,12 +20,12 @@ from dpsight.recorder.counters import total_freed
 
 NEVER = "never"
 AT_ONCE = "at once"
-# Of the collections at once: so many objects are looked at for each line and each call of a function of torch. Where a
-# script has more than that, they are looked at once every few.
+# For collections at once: so many objects are visited for each line and each call of a torch function. If a script
+# has more, garbage is collected only at every few of these moments.
 _OBJECTS_A_MOMENT = 5000
-# So many objects are looked at in about three seconds. After that the collections become rarer, by the square of what
-# was looked at, so that a long script is predicted in minutes too. Time would tell it better, but equal runs would
-# differ.
+# Visiting so many objects takes about three seconds. After that the collections become rarer, by the square of the
+# visited number, so that a long script is still predicted in minutes. Time would be a better measure, but equal
+# runs would differ.
 _OBJECTS_IN_ALL = 5_000_000
 _INSTALLED = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), os.path.dirname(__file__), "<"})
 _COUNT_AGAIN = 64  # collections until the objects are counted again

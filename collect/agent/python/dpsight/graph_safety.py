@@ -1,6 +1,6 @@
-"""Which graphs and gradients a thread may read. The engine's threads, one for each device, and for the host the one
-that waits for them, write gradients and let go of graphs without a lock that would keep them from being read meanwhile:
-who reads them then ends the process."""
+"""Which graphs and gradients a thread may read. The engine has a thread for each device; for the host, the waiting
+thread itself runs it. These threads write gradients and release graphs without a lock against readers. Reading
+them at that moment crashes the process."""
 
 from __future__ import annotations
 

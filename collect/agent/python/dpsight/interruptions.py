@@ -1,7 +1,7 @@
-"""What must not stop half-way: a drain, a frame. A Python signal handler may raise between any two bytecodes: the ring
-already emptied and the frame not yet written, or written and its counters not. So the script's handlers wait until the
-agent's work is on disk. A mask of the thread would not do: the kernel then picks another thread, and Python still calls
-the handler in the main one."""
+"""Protects what must not stop half-way: a drain, a frame. A Python signal handler may raise between any two
+bytecodes, for example when the ring is already emptied and the frame not yet written. So the script's handlers
+wait until the agent's work is on disk. A signal mask of the thread would not do: the kernel then picks another
+thread, and Python still calls the handler in the main one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import contextlib
 import functools
 import signal
 import threading
-from _thread import get_ident as _get_ident  # of the interpreter's own threads, whatever stands in for them later
+from _thread import get_ident as _get_ident  # the interpreter's own function, whatever replaces it later
 from _thread import interrupt_main as _interrupt_main
 from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGBREAK")
-# The others are of errors, or nobody has them raise: asking for all sixty-four would take longer than a small drain.
+# The other signals report errors, or have no handlers that raise. Asking for all sixty-four would take longer than
+# a small drain.
 _SIGNALS = [int(getattr(signal, name)) for name in _ASKED if hasattr(signal, name)]
 
 
 class Uninterrupted:
-    """A context in which no signal handler of the script's runs. Those that were called run at its end, in order; what
-    they raise is raised there. Contexts nest; other threads than the main one are never interrupted anyway."""
+    """A context in which no signal handler of the script runs. Handlers that were called run at its end, in order,
+    and raise there. Contexts nest. Other threads than the main one are never interrupted."""
 
     def __init__(self) -> None:
         self._main = threading.main_thread().ident
@@ -84,8 +85,8 @@ class Uninterrupted:
                 _interrupt_main(number)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        """Stands in for the script's handler. Where one that is back already raised before this one could be given
-        back, it goes on standing in until the next context, and is that handler."""
+        """Replaces the script's handler. If a restored handler raised before this one could be restored, this one
+        stays in place until the next context, and acts as that handler."""
         if self._depth:
             self._called.append((number, frame))
         else:
@@ -108,8 +109,8 @@ class Uninterrupted:
             raise raised
 
     def forget(self) -> None:
-        """In a child that another thread forked meanwhile nobody leaves the context. Its main thread is the one that
-        forked."""
+        """In a child that another thread forked meanwhile, nothing leaves the context. Its main thread is the one
+        that forked."""
         self._main = threading.main_thread().ident
         self._restore()
         self._depth = 0

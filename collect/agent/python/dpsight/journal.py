@@ -51,8 +51,8 @@ _ERROR = struct.Struct("<I")
 
 
 class _File:
-    """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open files
-    of its own that get these numbers: those are let alone, and ours is opened again."""
+    """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open
+    its own files under these numbers. Those files are left alone, and the journal's is opened again."""
 
     def __init__(self, path: str, flags: int) -> None:
         self._path, self._flags = path, flags | getattr(os, "O_CLOEXEC", 0)
@@ -82,7 +82,7 @@ def _allocate(descriptor: int, size: int, more: int) -> None:
 
 
 def _which(descriptor: int) -> tuple[int, int] | None:
-    """The identity of an open file; None = there is none of this number."""
+    """The identity of an open file; None = no file has this number."""
     try:
         found = os.fstat(descriptor)
     except OSError:

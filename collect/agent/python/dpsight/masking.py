@@ -1,6 +1,6 @@
-"""Keeps secrets out of everything the agent writes: values given in the environment or on the command line under a
-name that says so, and what a text itself shows to be secret, by its form or by the name beside it. The rules are the
-collector's (collect/mask), which puts its patterns beside this module; both are tested on the same cases."""
+"""Keeps secrets out of everything the agent writes: values in the environment or on the command line whose names
+mark them as secret, and texts that are secret by their form or by the name beside them. The rules are the
+collector's (collect/mask), which puts its patterns beside this module. Both are tested on the same cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MASK = "***"
-# Shorter values, in bytes, would turn up everywhere: masking "true" or "1" protects nobody and ruins the text.
+# Shorter values, in bytes, would occur everywhere: masking "true" or "1" protects nothing and ruins the text.
 _SHORTEST = 6
 _OPEN, _WEAK, _STRONG = range(3)  # what a name says: nothing, secret if it looks random, secret
 _BORDERS = " \t\r\n'\"`;<>=:(),\\"  # what a pattern may match besides the secret itself
@@ -37,7 +37,7 @@ _PRECISION = re.compile(r"(bf|fp|float|int|uint|tf)[0-9]+")
 
 
 class _Pattern:
-    """A kind of secret that can be told by itself."""
+    """A kind of secret that can be recognised by itself."""
 
     def __init__(self, rule: dict[str, Any]) -> None:
         self.keywords: list[str] = rule["keywords"]
@@ -85,7 +85,7 @@ def _rules() -> _Rules:
 
 
 class Naming(NamedTuple):
-    """What a name says of the value beside it."""
+    """What a name tells about the value beside it."""
 
     level: int = _OPEN
     word: str = ""
@@ -168,8 +168,8 @@ def _evident(value: str) -> bool:
 
 
 class _Reading:
-    """A text in which secrets are looked for by their form and by the names beside them. Given is what stands on a
-    command line, in a variable or in a parameter, where names mean what they say."""
+    """A text to be searched for secrets, by their form and by the names beside them. given: it comes from a command
+    line, a variable or a parameter, where names mean what they say."""
 
     def __init__(self, text: str, given: bool) -> None:
         self.text, self.given = text, given
@@ -191,7 +191,7 @@ class _Reading:
             self._private_keys()
 
     def merged(self) -> list[tuple[int, int]]:
-        """Where the secrets stand, in order and apart from each other."""
+        """The places of the secrets, in order and without overlaps."""
         out: list[tuple[int, int]] = []
         for begin, end in sorted(self.spans):
             if out and begin <= out[-1][1]:
@@ -273,7 +273,7 @@ class _Reading:
         return end
 
     def _end(self, at: int) -> tuple[int, int, bool]:
-        """Where the value that stands at a place begins and ends, and whether it is quoted."""
+        """Where the value at a place begins and ends, and whether it is quoted."""
         quote = next((q for q in ('\\"', "\\'", '"', "'", "`") if self.text.startswith(q, at)), "")
         if not quote:
             ends, end = _rules().words["unquoted_end"], at

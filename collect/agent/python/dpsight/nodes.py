@@ -70,8 +70,8 @@ class Nodes:
         self._forwards.append((root, first, private.sequence_number()))
 
     def unfinished(self, root: int, first: int, module: int) -> None:
-        """The same of a pass that is under way, inside a module: it is like one that was in that module at this node,
-        or at the one before, which is made before its memory is asked for."""
+        """The same for a pass that is running inside a module. It resembles a pass that was in that module at this
+        node or at the one before, which is made before its memory is requested."""
         at = private.sequence_number() - first
         for (other, length), (offsets, owners) in list(self._learned.items()):
             around = slice(max(0, bisect_right(offsets, at - 1) - 1), bisect_right(offsets, at))
@@ -91,8 +91,8 @@ class Nodes:
         return mine.owners[i] if i >= 0 else 0
 
     def _repeated_module(self, sequence: int) -> int:
-        """The module in which a bare step's node was made, as an instrumented step's was that made as many; else the
-        outermost one; 0 = in none."""
+        """The module in which a bare step's node was made: the same as in an instrumented step that made as many
+        nodes, else the outermost one; 0 = none."""
         if runs.threads > 1:  # each thread counts nodes for itself
             return 0
         for root, first, last in reversed(list(self._forwards)):

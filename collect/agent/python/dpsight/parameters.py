@@ -42,8 +42,8 @@ class Gradients:
 
 
 def attached(p: Any, name: int, gradient: bool = True) -> list[Record]:
-    """Records of all that hangs on a parameter now; without gradient, of all but that. Call it with __torch_function__
-    off."""
+    """Records of everything attached to a parameter now, and of its gradient unless that is excluded. Call it with
+    __torch_function__ off."""
     out: list[Record] = []
     if gradient and p.grad is not None:
         out += tags.of(kinds.GRADIENT, p.grad, name)

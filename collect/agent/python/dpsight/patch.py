@@ -81,9 +81,9 @@ def bracket(
     after: Callable[[tuple[Any, ...]], tuple[int, Hashable]] | None = None,
     phase: bool = False,
 ) -> Callable[..., Any]:
-    """The function as a span of this kind. number gives the operand of its marks; after gives the flags of the second,
-    and the key of the optimizer if an update has ended with it, else 0. phase: the marks tell of a phase and nothing
-    else, so steps without phases have none.
+    """The function as a span of this kind. number gives the operand of its marks. after gives the flags of the
+    second mark, and the key of the optimizer if an update has ended with it, else 0. phase: the marks only
+    delimit a phase, so steps without phases have none.
     """
     compiling = recorder.torch.compiler.is_dynamo_compiling
     what = f"the hook of {function.__qualname__}"

@@ -147,9 +147,9 @@ def _short(name: str) -> str:
 
 
 def _settle_runs(patches: Patches) -> None:
-    """Has each run of autograd wait until its threads rest. They let go of a run's graph after the run has returned; on
-    a phantom GPU, whose kernels take no time, that may be after the next forward, and equal runs would have other
-    peaks."""
+    """Makes each run of autograd wait until its threads rest. They release a run's graph after the run has
+    returned. On a phantom GPU, whose kernels take no time, that may be after the next forward, and equal runs
+    would have different peaks."""
     variable = recorder.torch.autograd.variable.Variable
     base = type(getattr(variable, ENGINE))
 

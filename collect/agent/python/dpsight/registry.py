@@ -35,7 +35,7 @@ class Registry:
         self._labels: dict[int, str] = {}
         # id(module) of roots → path of a parameter → number of the name that tables give it
         self._numbers: dict[int, dict[str, int]] = {}
-        self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
+        self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; rebuilt at every walk
         self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that its walk has named
         self._optimizer_ids: dict[int, int] = {}  # id(optimizer) → number
         self._optimizers: dict[int, Any] = {}  # id(optimizer) → weak reference
@@ -128,8 +128,9 @@ class Registry:
     # Names of modules and parameters.
 
     def _label(self, root: Any, inner: set[int]) -> str:
-        """The class of a root whose parameters have the names of another model's (a teacher's, of its student's class),
-        numbered if need be: else the two would be one in every table. A wrapper of what was a root is none such."""
+        """The class of a root whose parameters have the names of another model's (a teacher's, of its student's
+        class), numbered if need be. Otherwise the two would be one in every table. A wrapper of an earlier root
+        does not count."""
         others = [r for r in self.roots() if id(r) not in inner and r is not root]
         try:
             own = {plain(path, root): id(p) for path, p in root.named_parameters()}
@@ -143,14 +144,14 @@ class Registry:
         return next(s for s in itertools.chain([cls], (f"{cls}#{n}" for n in itertools.count(2))) if s not in taken)
 
     def labelled(self, path: str, root: Any) -> str:
-        """A path as it stands in tables: without wrappers, with its model's class where another has the same."""
+        """A path as tables show it: without wrappers, with its model's class if another model has the same path."""
         label, rest = self._labels.get(id(root), ""), plain(path, root)
         return f"{label}.{rest}" if label and rest else label or rest
 
     def name_parameters(self, root: Any) -> Iterator[tuple[Any, int]]:
-        """Names the parameters of a root by their paths: each with the number of its name. Those that it has no more
-        lose theirs, for addresses are used again. Inside torch.func a model's parameters may be wrappers, which stand
-        for them until its next walk."""
+        """Names the parameters of a root by their paths, each with the number of its name. Parameters that the root
+        no longer has lose theirs, since addresses are used again. Inside torch.func a model's parameters may be
+        wrappers, which represent them until its next walk."""
         named: set[int] = set()
         numbers = self._numbers.setdefault(id(root), {})
         for path, p in root.named_parameters():
@@ -202,7 +203,7 @@ class Registry:
 
 
 def _another(own: dict[str, int], root: Any) -> bool:
-    """Whether some name is of another parameter there."""
+    """Whether some name belongs to another parameter there."""
     return any(own.get(plain(path, root), id(p)) != id(p) for path, p in root.named_parameters())
 
 

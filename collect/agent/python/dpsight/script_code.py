@@ -1,7 +1,7 @@
-"""Which code this process ran that is the user's own: the script, and the modules that came from its repository or from
-a folder that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as possible,
-since whoever trains for hours edits the script meanwhile. The standard library and what is installed are not read:
-their versions say what they are.
+"""Which of the user's own code this process ran: the script, and the modules that came from its repository or from
+a folder that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as
+possible, since a user may edit the script during a long training. The standard library and installed packages
+are not read: their versions identify them.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class ScriptCode:
         return not self._installed(os.path.abspath(os.path.join(self._folder, path)))
 
     def name_of(self, path: str) -> str:
-        """What a file is called among the files of the code: relative to its repository; else the path itself."""
+        """The name of a file among the files of the code: relative to its repository, or else the path itself."""
         if path.startswith("<"):
             return COMMAND_TEXT if self.is_own(path) else path
         if path not in self._names:

@@ -32,8 +32,8 @@ def wrap(cls: type, attribute: str, name: str, patches: Patches) -> None:
 
 
 def stage(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function between two marks, where its call sets something up: not inside another stage or a phase of the
-    script, nor anywhere in training."""
+    """The function between two marks, if its call sets something up: not inside another stage or a phase of the
+    script, and not during training."""
     compiling = recorder.torch.compiler.is_dynamo_compiling
 
     @functools.wraps(function)

@@ -1,9 +1,10 @@
-"""Looks at all that the script holds, between its lines: what graphs hold that no backward has reached, and what only
-variables keep. Hooks see neither: a script whose model is no module, or that evaluates with gradients on, calls none.
+"""Looks at everything that the script holds, between its lines: what graphs hold that no backward has reached, and
+what only variables keep. Hooks see neither: a script whose model is no module, or that evaluates with gradients
+on, calls none.
 
-A look takes milliseconds, so there is one where the memory has become more, or other memory, than it was at the last
-one. On a GPU looks keep to a share of the time. A prediction counts lines and bytes instead, so that equal runs are
-looked at alike.
+A look takes milliseconds, so it happens only when memory has grown or changed since the last one. On a GPU looks
+are limited to a share of the time. In a prediction they depend on lines and bytes, so that equal runs are looked
+at alike.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dpsight.torch_compat import private
 _LEAST = 1 << 20  # bytes on the device from which on a look is worth while
 _MORE = 1.02  # times the most bytes that a look has seen
 _OTHER = 0.25  # of the bytes, asked for since the last look, times the square of how many looks found no more
-_KEPT = 2  # times the bytes of the last time that it was looked who keeps them: it takes longer, and is done at exit
+_KEPT = 2  # times the bytes at the last look for holders: such a look takes longer, and also happens at exit
 _SHARE, _FREE_NS = 0.01, 50_000_000  # of the time that looks may take on a GPU, and what is always free
 _ASKING = 30  # and asking how much memory there is, which takes as long as 30 lines: one part in so many
 _OFTEN = 2_000  # how often a prediction asks at every line; then at every second one, and so on
@@ -39,7 +40,7 @@ class Surveys:
         self._asked = 0
         self._repeated = 0  # looks that found no more memory than one before
         self._most = 0  # bytes that a look has seen
-        self._keepers_saw = 0  # bytes, when it was looked who keeps them
+        self._keepers_saw = 0  # bytes, at the last look for holders
         self._asked_for = 0  # in all, at the last look
 
     def install(self) -> None:

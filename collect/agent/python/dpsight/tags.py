@@ -41,11 +41,11 @@ class Tags:
     """Makes the records of tensors, and writes them."""
 
     def __init__(self) -> None:
-        # What is not written yet. Several threads may tag: each adds and takes in one go, without a lock, which would
-        # stay held where a script's signal handler raises.
+        # What is not written yet. Several threads may tag. Each adds and takes in one operation, without a lock: a
+        # lock would stay held if a script's signal handler raised.
         self._buffer: deque[bytes] = deque()
         self._bytes = 0  # in it, about
-        self._owned: set[int] = set()  # addresses of what was tagged as something of its own since the step began
+        self._owned: set[int] = set()  # addresses tagged as something of their own since the step began
         self._outputs: set[int] = set()  # the outputs that a model returned since its latest call began
         # What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how
         # often it was tagged there.
@@ -123,7 +123,7 @@ class Tags:
         return {pointer for pointer, _, _ in list(self._lasting.values())}
 
     def forget_places(self) -> None:
-        """What lives from step to step is tagged anew."""
+        """What lives from step to step is tagged again."""
         self._lasting.clear()
 
     def step_ended(self, _number: int) -> None:
@@ -140,7 +140,7 @@ class Tags:
         self._outputs.clear()
 
     def owned(self) -> set[int]:
-        """Addresses of what was tagged as something of its own since the step began."""
+        """Addresses tagged as something of their own since the step began."""
         return self._owned
 
     def take_owned(self) -> set[int]:

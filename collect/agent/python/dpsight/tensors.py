@@ -22,8 +22,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def quiet(function: _F) -> _F:
-    """Has a function look at tensors behind the back of __torch_function__: subclasses may refuse even to say where
-    they lie, and a mode of the script's would see, and slow down, every attribute that we read."""
+    """Makes a function look at tensors without __torch_function__. Subclasses may refuse even to give their
+    address, and a mode of the script's would see, and slow down, every attribute that is read."""
 
     @functools.wraps(function)
     def quietly(*args: Any, **kwargs: Any) -> Any:
@@ -110,8 +110,8 @@ def base(tensor: Any, name: str) -> Any:
 
 
 def held(tensor: Any) -> list[tuple[Any, int, int]]:
-    """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none. Of a subclass
-    it is the tensor's own: what it wraps lives beside it."""
+    """Each CUDA storage behind a tensor, its base address and its bytes. Fake and meta tensors have none. For a
+    subclass it is the tensor's own: what it wraps is separate."""
     try:
         if type(tensor) in plain_types():
             return [(s, s.data_ptr(), s.nbytes()) for s, _ in storages(tensor)]
@@ -132,8 +132,8 @@ def plain_types() -> tuple[type, ...]:
 
 
 def living() -> list[Any]:
-    """All plain tensors that Python knows, on whatever device: the garbage collector tells who refers to their class,
-    in 20 ms. Who keeps the list keeps them."""
+    """All plain tensors that Python knows, on any device. The garbage collector finds what refers to their class in
+    20 ms. The returned list keeps them alive."""
     plain = plain_types()
     return [t for t in gc.get_referrers(*plain) if type(t) in plain]
 
@@ -151,8 +151,8 @@ def subclassed() -> list[Any]:
 
 
 def grad_fn(tensor: Any) -> Any:
-    """The node that made a tensor. One of several views of what was changed in place since has none: nobody can use it
-    any more. Call it with __torch_function__ off."""
+    """The node that made a tensor. One of several views of a tensor that was changed in place since has none, and
+    can no longer be used. Call it with __torch_function__ off."""
     try:
         return base(tensor, "grad_fn")
     except RuntimeError as error:
@@ -177,23 +177,23 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
             yield value
             return
     except ReferenceError:
-        return  # a weak proxy of what is gone
+        return  # a weak proxy of a dead object
     if value is None or depth >= _MAX_DEPTH or isinstance(value, (str, bytes, int, float, type)):
         return
     if isinstance(value, dict):
         value = dict.values(value)
     elif not isinstance(value, (tuple, list)):
         if isinstance(value, recorder.torch.nn.Module):
-            return  # what a module has is its own, whoever refers to it
+            return  # what a module has belongs to it, whoever refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
         yield from inside(item, depth + 1)
 
 
 def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
-    """The nodes that made the tensors among values, and those in containers and dataclasses there; with objects, in the
-    attributes of a plain object among them, too. This runs at every call of a module: what else an argument may be, a
-    configuration or a cache of all layers, is not looked into. Call it with __torch_function__ off."""
+    """The nodes that made the tensors among values, and those in containers and dataclasses there; with objects,
+    also those in attributes of plain objects. This runs at every call of a module, so it does not look into
+    other arguments, such as a configuration or a cache of all layers. Call it with __torch_function__ off."""
     plain, found = plain_types(), []
     todo = list(values)
     for _ in range(_MAX_DEPTH + 1):
@@ -264,7 +264,7 @@ def fields(value: Any) -> dict[str, Any] | None:
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
     torch = recorder.torch
-    # What most models give, at every call of one: looked at without quiet()'s context where nobody would see it.
+    # What most models return, at every call. It is read without quiet()'s context where nothing would notice.
     if type(value) is torch.Tensor and not private.torch_function_modes():
         return value.requires_grad
     return _needs_grad(value)

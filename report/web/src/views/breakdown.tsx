@@ -446,7 +446,7 @@ function Fits(p: { need: number }) {
   )
 }
 
-/** Drill takes one category apart, by what the blocks of the peak say. */
+/** Drill splits one category by the blocks of the peak. */
 function Drill(p: { r: Run; category: string }) {
   const row = p.r.main!.categories.find((c) => c.category === p.category),
     d = blocks()
@@ -614,7 +614,7 @@ export function Ladder(p: { r: Run }) {
   )
 }
 
-/** Ranks stand beside each other where a run has several devices. */
+/** Ranks are shown side by side if a run has several devices. */
 function Ranks(p: { r: Run }) {
   const all = p.r.breakdown?.devices ?? []
   if (all.length < 2) return null

@@ -15,7 +15,7 @@ const over = (r: Run) =>
 const ratio = (r: Run) => (r.row.step_ms && baseline()?.row.step_ms ? r.row.step_ms / baseline()!.row.step_ms! : null)
 const shortGPU = (r: Run) => (r.row.gpu ?? r.row.profile ?? '').replace(/^NVIDIA /, '')
 
-/** The revision of the script's repository, short; a plus sign stands for changes since. */
+/** The revision of the script's repository, shortened; a plus sign means changes since. */
 const revision = (r: Run) => about.revisions[r.id]?.replace(/^([0-9a-f]{9})[0-9a-f]+/, '$1') ?? null
 
 const columns: Column[] = [

@@ -248,7 +248,7 @@ function draw(g: Pen, d: Device, s: Series) {
   g.text(state.axis === 'time' ? t('ms, the host’s clock') : t('event'), f.left, bottom + 50, c.faint)
 }
 
-/** sampledLine has the points of what was sampled while the events in view happened. */
+/** sampledLine has the sampled points of the time of the events in view. */
 function sampledLine(
   d: Device,
   us: Float64Array,

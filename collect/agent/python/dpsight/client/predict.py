@@ -22,7 +22,7 @@ IN_MODULE = "import importlib, sys; getattr(importlib.import_module(sys.argv[1])
 class Prediction:
     """The answer. Sizes are in bytes."""
 
-    fits: bool | None  # None where nothing was taken of a device, or the program could not tell
+    fits: bool | None  # None if nothing was taken of a device, or the program could not tell
     peak: int | None  # allocated
     reserved: int | None  # highest reserved, which is what has to fit
     memory: int  # of the device

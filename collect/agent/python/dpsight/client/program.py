@@ -31,7 +31,7 @@ def find() -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment for the program: what it runs by itself, it runs with this interpreter."""
+    """The environment for the program, which uses this interpreter to run Python."""
     return {"DPSIGHT_PYTHON": sys.executable, **os.environ}
 
 

@@ -42,7 +42,7 @@ class Reading(NamedTuple):
     """A device's memory at one moment, in bytes."""
 
     used: int
-    reserved: int | None  # by the driver itself; None where the older call counts it as used
+    reserved: int | None  # by the driver itself; None if the older call counts it as used
     free: int
     processes: list[tuple[int, int | None]]  # pid and bytes, as the driver counts them
 
@@ -55,7 +55,7 @@ class Device:
         self.uuid, self.index = uuid, index
 
     def read(self) -> Reading | None:
-        """Its memory; None where the driver does not answer."""
+        """Its memory; None if the driver does not answer."""
         memory = _Memory2(version=_VERSION_2)
         if self._library.nvmlDeviceGetMemoryInfo_v2(self._handle, ctypes.byref(memory)) == _OK:
             return Reading(memory.used, memory.reserved, memory.free, self._processes())

@@ -38,7 +38,7 @@ def new_folder(store: Path, name: str) -> Path:
 
 
 def name_of_process() -> str:
-    """What a run is called that nobody named: as the script, or as what runs it."""
+    """The default name of a run: the script's, or the name of what runs it."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     name = Path(main or (sys.argv[0] if sys.argv else "") or sys.executable).name.removesuffix(".py")
     rank = os.environ.get("RANK", "")
@@ -46,7 +46,7 @@ def name_of_process() -> str:
 
 
 def copy_journal(folder: Path, last: int) -> None:
-    """Copies the journal as far as it is written, and gives the copy its end. last: the number of its last mark."""
+    """Copies the journal as far as it is written, and adds an end to the copy. last: the number of its last mark."""
     journal = recorder.journal
     assert journal is not None
     start = os.path.basename(journal.base).partition("-")[2]
@@ -78,8 +78,8 @@ def write_samples(folder: Path, samples: list[dict[str, Any]]) -> None:
 def write_manifest(
     folder: Path, said: dict[str, str], since_ns: int, sampler: Sampler, attached: dict[str, Any]
 ) -> None:
-    """Writes run.json, last and whole: a folder without it is no run. said: its name, its status and the reason of
-    that. attached: what is said of the recorder."""
+    """Writes run.json last and as a whole: a folder without it is no run. said: its name, its status and the
+    status's reason. attached: the facts about the recorder."""
     predicted = recorder.settings.source == "predicted"
     environment = gather()
     document: dict[str, Any] = {
@@ -130,7 +130,7 @@ def write_manifest(
 
 
 def _signed(document: str) -> bytes:
-    """A document with its digest, of all that stands before it, as schemas/digest.go reads it."""
+    """A document with the digest of its preceding text, as schemas/digest.go reads it."""
     body = document.removesuffix("\n}").encode(errors="backslashreplace")
     digest = hashlib.sha256(body).hexdigest()
     return body + b',\n  "digest": "sha256:' + digest.encode() + b'"\n}\n'

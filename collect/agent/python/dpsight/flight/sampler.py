@@ -32,7 +32,7 @@ class Sampler:
         self._resident = Resident()
 
     def begin(self) -> None:
-        """Begins. The thread is none of the threading module's: the script may count those."""
+        """Begins. The thread is not one of the threading module's, since the script may count those."""
         _thread.start_new_thread(self._watch, ())
 
     def end(self) -> None:

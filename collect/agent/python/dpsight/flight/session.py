@@ -35,7 +35,7 @@ from dpsight.tensors import living
 
 _MIB = 1 << 20
 _SIGNAL = int(getattr(_signal, "SIGUSR2", 0))
-_OVER = 2  # times the journal's size, at which nothing more is recorded where no moment came to begin anew
+_OVER = 2  # times the journal's size: beyond it nothing is recorded, if there was no moment to begin again
 _FOLDERS = "dpsight-attached-"
 
 
@@ -70,7 +70,7 @@ class Flight:
             waiting.callbacks["torch"] = self._torch_imported
 
     def _torch_imported(self, torch: Any) -> None:
-        """A program that imports torch by itself is not to fail for what is said here."""
+        """A program that only imports torch must not fail because of a message here."""
         try:
             self.torch_is_there(torch)
         except Exception as error:
@@ -96,7 +96,7 @@ class Flight:
         self._tell()
 
     def _install(self, torch: Any) -> None:
-        """Begins to record. Recording begins anew in the same way."""
+        """Begins to record. Beginning again works in the same way."""
         self._generation += 1
         spool = os.path.join(self._scratch, str(self._generation))
         recorder.begin_anew(self._wishes.settings(spool, os.environ))
@@ -163,7 +163,7 @@ class Flight:
 
     @property
     def began_anew(self) -> int:
-        """How often recording began anew, since its journal was full."""
+        """How often recording began again because its journal was full."""
         return max(0, self._generation - 1)
 
     def journal_bytes(self) -> int:
@@ -183,8 +183,8 @@ class Flight:
             recorder.failed("keeping the journal small", RuntimeError("no step ended, and no model was called"))
 
     def _between(self, *_: Any) -> None:
-        """Between two steps, or where a model is called in a process that trains nothing: a full journal is begun
-        anew."""
+        """Begins a full journal again: between two steps, or where a model is called in a process that trains
+        nothing."""
         if self._full and not in_backward() and not thread.spans[1:]:
             self._full = False
             with self._lock, uninterrupted, drains.left_alone():
@@ -332,7 +332,7 @@ def _finish(folder: Path, wait: bool) -> bool:
     try:
         if wait:
             return subprocess.run(command, env=env, **quiet, check=False).returncode == 0  # type: ignore[call-overload]
-        # A shell that ends at once: nobody is left to wait for, and no signal comes later.
+        # A shell that ends at once: this process need not wait for it, and gets no signal from it later.
         detached = ["/bin/sh", "-c", '"$@" &', "sh", *command]
         subprocess.run(detached, env=env, **quiet, start_new_session=True, check=False)  # type: ignore[call-overload]
     except OSError as error:

@@ -11,7 +11,7 @@ from dpsight.recorder.settings import Settings
 
 _LEAST_EVENTS = 1_000
 _LEAST_MIB = 4
-EVENT_BYTES = 800  # of host memory, that torch takes for an event that nobody has drained
+EVENT_BYTES = 800  # of host memory, for an event that is not drained yet
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Wishes:
                 "DPSIGHT_SOURCE": "predicted" if phantom else "measured",
                 "DPSIGHT_STEPS": "",
                 "DPSIGHT_MAX_ENTRIES": str(self.events),
-                # There is no window: all steps have their events, until recording begins anew.
+                # There is no window: all steps have their events, until recording begins again.
                 "DPSIGHT_RECORD_STEPS": str(1 << 60),
                 "DPSIGHT_WINDOW_STEPS": "0",
             }

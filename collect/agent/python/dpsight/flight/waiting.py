@@ -1,5 +1,6 @@
-"""Runs callbacks right after a module's body was executed, in a process that no launcher has prepared. sitecustomize.py
-does the same where dpsight starts the process; it may import nothing, this one is imported."""
+"""Runs callbacks right after a module's body was executed, in a process that no launcher has prepared.
+sitecustomize.py does the same in processes that dpsight starts. That file may import nothing, while this one is
+imported."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Waiting:
             return spec
 
         def exec_module(module: Any) -> None:
-            vars(spec.loader).pop("exec_module", None)  # the loader is left exactly as it was
+            vars(spec.loader).pop("exec_module", None)  # the loader is left unchanged
             execute(module)
             callback = self.callbacks.pop(name, None)
             if callback is not None:

@@ -1,8 +1,9 @@
-"""From objects up to who keeps them: who refers to each, who to that, until somebody has a name. gc.get_referrers()
-goes once over all objects that the garbage collector knows, 20 ms for a million, however many are asked about; so all
-objects climb together, level by level, and each level is one look.
+"""Finds who keeps an object: it looks for what refers to the object, then for what refers to that, until something
+has a name. gc.get_referrers() visits all objects that the garbage collector knows, 20 ms for a million, however
+many it is asked about. So all objects climb together, level by level, and each level is one call.
 
-Ids stand for objects, which would be kept by a list of them for longer than a look: hold() says what must not count.
+Ids are used instead of objects, since a list of objects would keep them alive beyond a look. hold() says what
+must not count.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _MOST_PATHS = 2_000  # places that the search for the best path goes through
 # How lasting a holder is. The first is the best that a path can begin with.
 NAMED = 0  # a global, an attribute of a model or of a class, what a weak reference calls
 INSIDE = 1  # something inside what a variable of a function has
-OBJECT = 2  # a closure, a default argument, a generator, an exception: it is clear what, and not who keeps that
-VARIABLE = 3  # a variable itself, of a function or of the script: it is bound anew in the next turn of a loop
+OBJECT = 2  # a closure, a default argument, a generator, an exception: the object is known, but not who keeps that
+VARIABLE = 3  # a variable of a function or of the script: it is assigned again in the next turn of a loop
 CYCLE = 4  # nothing but itself, until the garbage collector comes
 UNNAMED = 5  # something without a name
 NOBODY = 6  # no object of Python's
@@ -43,7 +44,7 @@ class Name(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The way to an object from who keeps it."""
+    """The path to an object from its keeper."""
 
     rank: int
     text: str
@@ -51,8 +52,8 @@ class Path(NamedTuple):
 
 
 class Climb:
-    """One search. names: by id(), the objects that need no holder. title: what an object is called that is a model's
-    module, None = it is none. goes_on: whether there is time for one more look."""
+    """One search. names: by id(), the objects that need no holder. title: the name of an object if it is a model's
+    module, else None. goes_on: whether there is time for one more look."""
 
     def __init__(self, names: dict[int, Name], title: Title, work: int, goes_on: Callable[[], bool]) -> None:
         self._names = names
@@ -70,8 +71,8 @@ class Climb:
         self._hidden.update(map(id, containers))
 
     def ways(self, objects: list[Any], most: int, content: Container[int] = ()) -> dict[int, Path]:
-        """The best path to each of the first so many objects, by id(), of those that were asked for. content: objects
-        whose own name is enough, by id()."""
+        """The best path to each of the first so many requested objects, by id(). content: by id(), objects whose
+        own name suffices."""
         self.hide(objects)
         roots: list[Any] = []
         self.hide(roots)
@@ -148,7 +149,7 @@ class Climb:
         return best[0], best[2], best[3]
 
     def _leaves(self, key: int) -> Iterable[int]:
-        """The objects above one that nobody was asked about yet."""
+        """The objects above one that have not been asked about yet."""
         todo, seen = [key], {key}
         for at in todo:  # it grows
             if self._ends(at):
@@ -161,8 +162,8 @@ class Climb:
                     todo.append(parent)
 
     def _ends(self, key: int) -> bool:
-        """Whether nobody needs to be asked who keeps an object. What has a name of its own may have a more lasting
-        holder: the result that a variable has until the next turn is in a list as well."""
+        """Whether an object's holder need not be looked for. An object with a name may have a more lasting holder:
+        a result that a variable holds until the next turn may be in a list as well."""
         value = self._objects[key]
         if key in self._names and key not in self._roots:
             return True
@@ -192,7 +193,7 @@ class Climb:
         return NOBODY
 
     def _in_cycle(self, key: int) -> bool:
-        """Whether an object keeps itself, and nobody else does: all above it was asked about and ends in it."""
+        """Whether an object keeps only itself: everything above it was asked about and leads back to it."""
         todo, seen, itself = [key], {key}, False
         for at in todo:  # it grows
             if at not in self._parents or self._ends(at):
@@ -277,7 +278,7 @@ class _Line:
         return " → ".join(part + after for part, after in self._parts if part)
 
     def _append(self, text: str) -> None:
-        """An entry or an attribute of what was named last."""
+        """An entry or an attribute of the last named object."""
         part, after = self._parts[-1]
         self._parts[-1] = (part + text, after)
 

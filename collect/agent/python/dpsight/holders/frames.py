@@ -45,8 +45,8 @@ def alone() -> bool:
 
 
 def places() -> Iterator[tuple[FrameType, str]]:
-    """The frames of this thread, and where it is the engine's of those that wait for it; with each the category of what
-    lives only as long as what it is in the middle of."""
+    """The frames of this thread and, if it is the engine's, of the threads that wait for it. Each has the category
+    of what lives only as long as its current call."""
     engine = thread.on_engine()
     yield from _within(script(), "activation_gradients" if engine else "")
     if engine:

@@ -1,8 +1,8 @@
-"""Says who keeps each block that is no parameter, buffer, gradient or optimizer state: at the end of instrumented
-steps, at a request that fails, between lines of the script and at the end.
+"""Says who keeps each block that is not a parameter, buffer, gradient or optimizer state. It looks at the end of
+instrumented steps, at a failed request, between lines of the script and at the end.
 
-A look takes a tenth of a second or two among a million objects. On a GPU looks keep to a share of the time. A
-prediction counts instead, so that equal runs are looked at alike.
+A look takes a tenth of a second or two among a million objects. On a GPU looks are limited to a share of the
+time. In a prediction they are limited by number, so that equal runs are looked at alike.
 """
 
 from __future__ import annotations
@@ -88,8 +88,7 @@ class Keepers:
         return True
 
     def _is_other(self) -> bool:
-        """Whether there is other memory than at the last step's end: nothing is kept anew where bytes and blocks are
-        as many."""
+        """Whether memory changed since the last step's end. If bytes and blocks are the same, nothing new is kept."""
         stats = private.memory_stats(private.current_device())
         held = [stats[what]["all"]["current"] for what in ("allocated_bytes", "allocation")]
         was, self._held = self._held, held
@@ -125,7 +124,7 @@ class Keepers:
 
     @quiet
     def _find(self, began: int, moment: str, tensors: list[Any] | None) -> tuple[list[list[Any]], bool] | None:
-        """What is to be written of each block, and whether nothing was left out; None = there is no time for it."""
+        """The record of each block, and whether it is complete; None = there is no time for it."""
         safe = safe_devices()
         roots = Roots(safe, living() if tensors is None else tensors)
         self._needed_ns = 0
@@ -165,8 +164,8 @@ class Keepers:
         return out, complete
 
     def _models(self, search: Climb, named: set[int]) -> list[list[Any]]:
-        """What is to be written of the parameters of models that the frames of an exception keep, and no name leads
-        to. Of no other model is it a question who keeps it."""
+        """The records of parameters of models that the frames of an exception keep and that no name leads to. For
+        other models the keeper does not matter."""
         roots = [root for root in registry.roots() if id(root) not in named]
         ways = search.ways(roots, _MOST)
         out = []
@@ -203,7 +202,7 @@ class Keepers:
         return first
 
     def _left_behind(self, roots: Roots) -> list[list[Any]]:
-        """What is to be written of blocks that Python had, and that no object of Python's leads to any more."""
+        """The records of blocks that Python held before, and that no Python object leads to any more."""
         out = []
         for address, said in self._said.items():
             if address not in roots.blocks and said.path.rank != climb.NOBODY and said.storage is not None:

@@ -1,9 +1,9 @@
-"""A look at who holds the memory, when a request has failed or between two lines of the script. Bare steps have no
-tags, and a script without models calls no hooks, so it is looked up at that moment: what an instrumented step tags as
-it begins, what models were given in this one, what autograd's graph holds, and what the functions under way have as
-local variables.
+"""A look at who holds the memory, at a failed request or between two lines of the script. Bare steps have no tags,
+and a script without models calls no hooks. So the look finds at that moment what an instrumented step tags at
+its beginning, what models were given in this step, what autograd's graph holds, and what the local variables of
+running functions hold.
 
-No memory of the device is needed for it, and nothing is kept: a frame forgets what it was asked for.
+It takes no device memory and keeps nothing: a frame forgets that its variables were read.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def tag(recorded: bool, others: list[Any] | None = None) -> int:
 
 
 def _others(known: set[int], safe: Safe | None, tensors: list[Any]) -> list[Record]:
-    """Records of tensors at addresses that are not known, and of what their graphs hold."""
+    """Records of tensors at unknown addresses, and of what their graphs hold."""
     found = [t for t in tensors if t.is_cuda]
     out = [] if safe is nowhere else saved.below(grad_fns(found), safe, every=True)
     known.update(r[1] for r in out)
@@ -129,7 +129,7 @@ class _Variables(Walk):
         return saved.below(grad_fns([t for _, _, t in self._found] + self._globals + step_io.outputs()), safe)
 
     def records(self, recorded: bool) -> list[Record]:
-        """Records of what is nothing else. Of what was made inside a pass events tell more."""
+        """Records of tensors without another purpose. For tensors made inside a pass, events tell more."""
         out: list[Record] = []
         for within, where, tensor in self._found:
             nodes = grad_fns([tensor]) if within == "forward_temporaries" else []

@@ -67,7 +67,7 @@ def _thread(outermost: FrameType) -> str:
 
 
 def title(value: Any) -> str | None:
-    """What a model's module is called; None = it is none."""
+    """The name of a model's module; None = it is none."""
     return registry.title(value) if issubclass(type(value), recorder.torch.nn.Module) else None
 
 

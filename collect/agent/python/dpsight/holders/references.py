@@ -39,7 +39,7 @@ class Step(NamedTuple):
     text: str = ""
 
 
-INDEX = "index"  # an entry, by what stands in brackets
+INDEX = "index"  # an entry, by the text in brackets
 ATTRIBUTE = "attribute"
 FIELDS = "fields"  # an object's dictionary
 LOCAL = "local"  # a variable of a function
@@ -107,8 +107,8 @@ def _known(parts: Iterable[tuple[Any, Step]], wanted: dict[int, Any]) -> list[tu
 
 
 def _own(holder: Any, kind: type, wanted: dict[int, Any]) -> list[tuple[int, Step]]:
-    """The steps of an object's attributes, those in slots among them. A class's own lie in a dictionary that nobody
-    else is given: the collector alone knows it."""
+    """The steps of an object's attributes, including those in slots. A class keeps its attributes in a dictionary
+    that no other code is given: only the collector knows it."""
     if issubclass(kind, type):
         own = class_dict(holder)
         return [(id(d), Step(FIELDS)) for d in gc.get_referents(holder) if type(d) is dict and id(d) in wanted] + [
@@ -140,7 +140,7 @@ def _content(cell: CellType) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A dictionary's key as it stands in a path: a text or a number as Python writes it, of anything else its type."""
+    """A dictionary's key as it is written in a path: a text or a number as Python writes it, else its type."""
     if type(key) in (str, int, bool, type(None)):
         text = repr(key)
         return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"
@@ -174,7 +174,7 @@ def caught_at(error: BaseException) -> str:
 
 
 def module_name(entries: Any) -> str | None:
-    """The name of the module whose globals a dictionary is; None = it is none's."""
+    """The name of the module whose globals a dictionary holds; None = it holds no module's."""
     name = dict.get(entries, "__name__")
     module = sys.modules.get(name) if type(name) is str else None
     if type(module) is not ModuleType or module.__dict__ is not entries:
@@ -183,13 +183,13 @@ def module_name(entries: Any) -> str | None:
 
 
 def closure_name(function: FunctionType, index: int) -> str:
-    """The variable that a function's cell of this index is of."""
+    """The variable behind a function's cell of this index."""
     names = function.__code__.co_freevars
     return names[index] if index < len(names) else str(index)
 
 
 def default_name(function: FunctionType, step: str) -> str:
-    """The argument that a default of a function is of, by its place or its name as a step has it."""
+    """The argument whose default this is, by its place or name in a step."""
     if not step.isdecimal():
         return step.strip("'")
     code = function.__code__

@@ -13,7 +13,7 @@ from dpsight.tensors import base, grad_fn, held, subclassed
 from dpsight.torch_compat import node_number
 
 _MOST_NODES = 50_000
-_MOST_TENSORS = 3  # of one block, that are asked who keeps them
+_MOST_TENSORS = 3  # of one block, whose keepers are looked for
 
 
 class Block:

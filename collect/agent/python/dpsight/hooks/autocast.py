@@ -1,6 +1,6 @@
-"""Marks where autocast lets go of its casts. Inside a context it keeps the low-precision copy of every weight that
-needs a gradient, in a cache that nothing can look into; the outermost context empties it as it ends. What is given back
-in between was the cache's."""
+"""Marks where autocast releases its casts. Inside a context it keeps the low-precision copy of every weight that
+needs a gradient. The cache cannot be inspected. The outermost context empties it when it ends, so blocks freed
+at that moment were in the cache."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
         runs.begins(k)
         stamps.stamp(k)
         stamps.backward_begins()
-    # Where nothing is recorded a thread that makes marks of its own arrives with the first of them: a hook in every
-    # run would show in steps of a few milliseconds.
+    # Without events, a thread that makes marks announces itself with the first of them: a hook in every run would
+    # be noticeable in steps of a few milliseconds.
     if drains.recording:
         _mark_engine(roots, k)
     thread.trained(nested)

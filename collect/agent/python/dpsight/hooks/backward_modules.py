@@ -1,8 +1,8 @@
-"""Marks of the modules that backward is inside of. Hooks on the nodes that made a module's outputs tell where it is
-entered, on those that made its inputs where it is left.
+"""Marks the modules that backward is inside of. Hooks on the nodes that made a module's outputs tell when backward
+enters it, and hooks on the nodes that made its inputs when it leaves.
 
-Prehooks only: a node with other hooks keeps its gradients longer, and register_full_backward_hook puts nodes of its own
-into the graph; both would raise the peak.
+They are prehooks: a node with other hooks keeps its gradients longer, and register_full_backward_hook adds its
+own nodes to the graph. Both would raise the peak.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What ranks keep for each other's sake: the flat buckets in which DDP's reducer averages gradients, and what FSDP2
+"""What ranks keep for communication: the flat buckets in which DDP's reducer averages gradients, and what FSDP2
 gathers and scatters.
 
-The buckets are C++'s: no call gives their addresses without an allocation of its own (a hook that is handed them would
-take the place of a script's). Marks around the two calls that make them tell which blocks they are.
+The buckets belong to C++. No call returns their addresses without an allocation of its own, and a hook that
+receives them would replace a script's. So marks around the two calls that make them tell which blocks they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DDP = "torch.nn.parallel.distributed"
 
 
 def install_ddp(module: Any, patches: Patches) -> None:
-    """Watches the reducer being made, and making its buckets anew in the second forward."""
+    """Watches the reducer being created, and making its buckets again in the second forward."""
     cls = module.DistributedDataParallel
     stages.wrap(cls, "__init__", stages.WRAP, patches)
     for owner, attribute in list(torch_compat.bucket_makers(module)):
@@ -48,7 +48,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded("the hook of DDP's reducer")
 def _mark(name: str) -> None:
-    """What is allocated from here on has this name, or none again."""
+    """Allocations from here on have this name, or again none."""
     recorder.mark(kinds.REDUCER, 0, recorder.name(name) if name else 0)
 
 

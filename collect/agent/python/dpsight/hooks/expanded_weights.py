@@ -1,7 +1,7 @@
-"""Looks into torch's expanded weights (Opacus' grad_sample_mode "ew"), which hang per-sample gradients on parameters.
+"""Follows torch's expanded weights (Opacus' grad_sample_mode "ew"), which store per-sample gradients on parameters.
 
-There are no hooks that Opacus could be seen by: torch's own autograd functions compute a parameter's per-sample
-gradient and set it. Were that not told, it would count as an activation gradient until Opacus clips.
+No hooks of Opacus show them: torch's own autograd functions compute a parameter's per-sample gradient and set
+it. Without a tag it would count as an activation gradient until Opacus clips.
 """
 
 from __future__ import annotations

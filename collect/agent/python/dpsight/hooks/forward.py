@@ -1,9 +1,9 @@
-"""Marks of module calls: torch's own function, through which every call goes, runs between ours. A stack per thread
-tells the outermost call from the rest.
+"""Marks calls of modules. torch's own function, through which every call goes, runs inside this module's. A stack
+per thread tells the outermost call from the rest.
 
-Global hooks were rejected: one is enough to send every call of every module down torch's slow path, two microseconds a
-call in steps that record none of them; compiled code guards on their handles; they miss keyword arguments and what is
-no Exception.
+Global hooks would not do. A single one sends every call of every module down torch's slow path, two microseconds
+a call, even in steps that record none of them. Compiled code guards on their handles. They miss keyword
+arguments, and what is raised without being an Exception.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def watched(impl: Callable[..., Any]) -> Any:
     """A function that calls a module, the first of its arguments, with the marks of that call."""
     compiling = recorder.torch.compiler.is_dynamo_compiling  # a function that Dynamo folds to True while it traces ours
 
-    # Every call of a bare step passes here: with a parameter of its own for the module, and keywords where there are
-    # none, passing would take twice as long.
+    # Every call of a bare step passes here. A separate parameter for the module, and keywords where there are none,
+    # would make it twice as slow.
     def _call_impl(*args: Any, **kwargs: Any) -> Any:
         if compiling():
             passes = True
@@ -111,8 +111,8 @@ def _is_traced() -> bool:
 
 @guarded("the forward hook", otherwise=False, opens=(kinds.FORWARD_BEGIN,))
 def _evaluates(module: Any) -> bool:
-    """Whether a call in a step without phases is marked all the same: an evaluation's. One that trains in eval mode, or
-    is a part of a call, is none."""
+    """Whether a call in a step without phases is marked nevertheless, because it is an evaluation. A call that
+    trains in eval mode, or that is part of another call, is none."""
     if getattr(module, "training", True) or not recorder.level or not registry.is_root(module):
         return False
     return not (thread.calls or _torch.grad_enabled() or _within())

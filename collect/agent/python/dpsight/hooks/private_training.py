@@ -1,8 +1,8 @@
-"""Looks into libraries that train with differential privacy, as their adapters say: when hooks keep inputs and compute
-norms and per-sample gradients, and the parts of a step.
+"""Follows libraries that train with differential privacy, through their adapters: when hooks keep inputs and
+compute norms and per-sample gradients, and the parts of a step.
 
-Hooks may be bound to modules when they are registered, so classes are patched as soon as they are defined: each module
-of a library right after its import, before another imports its functions by name.
+Hooks may be bound to modules when they are registered. So classes are patched as soon as they are defined: each
+module of a library right after its import, before another module imports its functions by name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def installing(adapter: Adapter) -> Callable[[Any, Patches], None]:
         if adapter.name not in _present.libraries:
             _present.libraries.add(adapter.name)
             events.dp_imported.tell(adapter)
-        steps.keep_phases()  # what it brackets is told by the runs inside
+        steps.keep_phases()  # the runs inside tell what it brackets
         for cls in [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]:
             for classes in adapter.classes:
                 _patch(cls, classes, patches)
@@ -54,7 +54,7 @@ def installing(adapter: Adapter) -> Callable[[Any, Patches], None]:
 
 
 def _patch(cls: type, classes: Classes, patches: Patches) -> None:
-    """Patches a class that is of this kind."""
+    """Patches a class if it is of this kind."""
     if not any(base.__name__ in classes.names for base in cls.__mro__):
         return
     _present.patched.add(cls)

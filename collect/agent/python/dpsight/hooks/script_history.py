@@ -68,7 +68,7 @@ def _resetting(function: Callable[..., Any]) -> Callable[..., Any]:
                 recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
                 return function(*args, **kwargs)
             finally:
-                # The counters begin anew: the next drain is compared with these.
+                # The counters begin again, and the next drain is compared with these.
                 drains.drain("script")
                 _resets.inside = False
 

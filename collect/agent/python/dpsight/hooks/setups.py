@@ -12,7 +12,8 @@ from dpsight.patch import Patches, method
 from dpsight.recorder import events, recorder, thread
 from dpsight.torch_compat import INIT_STATE
 
-# What moves or casts a module. Not _apply, through which they all go: a recurrent net packs its weights anew after it.
+# Methods that move or cast a module. Not _apply, through which they all go: a recurrent net packs its weights again
+# after it.
 _MOVES = ("to", "cuda", "to_empty", "half", "bfloat16", "float", "double", "type")
 
 

@@ -1,8 +1,9 @@
-"""Loops of the script that work on the host. To follow a line takes a microsecond, which is much where the lines take
-less themselves: those that are reached again and again while nothing asks for memory are passed over, until something
-asks for some.
+"""Loops of the script that work on the host. Following a line takes a microsecond, which is much if the lines
+themselves take less. Lines that are reached again and again while nothing asks for memory are skipped until
+something asks for some.
 
-On a GPU only lines that are fast are, since time counts there; in a prediction equal runs are to pass over the same.
+On a GPU only fast lines are skipped, since time counts there. In a prediction, equal runs must skip the same
+lines.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ _OFTEN = 4  # in a window: a loop of up to 256 lines is passed over
 
 
 class HostLoops:
-    """Which lines are passed over. A window of lines without a request has the next one counted line by line, and what
-    was reached often in that is passed over, if it had no request either."""
+    """Which lines are skipped. After a window of lines without a request, the next window is counted line by line.
+    Lines that were reached often in it are skipped, if it had no request either."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] | None = None  # how often each line was reached in this window; None = not counted
@@ -36,7 +37,7 @@ class HostLoops:
         self.passed = False
 
     def end_window(self, count: int) -> None:
-        """As many lines were told of in all."""
+        """So many lines were reported in all."""
         now, asked = time.monotonic_ns(), _requests()
         fast = recorder.settings.source != "measured" or now - self._began_ns < _WINDOW * _FAST_NS
         idle = fast and asked == self._asked

@@ -26,7 +26,8 @@ class Table:
         self.lines: list[str] = []
 
     def add(self, number: int, line: str, step: int) -> None:
-        """From this number on nodes are of this line. step: this one, so that none is kept longer."""
+        """Nodes with this number or a higher one belong to this line. step: this step, so that no node is kept
+        longer."""
         numbers = self.numbers
         if self.step != step or len(numbers) > _MOST_NODES:
             self.step = step
@@ -38,8 +39,8 @@ class Table:
             self.lines.append(line)
 
     def holds(self, number: int, mine: Table) -> bool:
-        """Whether the thread may have made a node of this number. After the last line it may have gone on: where nobody
-        knows, if it has made any. mine: the table of the thread that asks."""
+        """Whether the thread may have made a node of this number. It may have gone on after the last line; how many
+        nodes it then made is unknown. mine: the table of the asking thread."""
         first, last = self.numbers[0], self.numbers[-1]
         if number < last or self is mine:
             return first <= number

@@ -1,12 +1,11 @@
-"""Which line of the script asks for memory. Each line of the user's own code that is reached is added to the
-allocator's metadata, behind the number of the mark: "1234@56". Before backward a hook on each node of the graph does
-the same with the line that made the node, which its sequence number tells: the engine's threads run no line of the
-script's.
+"""Which line of the script asks for memory. Each reached line of the user's own code is added to the allocator's
+metadata, behind the number of the mark: "1234@56". For backward, a hook on each node of the graph adds the line
+that made the node, which its sequence number tells: the engine's threads run no line of the script.
 
-From Python 3.12 on sys.monitoring tells of lines, with a tool of our own; before, the phantom GPU's library does.
-sys.settrace was rejected: until Python 3.12 it copies the variables of every function that it hears of, and what a
-copy holds would live longer than without us. torch's own stacks were rejected too: they cost three times as much and
-know nothing of backward.
+From Python 3.12 on sys.monitoring reports lines, with a tool id of dpsight's own. Before that the phantom GPU's
+library does. sys.settrace would not do: until Python 3.12 it copies the variables of every function that it
+follows, and what a copy holds would live longer. torch's own stacks cost three times as much and do not cover
+backward.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class ThreadLine(threading.local):
         lines.add_table(self.table)
 
     def reaches(self, line: str) -> None:
-        """From here on what this thread asks for, and the nodes that it makes, are of this line."""
+        """From here on, requests of this thread and the nodes that it makes belong to this line."""
         self.line = line
         self.table.add(private.sequence_number(), line, lines.step)
         if self.k and (self.turn == lines.turn or self.k == "0"):
@@ -82,7 +81,7 @@ class Lines:
         self.step = 0  # how many steps have begun
         self._source: Source | None = None
         self._by = ""  # what it is, or was
-        self._reason = ""  # why there is none, or no longer
+        self._reason = ""  # why lines are not, or no longer, followed
         self._skipped = 0  # instrumented steps whose lines were not followed, for what others had taken
         self._own: dict[int, dict[int, str]] = {}  # by id() of the code: the numbers of its lines, as texts
         self._codes: list[CodeType] = []  # those, which keep their id() so
@@ -97,8 +96,8 @@ class Lines:
         self._each_ns = 0.0  # a line
         self._other_ns = 0  # all that is not done line by line
         self._began_ns = 0
-        self._tell_at = 0  # the next line, by count, that who listens to lines is told of
-        self._each = False  # somebody wants to be told of every one
+        self._tell_at = 0  # the count at which the next line is reported to listeners
+        self._each = False  # a listener wants every line
 
     def install(self) -> None:
         """Follows lines from the moment that memory is recorded."""
@@ -182,7 +181,7 @@ class Lines:
             self._of_step.append(table)
 
     def pass_over(self, count: int) -> None:
-        """So many lines may come before one is told of."""
+        """So many lines may pass before the next is reported."""
         self._tell_at = self._count + (0 if self._each else count) + 1
 
     def tell_each(self) -> None:
@@ -246,7 +245,7 @@ class Lines:
 
     def _left(self, code: CodeType, _offset: int = 0, _value: Any = None) -> None:
         """A function of the user's own returns or raises, or a generator yields: the caller is in the middle of its
-        line. Which one comes next nobody knows where some are passed over."""
+        line. If some lines are skipped, the next line is unknown."""
         try:
             if id(code) in self._own:
                 here.reaches("" if loops.passed else self._line_of(_frame(1).f_back))
@@ -273,8 +272,8 @@ class Lines:
         return own[id(frame.f_code)].get(frame.f_lineno) or self._number(frame.f_code, frame.f_lineno)
 
     def number_of(self, frames: Iterable[FrameType]) -> int:
-        """The number of the line that the first of these frames which is the user's own is on; 0 = none is. Nobody
-        needs to follow lines for it."""
+        """The number of the line that the first of these frames in the user's own code is on; 0 = none. It works
+        even if lines are not followed."""
         own = next((f for f in frames if self._is_own(f.f_code)), None) if self._began_ns else None
         return int(self._line_of(own)[1:]) if own is not None else 0
 
@@ -296,7 +295,7 @@ class Lines:
     # Loops that work on the host.
 
     def _passes_over(self, mark: str) -> bool:
-        """Whether a line is one of a loop that works on the host. Nobody knows then which line comes next."""
+        """Whether a line belongs to a loop that works on the host. The next line is then unknown."""
         if not loops.idle():
             self._look_again()  # one of those that are passed over may have asked
             return False
@@ -329,8 +328,8 @@ class Lines:
 
     @_or_none
     def _hook(self, roots: Any) -> None:
-        """Has each node of a graph say which line made it, before it asks for memory; the line that has the graph run,
-        where none is known to have made it."""
+        """Makes each node of a graph state the line that made it before it asks for memory. If that is unknown, it
+        is the line that runs the graph."""
         here.runs.append([])
         if not self.on:
             return

@@ -54,9 +54,10 @@ class Source:
 
 
 def find_source(reached: Reached, left: Left, resumed: Resumed, is_own: IsOwn) -> tuple[Source | None, str]:
-    """What tells of lines here: None and the reason where nothing does. reached: hears of lines; left: of functions
-    that are left, by an exception too; resumed: of generators and coroutines that go on, in the middle of a line, and
-    before Python 3.12 of those that begin; is_own: is asked once of each code object that begins to run."""
+    """What reports lines on this interpreter; None and the reason if nothing does. reached is called for lines;
+    left for functions that are left, also by an exception; resumed for generators and coroutines that continue
+    in the middle of a line, and before Python 3.12 for those that begin; is_own once for each code object that
+    begins to run."""
     if sys.version_info >= (3, 12):
         for tool in _TOOLS:
             if sys.monitoring.get_tool(tool) is None:
@@ -135,7 +136,7 @@ if sys.version_info >= (3, 12):
 
 
 class Tracer:
-    """The functions of the phantom GPU's library; AttributeError where there is none."""
+    """The functions of the phantom GPU's library; AttributeError if there is none."""
 
     def __init__(self) -> None:
         library = ctypes.PyDLL(None)

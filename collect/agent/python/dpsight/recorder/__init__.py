@@ -1,18 +1,17 @@
-"""The ground floor: the recorder, and what it is made of. Hooks and taggers report here, and know nothing of each
-other.
+"""The lowest layer: the recorder and its parts. Hooks and taggers report here, and do not know each other.
 
 core.py            the recorder: journal, marks, level, failing hooks, forks
-events.py          what hooks and the recorder tell to who listens
+events.py          the events of hooks and of the recorder, for listeners
 spans.py           a thread's recorder: its open spans, and the closing of stale ones
-policy.py          where steps end, and at which level each is
+policy.py          where steps end, and the level of each
 boundary.py        which optimizer's update ends a step
-windows.py         which steps have the allocator's history recorded
+windows.py         the steps whose allocator events are recorded
 unphased_steps.py  steps at the lowest level
 step_limit.py      after which step a prediction ends the script
 timing.py          times between marks
 allocator.py       the allocator's history, with counters.py and freeze.py
-hostmemory.py      what the process takes of the host
-drain_timer.py     drains by the clock, where no step ends
+hostmemory.py      host memory of the process
+drain_timer.py     drains by the clock if no step ends
 """
 
 from dpsight.recorder import events

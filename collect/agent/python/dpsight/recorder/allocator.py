@@ -1,5 +1,5 @@
-"""The allocator's own history: started before the first allocation, drained between steps, each drain with torch's
-counters beside it, so that a lost event is seen."""
+"""The allocator's own history. It starts before the first allocation and is drained between steps, each time with
+torch's counters, so that a lost event is noticed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dpsight.torch_compat import private
 _ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
 # Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
 _EVERY_NS = 250_000_000
-# Without a step's end: what a kill may lose, and how much memory recording may take, some 200 MB: a waiting event takes
-# 0.8 kB, and a drain makes a dictionary of each.
+# The limit without a step's end: it bounds what a kill may lose, and how much memory recording may take, some 200
+# MB. A waiting event takes 0.8 kB, and a drain makes a dictionary of each.
 _LONGEST_NS = 3_000_000_000
 _MOST = 100_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the clock and at the counter
@@ -36,13 +36,13 @@ _QUIET_NS = 5_000_000
 _LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
 _LISTED = 8  # failures outside windows that have a list of blocks each; then every power of two
 
-# Of drains without events, but with the list to go on from: after steps that nobody recorded, and after a lost event.
+# Reasons of drains without events, but with the list to go on from: after unrecorded steps, and after a lost event.
 _WINDOW = "window"
 _LOST = "lost"
 _LISTS = (_WINDOW, _LOST)
 _ALONE = "alone"
 _WAIT = 10.0  # s, for another thread's drain
-_TRIES = 3  # drains that may fail one after the other: what is not taken fills the host's memory
+_TRIES = 3  # consecutive drains that may fail: events that are not taken fill the host's memory
 
 
 class Window(Protocol):
@@ -67,8 +67,8 @@ class Drains:
         self.draining = False
         if getattr(self, "_pid", 0) != os.getpid():
             self._pid = os.getpid()
-            # Of the thread that drains: two at once would write the same events twice. It is the process's, and not of
-            # one recording: a thread may wait for it while recording begins anew.
+            # Held by the draining thread: two drains at once would write the same events twice. It belongs to the
+            # process, not to one recording, since a thread may wait for it while recording begins again.
             self._turn = threading.RLock()
         self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
         self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must hold it
@@ -143,8 +143,8 @@ class Drains:
                     recorder.set_metadata(None)
 
     def _silenced(self) -> None:
-        """Nobody takes the events any more: they would fill the host's memory. There is no last drain: it could be
-        written nowhere, or is what has failed."""
+        """Nothing takes the events any more, and they would fill the host's memory. There is no last drain: it
+        could be written nowhere, or is itself what failed."""
         if self.recording:
             self._turn_off()
 
@@ -156,8 +156,8 @@ class Drains:
 
     @contextlib.contextmanager
     def left_alone(self) -> Iterator[None]:
-        """No other thread drains: recording begins anew. The history stays on, and its next list of blocks is what
-        replay goes on from."""
+        """Recording begins again, without other threads draining. The history stays on, and replay goes on from its
+        next list of blocks."""
         with self._turn:
             self.recording = False
             yield
@@ -226,7 +226,7 @@ class Drains:
             self.drain("full")
 
     def overdue(self) -> bool:
-        """Whether events have waited for long, or are many. Any thread may ask: the counters are of all devices."""
+        """Whether events have waited for long, or are many. Any thread may ask: the counters cover all devices."""
         if not self.recording or self.draining:
             return False
         waited = time.monotonic_ns() - self._last_ns
@@ -285,8 +285,8 @@ class Drains:
             self._turn.release()
 
     def _drain(self, reason: str) -> None:
-        """A drain that fails is said, and a later one tries again: until the ring is emptied nothing is lost. Where one
-        after the other fails, nothing is recorded any more."""
+        """A drain that fails is reported, and a later one tries again: nothing is lost until the ring is emptied.
+        After several failures in a row, nothing is recorded any more."""
         self.draining, self._by = True, get_ident()
         began, count = time.monotonic_ns(), self.count
         try:
@@ -306,7 +306,7 @@ class Drains:
             self.spent_ns += self._last_ns - began
 
     def _take(self, reason: str, began: int) -> None:
-        """Events may be lost: torch has no call that takes them and empties the ring at once, and threads that run
+        """Events may be lost. torch has no call that takes them and empties the ring at once. Threads that run
         without the interpreter's lock (autograd's, a process group's) may allocate or free in between."""
         if reason != _ALONE and recorder.torch.cuda.is_current_stream_capturing():
             return
@@ -333,8 +333,8 @@ class Drains:
         recorder.mark(kinds.DRAIN_END, 0, self.count)
 
     def script_records(self, options: dict[str, Any] | None, keep: bool = False) -> None:
-        """The script records for itself with these options, or no longer. keep: what was drained since it began is a
-        part of its own recording still; torch forgets the rest with each new one."""
+        """The script begins or ends its own recording with these options. keep: what was drained since it began
+        still belongs to its recording; torch forgets the rest with each new one."""
         if not keep:
             self.user_traces.clear()
         self.user_options = options
@@ -402,7 +402,7 @@ class Drains:
 
 
 def _paths_are_text() -> bool:
-    """Whether the paths of code can be told by torch: of one that is no UTF-8 it takes no snapshot with stacks."""
+    """Whether torch can report the paths of code: with a path that is not UTF-8 it takes no snapshot with stacks."""
     try:
         "".join(map(str, [*sys.path, *sys.argv[:1]])).encode()
     except UnicodeEncodeError as error:
@@ -412,8 +412,8 @@ def _paths_are_text() -> bool:
 
 
 def _at_rest(until: int) -> Acts:
-    """Waits until nothing is taken or given back any more, and returns the counters: a snapshot that turns out to be of
-    no such moment was made for nothing, at a microsecond an event."""
+    """Waits until no memory is taken or given back, and returns the counters. A snapshot of any other moment would
+    be useless, and costs a microsecond an event."""
     acts, equal = devices.acts(), 0
     while equal < _LOOKS and time.monotonic_ns() < until:
         acts, previous = devices.acts(), acts

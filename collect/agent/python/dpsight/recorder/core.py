@@ -38,8 +38,8 @@ TAGS = 4  # and where tensors lie, which needs CUDA
 _pack = struct.Struct("<IHBBqQQ").pack_into
 _now = time.time_ns
 _ident = threading.get_ident
-# Until a journal is open, numbers are too high for any: a thread that took one then, and looks at the limit only after
-# another has opened the journal, must not write over the first marks.
+# Until a journal is open, numbers exceed every limit. A thread may take a number then and compare it with the limit
+# only after another thread has opened the journal. It must not overwrite the first marks.
 _UNOPENED = 1 << 40
 _LONGEST = 500  # characters of an error
 _TAKEN_OUT = "it is taken out, and the rest goes on"
@@ -155,8 +155,8 @@ class Recorder:
         return True
 
     def begin_anew(self, settings: Settings | None) -> None:
-        """Records this process from here on as if it had just begun, into another journal. None = it is recorded no
-        more, and nothing of what was is kept."""
+        """Records this process from here on as if it had just begun, into another journal. None = recording ends,
+        and nothing recorded so far is kept."""
         with uninterrupted, self._lock:
             journal = self.journal
             self.settings = settings or Settings({})
@@ -173,8 +173,9 @@ class Recorder:
     # Failures.
 
     def hook_failed(self, what: str, error: BaseException, opens: tuple[int, ...] = (), then: str = _TAKEN_OUT) -> None:
-        """Takes a hook out that has failed, with all that is guarded by its name: the rest goes on. It is said once, on
-        stderr and in the journal. opens: the kinds of the spans that it would have closed. then: what becomes of it."""
+        """Removes a failed hook and all that is guarded by its name. The rest goes on. This is reported once, on
+        stderr and in the journal. opens: the kinds of the spans that it would have closed. then: what follows
+        from the failure."""
         if by_script(error):
             raise error
         with uninterrupted, self._lock:  # hooks of several threads may fail at once
@@ -207,7 +208,7 @@ class Recorder:
         return {"hook": what, "error": text[:_LONGEST], "time_ns": _now(), "fatal": fatal}
 
     def _write_failures(self) -> None:
-        """Writes of the failures what is not written yet: a forked child's journal has its parent's too."""
+        """Writes the failures that are not written yet. A forked child's journal also has its parent's."""
         while self._failures_written < len(self._failures):
             self._failures_written += 1
             self.frame(kinds.FRAME_FAILURE, self._failures[self._failures_written - 1])
@@ -405,7 +406,7 @@ class Recorder:
         return made
 
     def after_fork(self) -> None:
-        """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
+        """A child begins again. If its parent had initialised CUDA, the child cannot use it and stays silent."""
         silent = self.cuda or self.level == SILENT or self.settings.alone
         uninterrupted.forget()
         if self.journal is not None:
@@ -414,7 +415,7 @@ class Recorder:
         self._lock = threading.RLock()  # the parent's may be held by a thread that is not here
         self._begin()
         if silent:
-            self._mute()  # and tells nobody: what the parent has turned on, in torch too, is the parent's
+            self._mute()  # and reports nothing: what the parent has turned on, also in torch, belongs to the parent
         self._renew_parts()
 
     def _renew_parts(self) -> None:
@@ -436,9 +437,9 @@ events.Event.failed = staticmethod(_listener_failed)
 
 
 def guarded(what: str, fatal: bool = False, otherwise: Any = None, opens: tuple[int, ...] = ()) -> Callable[[_F], _F]:
-    """Decorates a hook, which must not break the script: where one fails, the recorder says so once, and all that is
-    guarded by the same name is taken out: it gives back otherwise from then on. opens: the kinds of the spans that it
-    opens and closes. fatal=True: without it there is no recording, so none goes on."""
+    """Decorates a hook, which must not break the script. If it fails, the recorder reports that once, and
+    everything guarded by the same name is removed: from then on it returns otherwise. opens: the kinds of the
+    spans that it opens and closes. fatal=True: recording ends, since it is impossible without the hook."""
     out = recorder.out
 
     def decorate(function: _F) -> _F:

@@ -49,7 +49,7 @@ class Devices:
         return new
 
     def counters(self, events: list[int], all_devices: bool) -> list[dict[str, Any]]:
-        """The counters of every device that was used, or of all. events: how many there are of each."""
+        """The counters of every used device, or of all. events: how many events each has."""
         out = []
         for device in range(recorder.torch.cuda.device_count()):
             n = events[device] if device < len(events) else 0

@@ -1,10 +1,11 @@
-"""Drains by the clock and by count, whatever the script does. One that trains nothing ends no step, and one that calls
-no module reaches no hook: its events would stay in the process, where a kill loses them and where they take its memory.
+"""Drains by the clock and by count, whatever the script does. A script that trains nothing ends no step, and one
+that calls no module reaches no hook. Its events would stay in the process, where they take memory and a kill
+loses them.
 
-The drain itself runs on the main thread, between two of its lines (Py_AddPendingCall, as signal handlers do): there
-none of its own allocations is under way. A thread that drained by itself would lose events whenever the main one
-allocates without the interpreter's lock, as in backward. It does so only where the main thread comes to no line, asleep
-or waiting for another, and then only while nothing is allocated."""
+The drain itself runs on the main thread, between two of its lines (Py_AddPendingCall, as signal handlers do),
+when none of its own allocations is under way. A drain on another thread would lose events whenever the main
+thread allocates without the interpreter's lock, as in backward. That happens only if the main thread reaches no
+line, because it sleeps or waits for another thread, and then only while nothing is allocated."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _sleep, _now = time.sleep, time.monotonic_ns
 
 
 class DrainTimer:
-    """The thread that has drains made. It is none of the threading module's: the script may count those."""
+    """The thread that requests drains. It is not one of the threading module's, since the script may count those."""
 
     def __init__(self) -> None:
         self._turn: object = None  # of the thread that looks
@@ -62,7 +63,7 @@ class DrainTimer:
             drains.drain_alone()
 
     def answer(self) -> None:
-        """The main thread has come to a line. Where that is one of the agent's, or a drain is under way, the next look
+        """The main thread has reached a line. If that line is the agent's, or a drain is under way, the next look
         asks again."""
         self._asked_ns = 0
         frame = sys._getframe(2)
@@ -77,7 +78,8 @@ def _is_ours(frame: FrameType | None) -> bool:
 
 
 def _called(_argument: Any) -> int:
-    """What the interpreter calls. Nobody could catch what is raised here, so it is raised at the script's next line."""
+    """What the interpreter calls. An exception raised here could not be caught, so it is raised at the script's
+    next line."""
     try:
         timer.answer()
     except BaseException as error:

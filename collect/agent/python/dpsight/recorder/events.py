@@ -1,5 +1,6 @@
-"""What hooks report beside marks, for who looks at tensors then (taggers/), and what the recorder itself reports. A
-hook knows none of the listeners. They are called in the order in which agent.py has them subscribe."""
+"""Events that hooks report in addition to marks, for listeners that then look at tensors (taggers/), and the
+recorder's own events. A hook knows none of the listeners. They are called in the order in which agent.py
+subscribes them."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class Event:
         self._listeners.clear()
 
     def tell(self, *what: Any) -> None:
-        """It happens. A listener that fails stops neither those after it nor the hook that tells; it is told no
-        more."""
+        """The event happens. A listener that fails stops neither later listeners nor the reporting hook. It is not
+        called again."""
         for listener in self._listeners:
             try:
                 listener(*what)
@@ -45,7 +46,7 @@ journal_opened = Event()  # () The first mark has been written.
 cuda_starts = Event()  # (native) CUDA was initialised, its mark is not written; native: by torch's own allocator.
 cuda_ready = Event()  # () The first checkpoint is written.
 drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
-drain_alone = Event()  # () So is it, on a thread of the recorder's own: nothing may be asked of the device.
+drain_alone = Event()  # () The same, on a thread of the recorder's own: nothing may be asked of the device.
 counters_written = Event()  # () So are the events and the counters.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
 hook_failed = Event()  # (kinds) A hook that opens spans of these kinds has failed, and will close none of them.
@@ -73,17 +74,17 @@ backward_ended = Event()  # (released) It has ended, at level TAGS; released: it
 graph_made = Event()  # (roots, gradients) An outermost run has made its gradients differentiable, at level TAGS.
 transform_runs = Event()  # (roots) A run inside torch.func is about to be marked, at level TAGS.
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
-recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
+recompute_ended = Event()  # (roots) A reentrant checkpoint has recomputed these, at level TAGS.
 block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.
 
 # Of DDP.
-buckets_due = Event()  # (reducer) It may be about to make its buckets anew.
+buckets_due = Event()  # (reducer) It may be about to make its buckets again.
 buckets_made = Event()  # (reducer) It has made them anew.
 
 # Of optimizers.
 update_begins = Event()  # (optimizer) At level TAGS.
 update_ended = Event()  # (optimizer) At level TAGS, before its mark.
-compiled_update_begins = Event()  # (optimizer) A compiled step begins: torch runs none of its hooks around it.
+compiled_update_begins = Event()  # (optimizer) A compiled step begins. torch runs none of its hooks around it.
 compiled_update_ended = Event()  # (optimizer)
 
 # Of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.

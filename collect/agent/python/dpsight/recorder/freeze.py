@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from dpsight.recorder.core import recorder
 
-_LONG = 60.0  # s, between two changes of thread that nobody asked for
+_LONG = 60.0  # s, between two unrequested changes of thread
 
 
 class Freeze:
-    """Who is inside freeze_threads(), and what the script had before."""
+    """Which threads are inside freeze_threads(), and what the script had set before."""
 
     def __init__(self) -> None:
         self._inside: list[None] = []  # one for each thread

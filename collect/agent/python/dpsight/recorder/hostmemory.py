@@ -43,7 +43,7 @@ class Resident:
 
 
 def pinned_bytes(torch: Any) -> int | None:
-    """The page-locked memory that torch has, in use or cached; None where this torch does not count it."""
+    """The page-locked memory of torch, in use or cached; None if this torch does not count it."""
     stats = getattr(torch.cuda, "host_memory_stats_as_nested_dict", dict)()
     return (stats.get("allocated_bytes") or {}).get("current") if stats else None
 

@@ -20,9 +20,9 @@ from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import NOWHERE, unphased
 from dpsight.recorder.windows import windows
 
-# An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
-# costs and where everything is; in a longer window one step in so many shows whether that changes. Later windows are
-# short, and what is new in one is to be seen: they have more.
+# An instrumented step of a few milliseconds takes up to twice as long as a bare one. This many pairs of both show
+# what recording costs and where memory is. In a longer window one instrumented step in so many shows whether that
+# changes. Later windows are short and should show what is new, so they have more instrumented steps.
 _PAIRS = 10
 _THEN = 32
 _LATER = 8
@@ -123,16 +123,16 @@ class Steps:
         return self._planned
 
     def plan(self, warmup: int, timed: int) -> None:
-        """dpsight.plan(): so many steps will come, and dpsight.step() will end each."""
+        """dpsight.plan(): this many steps will come, and dpsight.step() will end each."""
         self._explicit = self._planned = True
         recorder.settings.warmup = warmup
         recorder.frame(kinds.FRAME_PLAN, {"warmup": warmup, "timed": timed})
         self.choose_mode()
 
     def end(self, stamped: bool = False) -> None:
-        """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning.
-        stamped: an event was recorded a moment ago, and nothing ran on the device since. One step without phases after
-        another has one mark between them."""
+        """Ends a step and begins the next without interruption: otherwise a step could lack its beginning. stamped:
+        an event was recorded a moment ago, and nothing ran on the device since. Two consecutive steps without
+        phases have one mark between them."""
         ident = get_ident()
         self._unphased.ended(time.monotonic_ns())
         stamped = stamped and recorder.level != COUNTERS
@@ -157,8 +157,8 @@ class Steps:
                 stamps.step(k)
 
     def _between(self) -> None:
-        """Does what is to be done between two steps. In a bare step only what begins and ends it is recorded: the level
-        comes first, so that nothing is walked in vain."""
+        """Does the work between two steps. In a bare step only its beginning and end are recorded. The level is set
+        first, so that nothing is walked for nothing."""
         windows.advance(self.number)
         self._choose_level()
         events.step_ended.tell(self.number)
@@ -200,10 +200,10 @@ class Steps:
             recorder.set_level(TAGS if self._instrumented() else PHASES)
 
     def _instrumented(self) -> bool:
-        """Warm-up steps are instrumented; then instrumented and bare steps take turns for a while, for published times
-        come from bare ones, and their difference is the instrument's cost; then most are bare, for what they allocate
-        is known by the few that are not. Where a plan counts the bare ones they take turns to its end. Without a
-        recording there is nothing to explain."""
+        """Warm-up steps are instrumented. Then instrumented and bare steps alternate for a while: published times
+        come from bare ones, and the difference is the cost of recording. Later most steps are bare, since the
+        few instrumented ones show what they allocate. If a plan counts the bare ones, they alternate to its end.
+        Without a recording all steps are bare."""
         if not windows.holds(self.number):
             return False
         if recorder.settings.every_step:
@@ -214,8 +214,8 @@ class Steps:
         return self.warming() or self._has_its_turn(n, _PAIRS, _THEN)
 
     def _has_its_turn(self, n: int, pairs: int, then: int) -> bool:
-        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it and then one in so many
-        is."""
+        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it and then one in so
+        many is."""
         return n % (2 if n < 2 * pairs or self._planned else then) == 0
 
     # Steps without phases.
@@ -230,7 +230,7 @@ class Steps:
             self.mark_mode()
 
     def mark_both_ends(self) -> None:
-        """From here on updates are marked where they begin, too, in steps without phases."""
+        """From here on, updates in steps without phases are also marked where they begin."""
         self._both_ends = True
         unphased.optimizer = 0
 
@@ -250,7 +250,7 @@ class Steps:
 
 
 def _operand(count: int | None) -> int:
-    """0 says unknown, so counts are one higher. The step has ended even if the script's count is none."""
+    """0 means unknown, so counts are one higher. The step ends even if the script's count is unusable."""
     try:
         return 0 if count is None else max(0, int(count)) + 1
     except (TypeError, ValueError) as error:

@@ -28,7 +28,7 @@ class Settings:
     )
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
+        self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = no recording
         # Events that torch keeps between two drains. Its ring overflows silently, and takes memory only as they come.
         self.max_entries = whole_number(env.get("DPSIGHT_MAX_ENTRIES"), 10_000_000)
         self.alone = env.get("DPSIGHT_ALONE") == "1"  # a forked child is not recorded
@@ -37,17 +37,17 @@ class Settings:
         self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)
         # After which step the script is ended: "" = it ends by itself; see step_limit.py.
         self.steps = env.get("DPSIGHT_STEPS", "")
-        self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # of a world that is played, that run; 0 = it is none
+        self.ranks = whole_number(env.get("DPSIGHT_RANKS"), 0)  # that run in a simulated world; 0 = there is none
         self.agreement = env.get("DPSIGHT_AGREEMENT", "")  # the file in which ranks agree on their last step
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
-        # Tests of what a GPU has ask a phantom one to be like it: some of its steps are bare, and nobody looks at the
-        # script between its lines, since how often depends on time.
+        # Tests of GPU behaviour make a phantom behave like a GPU: some of its steps are bare, and nothing looks at
+        # the script between its lines, since how often depends on time.
         self.like_a_gpu = env.get("DPSIGHT_LIKE_A_GPU") == "1"
         # Where there is no time to protect every step is instrumented.
         self.every_step = self.source != "measured" and not self.like_a_gpu
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)
-        # Of each later window; 0 = there is none.
+        # Steps of each later window; 0 = there are no later windows.
         self.window_steps = whole_number(env.get("DPSIGHT_WINDOW_STEPS"), 10)
         stacks = env.get("DPSIGHT_STACKS") == "python"
         self.stack_steps = whole_number(env.get("DPSIGHT_STACK_STEPS"), 3) if stacks else 0

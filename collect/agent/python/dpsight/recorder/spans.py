@@ -26,7 +26,7 @@ made in it."""
 
 
 class Codes:
-    """Whose frames tell what a thread is inside of. Hooks say which; None = it cannot be told."""
+    """The frames that tell what a thread is inside of. Hooks set them; None = unknown."""
 
     __slots__ = ("call", "compiled_step", "run", "step")
 
@@ -72,7 +72,7 @@ class Runs:
         self.updates_inside += 1
 
     def forget_updates(self) -> None:
-        """The run is over, and its updates were told."""
+        """The run is over, and its updates were reported."""
         self.updates_inside = 0
 
 
@@ -93,7 +93,7 @@ class Thread(threading.local):
         self.initializes = False  # torch steps an optimizer only to make its state
 
     def begin(self, kind: int, flags: int = 0, a: int = 0, own: int = 0) -> int:
-        """Opens a span: closes what is stale, and marks its beginning. own frames are of an optimizer's step that
+        """Opens a span: closes stale ones and marks its beginning. own: the frames of an optimizer's step that
         begins with it."""
         self.close_stale(own)
         self.mark_engine()
@@ -180,8 +180,8 @@ class Thread(threading.local):
     # What is stale.
 
     def close_stale(self, own: int = 0) -> None:
-        """Closes what was left by an exception, and marks the beginning of an update that goes on without a mark: more
-        is to be marked inside it."""
+        """Closes spans that an exception left open, and marks the beginning of an update that has no mark yet,
+        because something inside it is about to be marked."""
         if self.calls:
             self.close_calls()
         if unphased.updating:
@@ -224,9 +224,9 @@ class Thread(threading.local):
         return private.graph_task() != -1 and _RUN not in self.spans
 
     def mark_engine(self) -> None:
-        """Where this thread is the engine's and has not said so in this run, it does: it is about to make a mark, or
-        has asked for memory in vain. Else its stamps count for nothing, and it could be taken for the thread that
-        trains."""
+        """If this thread is the engine's and has not announced itself in this run, it does so now: it is about to
+        make a mark, or a request of its own has failed. Otherwise its stamps would not count, and it could be
+        taken for the training thread."""
         if self.arrived < runs.latest and private.graph_task() != -1 and _RUN not in self.spans:  # on_engine()
             self.arrives(runs.latest)
 

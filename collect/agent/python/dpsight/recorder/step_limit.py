@@ -1,6 +1,6 @@
-"""The end of a prediction. A training of days is answered after a few steps, so the script is ended between two: by an
-exception, after an optimizer's update, so that its finally blocks and exit handlers run. Ranks end after the same step:
-one that ended alone would leave the others waiting for it."""
+"""The end of a prediction. A training of days is answered after a few steps, so the script is ended between two
+steps. An exception is raised after an optimizer's update, so its finally blocks and exit handlers run. Ranks end
+after the same step, since a single one would leave the others waiting."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ASKED = "asked"  # so many steps were asked for
 EVALUATED = "evaluated"  # what is held has stopped rising, and an evaluation was seen
 LONG = "long"  # what is held has stopped rising, and no evaluation came
 
-_MOST_RAISED = 10  # a script that catches each of so many is ended by force
-_PATIENCE_S = 60  # so is one that has not ended by then
+_MOST_RAISED = 10  # a script that catches so many of these is ended by force
+_PATIENCE_S = 60  # and so is a script that has not ended after this time
 _UPDATES = (kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, kinds.SCALER_BEGIN)
 
 
@@ -66,7 +66,7 @@ class StepLimit:
 
     def _step_ended(self, number: int) -> None:
         """number: how many steps have ended."""
-        if self.facts is not None:  # the script has caught what was to end it
+        if self.facts is not None:  # the script has caught the exception that was to end it
             self.due = True
             return
         if recorder.settings.steps != AUTO:
@@ -83,8 +83,8 @@ class StepLimit:
         self.due = True
 
     def _settled(self, number: int) -> bool:
-        """Whether this process has held as much as it ever will, as far as can be told. What is reserved counts: it
-        decides what fits."""
+        """Whether this process has probably reached its highest memory. Reserved counts too, since it decides what
+        fits."""
         now = time.monotonic()
         if not self._first_s:
             self._first_s = now
@@ -99,8 +99,8 @@ class StepLimit:
         return number - self._risen >= FLAT and (self._evaluated or now - self._first_s >= LONG_S)
 
     def _model_called(self, module: Any, _args: Any) -> None:
-        """Sees an evaluation: a model that is trained is called in eval mode and without gradients. A teacher, or a
-        generator that makes samples for its discriminator, is none."""
+        """Detects an evaluation: a model that is trained is called in eval mode and without gradients. A teacher,
+        or a generator that makes samples for its discriminator, does not count."""
         first = next(iter(module.parameters()), None)
         if first is None:
             return
@@ -147,7 +147,7 @@ class StepLimit:
 
 
 def _end_by_force(pid: int) -> None:
-    """Ends a process that goes on, as one whose training runs in a thread that nobody waits for."""
+    """Ends a process that goes on, for example because its training runs in a thread that nothing waits for."""
     if os.getpid() == pid:
         sys.stderr.write(f"dpsight: the script was to end {_PATIENCE_S} s ago and goes on: it is ended by force\n")
         os._exit(0)

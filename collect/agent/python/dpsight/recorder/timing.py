@@ -56,8 +56,8 @@ class Stamps:
         left: list[_Stamp] = getattr(self, "pending", [])
         if getattr(self, "_pid", 0) != os.getpid():
             self._pid, left = os.getpid(), []
-            # Of each device: events that nobody waits for, and its streams by their addresses. Events last as long as
-            # the process, so one recording after another uses them; a forked child has none.
+            # For each device: events that are free, and its streams by their addresses. Events last as long as the
+            # process, so one recording after another uses them. A forked child has none.
             self.places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
         for _, event, device, _ in left:
             self.places[device][0].append(event)
@@ -93,8 +93,8 @@ class Stamps:
             self._record(k)
 
     def backward_begins(self) -> None:
-        """Until backward_ends the thread that stamps waits for the engine, so one of the engine's may stamp in its
-        stead: their events follow each other as if one thread had made them."""
+        """Until backward_ends the stamping thread waits for the engine, so one of the engine's threads may stamp
+        instead: their events follow each other as if one thread had made them."""
         if self._thread == _ident():
             self._engine = _FIRST
 
@@ -176,7 +176,7 @@ class Stamps:
         return bisect_left(range(n), True, key=waits) if waits(n - 1) else n
 
     def _give_up(self, error: RuntimeError) -> None:
-        """A device that failed gives no more times; the script will hear of it by itself."""
+        """A device that failed gives no more times. The script will see the error by itself."""
         if by_script(error):
             raise error
         if self.on:

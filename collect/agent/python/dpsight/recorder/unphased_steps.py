@@ -21,7 +21,8 @@ from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import recorder
 from dpsight.recorder.windows import windows
 
-# Of steps so short, beyond the windows, one in so many has phases. Longer ones do not show what phases cost.
+# Of steps this short, outside the windows, one in so many has phases. In longer steps the cost of phases is not
+# noticeable.
 SHORT_NS = 25_000_000
 _PHASED = 16
 
@@ -57,8 +58,8 @@ class Unphased:
         self.at = RAN
 
     def update_begins(self, identity: int) -> bool:
-        """An optimizer's update begins. Returns whether it goes without a mark: it is of the one that makes them all,
-        and inside no other."""
+        """An optimizer's update begins. Returns whether it goes without a mark: the optimizer makes all updates,
+        and this one is inside no other."""
         if self.optimizer != identity or self.updating:
             return False
         self.updating_thread = threading.get_ident()
@@ -132,8 +133,8 @@ class UnphasedPolicy:
 
 
 def _next_phased(step: int) -> int:
-    """The next step with phases, from this one on: another one of each so many, since scripts do things every second or
-    sixteenth step."""
+    """The next step with phases, from this one on. It lies at a different place in each group of steps, since
+    scripts do things every second or sixteenth step."""
     for turn in (step // _PHASED, step // _PHASED + 1):
         phased = turn * _PHASED + turn * 7 % _PHASED
         if phased >= step:

@@ -18,9 +18,9 @@ from dpsight.torch_compat import gradient_hooks as hooks_of
 
 
 class GradientHook:
-    """Runs when backward has written p.grad, often by taking over a temporary: only from here on it is a gradient.
+    """Runs when backward has written p.grad, often by taking over a temporary. Only from here on it is a gradient.
 
-    A class of its own, so that a parameter that has the hook is told from one that has not: ids are used again.
+    A class of its own, so that a parameter with the hook can be recognised: ids are used again.
     """
 
     __slots__ = ()
@@ -60,7 +60,7 @@ class GradientHooks:
         for hook in (hooks_of(p) or {}).values():
             if type(hook) is GradientHook:
                 return
-        if not private.functorch_wraps(p):  # backward writes no gradient of what a transform has wrapped
+        if not private.functorch_wraps(p):  # backward writes no gradient for what a transform has wrapped
             handle = p.register_post_accumulate_grad_hook(self._hook)
             self._watched.append((handle, None if owned else weakref.ref(p)))
 
@@ -72,8 +72,8 @@ class GradientHooks:
 
     @quiet
     def unwatch(self) -> None:
-        """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter, and so
-        does an empty dictionary of hooks: the engine takes the interpreter's lock to look into it."""
+        """Removes the hooks. Even a hook that returned at once would cost a bare step a microsecond a parameter,
+        and so does an empty dictionary of hooks: the engine takes the interpreter's lock to look into it."""
         if not self._watched:
             return
         emptied = {}
@@ -87,7 +87,7 @@ class GradientHooks:
         if not forgets_gradient_hooks():
             return
         with freeze_threads():
-            # Another thread's engine may be waiting for the lock with the hooks in its hands: all stays as it is where
+            # Another thread's engine may be waiting for the lock while it holds the hooks. So nothing changes if
             # any other thread has called a model.
             if safe_devices() is not None or registry.called_elsewhere():
                 return

@@ -1,5 +1,5 @@
-"""Tags models: their parameters, their buffers and what hangs on their parameters, at the first call in a step and as
-they lie when a step begins; and what they are given and give back."""
+"""Tags models: their parameters, their buffers and what is attached to their parameters, at the first call in a
+step and when a step begins; and their inputs and results."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Models:
 
     def __init__(self) -> None:
         self._tagged: set[int] = set()  # id(module) of roots
-        # By number: how often the calls of a root that train nothing had tags. Bare steps have none of their own, and
-        # an evaluation after an epoch is like nothing in an instrumented step.
+        # By number: how often the calls of a root that train nothing had tags. Bare steps have none of their own,
+        # and an evaluation after an epoch resembles nothing in an instrumented step.
         self._evaluations: dict[int, int] = {}
         self._evaluates = False  # the call under way is such a one
         self._grads: Callable[[], bool]
@@ -71,8 +71,8 @@ class Models:
 
     @quiet
     def records(self, root: Any, safe: Safe | None = None) -> list[Record]:
-        """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way.
-        Where it is not safe, gradients and hooks are let alone."""
+        """Records of a model's parameters and buffers, and of everything attached to its parameters. Sets their
+        hooks on the way. If it is not safe, gradients and hooks are left alone."""
         if safe is None and private.functorch_level() is None:
             self._tagged.add(id(root))
         out: list[Record] = []

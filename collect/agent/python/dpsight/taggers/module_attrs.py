@@ -1,9 +1,9 @@
-"""Tags what a model and its losses keep beside parameters and buffers (caches, masks, class weights: plain attributes),
-and the models that are never called (an average of the weights, a teacher yet to come).
+"""Tags what a model and its losses keep besides parameters and buffers (caches, masks, class weights: plain
+attributes), and the models that are never called (an average of the weights, a teacher not yet used).
 
-Looked at between steps, when what belongs to one call alone has gone. What the script keeps by names of its own is
-found by script_tensors.py. Who else keeps tensors, a function's variable say, is not asked: the garbage collector would
-need seconds to name the referrers of each.
+It looks between steps, when what belongs to one call is gone. script_tensors.py finds what the script keeps by
+names of its own. Other holders, such as a function's variable, are not looked for: the garbage collector would
+need seconds to find the referrers of each tensor.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class ModuleAttrs:
                 yield root
 
     def _find_uncalled(self) -> None:
-        """Finds the outermost modules that were never called. Takes 40 ms for a quarter of a million objects, so it
-        is done twice in a run, in warm-up; the list of them is gone before anything can be allocated."""
+        """Finds the outermost modules that were never called. It takes 40 ms for a quarter of a million objects, so
+        it runs twice, in warm-up. The list of modules is gone before anything can be allocated."""
         module = recorder.torch.nn.Module
         # type(), not isinstance(): that asks lazy proxies for their class, and they import something.
         found = [o for o in gc.get_objects() if issubclass(type(o), module) and not registry.known(o)]
@@ -130,7 +130,8 @@ def _kept(value: Any, root: Any, path: str, module: Any, kind: int = kinds.HELD)
 
 
 def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:
-    """What a walk of a module gives; nothing of one that refuses to be walked, half made or closed to others."""
+    """What a walk of a module yields; nothing if the module refuses it, because it is half made or closed to
+    others."""
     try:
         return list(walk())
     except Exception as error:

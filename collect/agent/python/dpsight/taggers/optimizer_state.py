@@ -73,7 +73,8 @@ class OptimizerState:
 
 
 def _own_state(optimizer: Any) -> list[Record]:
-    """Records of the state that is of no parameter: under a key of its own (a module's, in K-FAC), or an attribute."""
+    """Records of state that belongs to no parameter: under a key of its own (a module's, in K-FAC), or an
+    attribute."""
     own = [(k, v) for k, v in optimizer.state.items() if not isinstance(k, recorder.torch.Tensor)]
     for key, value in vars(optimizer).items():
         filled = isinstance(value, _CONTAINERS) and 0 < len(value) <= MOST_ENTRIES

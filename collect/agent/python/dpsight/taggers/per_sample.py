@@ -1,5 +1,5 @@
-"""Tags what libraries of differential privacy keep: the inputs and output gradients that their hooks hold, per-sample
-gradients and norms, their sums, and the noise. The attributes that hold them stand in adapters.py."""
+"""Tags what libraries of differential privacy keep: the inputs and output gradients that their hooks hold,
+per-sample gradients and norms, their sums, and the noise. adapters.py lists the attributes that hold them."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class Saved:
     def __init__(self) -> None:
         self._attributes: dict[type, list[str]] = {}  # node type → names of those in which it holds tensors
         self._names: dict[type, int] = {}
-        # Address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it when
-        # backward has run over them; none = it lives as long as its node; all nodes that hold it)
+        # Address → (bytes, name, module, weak reference to the storage, the nodes that hold it and release it when
+        # backward has run over them (none = it lives as long as its node), all nodes that hold it)
         self._held: dict[int, tuple[int, int, int, Any, set[_Node], set[_Node]]] = {}
 
     def install(self) -> None:
@@ -74,8 +74,8 @@ class Saved:
 
     @quiet
     def _untag(self) -> None:
-        """A run has released its graph. What somebody else still holds is no saved tensor any more, unless that is
-        another graph: the head of a loss whose backward was told to retain it."""
+        """A run has released its graph. A tensor that another holder still has is no saved tensor any more, unless
+        that holder is another graph: the head of a loss whose backward was told to retain it."""
         untagged: list[Record] = []
         reached = thread_nodes.now().reached
         for address, (size, name, module, ref, holders, _) in list(self._held.items()):
@@ -87,9 +87,9 @@ class Saved:
         tags.emit(untagged, untag=True)
 
     def below(self, todo: list[Any], safe: Safe | None = None, every: bool = False) -> list[Record]:
-        """Records of what the graph below some nodes holds and was not known to be held; only of the nodes whose turn
-        comes where it is safe. Call it with __torch_function__ off. every: below these nodes lie all graphs that there
-        are, and what others held is held no more."""
+        """Records of what the graph below some nodes holds and was not yet known to hold. Where it is not safe, it
+        only reads nodes whose turn has come. Call it with __torch_function__ off. every: all existing graphs lie
+        below these nodes, and what others held is no longer held."""
         known, thread, reached = self._alive(), thread_nodes.number, thread_nodes.now().reached
         for p in (p for root in registry.roots() for p in root.parameters()):
             for storage, _ in storages(p):

@@ -1,10 +1,10 @@
-"""What a script keeps by a name of its own: module globals, closures, default arguments, what objects among them have
-as attributes. Asking the garbage collector who refers to a tensor would take seconds; going from the script's names
-down, over so many objects at most, takes a millisecond.
+"""What a script keeps by a name of its own: module globals, closures, default arguments, and attributes of objects
+among them. Asking the garbage collector who refers to a tensor would take seconds. Going down from the script's
+names, over a limited number of objects, takes a millisecond.
 
-Nothing of the script's runs on the way. What a thing is, type() says, for isinstance() asks it for its class;
-containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
-interpreter's own descriptor. Local variables are left to holders/, which looks at the functions under way.
+No code of the script runs on the way. type() tells what a thing is, since isinstance() asks it for its class.
+Containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
+interpreter's own descriptor. Local variables are left to holders/, which looks at the running functions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dpsight.tensors import MOST_ENTRIES, addresses, class_dict, fields, plain_t
 from dpsight.torch_compat import CHILDREN, HOOKS
 
 _MOST = 20_000  # objects that one walk looks at
-_FEW = 4_000  # beyond warm-up a walk must have been content with so many
+_FEW = 4_000  # beyond warm-up a walk happens only if the last one visited at most so many
 _MOST_MODULES = 200
 _LEAST = 4096  # bytes: what DP code's closures hold of scalars has its category by the phase that it was born in
 _DEPTH = 4  # containers and objects inside each other
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type, range, CellType)
-# Their tensors have tags, or tell nothing: what is nobody's to keep.
+# Their tensors have tags, or are not kept by anyone in particular.
 _OTHERS = ("torch.nn.", "torch.optim.", "torch.cuda.", "torch.autograd.", "dpsight.")
 
 
@@ -95,7 +95,7 @@ class ScriptTensors:
                     yield f"global {prefix}{key}", 0, value
 
     def scripts(self) -> list[tuple[str, Any]]:
-        """The script, and the modules that lie beside it or below, with their names."""
+        """The script, and the modules beside or below it, with their names."""
         main = sys.modules.get("__main__")
         if type(main) is not ModuleType:
             return []
@@ -201,7 +201,7 @@ def _entries(value: Any, kind: type) -> list[Any] | None:
         if issubclass(kind, container):
             return list(container.__iter__(value)) if container.__len__(value) <= MOST_ENTRIES else None
     if issubclass(kind, (recorder.torch.nn.Module, recorder.torch.optim.Optimizer)):
-        return None  # what they have is their own, whoever refers to them
+        return None  # what they have belongs to them, whoever refers to them
     module = class_dict(kind).get("__module__")
     if type(module) is not str or module.startswith(_OTHERS):
         return None

@@ -1,6 +1,6 @@
-"""What models are given and give back in a step, remembered until it ends without being kept. Should a request fail,
-the batch is to have its name, which only instrumented steps tag, and the graph behind an output is to be found: a
-script need not have a variable of it yet."""
+"""What models are given and return in a step, remembered until it ends without being kept alive. If a request
+fails, the batch needs its name, which only instrumented steps tag, and the graph behind an output must be found:
+the script may not have a variable for it yet."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ class StepIO:
             if type(value) is not plain:
                 break
         else:
-            # What most models are given and give: looked at without quiet()'s context where nobody would see it.
+            # What most models are given and return. It is read without quiet()'s context where nothing would
+            # notice.
             if not self._modes():
                 for value in kept:
                     self._tensor(kind, value)
