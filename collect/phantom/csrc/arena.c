@@ -97,7 +97,8 @@ static uint64_t fit_anywhere(const struct arena *arena, uint64_t bytes) {
     return phantom_fit_up(&arena->taken, ARENA_MIDDLE, ARENA_TOP, bytes, GRANULE);
 }
 
-/* The place of the next recorded segment, if it is of this size and free; from the first that is not, blocks. */
+/* The place of the next recorded segment, if it has this size and is free. From the first mismatch on, places are
+   as in blocks. */
 static uint64_t fit_recorded(struct arena *arena, uint64_t bytes, uint64_t granule) {
     static size_t next;
     if (next < recorded.count && recorded.at[next].bytes == bytes) {

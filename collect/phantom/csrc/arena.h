@@ -21,7 +21,7 @@ struct arena {
     /* blocks.c */
     struct list blocks;    /* the driver's */
     struct list reserved;  /* blocks that hold their place in the process's addresses */
-    uint64_t local_memory; /* the block that it fills until a kernel is loaded; 0 = there is none */
+    uint64_t local_memory; /* the block that local memory fills until a kernel is loaded; 0 = there is none */
     uint64_t origin;       /* the process's address that is offset 0 */
     uint64_t grid;         /* how far below the context's addresses the first block ends */
     bool laid;

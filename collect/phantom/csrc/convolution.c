@@ -1,4 +1,4 @@
-/* Reads cuDNN's JSON of a plan: which convolution it is of, and which engine. */
+/* Reads cuDNN's JSON of a plan: the convolution and the engine. */
 #include "convolution.h"
 
 #include <stdio.h>

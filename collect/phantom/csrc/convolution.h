@@ -18,15 +18,15 @@ struct convolution {
     bool dense;         /* neither strided nor dilated */
 };
 
-/* False where the plan is of anything else, of several groups, or of tensors of several types. */
+/* Returns false if the plan is for anything else, for several groups, or for tensors of several types. */
 bool phantom_convolution_read(struct convolution *c, const char *text);
 
-/* Whether a convolution is of images (not of volumes) and sums in fp32; and whether its tensors are also contiguous and
- * in fp32 themselves, as all were that Winograd's algorithm and Fourier transforms were seen to compute. */
+/* Whether a convolution is of images (not of volumes) and sums in fp32. The second function also requires
+ * contiguous tensors in fp32: Winograd's algorithm and Fourier transforms were observed only for such. */
 bool phantom_sums_in_fp32(const struct convolution *c);
 bool phantom_is_contiguous_fp32(const struct convolution *c);
 
-/* The number that stands behind the first `key` in text. */
+/* The number behind the first `key` in text. */
 bool phantom_json_number(const char *text, const char *key, int64_t *value);
 
 static inline int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }

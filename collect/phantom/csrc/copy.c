@@ -1,6 +1,6 @@
-/* Copies and fills. A small copy is really done, since scripts read small things back: the pages it touches are a few.
- * A large one is not, and a host that reads a large range gets zeros, never what an earlier tenant of the memory left:
- * a stale value once made nonzero() ask for 123,456,789 rows. */
+/* Copies and fills. A small copy is really done, since scripts read small values back, and touches only a few
+ * pages. A large one is not. A host that reads a large range gets zeros, never what an earlier tensor left in the
+ * memory: a stale value once made nonzero() request 123,456,789 rows. */
 #include "phantom.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 static __thread int64_t answer = -1;
 static int64_t reads;
-static int strict;                 /* only reads that were announced give what stands in memory */
+static int strict;                 /* only announced reads return what is in memory */
 static __thread int announced, announced_known;
 
 void phantom_strict_reads(void) { __atomic_store_n(&strict, 1, __ATOMIC_RELAXED); }
@@ -34,7 +34,7 @@ static bool answered(void *to, size_t bytes) {
     return true;
 }
 
-/* What is left out must not leave an earlier tenant's values to be read later, piece by piece. */
+/* An omitted copy must not leave earlier values to be read later, piece by piece. */
 static void forget(void *to, size_t bytes) {
     char *first = (char *)(((uintptr_t)to + 4095) & ~(uintptr_t)4095),
          *end = (char *)(((uintptr_t)to + bytes) & ~(uintptr_t)4095);

@@ -1,12 +1,11 @@
-/* cuDNN's graph interface: the real library, run "deviceless" with the profile's properties (cuDNN 9.8 and later), so
- * that its own heuristics choose engines and say what workspace they need. Only execution does nothing. Descriptors
- * that would take a handle take a device property instead, as cuDNN documents for compiling without a device.
+/* cuDNN's graph interface. The real library runs "deviceless" with the profile's properties (cuDNN 9.8 and later).
+ * So its own heuristics choose engines and report their workspaces. Only execution does nothing. Descriptors that
+ * would take a handle take a device property instead, as cuDNN documents for compiling without a device.
  *
- * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18
- * multiprocessors, whatever the property says (a larger target is refused with target_sm_count >
- * hw.multiProcessorCount), and engines that need a device to be made are left out: which ones cuDNN itself tells
- * (withheld.c). Workspaces are therefore asked of corrections.h too. A handle would not help: the CUDA runtime in
- * cuDNN's libraries wants NVIDIA's own driver. */
+ * Known differences to a device (docs/accuracy.md): Hopper's cluster kernels are planned for 18 multiprocessors,
+ * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount). Engines
+ * that need a device to be built are left out; cuDNN itself names them (withheld.c). So workspaces are also looked
+ * up in corrections.h. A handle would not help: the CUDA runtime in cuDNN's libraries needs NVIDIA's own driver. */
 #include "corrections/corrections.h"
 #include "plans.h"
 
@@ -231,9 +230,9 @@ static int64_t corrected(const char *text, int64_t told, const struct phantom_en
 
 static void correct_workspace(void *plan, int64_t *workspace) {
     static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-    /* A plan with a kernel that cuDNN compiled for it has the kernel's binary in its text: up to 40,519 bytes of the
-     * convolutions in testdata (cuDNN 9.19), under 2 kB without one. For a longer text cuDNN refuses this room, and the
-     * workspace stays what cuDNN says. */
+    /* If cuDNN compiled a kernel for a plan, the plan's text contains the kernel's binary: up to 40,519 bytes for
+     * the convolutions in testdata (cuDNN 9.19), under 2 kB without one. If the text does not fit here, cuDNN
+     * refuses, and its own workspace is used. */
     static char text[1 << 16], last[1 << 16];
     static struct phantom_engines last_before;
     static int64_t last_answer;

@@ -1,5 +1,5 @@
 /* cuDNN's older interface, as far as torch still uses it in training: tensor descriptors and the workspace of batch
- * normalisation. recurrent.c has recurrent networks; what is in neither is refused by name. */
+ * normalisation. recurrent.c has recurrent networks. Calls in neither file are refused by name. */
 #include "corrections/corrections.h"
 #include "tensor.h"
 

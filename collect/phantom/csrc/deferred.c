@@ -1,13 +1,13 @@
-/* Large host tensors whose values are made when somebody reads them, which mostly nobody does: weights are drawn on the
+/* Large host tensors whose values are made only when they are read, which rarely happens: weights are drawn on the
  * host and copied to a device that keeps nothing.
  *
- * A deferred range has no pages and no access. The first thread that reads or writes it is stopped by the processor;
- * what the range holds is then made beside it, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into
- * its place at once, so that no other thread sees half of it. So nothing has to know all the ways to a tensor's memory:
- * operators, numpy, pickle, a C extension. Leaving the values out and warning of reads would have needed that list, and
- * watching operators alone too.
+ * A deferred range has no pages and no access. The processor stops the first thread that reads or writes it. The
+ * contents are then made elsewhere, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into place
+ * at once, so no other thread sees half of them. So it does not matter how a tensor's memory is reached: by
+ * operators, numpy, pickle or a C extension. To leave out the values and warn of reads, every such way would have
+ * to be known; watching operators alone would miss the others.
  *
- * For this, large blocks of torch's CPU allocator are pages of their own. */
+ * For this, large blocks of torch's CPU allocator have pages of their own. */
 #include "phantom.h"
 #include "deferred.h"
 
@@ -41,8 +41,8 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static size_t deferred_blocks;
 static uint64_t deferrals;
 static uint64_t moved; /* how often values were moved into their place */
-/* Those whose recipes nobody needs any more, until Python asks for them. A list, since nothing may be allocated under
- * the lock: malloc's doors take it too. */
+/* Blocks whose recipes are no longer needed, until Python asks for them. It is a list, since nothing may be
+ * allocated under the lock: malloc's replacements take it too. */
 static struct block *dropped;
 static void (*maker)(uint64_t id);
 
@@ -65,8 +65,8 @@ static void hold_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &asynchronous, before);
 }
 
-/* A handler may write, which takes the lock to read, and its own thread may be changing what is locked: that is neither
- * had nor waited for. Two that read do not disturb each other. */
+/* A handler may write while its own thread holds the lock for changes. It then neither gets the lock nor waits for
+ * it. Two readers do not disturb each other. */
 static void lock_to_change(sigset_t *before) {
     hold_signals(before);
     pthread_rwlock_wrlock(&lock);
@@ -190,7 +190,7 @@ PHANTOM_API void free(void *address) {
     real(address);
 }
 
-/* torch moves no block this way, but whoever else asks for such an alignment may. */
+/* torch moves no block this way, but other code that requests such an alignment may. */
 PHANTOM_API void *realloc(void *address, size_t bytes) {
     static void *(*real)(void *, size_t);
     size_t had = 0;
@@ -236,16 +236,16 @@ static void in_child(void) {
     pthread_sigmask(SIG_SETMASK, &signals_of_fork, NULL);
 }
 
-/* As the library is loaded: whoever wants to know of forks later is told outside of the lock, by which it may give back
- * memory, before one and, the other way round, after it. And there are blocks before anything is deferred. */
+/* Runs when the library is loaded. Fork handlers that are registered later run outside of the lock, before it is
+ * taken and after it is released, since they may free memory. Also, blocks exist before anything is deferred. */
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
 /* ---- making
  *
- * The recipes are Python's, and a thread of its own makes each: the one that was stopped may be inside of an operator,
- * a dispatch mode or a graph's capture, and in the main thread Python would run handlers of signals, which may raise,
- * where nothing can be raised. Who waits does so without the interpreter's lock: the thread that holds it may be at a
- * barrier, until the very thread that waits has done its share of an operator. */
+ * The recipes are Python's, and a separate thread runs each. The stopped thread may be inside an operator, a
+ * dispatch mode or a graph's capture, and in the main thread Python would run signal handlers, which may raise
+ * where nothing can be raised. The stopped thread waits without the interpreter's lock: the thread that holds that
+ * lock may be at a barrier until the waiting thread has done its share of an operator. */
 
 static struct {
     int (*holds)(void);
@@ -289,8 +289,8 @@ static bool pending(uint64_t id) {
     return j != NULL;
 }
 
-/* Until the maker has come back, not only until the values are there: it still needs the interpreter's lock then, and
- * whoever went on with that lock to the barrier would wait there for the maker. */
+/* Until the maker has returned, not only until the values are there: it still needs the interpreter's lock then. A
+ * thread that took that lock to a barrier would wait there for the maker. */
 static void wait_for(uint64_t id) {
     void *state = give_python();
     while (pending(id))
@@ -461,7 +461,7 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
     find_python();
     /* A stack that has overflown has no room for a handler; those that tell of it have one of their own. */
     install_handler(SA_ONSTACK, &others);
-    /* Held back by what this process was started by, perhaps. From here on nobody can. */
+    /* The parent process may have blocked it. From here on nothing can. */
     sigset_t faults;
     sigemptyset(&faults);
     sigaddset(&faults, SIGSEGV);
@@ -479,8 +479,8 @@ PHANTOM_API bool phantom_defer(void *address, size_t bytes, uint64_t id) {
         return false;
     lock_to_change(&signals);
     struct block *b = block_at(address);
-    /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it,
-     * and what is behind is another's then. */
+    /* The whole block; the rest of its last page belongs to no tensor. A storage that begins at the same place may
+     * be smaller, and the memory behind it then belongs to another. */
     if (b && maker && bytes == b->asked &&
         mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) !=
             MAP_FAILED) {

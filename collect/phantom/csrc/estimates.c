@@ -1,6 +1,6 @@
-/* The workspaces of cuFFT and cuSOLVER, which these libraries tell on a device alone. Estimates: of the order
- * of what the algorithms work in, by their published descriptions (blocks of 32 columns, a copy of the data). A
- * prediction that rests on one says so. */
+/* The workspaces of cuFFT and cuSOLVER, which these libraries report only on a device. They are estimates, of the
+ * order of what the published algorithms need (blocks of 32 columns, a copy of the data). A prediction that uses
+ * one says so. */
 #include "phantom.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void note_solver(void) {
                  "it");
 }
 
-/* For a factorisation in blocks: so many columns of the matrix, and a block. */
+/* For a blocked factorisation: so many columns of the matrix, and a block. */
 static int64_t blocked(int64_t m, int64_t n) { return larger(LEAST, BLOCK * larger(m, n) + BLOCK * BLOCK); }
 
 /* For eigenvalues and singular values: the matrix twice over, and blocks. */

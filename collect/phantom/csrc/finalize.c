@@ -1,8 +1,9 @@
-/* A race of torch's at the end of a process, which a device that takes no time makes likely: backward() has returned,
- * the script ends, and the autograd engine's thread, still dropping the graph's Python objects, asks for the
- * interpreter's lock while the interpreter is going away. CPython before 3.14 ends such a thread with pthread_exit,
- * whose unwinding meets a noexcept function of torch's: "terminate called without an active exception", after the work
- * is done. From 3.14 on CPython lets the thread wait for the process to end; this does the same for older ones. */
+/* Works around a race in torch at the end of a process, which is likely on a device that takes no time. backward()
+ * has returned and the script ends. The autograd engine's thread still drops the graph's Python objects, and asks
+ * for the interpreter's lock while the interpreter is shutting down. CPython before 3.14 ends such a thread with
+ * pthread_exit. Its unwinding meets a noexcept function of torch, and the process dies with "terminate called
+ * without an active exception", after the work is done. From 3.14 on CPython lets the thread wait for the process
+ * to end. This does the same for older versions. */
 #include "phantom.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* Whose kernels are launched. Those of torch and of NVIDIA's libraries are what this library is made for; an
- * extension's run as no-ops too, and nobody has looked at what it does with what they would have computed, so it is
- * named, and what it may have written is told of. */
+/* Tells whose kernels are launched. Kernels of torch and of NVIDIA's libraries are the purpose of this library. An
+ * extension's kernels also run as no-ops, but their effects are unknown. So the extension is named, and what it may
+ * have written is reported. */
 #include "phantom.h"
 
 #include <link.h>
@@ -39,7 +39,7 @@ static bool is_expected(const char *path) {
 
 /* Small libraries that Triton compiles launch its kernels. Python packages launch theirs through ctypes. */
 static void name_launcher(const char *path) {
-    /* What torch.compile generates: that it was used is said by whoever knows that. */
+    /* Kernels that torch.compile generates: another part reports that it was used. */
     if (strstr(path, "/torchinductor"))
         return;
     const char *name = strrchr(path, '/');
@@ -94,7 +94,7 @@ bool phantom_launched_from(const void *code) {
     const struct module *module = find((uintptr_t)code);
     if (module)
         return module->unknown;
-    struct search search = {(uintptr_t)code, {0, 0, true}}; /* code that was generated is of no library */
+    struct search search = {(uintptr_t)code, {0, 0, true}}; /* generated code belongs to no library */
     dl_iterate_phdr(look, &search);
     return search.found.unknown;
 }

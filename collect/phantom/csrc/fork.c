@@ -1,6 +1,6 @@
-/* A process that forks once it has used CUDA has a child that cannot: every call fails there, as the real driver has
- * it, those that would give back what was inherited too. torch's destructors are not made for that and end the
- * child. */
+/* If a process forks after it has used CUDA, the child cannot use it. As with the real driver, every call fails
+ * there, including calls that would release what was inherited. torch's destructors do not expect that and crash
+ * the child. */
 #include "phantom.h"
 
 #include <pthread.h>

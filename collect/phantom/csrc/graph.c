@@ -1,7 +1,7 @@
-/* CUDA graphs: capturing runs the script once as usual, with the allocator told that a capture is on, and a replay does
- * nothing. What torch sees is the state of each stream (stream.c), and the nodes: it warns about a graph without any,
- * and its allocator can look which come after which (graph_capture_record_stream_reuse). Kernels and copies have a node
- * each. What libraries launch has none, since their streams are not known: that there was some is. */
+/* CUDA graphs. Capturing runs the script once as usual, with the allocator told about the capture. A replay does
+ * nothing. torch sees the state of each stream (stream.c), and the nodes: it warns about a graph without any, and
+ * its allocator may look at their order (graph_capture_record_stream_reuse). Each kernel and each copy is a node.
+ * Launches by libraries are not, since their streams are unknown; it is only noted that there were some. */
 #include "phantom.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsi
 }
 #endif
 
-/* As many as there is room for, and how many there are where there is none. */
+/* As many as fit, or their number if there is no room given. */
 static cudaError_t give_nodes(struct phantom_node **to, size_t *count, struct phantom_node *const *nodes, size_t have) {
     if (!to) {
         *count = have;
@@ -113,7 +113,7 @@ PHANTOM_API cudaError_t cudaThreadExchangeStreamCaptureMode(int *mode) {
     return cudaSuccess;
 }
 
-/* A graph that only libraries worked in is told to have one node: torch asks whether there is any. */
+/* A graph in which only libraries worked reports one node, since torch asks whether there is any. */
 PHANTOM_API cudaError_t cudaGraphGetNodes(struct phantom_graph *graph, struct phantom_node **to, size_t *count) {
     PHANTOM_USES_CUDA;
     if (!to && !graph->count && graph->libraries) {

@@ -184,8 +184,8 @@ PHANTOM_API cudaError_t __cudaGetKernel(void **kernel, const void *function) {
     return cudaSuccess;
 }
 
-/* Registers per thread differ from kernel to kernel and are not known without looking into it; 32 limits no launch, and
- * the sizes that torch and CUB derive from these attributes depend on the threads only. */
+/* Registers per thread differ from kernel to kernel and are unknown without its code. 32 limits no launch. The
+ * sizes that torch and CUB derive from these attributes depend on the threads only. */
 PHANTOM_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function) {
     PHANTOM_USES_CUDA;
     (void)function;

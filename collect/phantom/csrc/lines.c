@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tells the agent which lines of the user's own code are reached, before Python 3.12. Python's own sys.settrace copies
- * the variables of each function that it tells of, and the copy keeps tensors alive. A tracer in C is told without. */
+/* Tells the agent which lines of the user's own code are reached, before Python 3.12. Python's own sys.settrace
+ * copies the variables of each function that it traces, and the copy keeps tensors alive. A tracer in C makes no
+ * copy. */
 
 typedef struct object object; /* Python's */
 
@@ -23,7 +24,7 @@ static struct {
     long (*to_long)(object *);
 } python;
 
-/* The functions of the agent's: they outlive the time in which they are told. */
+/* The agent's functions. They live longer than they are called. */
 static object *reached, *left, *resumed, *is_own;
 static int on;
 
@@ -131,7 +132,7 @@ static int trace(object *self, object *frame, int what, object *argument) {
     return result;
 }
 
-/* From here on this thread's lines are told. Called with Python's lock, like all that follow. */
+/* From here on this thread's lines are reported. Called with Python's lock, as are all functions below. */
 PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_left, object *function_resumed,
                                       object *code_is_own) {
     if (on) { /* this thread, or the script, may have set another tracer */
@@ -157,7 +158,7 @@ PHANTOM_API void phantom_lines_follow(object *line_reached, object *function_lef
     python.set_trace(trace, NULL);
 }
 
-/* No more are told. mine: this thread's tracer is the one above; else only its answers end. */
+/* Ends the reports. mine: this thread's tracer is the one above; otherwise only its answers end. */
 PHANTOM_API void phantom_lines_rest(int mine) {
     int was = on;
     on = 0;
@@ -165,7 +166,7 @@ PHANTOM_API void phantom_lines_rest(int mine) {
         python.set_trace(NULL, NULL);
 }
 
-/* What was passed over is told again. */
+/* Reports lines again that were skipped. */
 PHANTOM_API void phantom_lines_look_again(void) {
     for (unsigned i = 0; i < SIZE; i++)
         if (places[i].value == PASSED_OVER)

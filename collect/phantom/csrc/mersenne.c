@@ -1,6 +1,6 @@
-/* The state of torch's CPU generator, moved on as if so many values had been drawn: a Mersenne Twister turns its 624
- * words round a few times a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead by
- * polynomials would cost the same for any count, and more lines than a second for seven billion weights is worth. */
+/* Advances the state of torch's CPU generator as if so many values had been drawn. A Mersenne Twister updates its
+ * 624 words a few times a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead by
+ * polynomials would take the same time for any count, but for seven billion weights it would save only a second. */
 #include "phantom.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #define WORDS 624
 #define LAG 397
 
-/* What Generator.get_state() gives: the structure of torch 0.4, and what has come to be appended to it. Its words have
- * stood in 64 bits each ever since. */
+/* What Generator.get_state() returns: the structure of torch 0.4, and what was appended to it later. Since then
+ * each word has taken 64 bits. */
 struct state {
     uint64_t seed;
     int32_t left, seeded;

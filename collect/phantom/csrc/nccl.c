@@ -1,6 +1,6 @@
-/* NCCL: every peer is a copy of this rank, be it another process or another device of this one. Only small buffers are
- * really filled, since those are what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes
- * on a device are not modelled. */
+/* NCCL: every peer is a copy of this rank, in another process or on another device of this one. Only small buffers
+ * are really filled, since programs read those back (flags, counts, hashes). The buffers that NCCL itself takes on
+ * a device are not modelled. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -88,7 +88,7 @@ PHANTOM_API int ncclCommShrink(void *comm, int *excluded, int count, void **made
     return make(made, ranks, rank - before);
 }
 
-/* Who else has this color is known to the peers only; all of them is the largest, and torch asks for no more than a
+/* Which ranks have this color is known only to the peers. All of them is the upper bound, and torch only asks for a
  * count. */
 PHANTOM_API int ncclCommSplit(void *comm, int color, int key, void **made, void *config) {
     (void)color, (void)key, (void)config;

@@ -1,11 +1,11 @@
 /* The phantom GPU: a CUDA library without a device, loaded before the real one.
  *
- * torch's caching allocator, autograd and memory history run unchanged on top of it; only kernels, large copies and the
- * memory behind cudaMalloc are fake. This header is what the sources of libphantom.so share; libcuda.so.1 and
+ * torch's caching allocator, autograd and memory history run unchanged on top of it. Only kernels, large copies and
+ * the memory behind cudaMalloc are fake. The sources of libphantom.so share this header. libcuda.so.1 and
  * libnvidia-ml.so.1 see it through weak references, so that they say "no device" when libphantom.so is not loaded.
  *
- * Struct layouts (cudaDeviceProp, cudaFuncAttributes, cudaPointerAttributes) differ between CUDA majors; they come from
- * <driver_types.h> of the CUDA runtime that the user's own torch brings along, when this is compiled. */
+ * Struct layouts (cudaDeviceProp, cudaFuncAttributes, cudaPointerAttributes) differ between CUDA majors. They come,
+ * at compile time, from <driver_types.h> of the CUDA runtime that belongs to the user's torch. */
 #ifndef PHANTOM_H
 #define PHANTOM_H
 
@@ -74,8 +74,8 @@ struct phantom_profile {
 #undef PHANTOM_FIELD
 };
 
-/* The profile named by PHANTOM_PROFILE, read once. A process without one, or with a broken one, ends with a sentence:
- * it was told to use a phantom GPU, and a made-up device would be worse than none. */
+/* The profile named by PHANTOM_PROFILE, read once. A process without one, or with a broken one, exits with a
+ * message: it asked for a phantom GPU, and a made-up device would be worse than none. */
 PHANTOM_API const struct phantom_profile *phantom_profile(void);
 
 /* ---- environment.c: the PHANTOM_* variables */
@@ -118,29 +118,30 @@ PHANTOM_API size_t phantom_notes(char *buffer, size_t size);
 
 /* ---- foreign.c: who launches kernels */
 
-/* Notes the library that this code is of, and gives true, unless its kernels are expected to run here. */
+/* Notes the library that contains this code and returns true. If its kernels are expected to run here, it returns
+   false. */
 PHANTOM_API bool phantom_launched_from(const void *code);
 
 /* ---- written.c: what such kernels may have written */
 
-/* To be told of addresses of a device; of all of them with NULL. */
+/* Sets a function that is called with addresses of a device that may have been written; with NULL for all of them. */
 PHANTOM_API void phantom_on_written(void (*call)(const void *const *addresses, size_t count));
 /* A kernel's arguments as cuLaunchKernel takes them. */
 PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *packed);
 
 /* ---- nccl.c */
 
-/* How many ranks this thread's last reduction or broadcast was of (1 for the root of a broadcast), since it was last
- * asked, and NCCL's number of its operation. */
+/* How many ranks took part in this thread's last reduction or broadcast since the last call (1 for the root of a
+ * broadcast), and NCCL's number of its operation. */
 PHANTOM_API int phantom_reduction(int *operation);
 
 /* ---- arena.c: addresses; callers hold no lock */
 
-/* Reserves bytes of address space on a device under the address policy; 0 when there is none left. */
+/* Reserves bytes of address space on a device under the address policy; 0 if there is none left. */
 void *phantom_arena_take(int device, uint64_t bytes);
 /* The same from the lower half, which the policies never use: for reserved virtual ranges. */
 void *phantom_arena_reserve(int device, uint64_t bytes);
-/* To be told when a device is used in a way that makes the driver take memory of its own. */
+/* Sets a function that is called when a device is used in a way that makes the driver take memory of its own. */
 enum phantom_use {
     PHANTOM_FIRST_KERNEL,
     PHANTOM_LOCAL_MEMORY_FREED,
@@ -149,7 +150,7 @@ enum phantom_use {
     PHANTOM_CONTEXT, /* at a device's first address */
 };
 void phantom_arena_used(int device, enum phantom_use use);
-/* To be told of each launch on the current device. */
+/* Sets a function that is called at each launch on the current device. */
 PHANTOM_API void phantom_launched(const void *kernel);
 /* Gives an address back, drops its pages and returns its bytes; 0 when it was not handed out. */
 uint64_t phantom_arena_give(void *address);
@@ -165,7 +166,7 @@ void phantom_drop_pages(void *address, uint64_t bytes);
 /* Counts physical memory against the device's; false when it would not fit. */
 PHANTOM_API bool phantom_charge(int device, uint64_t bytes);
 PHANTOM_API void phantom_discharge(int device, uint64_t bytes);
-/* What is left of the device, for whichever process asks first. */
+/* What is free on the device, for any process. */
 uint64_t phantom_free_bytes(int device);
 
 /* ---- virtual.c: reserved ranges and physical handles (expandable segments), called by the driver */
@@ -184,11 +185,11 @@ bool phantom_is_pinned(const void *address);
 
 /* ---- copy.c */
 
-/* Copies as a device would: really when small or from host to host, and zeros for what no one knows. */
+/* Copies as a device would: really if small or from host to host, and zeros for unknown values. */
 void phantom_copy(void *to, const void *from, size_t bytes);
-/* The next reads of at most 8 bytes from the device in this thread give `value` (1-byte reads give 1 for any but 0),
- * until it is set to -1. For operators whose output size is read back from the device: set it around the operator, on
- * the thread that runs it. */
+/* The next reads of at most 8 bytes from the device in this thread return `value` (1-byte reads return 1 for any
+ * but 0), until it is set to -1. It serves operators whose output size is read back from the device: set it around
+ * the operator, on the thread that runs it. */
 PHANTOM_API void phantom_answer(int64_t value);
 /* From now on a read from the device returns zeros, unless an answer was set for it or its thread announced it. The
  * code that tells known values from unknown ones (values/) announces the reads of its own kernels. Values that

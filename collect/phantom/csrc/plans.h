@@ -31,7 +31,7 @@ struct phantom_engines {
     int count, ids[PHANTOM_MOST_ENGINES];
 };
 
-/* For each of so many results of finalized heuristics, which engines cuDNN passed over before it. */
+/* For each of so many results of finalized heuristics, the engines that cuDNN passed over before it. */
 void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results,
                       struct phantom_engines *before);
 

@@ -25,7 +25,7 @@ bool phantom_list_insert(struct list *list, size_t index, struct region region);
 void phantom_list_remove(struct list *list, size_t index);
 /* Index of the first region that ends beyond offset. */
 size_t phantom_list_beyond(const struct list *list, uint64_t offset);
-/* The lowest and the highest offset in [from, to) at which none of the regions is in the way of bytes, or NOWHERE. */
+/* The lowest and the highest offset in [from, to) at which bytes fit between the regions, or NOWHERE. */
 uint64_t phantom_fit_up(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule);
 uint64_t phantom_fit_down(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule);
 

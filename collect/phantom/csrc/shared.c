@@ -1,7 +1,7 @@
 /* What the processes of a run hold of each device: a page that they share (PHANTOM_SHARED, a file, and
- * PHANTOM_SHARED_PAGE, which of its pages), or one of this process alone. Each process's share stands by itself, so
- * that what a process held is free once it is gone, however it ended. Those that are gone are looked for whenever
- * memory is asked for. shared.go reads how a page begins. */
+ * PHANTOM_SHARED_PAGE, which of its pages), or a page of this process alone. Each process has its own entry, so
+ * what it held is free once it is gone, however it ended. Dead processes are looked for whenever memory is
+ * requested. shared.go reads the beginning of a page. */
 #include "phantom.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define PAGE_BYTES (1 << 19) /* shared.go knows it */
 
 struct slot {
-    uint64_t started; /* with pid, who has it: numbers of processes are given again */
+    uint64_t started; /* identifies the owner together with pid, since process ids are reused */
     int32_t pid;       /* 0 where it is free */
     uint32_t contexts; /* a bit a device */
     uint64_t bytes[PHANTOM_MAX_DEVICES];
@@ -44,8 +44,8 @@ static struct slot *mine;
 
 #define UNKNOWN UINT64_MAX
 
-/* When a process started, 0 where it is none that can hold memory: the memory of one that nobody has waited for is free
- * too. UNKNOWN where it cannot be looked up: this process may have too many files open. */
+/* When a process started. 0 if no such process can hold memory: a zombie's memory is free too. UNKNOWN if it cannot
+ * be looked up, for example because this process has too many files open. */
 static uint64_t started(int32_t pid) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -161,7 +161,7 @@ struct held {
         processes; /* taken has what contexts take beside the first, whose bytes the device's memory is without */
 };
 
-/* By all, with this process's context and so many bytes more. */
+/* Held by all processes, with this process's context and so many bytes more. */
 static struct held held_with(int device, uint64_t more) {
     struct held all = {more, more, 0};
     mine->contexts |= 1u << device;

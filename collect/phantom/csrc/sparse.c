@@ -91,8 +91,8 @@ PHANTOM_API int cusparseXcsrsort_bufferSizeExt(void *handle, int m, int n, int e
 
 /* ---- products and sums of two sparse matrices */
 
-/* Where the elements of both are spread evenly, each of the first one's meets so many of the second one's; of those
- * that fall on one place none is left out. */
+/* If the elements of both are spread evenly, each element of the first meets so many of the second. Elements at the
+ * same place are not merged in this count. */
 static int64_t product_elements(const struct sparse *a, const struct sparse *b, const struct sparse *c) {
     double met = (double)a->elements * (double)b->elements / (double)larger(1, b->rows),
            most = (double)c->rows * (double)c->columns;
@@ -189,7 +189,7 @@ PHANTOM_API int cusparseXbsrsm2_zeroPivot(void *handle, void *info, int *positio
 
 /* ---- cuSPARSELt: of each four elements two are kept */
 
-/* What stands in the 512 bytes of a caller's descriptor. */
+/* The contents of the 512 bytes of a caller's descriptor. */
 struct structured {
     int64_t elements;
     int type;
@@ -207,7 +207,7 @@ PHANTOM_API int cusparseLtStructuredDescriptorInit(void *handle, struct structur
 PHANTOM_API int cusparseLtSpMMACompressedSize2(void *handle, const struct structured *matrix, size_t *bytes,
                                                size_t *buffer) {
     UNUSED;
-    enum { R_32F = 0, R_16F = 2, R_16BF = 14 }; /* cudaDataType; what else there is has 8 bits */
+    enum { R_32F = 0, R_16F = 2, R_16BF = 14 }; /* cudaDataType; all others have 8 bits */
     int64_t element = matrix->type == R_32F ? 4 : matrix->type == R_16F || matrix->type == R_16BF ? 2 : 1;
     *bytes = (size_t)(matrix->elements / 2 * element + matrix->elements / 8);
     return told_sparse(buffer, 0);

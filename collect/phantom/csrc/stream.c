@@ -1,11 +1,11 @@
 /* Streams, events and the state of graph capture.
  *
- * Work is done the moment it is submitted, so an event is complete at once. With PHANTOM_LAG=1 it completes only when
- * the host synchronises, which is how blocks freed on another stream stay pending on a busy device.
+ * Work is done when it is submitted, so an event is complete at once. With PHANTOM_LAG=1 it completes only when the
+ * host synchronises. So blocks freed on another stream stay pending, as on a busy device.
  *
- * One kernel takes time, since it is all that it does: torch.cuda._sleep. The time is the device's own and not the
- * machine's, so that runs are alike however busy the machine is: it goes on where the host waits, to what it waits for,
- * and a little whenever the host asks and learns that something is not done. */
+ * One kernel takes time, since that is its purpose: torch.cuda._sleep. The time is the device's own and not the
+ * machine's, so that runs are alike however busy the machine is. It advances when the host waits, to the end of the
+ * wait, and a little whenever the host asks and learns that something is not done. */
 #include "phantom.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #define FIRST_HANDLE 0x5000
 #define HANDLE_STEP 16
 
-/* How far the device's time goes on when the host asks in vain. */
+/* How far the device's time advances when the host asks and something is not done. */
 #define STEP_NANOSECONDS 1000000
 
 /* The nodes of a graph that are the last on a stream, or were when an event was recorded. */
@@ -49,7 +49,7 @@ struct capture {
     struct phantom_graph *graph;
 };
 
-static struct stream *streams; /* 0 stands for the default streams, which have no handle of ours */
+static struct stream *streams; /* 0 means the default streams, which have no handle of this library */
 static size_t stream_count = 1, stream_room;
 static unsigned long long captures;
 static struct capture *underway;

@@ -38,7 +38,7 @@ static void hear(int severity, void *data, const void *call, const char *message
     }
 }
 
-/* The engines that are passed over until there are so many results. */
+/* The engines that cuDNN passes over until there are so many results. */
 static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results) {
     struct phantom_engines heard = {0};
     void **made = calloc((size_t)results, sizeof *made);
@@ -52,8 +52,8 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
         hearing = &heard;
         if (!cudnn->set_callback(INFO, NULL, hear)) {
             cudnn->get(heuristics, ATTR_ENGINEHEUR_RESULTS, TYPE_DESCRIPTOR, results, &(int64_t){0}, made);
-            /* Where nothing was heard or logged before, cuDNN would now write its errors to the script's stderr if
-             * nobody listened. */
+            /* If nothing listened or logged before, cuDNN would now write its errors to the script's stderr without
+             * a listener. */
             cudnn->set_callback(mask, data, listener || mask ? listener : hear);
         }
         hearing = NULL;
@@ -64,8 +64,8 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
     return heard;
 }
 
-/* There is one listener in a process: whoever asks waits for the others, and what other threads' calls would log
- * meanwhile is lost. */
+/* A process has one listener. Callers wait for each other, and messages from other threads' calls in the meantime
+ * are lost. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
 void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results,

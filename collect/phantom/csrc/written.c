@@ -1,7 +1,7 @@
-/* What kernels may write that nobody has looked at: all that their arguments point to. Whoever keeps book of what
- * stands in the device's memory is told. How many arguments a kernel has its caller does not say, so they are read
- * until one is no address; process_vm_readv says so where a plain read would end the process. What is found beyond the
- * last one does no harm: more is told than was written. */
+/* What unknown kernels may write: everything that their arguments point to. The code that tracks the contents of
+ * the device's memory is told. The caller does not say how many arguments a kernel has, so they are read until one
+ * is no address. process_vm_readv reports that where a plain read would crash the process. Reading beyond the last
+ * argument does no harm: more is reported than was written. */
 #define _GNU_SOURCE
 #include "phantom.h"
 
@@ -22,7 +22,7 @@ static ssize_t read_memory(void *to, size_t bytes, const struct iovec *from, siz
     return got < 0 && errno == EFAULT ? 0 : got;
 }
 
-/* Tells of the addresses of a device that stand where these point to; of all memory where that cannot be asked. */
+/* Reports the device addresses that these point to; all memory if that cannot be determined. */
 static void tell(void *const *arguments, size_t count) {
     void (*call)(const void *const *, size_t) = __atomic_load_n(&listener, __ATOMIC_ACQUIRE);
     const void *words[MOST_ARGUMENTS * WORDS];

@@ -1,14 +1,14 @@
-"""Initial values of large host tensors, made when somebody reads them.
+"""Initial values of large host tensors, made when they are read.
 
-A script that builds its model on the host and moves it to the device draws billions of numbers which a phantom
-device does not keep. Here ``normal_`` and ``uniform_`` on a large host tensor draw nothing: the generator is moved on
-as if they had, and the tensor's memory is deferred (csrc/deferred.c): it has no pages, and the first access to it, by
-whatever code, has it made, with the values that torch would have drawn. So a script sees no difference but in time and
-memory.
+A script that builds its model on the host and moves it to the device draws billions of numbers that a phantom
+device does not keep. Here ``normal_`` and ``uniform_`` on a large host tensor draw nothing. The generator
+advances as if they had, and the tensor's memory is deferred (csrc/deferred.c): it has no pages, and the first
+access to it, by any code, makes the values that torch would have drawn. So a script sees no difference except in
+time and memory.
 
-A module that changes its type on the way (``model.bfloat16()``) has what comes of it deferred too; ``trunc_normal_``,
-which goes over its tensor five times, is deferred as a whole. Any other operation on deferred memory just makes it,
-and a fork makes all that there is.
+If a module changes its type on the way (``model.bfloat16()``), the result is deferred too. ``trunc_normal_``,
+which goes over its tensor five times, is deferred as a whole. Any other operation on deferred memory makes its
+values, and a fork makes all values.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Init:
                 return
             self._compute(number, recipe)
             self._recipes.pop(number, None)
-        except BaseException as error:  # nowhere to raise it to: the thread that waits stands in an instruction's midst
+        except BaseException as error:  # it cannot be raised: the waiting thread is inside an instruction
             sys.stderr.write(f"phantom: initial values could not be made: {type(error).__name__}: {error}\n")
             os.abort()
         finally:
@@ -256,7 +256,8 @@ class Init:
 
     def _install(self) -> None:
         self._phantom.phantom_defer_to(self._maker)
-        # Children would each make their own copy of what they share as it is now: a data set, read by every worker.
+        # Children would each make their own copy of what they now share: for example a data set, read by every
+        # worker.
         atexit.register(self._phantom.phantom_defer_at_exit)
         os.register_at_fork(before=self._phantom.phantom_make_all)
         self._override("normal_", self._normal)

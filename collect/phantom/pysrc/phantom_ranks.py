@@ -1,11 +1,11 @@
 """One rank of a world whose other ranks do not run: the peers are copies of this one.
 
-NCCL's part of that is in csrc/nccl.c. What else would wait for a peer is replaced here: the store that the ranks meet
-at answers for them, gloo's process group is torch's own fake one, and collectives that carry Python objects give and
-take this rank's. What a peer alone knows stays unknown: an object that another rank broadcasts is what this rank had
-there.
+csrc/nccl.c does this for NCCL. Everything else that would wait for a peer is replaced here. The store at which
+the ranks meet answers for them. gloo's process group is torch's own fake one. Collectives of Python objects send
+and receive this rank's objects. What only a peer knows stays unknown: an object that another rank broadcasts is
+what this rank had there.
 
-Where all ranks run, as under torchrun, they meet as they would; gloo carries what NCCL would not.
+If all ranks run, as under torchrun, they meet as usual, and gloo carries what NCCL would not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUIET = {
 
 def _make_store(dist: Any) -> type:
     class Store(dist.Store):  # type: ignore[misc]
-        """A store where every peer has been, and nobody has to be waited for."""
+        """A store that every peer has already visited, so that no rank waits."""
 
         _values: dict[str, bytes] = {}  # of all: clients of one server see the same
         _kept: list[Any] = []  # torch's C++ keeps no reference to the Python object
@@ -58,7 +58,7 @@ def _make_store(dist: Any) -> type:
             return self._values.get(key, expected)
 
         def add(self, key: str, value: int) -> int:
-            # The peers add as much: whoever counts them finds all of them.
+            # The peers add as much, so whoever counts them finds all of them.
             before = int(self._values.get(key, b"0"))
             after = before + value * int(os.environ["WORLD_SIZE"])
             self._values[key] = str(after).encode()
@@ -153,7 +153,7 @@ def _make_logger(dist: Any) -> type:
 
 
 def _values() -> Any:
-    """What lists the script's reads; None where values are not followed."""
+    """The module that lists the script's reads; None if values are not followed."""
     module = sys.modules.get("phantom_values")
     return module.installed() if module is not None else None
 
@@ -166,14 +166,14 @@ def _took_for_all(size: int) -> None:
 
 
 def _arrived(given: Any) -> Any:
-    """An object as it comes out of a collective. Its tensors are read for it, which nobody sees."""
+    """An object as a collective returns it. Its tensors are read for that, without being listed."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         return pickle.loads(pickle.dumps(given))
 
 
 def _pickled(there: Any) -> bytes:
-    """What stands where an object is to arrive, which need not be one that could be sent; then nothing."""
+    """What an arriving object replaces. It need not be an object that can be sent; then nothing."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         try:
@@ -281,7 +281,7 @@ class Ranks:
         group_src: Any = None,
         **kwargs: Any,
     ) -> int:
-        """What the peer would send is not known: the list stays as it is."""
+        """What the peer would send is unknown, so the list does not change."""
         letter = _Letter([len(_pickled(each) or pickle.dumps(None)) for each in object_list])
         self._allocate("recv_object_list", letter, object_list, src, group, device, group_src, **kwargs)
         _took_for_all(self._dist.get_world_size(group))
@@ -296,7 +296,7 @@ class Ranks:
         group_desc: Any = None,
         **_kwargs: Any,
     ) -> Any:
-        """Groups of their own: who is in a split communicator is the peers' to say. Ranks are the world's."""
+        """Separate groups, since only the peers know who is in a split communicator. Ranks are the world's."""
         mine = self._dist.GroupMember.NON_GROUP_MEMBER
         for ranks in split_ranks:
             group = self._dist.new_group(ranks, timeout=timeout, pg_options=pg_options, group_desc=group_desc)
@@ -332,12 +332,12 @@ class Ranks:
 class _Carriers:
     """Gloo groups whose ranks really talk to each other, each of the same ranks as one of the script's."""
 
-    _MARK = " objects "  # in their names, and in none of torch's
+    _MARK = " objects "  # part of their names, and of no name of torch's
 
     def __init__(self, dist: Any, c10d: Any) -> None:
         self._dist, self._groups = dist, phantom_torch.Groups(c10d)
         self._made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
-        self.world = 0  # calls of init_process_group that went well: each gives groups the same names anew
+        self.world = 0  # successful calls of init_process_group: each gives groups the same names again
         self._groups.replace_namer(self._uncounted)
         for module in (dist, c10d):
             module.init_process_group = self._counted(c10d.init_process_group)
@@ -369,7 +369,7 @@ class _Carriers:
         return name
 
     def of(self, group: Any) -> Any:
-        """The carrier of a group; None where the group's own way is as good."""
+        """The carrier of a group; None if the group's own way will do."""
         group = self._dist.group.WORLD if group is None else group
         if group is None or self._groups.lacks_this_rank(group) or self._groups.moves_objects_by_host(group):
             return None
@@ -389,8 +389,8 @@ class _Carriers:
             return dist.new_group(dist.get_process_group_ranks(group), **options)
 
     def end(self) -> None:
-        """Lets go of them: one of gloo's threads that lets go of a tensor when the interpreter has ended is kept there,
-        with a lock that the end of its group waits for."""
+        """Releases them. If one of gloo's threads releases a tensor after the interpreter has ended, it blocks
+        there, with a lock that the end of its group waits for."""
         for _, carrier in self._made.values():
             if self._groups.is_alive(carrier):
                 self._dist.destroy_process_group(carrier)
@@ -408,7 +408,7 @@ class _Post:
         self._counts: dict[str, int] = {}
 
     def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
-        """The other one's rank in the group; None where torch's own function does, or says what is wrong."""
+        """The other side's rank in the group; None if torch's own function handles it or reports an error."""
         if self._groups.lacks_this_rank(group) or (rank is None) == (group_rank is None):
             return None
         peer = self._dist.get_group_rank(group, rank) if group_rank is None else group_rank
@@ -542,7 +542,7 @@ class _Sizes:
 
 
 class _Letter:
-    """The same for what single ranks send each other: nobody waits, and who receives knows the sizes."""
+    """The same for what single ranks send each other: nothing waits, and the receiver knows the sizes."""
 
     def __init__(self, sizes: list[int] | None = None) -> None:
         self._sizes = sizes
@@ -565,13 +565,13 @@ class _Letter:
 
 
 def _is_size(tensor: Any) -> bool:
-    """Whether a tensor is of torch's sizes of objects: what they are pickled to are bytes."""
+    """Whether a tensor has the type that torch uses for sizes of objects. Pickled objects are bytes."""
     return str(tensor.dtype) == "torch.int64"
 
 
 def _allocate(groups: phantom_torch.Groups, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
-    """Has one of torch's functions for objects allocate what it would over NCCL. Nobody sees what it gives, so its
-    reads are none."""
+    """Makes one of torch's functions for objects allocate what it would over NCCL. Its results are unused, so its
+    reads do not count."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
         groups.repeat(function, call, moves)
@@ -596,7 +596,7 @@ def _no_source(*_args: Any, **_kwargs: Any) -> None:
 
 
 def install(torch: Any) -> None:
-    """Puts the peers' stand-ins in place. Does nothing in a torch without ``torch.distributed``."""
+    """Installs the replacements of the peers. Does nothing in a torch without ``torch.distributed``."""
     import torch.distributed as dist
 
     if not dist.is_available():

@@ -1,7 +1,7 @@
-"""The one place of these modules that uses what torch does not promise to keep: private names, and how functions of
-torch's are built. The agent has a module of its own for what it uses.
+"""The only one of these modules that uses what torch does not promise to keep: private names, and how torch's
+functions are built. The agent has such a module of its own.
 
-:data:`FEATURES` says what is lost where a torch lacks a name. Whoever asks for one that is missing gets None, or a
+:data:`FEATURES` says what is lost if a torch lacks a name. A caller that asks for a missing one gets None, or a
 function that does nothing, and goes on without.
 """
 
@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Loaded by its path, as the agent loads plugins, it is found by the modules beside it too.
+# It is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
 sys.modules.setdefault("phantom_torch", sys.modules[__name__])
 
 COMPILERS = ("torch._inductor.", "triton.")
@@ -34,7 +34,7 @@ FEATURES = {
 
 
 def missing(torch: Any) -> list[str]:
-    """The features that this torch does not have, as far as that can be told without using them."""
+    """The features that this torch lacks, as far as that is visible without using them."""
     engine = sys.modules.get("torch.autograd.graph")
     found = {
         "graph_task": hasattr(torch._C, "_current_graph_task_id"),
@@ -68,7 +68,7 @@ def graph_task(torch: Any) -> Callable[[], int]:
 
 
 def waits_for_backward(frame: Any) -> bool:
-    """Whether a thread that stands in this frame waits for autograd's engine."""
+    """Whether a thread in this frame waits for autograd's engine."""
     while frame is not None:
         if frame.f_code.co_name == _ENGINE:
             return True
@@ -187,9 +187,9 @@ class Groups:
         return getattr(self._c10d, NEW_GROUP)
 
     def repeat(self, function: Callable[..., Any], call: inspect.BoundArguments, moves: Any) -> None:
-        """Runs one of torch's functions that send objects once more, with the methods of moves in place of the
-        collectives of their names: its own code, so that it allocates what this version of torch allocates. It
-        unpickles nothing, and what it gives goes nowhere."""
+        """Runs one of torch's functions that send objects once more, with the methods of moves instead of the
+        collectives of the same names. It is torch's own code, so it allocates what this version of torch
+        allocates. It unpickles nothing, and its result is unused."""
         inner = inspect.unwrap(function)
         names = dict(vars(self._c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
         methods = [name for name in dir(type(moves)) if not name.startswith("_") and name in names]

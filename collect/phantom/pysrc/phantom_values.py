@@ -45,7 +45,7 @@ from typing import Any
 
 import phantom_torch
 
-# Loaded by its path, as the agent loads plugins, it is found by the modules beside it too.
+# It is loaded by its path, as the agent loads plugins. This lets the modules beside it find it too.
 sys.modules.setdefault("phantom_values", sys.modules[__name__])
 
 _READ, _BOUND, _EXACT, _ASSUMED, _COPIED, _CHECK = range(6)
@@ -162,7 +162,7 @@ class Values:
 
     @contextlib.contextmanager
     def unlisted(self) -> Iterator[None]:
-        """What this thread reads in it is not listed: nobody sees it."""
+        """Reads of this thread inside it are not listed, since nothing uses them."""
         self._unlisted.on = True
         try:
             yield
@@ -174,13 +174,13 @@ class Values:
         self._told(_COPIED, b"")
 
     def reads(self) -> dict[str, int]:
-        """How often values that nobody knows were read at each ``file:line``, so far."""
+        """How often unknown values were read at each ``file:line``, so far."""
         return self._tally(_READ)
 
     def suspects(self, traceback: Any) -> list[str]:
-        """The reads that may be why the script fails with this traceback, by their names: those that one of its
-        functions has made, up to the line where it is, or that were made in a call a few lines above. The innermost
-        function comes first, then the latest read."""
+        """The reads that may have caused the failure with this traceback, by name. They were made by one of its
+        functions, up to the present line, or in a call a few lines above. The innermost function comes first,
+        then the latest read."""
         reached: list[tuple[Any, int]] = []
         while traceback is not None:
             reached.insert(0, (traceback.tb_frame.f_code, traceback.tb_lineno))
@@ -197,8 +197,8 @@ class Values:
         return list(found)
 
     def exits(self) -> list[str]:
-        """The reads that may be why the script ends by a ``raise SystemExit``, by their names: those in a function of
-        its own that names it, or in a call from one. The latest comes first."""
+        """The reads that may have caused the script's ``raise SystemExit``, by name: those in a function of the
+        script that names it, or in a call from one. The latest comes first."""
         with self._lock:
             recent = list(reversed(self._recent.items()))
         return [
@@ -235,7 +235,7 @@ class Values:
         return notes
 
     def is_known(self, tensor: Any) -> bool:
-        """Whether the values of a CUDA tensor stand in its memory, and nothing has changed it since."""
+        """Whether the memory of a CUDA tensor holds its true values, and nothing has changed it since."""
         return bool(self._library.phantom_values_known(phantom_torch.tensor_address(tensor)))
 
     def _watch_counts(self, graph: Any) -> None:
@@ -255,8 +255,8 @@ class Values:
         graph.increment_version = increment_version
 
     def _raise_again(self, library: ctypes.CDLL) -> None:
-        """Has what the script's signal handlers raise while the listener runs raised once more when that has ended: it
-        would get no further than ctypes, which has it printed and goes on."""
+        """Makes exceptions that the script's signal handlers raise while the listener runs be raised again after
+        it: ctypes would only print them and go on."""
         api, again, before = ctypes.pythonapi, _Again(), sys.unraisablehook
         self._again = again
         pointers = [ctypes.cast(f, ctypes.c_void_p) for f in (api.Py_AddPendingCall, api.PyObject_IsTrue)]
@@ -297,7 +297,7 @@ class Values:
         event.elapsed_time = elapsed_time
 
     def _watch_parallel(self, torch: Any) -> None:
-        """Sees a model that is to be spread over all devices: how many there are, nobody may have said."""
+        """Detects a model that is to be spread over all devices: their number may not have been stated."""
         before = torch.nn.DataParallel.__init__
 
         @functools.wraps(before)
@@ -360,8 +360,8 @@ class Values:
         return _OTHER if flips or read in self._decided else way
 
     def _checks(self, told: int) -> bytes:
-        """Who asks whether all is as it should be, where torch does: its distributions, whose arguments are checked by
-        a read of a truth value, or a formula of a backward pass. Else nothing."""
+        """Returns who asks whether values are valid, if torch itself asks: its distributions, which check their
+        arguments by reading a truth value, or a formula of a backward pass. Otherwise nothing."""
         frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
         if told == _CHECK:
             return b"torch's backward passes" if frame is None and self._in_backward() else b""
@@ -423,8 +423,8 @@ def _among_ranks(torch: str) -> bool:
 
 def _site(outside: tuple[str, ...], in_backward: Callable[[], bool]) -> str:
     place = _script_line(sys._getframe(1), outside)
-    # In a thread of autograd's the script stands where it waits for it. For others, gloo's say, nobody need wait: to
-    # look at the frames of a function that returns meanwhile is to keep its tensors longer.
+    # In a thread of autograd's, the script is at the line that waits for it. Nothing need wait for other threads,
+    # such as gloo's, and looking at the frames of a function that returns meanwhile would keep its tensors longer.
     if place is None and in_backward():
         others = sys._current_frames()
         others.pop(threading.get_ident(), None)  # this frame in its own variable would stay, with the tensors of all

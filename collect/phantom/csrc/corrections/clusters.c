@@ -69,7 +69,7 @@ static bool read_plan(struct plan *p, const char *text) {
 
 /* ---- asking cuDNN */
 
-/* The plan as it is, for so many multiprocessors; -1 where cuDNN refuses. */
+/* The plan itself, for so many multiprocessors; -1 if cuDNN refuses. */
 static int64_t ask_itself(struct plan *p, int64_t multiprocessors) {
     size_t length = strlen(p->of.text);
     char *json = malloc(length + 64);
@@ -194,8 +194,8 @@ static int parts(struct plan *p, bool waves, int64_t most) {
     int s = *known - 2;
     if (most <= MOST || s < 0)
         return s;
-    /* More than cuDNN takes without a device. One that did not take half of what it could would not take more of
-     * more. */
+    /* More than cuDNN takes without a device. A plan that did not take half of its maximum would not take more with
+     * a higher one. */
     if (s <= MOST / 2)
         return s;
     if (waves)
@@ -267,7 +267,7 @@ int64_t phantom_clusters(const struct phantom_question *question) {
     int64_t size = p->cluster_rows * p->cluster_columns;
     if (!residents(size, &least, &most))
         goto done;
-    /* What cuDNN says for 1, 2, 3... clusters; at the last it is what it says without being told how many. */
+    /* What cuDNN reports for 1, 2, 3... clusters. The last is what it reports without a number. */
     int64_t said[MOST + 1], count = 0;
     while (count < MOST && (said[count + 1] = ask_itself(p, (count + 1) * size)) >= 0)
         count++;

@@ -1,9 +1,9 @@
-/* Corrections: what a real device answers where its libraries, asked without one, say something else or nothing.
+/* Corrections: what a real device answers where its libraries, asked without one, answer something else or nothing.
  *
- * A correction is a rule for one kind of question, made from recordings of a real device. It gives bytes, or
- * PHANTOM_UNKNOWN where it does not know them: then the next rule for such questions is asked, and after the last one
- * what the library says stays. corrections.c lists the rules; CORRECTIONS.md says what each gains, and where it comes
- * from. A rule that applies to one device only asks the profile whether this is the one. */
+ * A correction is a rule for one kind of question, made from recordings of a real device. It returns bytes, or
+ * PHANTOM_UNKNOWN. Then the next rule for such questions is asked, and after the last one the library's own answer
+ * stays. corrections.c lists the rules. CORRECTIONS.md says what each gains, and its source. A rule that applies to
+ * one device only checks the profile. */
 #ifndef PHANTOM_CORRECTIONS_H
 #define PHANTOM_CORRECTIONS_H
 

@@ -34,8 +34,8 @@ IGNORED(cuStreamWriteValue32)
 IGNORED(cuTensorMapEncodeIm2col)
 IGNORED(cuTensorMapEncodeTiled)
 
-/* A green context is some of the multiprocessors, with streams of its own. It is not modelled, and a caller that is
- * told of success goes on with counts and handles that nothing wrote. */
+/* A green context is a subset of the multiprocessors, with streams of its own. It is not modelled: a caller that
+ * got success would go on with counts and handles that were never written. */
 #define REFUSED(name)            \
     PHANTOM_API int name(void) { \
         return phantom_refuse ? phantom_refuse(#name, CUDA_ERROR_NOT_SUPPORTED) : CUDA_ERROR_NO_DEVICE; \

@@ -1,5 +1,5 @@
-/* libnvidia-ml.so.1: says what the phantom devices are, so that no path reaches a real one. It has no times,
- * temperatures or powers to give: those are "not supported", never zeros. */
+/* libnvidia-ml.so.1: describes the phantom devices, so that no call reaches a real one. It has no times,
+ * temperatures or powers: these are "not supported", never zeros. */
 #include "../driver/driver.h"
 
 #include <stdio.h>

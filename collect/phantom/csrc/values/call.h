@@ -184,7 +184,7 @@ private:
                 OnHost guard;
                 on_host(tensor).copy_(host);
             }
-            // What else there is in its storage nobody has a view of.
+            // Nothing has a view of the rest of its storage.
             known().learn(tensor);
         }
     }

@@ -1,6 +1,6 @@
-// Collectives: the peers are copies of this rank, so what it gathers from each is what it gives, the largest of all is
-// its own, and their sum is its own times their number. On a device other ranks may have other values: a read of these,
-// and of what is made of them, is told.
+// Collectives. The peers are copies of this rank, so it receives from each what it sends. The maximum is its own
+// value, and the sum is its own times the number of ranks. On a device other ranks may have other values, so reads
+// of these, and of values derived from them, are reported.
 #ifndef PHANTOM_VALUES_COLLECTIVE_H
 #define PHANTOM_VALUES_COLLECTIVE_H
 
@@ -41,16 +41,16 @@ private:
         });
     }
 
-    // What stood here is taken for what the root sent.
+    // The value here is assumed to be what the root sent.
     static void broadcasts(const Call& call) {
         int operation;
         if (phantom_reduction(&operation) > 1)
             copied(call.argument(0));
     }
 
-    // To be called after it, since NCCL alone is told the number of ranks and an operation as it is meant (of truth
-    // values the sum is whether one holds). Where NCCL was not asked, or this rank is perhaps not the one that gets the
-    // sum, nobody knows.
+    // To be called after it, since only NCCL is told the number of ranks and the effective operation (for truth
+    // values the sum is whether one holds). If NCCL was not asked, or this rank may not be the one that gets the
+    // sum, the value is unknown.
     bool reduces(const Call& call) const {
         enum { sum, product, max, min, average };
         int operation, ranks = phantom_reduction(&operation);

@@ -1,7 +1,7 @@
-// What autograd counts, which it does after the operator: an operator that changes a tensor adds to the tensor's count
-// of changes if it was called where autograd looks on, and does not where it was called from inside another one (a
-// factory's fill_), or has no such kernel (collectives). To expect one change after each operator was rejected: where
-// none came, the next writer that the dispatcher does not see passed for it.
+// What autograd counts, which it does after the operator. An operator that changes a tensor adds to the tensor's
+// version if autograd sees the call. It does not if it was called from inside another operator (a factory's fill_),
+// or has no such kernel (collectives). It would not do to expect one change after each operator: where none came,
+// the next writer outside the dispatcher would be mistaken for it.
 #ifndef PHANTOM_VALUES_COUNTED_H
 #define PHANTOM_VALUES_COUNTED_H
 

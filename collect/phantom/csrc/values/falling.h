@@ -1,6 +1,7 @@
-// What a program reads of a floating-point scalar that nobody computed, a loss above all: a value that falls with each.
-// As zero, which larger tensors read as, a loop that stops when the loss no longer falls would stop after as many
-// epochs as it has patience for, and one that stops when the loss is small at once. A device goes on.
+// What a program reads from a floating-point scalar that was not computed, a loss above all: a value that falls
+// with each read. Larger tensors read as zero. If a loss did too, a loop that stops when the loss no longer falls
+// would stop after as many epochs as its patience, and a loop that stops at a small loss at once. A real device
+// goes on.
 #ifndef PHANTOM_VALUES_FALLING_H
 #define PHANTOM_VALUES_FALLING_H
 
@@ -15,17 +16,17 @@
 
 namespace values {
 
-// Halves in 64 equal steps, from 127/128 on: of eight significant bits, as bfloat16 has them, and below one, since it
-// may stand for a probability or a random number. It ends at 2^-lowest, where it stays, and never is zero, which has no
-// logarithm.
+// Halves in 64 equal steps, from 127/128 on. The values have eight significant bits, as bfloat16 has, and are below
+// one, since the scalar may be a probability or a random number. They end at 2^-lowest, and never become zero,
+// which has no logarithm.
 inline double next_value(int lowest) {
     static std::atomic<int64_t> given{0};
     int64_t n = std::min<int64_t>(++given, 64 * lowest);
     return std::ldexp(1 - double(n % 64) / 128, -int(n / 64));
 }
 
-// Puts a value into the memory of an unknown scalar, unless it has one: it stays until something changes the scalar.
-// False where it is none.
+// Puts a value into the memory of an unknown scalar, unless it has one. It stays until something changes the
+// scalar. Returns false if the tensor is no such scalar.
 inline bool give_value(const at::Tensor& tensor) {
     if (known().is_given(tensor))
         return true;
@@ -65,8 +66,9 @@ inline bool is_judgement(const Plan& plan) {
     return !plan.changes && plan.results == 1 && (is_one_of(plan.base, comparisons) || is_one_of(plan.base, logic));
 }
 
-// To be called after the CUDA kernel. A comparison of scalars, and what logic makes of it, goes by the values that they
-// read as; a read of it is one of what nobody computed. False where it is none, or more than scalars take part.
+// To be called after the CUDA kernel. A comparison of scalars, and logic on its result, uses the values that they
+// read as. A read of the result still counts as unknown. Returns false if it is no such comparison, or if more than
+// scalars take part.
 inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle& op, const Stack& stack) {
     if (answered || !stack.back().isTensor())
         return false;
@@ -78,7 +80,7 @@ inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle&
         if (plan.roles[i] == Role::read && !all_tensors(call.argument(i), scalar))
             return false;
     auto has_value = [](const at::Tensor& tensor) { return is_known(tensor) || give_value(tensor); };
-    // The last first, and the first is less: in loss < best the new one stands first.
+    // The last first, and the first is less: in loss < best the new value comes first.
     for (auto i = plan.tensors.rbegin(); i != plan.tensors.rend(); i++)
         if (plan.roles[*i] == Role::read && !all_tensors(call.argument(*i), has_value))
             return false;

@@ -1,5 +1,5 @@
-// Unknown values are taken for finite where a program asks for nothing else: a training whose losses are not is not the
-// one whose memory somebody wants to know. Each time is told.
+// Unknown values are assumed to be finite if a program asks only for that: nobody wants to know the memory of a
+// training whose losses are not finite. Each case is reported.
 #ifndef PHANTOM_VALUES_FINITE_H
 #define PHANTOM_VALUES_FINITE_H
 

@@ -1,4 +1,4 @@
-// The kernel that stands around an operator's CUDA kernel.
+// The kernel that wraps an operator's CUDA kernel.
 #ifndef PHANTOM_VALUES_FOLLOW_H
 #define PHANTOM_VALUES_FOLLOW_H
 

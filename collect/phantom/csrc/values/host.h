@@ -67,8 +67,8 @@ inline at::Tensor on_host(const at::Tensor& tensor) {
 inline bool run_on_host(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
         return false;
-    // torch takes the arguments off the stack before it puts the results there, and what an out= operator with several
-    // results returns are references to its arguments: these have to live until then.
+    // torch takes the arguments off the stack before it puts the results there. An out= operator with several
+    // results returns references to its arguments, so these must live until then.
     const torch::jit::Stack arguments = stack;
     try {
         OnHost guard;

@@ -1,8 +1,8 @@
-// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or what
-// stands for them.
+// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or
+// replacements for them.
 //
-// A storage is known by a weak reference, so that its entry ends with it: a finalizer of the storage's, as Python's,
-// was rejected, because it puts a Python object on each tensor, and autograd then takes no gradient over.
+// A storage is identified by a weak reference, so its entry ends with it. A finalizer of the storage, as in Python,
+// would put a Python object on each tensor, and autograd then does not take over a gradient.
 #ifndef PHANTOM_VALUES_KNOWN_H
 #define PHANTOM_VALUES_KNOWN_H
 
@@ -42,8 +42,8 @@ inline bool covers(const at::Tensor& tensor) {
 
 class Known {
 public:
-    // How a storage's values are known: all of them; by one that all are; or not, and this is what they read as
-    // (falling.h).
+    // How the values of a storage are known: all of them; one value for all; or not at all, and this is what they
+    // read as (falling.h).
     enum How { every, uniform, given };
 
     bool has(const at::Tensor& tensor) {
@@ -53,7 +53,7 @@ public:
         return is(tensor, every);
     }
 
-    // Whether all of a storage, however large, is one value, which stands in its first element.
+    // Whether a storage of any size consists of one value, which is in its first element.
     bool is_uniform(const at::Tensor& tensor) {
         if (!is_plain(tensor))
             return false;
@@ -129,7 +129,7 @@ public:
         entries_.erase(tensor.storage().unsafeGetStorageImpl());
     }
 
-    // A captured operator writes at each replay, which nobody sees: what it wrote to is never known again.
+    // A captured operator writes at each replay, unobserved. What it wrote is never known again.
     void capture(const at::Tensor& tensor) {
         if (!is_plain(tensor))
             return;
@@ -164,7 +164,7 @@ private:
         Weak storage;
         const void* data = nullptr; // a storage that was resized has other memory
         size_t bytes = 0;
-        Counter counter = Counter::reclaim(nullptr); // held, or another tensor's could come to stand where it stood
+        Counter counter = Counter::reclaim(nullptr); // kept, since another tensor's could get the same address
         uint32_t version = 0;
         uint64_t learned = 0;
         How how = every;

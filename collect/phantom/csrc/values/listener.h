@@ -1,4 +1,4 @@
-// What a script should know of: told to Python, which alone knows the line of the script that is running.
+// Reports to Python, which alone knows the line of the script that is running.
 #ifndef PHANTOM_VALUES_LISTENER_H
 #define PHANTOM_VALUES_LISTENER_H
 
@@ -10,25 +10,27 @@
 namespace values {
 
 enum class Told : int {
-    read = 0,    // a value that nobody knows was read: as zero, or as falling.h has it
+    read = 0,    // an unknown value was read: as zero, or as in falling.h
     bound = 1,   // the size of an output is an upper bound
     exact = 2,   // the size of an output was computed from known values
-    assumed = 3, // a value that nobody knows was taken for finite or valid
+    assumed = 3, // an unknown value was assumed to be finite or valid
     copied = 4,  // a value was read that is this rank's, in place of all ranks'
-    check = 5,   // whether values are close is asked; told as assumed, and true, where a backward of torch's own asks
+    // the program asks whether values are close; if torch's own backward asks, it is reported as assumed, and the
+    // answer is true
+    check = 5,
 };
 
 // How a read is to be answered, as Python says: as usual, the other way, or, a truth value, as true.
 enum Way : int { usual = 0, other = 1, yes = 2 };
 
-// Takes the GIL, and is called without any lock held. Of a read and of a check it gives the way. A read that is named
-// truth is of truth values that nobody knows, and one that is named judged of what falling.h made of a comparison.
+// Takes the GIL, and is called without any lock held. For a read and a check it returns the way to answer. A read
+// named truth is of unknown truth values, and one named judged is of a comparison's result from falling.h.
 using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
 
-// What a signal handler of the script's raises while Python is told something ends there. It is raised once more, as
-// soon as Python goes on: later has `call` called with the argument then (Py_AddPendingCall).
+// What a script's signal handler raises while Python is called from here ends there. It is raised once more as soon
+// as Python goes on: later makes `call` run with the argument then (Py_AddPendingCall).
 struct Again {
     int (*later)(int (*call)(void*), void* argument);
     int (*call)(void*);
@@ -55,7 +57,7 @@ struct Answered {
     Answered& operator=(const Answered&) = delete;
 };
 
-// While it lives this thread's reads give what stands in the phantom's memory.
+// While it lives, this thread's reads return what is in the phantom's memory.
 struct Announced {
     explicit Announced(bool values) : announce(values ? phantom_announce_known : phantom_announce_reads) {
         announce(1);

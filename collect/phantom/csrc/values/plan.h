@@ -28,7 +28,7 @@ struct Plan {
     std::vector<Role> roles;
     std::vector<size_t> tensors; // arguments that may hold tensors
     bool writes = false;
-    bool changes = false; // what it writes depends on what was there
+    bool changes = false; // what it writes depends on the previous contents
     bool returns_views = false;
     size_t training = SIZE_MAX; // the argument without which the running statistics are read only
     std::vector<bool> fresh; // results that are no argument
@@ -72,7 +72,7 @@ struct Plan {
             returns_views |= result.alias_info() && !result.alias_info()->isWrite();
             fresh.push_back(!result.alias_info());
         }
-        // Without tensors that it reads an operator could be one that leaves its memory as it was.
+        // If an operator reads no tensors, it could be one that leaves its memory unchanged.
         static constexpr std::array<std::string_view, 10> factories{
             "arange", "linspace", "logspace",       "range",        "eye",
             "fill_",  "zero_",    "_foreach_zero_", "tril_indices", "triu_indices"};

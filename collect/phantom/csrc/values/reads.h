@@ -16,14 +16,14 @@ void turn_number(void* data) {
     std::memcpy(data, &value, sizeof value);
 }
 
-// What a read is told as. A truth value that does not even stand for what falling.h gave has a name of its own: a loop
-// may wait for it.
+// The name under which a read is reported. A truth value that does not come from falling.h has a name of its own,
+// since a loop may wait for it.
 inline const char* name_of_read(const at::Tensor& tensor, const char* otherwise) {
     return tensor.scalar_type() != c10::kBool ? otherwise : known().is_given(tensor) ? "judged" : "truth";
 }
 
-// Makes of the value that a read would give the other one: of false true, of zero one, and of a number that falling.h
-// gave, which is less than one, its inverse. Or makes it true.
+// Turns the value that a read would return into the other one: false into true, zero into one, and a number from
+// falling.h, which is less than one, into its inverse. Or makes it true.
 inline void turn(void* data, c10::ScalarType type, Way way) {
     if (way == yes) {
         *static_cast<bool*>(data) = true;
@@ -159,8 +159,8 @@ public:
     }
 };
 
-// Reads the range of its input to lay its bins, which change nothing of its size: both ends read as zero there, and it
-// widens a range that is a point. As numbers that fall its maximum would be less than its minimum.
+// Reads the range of its input to place its bins, which does not change its size. Both ends read as zero here, and
+// the operator widens a range that is a point. As falling numbers, its maximum would be less than its minimum.
 class Range : public Follow {
 public:
     using Follow::Follow;

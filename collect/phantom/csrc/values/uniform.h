@@ -1,5 +1,5 @@
-// Masks that are one truth value all over, however large: what is asked of large tensors whose values nobody knows, but
-// that are taken for finite (finite.h), is such a mask, and a program asks whether any or all of it holds.
+// Masks of any size that consist of one truth value. Such a mask is the answer about a large tensor of unknown
+// values that are assumed to be finite (finite.h). Programs then ask whether any or all of it holds.
 #ifndef PHANTOM_VALUES_UNIFORM_H
 #define PHANTOM_VALUES_UNIFORM_H
 

@@ -1,9 +1,10 @@
-// Real values for small tensors with known inputs on a phantom GPU: known.h has what is remembered, follow.h how it
-// comes about. It works below autograd and below Python, as CUDA kernels of the dispatcher: a TorchFunctionMode sees
-// nothing in backward hooks and on the autograd engine's threads, a TorchDispatchMode and kernels written in Python
-// change what is measured (autograd no longer accumulates gradients in place, or no longer takes them over).
+// Real values for small tensors with known inputs on a phantom GPU. known.h says what is remembered, follow.h how
+// it is computed. It works below autograd and below Python, as CUDA kernels of the dispatcher. A TorchFunctionMode
+// would see nothing in backward hooks and on the autograd engine's threads. A TorchDispatchMode and kernels written
+// in Python would change what is measured: autograd would no longer accumulate gradients in place, or no longer
+// take them over.
 //
-// One unit of translation: torch's headers take seconds to compile, and a newcomer waits for them.
+// There is one unit of translation, since torch's headers take seconds to compile and a new user waits for them.
 #include "collective.h"
 #include "counted.h"
 #include "reads.h"
@@ -90,19 +91,20 @@ API void phantom_values_install(values::Listener listener) {
         values::put({std::string("c10d::") + name, ""});
 }
 
-// To be called before anything can be told, and where the listener has raised something that is to be raised again.
+// To be called before anything can be reported, and after the listener has raised something that is to be raised
+// again.
 API void phantom_values_again(int (*later)(int (*)(void*), void*), int (*call)(void*), void* argument) {
     values::again = {later, call, argument};
 }
 API void phantom_values_raised(void) { values::raised = true; }
 
-// Whether the values of a tensor (a TensorImpl) stand in its memory.
+// Whether the memory of a tensor (a TensorImpl) holds its true values.
 API int phantom_values_known(c10::TensorImpl* tensor) {
     return values::is_known(
         at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));
 }
 
-// What autograd was told of a change of, without an operator.
+// For a tensor that autograd was told was changed, without an operator.
 API void phantom_values_forget(c10::TensorImpl* tensor) {
     values::known().forget(
         at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));

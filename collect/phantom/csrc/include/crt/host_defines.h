@@ -1,4 +1,4 @@
-/* Our own empty decorations for <driver_types.h>. The CUDA runtime wheel ships that header without the crt/ folder it
+/* Empty decorations for <driver_types.h>. The CUDA runtime wheel ships that header without the crt/ folder that it
  * includes (crt/ comes with nvcc, which users of torch need not have), and plain C needs none of the decorations. */
 #ifndef PHANTOM_HOST_DEFINES_H
 #define PHANTOM_HOST_DEFINES_H
