@@ -195,6 +195,15 @@ func (c *Console) Doing(text string, done, of int) {
 	c.shown = true
 }
 
+// During is [Console.Doing], and [Console.Done] once all is done.
+func (c *Console) During(text string, done, of int) {
+	if done == of {
+		c.Done()
+	} else {
+		c.Doing(text, done, of)
+	}
+}
+
 // Reading shows that a file or a folder is read, and how large it is.
 func (c *Console) Reading(path string) {
 	text := "reading " + path

@@ -47,8 +47,9 @@ func complain(w io.Writer, err error, hint string) {
 
 // source is a store whose runs can be selected.
 func (s *streams) source(store string) *selected.Source {
+	console := newConsole(s.err)
 	return &selected.Source{Store: store, Named: s.storeNamed, Recording: collect.Recording,
-		Say: s.say, Note: s.note, Warn: s.warn}
+		Say: s.say, Note: s.note, Warn: s.warn, Doing: console.During}
 }
 
 // say prints a line about what is done.

@@ -1,6 +1,7 @@
 package selected
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -27,6 +28,15 @@ func keeper() store.Keeper {
 			return map[store.KeptKind][]byte{store.KeptRow: p.Row, store.KeptCompared: p.Compared,
 				store.KeptPhases: p.Phases}, err
 		}}
+}
+
+// keeper tells how far it is, where a store has no summaries of many runs.
+func (s *Source) keeper() store.Keeper {
+	k := keeper()
+	if s.Doing != nil {
+		k.Doing = func(done, of int) { s.Doing(fmt.Sprintf("reading %d of %d runs", done, of), done, of) }
+	}
+	return k
 }
 
 // summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The
@@ -71,7 +81,7 @@ func (r *Runs) addPhases(sums []analyze.Summary) {
 		return !lacks
 	}))
 	var reader analyze.KeptReader
-	decoded := of.Kept(keeper(), store.KeptPhases, func(i int, _, data []byte) bool {
+	decoded := of.Kept(r.from.keeper(), store.KeptPhases, func(i int, _, data []byte) bool {
 		rows, err := reader.Phases(data)
 		sums[lacking[of.Runs[i].ID]].Phases.Phases = rows
 		return err == nil
@@ -100,7 +110,7 @@ func fromKept[T any](r *Runs, kind store.KeptKind, decode func(origin, data []by
 	from func(schemas.Tables) T) (read *Runs, out []T, err error) {
 	had := make([]T, len(r.Runs))
 	out = had[:0] // the values read so far overwrite only places that were read already
-	decoded := r.Selection.Kept(keeper(), kind, func(i int, origin, data []byte) bool {
+	decoded := r.Selection.Kept(r.from.keeper(), kind, func(i int, origin, data []byte) bool {
 		var err error
 		had[i], err = decode(origin, data)
 		return err == nil

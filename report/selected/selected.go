@@ -23,6 +23,8 @@ type Source struct {
 	Recording func(dir string) *store.Progress
 	// Say reports what was selected, Note what was left out, Warn what could not be read or has no tables.
 	Say, Note, Warn func(text string)
+	// Doing is told how far long work is, the last time with done equal to of. It may be nil.
+	Doing func(text string, done, of int)
 }
 
 // Runs are the selected runs of a source.

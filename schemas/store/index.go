@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver of the index
@@ -344,6 +345,13 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				decoded[i] = decode(i, o.data, data[len(name):])
 			}
 		})
+		lacking := 0
+		for _, i := range places {
+			if !decoded[i] && sel.Runs[i].listed {
+				lacking++
+			}
+		}
+		var done atomic.Int64
 		for places := range slices.Chunk(places, madeAtOnce) {
 			made := make([]*Packed, len(places))
 			inParallel(len(places), func(p int) {
@@ -354,6 +362,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 				case r.listed:
 					made[p] = k.packed(k.summary(r))
 					read(i, made[p])
+					k.tell(int(done.Add(1)), lacking)
 				default: // a small store gets no index, and its tables are checked for damage, which takes little time
 					if s := k.read(r); s != nil && intact(r) {
 						read(i, k.packed(s))
@@ -369,6 +378,14 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 
 // madeAtOnce is how many summaries are in memory before the index keeps them.
 const madeAtOnce = 8 * chunkRuns
+
+// tell tells how many of several summaries are there, now and then.
+func (k *Keeper) tell(done, of int) {
+	const every = 16
+	if k.Doing != nil && of >= LeastIndexed && (done%every == 0 || done == of) {
+		k.Doing(done, of)
+	}
+}
 
 // keepMade puts into the index what was made of some runs in a folder, by their places, and adds their origins to those
 // that it has.

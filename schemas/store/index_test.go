@@ -188,6 +188,39 @@ func TestWarmIndexIsRead(t *testing.T) {
 	}
 }
 
+// While the summaries of many runs are read, a command is told how many are there; it is told nothing once the index has
+// them.
+func TestProgressOfSummaries(t *testing.T) {
+	dir := manyRuns(t)
+	told := func() (calls, done, of int) {
+		sel, err := OpenIndexed(dir).All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := named
+		var mu sync.Mutex
+		k.Doing = func(n, all int) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls, done, of = calls+1, max(done, n), all
+		}
+		sel.Kept(k, KeptRow, func(int, []byte, []byte) bool { return true })
+		return calls, done, of
+	}
+	for range 2 { // summaries are written, and change their folders
+		if calls, done, of := told(); calls < 2 || done != of || of != LeastIndexed+20 {
+			t.Errorf("told %d times, at last %d of %d", calls, done, of)
+		}
+		for i := range LeastIndexed + 20 {
+			age(t, filepath.Join(dir, fmt.Sprintf("run-%04d", i)), 0)
+		}
+	}
+	told()
+	if calls, _, _ := told(); calls > 0 {
+		t.Errorf("told %d times of a warm index", calls)
+	}
+}
+
 // An index that is deleted, cut off, overwritten, foreign or a folder, before a command or while several read and mend
 // it, changes no answer.
 func TestNoDamageToAnIndexChangesAnAnswer(t *testing.T) {

@@ -20,6 +20,8 @@ type Keeper struct {
 	Make func(*schemas.Tables, *schemas.Summary) bool
 	// Pack encodes a summary for an index, which is read in place of JSON.
 	Pack func(*schemas.Summary) (map[KeptKind][]byte, error)
+	// Doing is told how many of the summaries that an index lacks are there. It may be nil.
+	Doing func(done, of int)
 }
 
 // Packed is a summary as commands over many runs get it.
