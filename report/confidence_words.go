@@ -57,6 +57,8 @@ func confidenceWords(r *confidence.Reason) string {
 		return fmt.Sprintf("predictions for %s under torch %s were compared with recordings", deviceKind(r.Name), r.Other)
 	case confidence.OldVersion:
 		return "it was made by a dpsight that did not keep what the script read"
+	case confidence.AttachedLate:
+		return "dpsight.attach() does not record which values the script read from the phantom GPU"
 	case confidence.EndedBySteps:
 		return endedWords(&schemas.Ended{Step: int64(r.Count)})
 	case confidence.EndedEarly:

@@ -26,6 +26,8 @@ func TestConfidenceWords(t *testing.T) {
 			"predictions for this kind of device under torch 2.11.0 were compared with recordings"},
 		{confidence.Reason{Kind: confidence.OldVersion},
 			"it was made by a dpsight that did not keep what the script read"},
+		{confidence.Reason{Kind: confidence.AttachedLate},
+			"dpsight.attach() does not record which values the script read from the phantom GPU"},
 		{confidence.Reason{Kind: confidence.EndedEarly, Name: "failed"}, "the run ended early (failed)"},
 		{confidence.Reason{Kind: confidence.EndedBySteps, Count: 7},
 			"the script was ended after step 7: what later steps take is not known"},

@@ -60,7 +60,11 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	j := &judgement{}
 	f, p := m.Phantom, r.Prediction
 	if f == nil || p == nil {
-		j.atMost(schemas.Indicative, Reason{Kind: OldVersion})
+		why := OldVersion
+		if m.Attached != nil {
+			why = AttachedLate
+		}
+		j.atMost(schemas.Indicative, Reason{Kind: why})
 		return j.assessment()
 	}
 	j.checked = f.Checked

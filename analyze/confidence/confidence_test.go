@@ -183,6 +183,9 @@ func TestConfide(t *testing.T) {
 		}, schemas.Indicative, []Reason{{Kind: EventsMissing}}},
 		{"an older version", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.Prediction = nil },
 			schemas.Indicative, []Reason{{Kind: OldVersion}}},
+		{"an attached process", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Attached, r.Prediction = &schemas.Attached{}, nil
+		}, schemas.Indicative, []Reason{{Kind: AttachedLate}}},
 	} {
 		m, r := exact()
 		c.change(m, r)

@@ -37,6 +37,7 @@ const (
 // What speaks against one: how the run ended.
 const (
 	OldVersion    Kind = "old version"    // its dpsight did not keep what the script read
+	AttachedLate  Kind = "attached"       // dpsight.attach() does not keep what the script read
 	EndedEarly    Kind = "ended early"    // Name is its status
 	EndedBySteps  Kind = "ended-by-steps" // the prediction ended it after step Count
 	EventsMissing Kind = "events missing" // the recording does not hold together
