@@ -188,8 +188,7 @@ func TestWarmIndexIsRead(t *testing.T) {
 	}
 }
 
-// While the summaries of many runs are read, a command is told how many are there; it is told nothing once the index has
-// them.
+// A command learns how many summaries have been read while the index lacks them, and nothing once it has them all.
 func TestProgressOfSummaries(t *testing.T) {
 	dir := manyRuns(t)
 	told := func() (calls, done, of int) {
