@@ -15,7 +15,7 @@ import (
 
 // rooms are the packages of analyze, in order: each may import those above it. The packages for tests come last.
 var rooms = []string{"confidence", "identity", "memory", "grouping", "ranks", "hostmemory", "blocks", "timeline",
-	"growth", "timing", "ladder", ".", "repeats", "compare", "exhibits", "trend", "gate", "explain", "clipping", "source",
+	"growth", "timing", "ladder", ".", "repeats", "compare", "trend", "exhibits", "gate", "explain", "clipping", "source",
 	"findings", "predict", "fixture", "fixture/summaries"}
 
 // What one room holds at most.

@@ -2,6 +2,7 @@ package exhibits
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/timeline"
@@ -14,13 +15,14 @@ const StepTables = timeline.CategoryTables
 // mostStretches is how many stretches of events a step is reduced to: more than a figure can show.
 const mostStretches = 300
 
-// A Step is the memory of one device over the events of the step of a run's peak.
+// A Step is the memory of one device over the events of the step of a run's peak, or over all that were recorded.
 type Step struct {
 	timeline.DeviceTimeline
 	Phases []Span // in the order of events
+	Steps  []Span // likewise, where it is of all steps: their numbers stand in the place of phases
 }
 
-// A Span is a phase of a step.
+// A Span is a phase of a step, or a step.
 type Span struct {
 	Phase    string
 	From, To int64 // events
@@ -32,15 +34,10 @@ func StepOf(in schemas.Tables, s *analyze.Summary) *Step {
 	if main == nil || !s.BrokenDown() || main.At.Step == nil {
 		return nil
 	}
-	run, err := timeline.CategoryTimeline(in, timeline.EventRange{Device: main.Device, Step: main.At.Step}, mostStretches)
-	if err != nil {
+	step := stretchOf(in, s, timeline.EventRange{Device: main.Device, Step: main.At.Step})
+	if step == nil {
 		return nil
 	}
-	i := slices.IndexFunc(run.Devices, func(d timeline.DeviceTimeline) bool { return d.Rank == main.Rank })
-	if i < 0 {
-		return nil
-	}
-	step := Step{DeviceTimeline: run.Devices[i]}
 	for k := range in.Phases {
 		p := &in.Phases[k]
 		if p.Step == *main.At.Step && p.Rank == main.Rank && p.EndSeq > p.BeginSeq {
@@ -48,7 +45,53 @@ func StepOf(in schemas.Tables, s *analyze.Summary) *Step {
 		}
 	}
 	slices.SortStableFunc(step.Phases, func(a, b Span) int { return int(a.From - b.From) })
-	return &step
+	return step
+}
+
+// WholeOf is all that was recorded of a run's main device, step after step; nil where it is not broken down, or where
+// one step was recorded.
+func WholeOf(in schemas.Tables, s *analyze.Summary) *Step {
+	main := s.Main()
+	if main == nil || !s.BrokenDown() {
+		return nil
+	}
+	whole := stretchOf(in, s, timeline.EventRange{Device: main.Device})
+	if whole == nil {
+		return nil
+	}
+	at := map[int64]int{}
+	for k := range in.Phases {
+		p := &in.Phases[k]
+		if p.Step < 0 || p.Rank != main.Rank || p.EndSeq <= p.BeginSeq {
+			continue
+		}
+		i, known := at[p.Step]
+		if !known {
+			at[p.Step] = len(whole.Steps)
+			whole.Steps = append(whole.Steps, Span{strconv.FormatInt(p.Step, 10), p.BeginSeq, p.EndSeq})
+			continue
+		}
+		step := &whole.Steps[i]
+		step.From, step.To = min(step.From, p.BeginSeq), max(step.To, p.EndSeq)
+	}
+	if len(whole.Steps) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(whole.Steps, func(a, b Span) int { return int(a.From - b.From) })
+	return whole
+}
+
+// stretchOf is the part of a run's main device in a range of events.
+func stretchOf(in schemas.Tables, s *analyze.Summary, within timeline.EventRange) *Step {
+	run, err := timeline.CategoryTimeline(in, within, mostStretches)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(run.Devices, func(d timeline.DeviceTimeline) bool { return d.Rank == s.Main().Rank })
+	if i < 0 {
+		return nil
+	}
+	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
 // Cause is the category that grew most from the beginning of the phase of the peak to the peak; empty where none did.

@@ -13,6 +13,7 @@ type paperCmd struct {
 	Names    []string `arg:"" optional:"" name:"run" predictor:"run" help:"${run}"`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `predictor:"run" help:"${baseline}" placeholder:"RUN"`
+	Steps    string   `enum:"peak,all" default:"peak" help:"Steps whose memory is drawn." placeholder:"peak|all"`
 	Config   string   `help:"Settings of the paper (default: paper.yaml in DIR)." placeholder:"FILE"`
 	Init     bool     `help:"Only write a paper.yaml for these runs."`
 	Force    bool     `help:"Overwrite files in the folder that dpsight did not write."`
@@ -24,6 +25,9 @@ func (c *paperCmd) Run(s *streams) error {
 	config, err := paper.ReadConfig(c.Config, c.Out, c.Init)
 	if err != nil {
 		return err
+	}
+	if c.Steps == paper.AllSteps {
+		config.Steps = c.Steps
 	}
 	m, err := s.source(c.Store).Paper(c.Names, c.Baseline, config)
 	if err != nil {

@@ -40,7 +40,14 @@ type Config struct {
 	Digits   map[string]int      `yaml:"digits"` // of a kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`
 	Styles   []string            `yaml:"styles"` // what figures are drawn for
+	Steps    string              `yaml:"steps"`  // peak, or all: whether memory is drawn over all recorded steps too
 }
+
+// The values of [Config.Steps].
+const (
+	PeakStep = "peak"
+	AllSteps = "all"
+)
 
 // Units are those that are not chosen by the values.
 type Units struct {
@@ -104,6 +111,7 @@ func (c *Config) check() error {
 	errs := []error{oneOf("the unit of memory", c.Units.Memory, gib.name, mib.name),
 		oneOf("the unit of time", c.Units.Time, seconds.name, millis.name),
 		oneOf("the unit of energy", c.Units.Energy, kilo.name, joules.name)}
+	errs = append(errs, oneOf("the steps", c.Steps, PeakStep, AllSteps))
 	for _, t := range c.Tables {
 		errs = append(errs, oneOf("a table", t, allTables...))
 	}

@@ -90,8 +90,8 @@ func (b *builder) foreign() bool {
 }
 
 // shownTogether is the order of tables and figures in the document.
-var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "time", "phases", "tradeoff",
-	"repeats", "lines", "pivot", "heatmap", "accuracy", "ablation"}
+var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "roles", "ladder", "steps", "time",
+	"phases", "tradeoff", "repeats", "lines", "pivot", "heatmap", "largest", "trend", "accuracy", "ablation"}
 
 // private reports whether some run uses a private method.
 func (b *builder) private() bool {
@@ -119,7 +119,9 @@ func (b *builder) sentences() string {
 	drawn := map[string]string{"breakdown": "what each peak is made of", "waterfall": "what is added to the " +
 		"baseline's", "time": "where the time of a step goes", "tradeoff": "time against memory",
 		"lines": "the peak over " + b.sweptWords(), "lines-time": "the time over " + b.sweptWords(),
-		"heatmap": "what fits", "accuracy": "predictions beside measurements"}
+		"heatmap": "what fits", "accuracy": "predictions beside measurements", "largest": "the largest batches",
+		"roles": "which modules and operations hold a peak", "ladder": "what else uses the GPU's memory",
+		"trend": "the peaks over revisions of the code"}
 	var references []string
 	for _, name := range shownTogether {
 		for i := range b.plates {
@@ -128,7 +130,11 @@ func (b *builder) sentences() string {
 				continue
 			}
 			text := drawn[p.Name]
-			if text == "" {
+			switch {
+			case text != "":
+			case name == "steps":
+				text = "the memory of all recorded steps"
+			default:
 				text = "when a step peaks"
 			}
 			if len(references) == 0 {

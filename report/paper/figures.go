@@ -26,7 +26,8 @@ type Plate struct {
 }
 
 // allFigures are the kinds, in the order of the document.
-var allFigures = []string{"breakdown", "waterfall", "step", "time", "tradeoff", "lines", "heatmap", "accuracy"}
+var allFigures = []string{"breakdown", "waterfall", "step", "steps", "time", "tradeoff", "lines", "heatmap", "roles",
+	"ladder", "largest", "trend", "accuracy"}
 
 // styles are the places that figures are drawn for, by the names that paper.yaml has.
 func (b *builder) style(name string) (style plates.Style, known bool) {
@@ -61,7 +62,8 @@ func (c *Config) stylesOf() []string {
 func (b *builder) makeFigures() {
 	makers := map[string]func() []Plate{"breakdown": b.breakdownPlate, "waterfall": b.waterfallPlate,
 		"step": b.stepPlates, "time": b.timePlate, "tradeoff": b.tradeoffPlate, "lines": b.linesPlates,
-		"heatmap": b.heatmapPlate, "accuracy": b.accuracyPlate}
+		"heatmap": b.heatmapPlate, "accuracy": b.accuracyPlate, "steps": b.wholePlates, "roles": b.rolesPlate,
+		"ladder": b.ladderPlate, "largest": b.largestPlate, "trend": b.trendPlate}
 	for _, name := range allFigures {
 		if wants(b.config.Figures, name) {
 			b.plates = append(b.plates, makers[name]()...)
@@ -280,72 +282,6 @@ func (b *builder) waterfallPlate() []Plate {
 		}
 	}
 	return []Plate{p}
-}
-
-// stepPlates show when and why each method's step peaks, a figure each. The document has the one of the highest peak.
-func (b *builder) stepPlates() (out []Plate) {
-	g := b.paper.Last()
-	highest, shown := int64(-1), 0
-	for i := range g.Entries {
-		e := &g.Entries[i]
-		s := b.model.Steps[e.RunID]
-		if s == nil || len(s.Points) == 0 {
-			continue
-		}
-		p := Plate{Name: "step-" + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: true}
-		f := plates.Step{}
-		header := []string{"event"}
-		for _, c := range s.Categories {
-			header = append(header, c.Category+"_bytes")
-		}
-		p.row(header...)
-		for _, point := range s.Points {
-			f.At = append(f.At, float64(point.FromEvent-s.FromEvent))
-			row := []string{bytesText(point.HighEvent)}
-			for _, n := range point.Bytes {
-				row = append(row, bytesText(n))
-			}
-			p.row(row...)
-		}
-		f.At = append(f.At, float64(s.ToEvent-s.FromEvent)+1)
-		for k, c := range s.Categories {
-			band := plates.Band{Key: c.Category}
-			for _, point := range s.Points {
-				band.Values = append(band.Values, float64(point.Bytes[k]))
-			}
-			f.Bands = append(f.Bands, band)
-		}
-		f.Cause = s.Cause()
-		for _, x := range s.Phases {
-			name := phaseName(x.Phase).text()
-			f.Phases = append(f.Phases, plates.Span{Key: phaseKey(x.Phase), Name: strings.ToLower(name),
-				From: float64(x.From - s.FromEvent), To: float64(x.To - s.FromEvent)})
-		}
-		p.figure = f
-		at := ""
-		if phase := s.RunPeakAt.Phase; phase != nil {
-			at = " in " + inside(*phase)
-		}
-		p.Finding = append(b.labels[e.Key].fullWords(), span{kind: words, text: " peak" + b.plural(e) + at + "."})
-		p.Caption = format("Allocated memory over one step{}, in the order of allocator events (not of time).", b.where())
-		if *e.PeakBytes > highest && !e.NormsOnly() {
-			highest, shown = *e.PeakBytes, len(out)
-		}
-		out = append(out, p)
-	}
-	if len(out) > 0 {
-		out[shown].aside = false
-	}
-	return out
-}
-
-// inside is a phase within a sentence: "backward", "the norm pass".
-func inside(phase string) string {
-	name := strings.ToLower(phaseName(phase).text())
-	if strings.HasSuffix(name, " pass") {
-		return "the " + name
-	}
-	return name
 }
 
 // fileWord is a key as part of a file's name.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/paper"
 	"github.com/dpsight/dpsight/schemas"
@@ -24,11 +25,15 @@ func renamed(s *analyze.Summary, name string) analyze.Summary {
 // oddModels returns papers of unusual stores.
 func oddModels(t *testing.T) map[string]paper.Model {
 	t.Helper()
-	whole := model(t, "headline")
+	whole := configured(t, "headline", func(c *paper.Config) { c.Steps = paper.AllSteps })
 	runs := whole.Study.Runs
 	of := func(list ...analyze.Summary) paper.Model {
 		m := whole
 		m.Study = compare.NewStudy(list, &list[0])
+		m.Views = map[string]*exhibits.View{}
+		for i := range list { // each is drawn like a recorded one
+			m.Views[list[i].RunID] = whole.Views[runs[i%len(runs)].RunID]
+		}
 		return m
 	}
 	long := strings.Repeat("a_very_long_name&%#~^", 3)[:60]

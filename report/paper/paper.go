@@ -24,7 +24,9 @@ type Model struct {
 	Study     compare.Study
 	Manifests []*schemas.Manifest
 	Accuracy  []predict.AccuracyExperiment // with both peaks and the error, the largest first
-	Steps     map[string]*exhibits.Step    // of the peaks, by run id
+	Views     map[string]*exhibits.View    // by run id
+	Largest   []exhibits.Largest
+	Trend     *exhibits.Revisions // nil where no experiment was run at several revisions
 	Config    *Config
 	Names     []string // of the runs, as the command line has them
 	Command   []string // that writes the paper

@@ -2,6 +2,7 @@ package paper_test
 
 import (
 	"encoding/json"
+	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report/paper"
 	"github.com/dpsight/dpsight/report/selected"
@@ -37,19 +41,30 @@ func write(t *testing.T, example string, change func(*paper.Model)) (dir string,
 
 func model(t *testing.T, example string) paper.Model {
 	t.Helper()
+	return configured(t, example, func(*paper.Config) {})
+}
+
+// configured is what a paper of a recorded store is made of, with settings of its own.
+func configured(t *testing.T, example string, set func(*paper.Config)) paper.Model {
+	t.Helper()
 	config, err := paper.ReadConfig("", t.TempDir(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quiet := func(string) {}
-	source := selected.Source{Store: ingesttest.Store(t, filepath.Join("..", "..", "examples", example)), Named: true,
-		Say: quiet, Note: quiet, Warn: quiet}
-	m, err := source.Paper(nil, "", config)
+	set(config)
+	m, err := sourceOf(t, example).Paper(nil, "", config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Command = []string{"dpsight", "paper", example, "-o", "paper"}
 	return m
+}
+
+func sourceOf(t *testing.T, example string) *selected.Source {
+	t.Helper()
+	quiet := func(string) {}
+	return &selected.Source{Store: ingesttest.Store(t, filepath.Join("..", "..", "examples", example)), Named: true,
+		Say: quiet, Note: quiet, Warn: quiet}
 }
 
 func read(t *testing.T, path ...string) string {
@@ -307,12 +322,35 @@ func TestPhasesAreTheDocument(t *testing.T) {
 // What only one method is varied in makes rows of it, and no setting: others have no value there.
 func TestVariantsOfAMethodAreRows(t *testing.T) {
 	t.Parallel()
-	dir, m := write(t, "headline-batch", nil)
-	for _, table := range []string{"main", "repeats"} {
-		_, rows := texRows(t, read(t, dir, "tables", table+".tex"))
-		if len(rows) != len(m.Study.Cells) {
-			t.Errorf("%s has %d rows of %d experiments", table, len(rows), len(m.Study.Cells))
+	dir, m := write(t, "headline", func(m *paper.Model) {
+		var list []analyze.Summary
+		for i := range m.Study.Runs {
+			s := m.Study.Runs[i]
+			list = append(list, s)
+			if s.Method() != "dpsgd" {
+				continue
+			}
+			for k, mode := range []string{"hooks", "functorch"} {
+				v := s
+				v.RunID, v.Key, v.Params = s.RunID+mode, s.Key+mode, maps.Clone(s.Params)
+				v.Params["grad_sample_mode"] = mode
+				v.RunFacts = slices.DeleteFunc(slices.Clone(s.RunFacts), func(f identity.Fact) bool {
+					return f.What == "grad_sample_mode"
+				})
+				v.RunFacts = append(v.RunFacts, identity.Fact{What: "grad_sample_mode", Value: mode, Param: true})
+				list = append(list[:len(list)-1+k], v)
+			}
 		}
+		m.Study = compare.NewStudy(list, &list[0])
+	})
+	_, rows := texRows(t, read(t, dir, "tables", "main.tex"))
+	var labels []string
+	for _, r := range rows {
+		labels = append(labels, r.label)
+	}
+	if len(rows) != len(m.Study.Cells) || !slices.Contains(labels, "Per-sample gradients, hooks") ||
+		!slices.Contains(labels, "Per-sample gradients, functorch") {
+		t.Errorf("rows are %q", labels)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tables", "pivot.tex")); err == nil {
 		t.Error("the mode of one method is a setting of all")

@@ -307,7 +307,7 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 		}
 		name, last := f.end(p, r)
 		t := d.val(name)
-		t.text = fit(t, p.tail-4-wide(d.val(last))) + last
+		t.text = fit(t, p.tail-4-wide(d.val(last))+hair) + last
 		if r.Accent {
 			t.colour = accent
 		}

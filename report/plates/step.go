@@ -27,6 +27,7 @@ type Step struct {
 	Bands  []Band    // in stacking order
 	Phases []Span
 	Cause  string // the key of the category to name at the peak; "" for none
+	Run    bool   // of all steps of a run: these stand in the place of phases
 	Names  map[string]string
 }
 
@@ -103,6 +104,9 @@ func (f Step) Draw(s Style) (*Drawing, error) {
 	d := newDrawing(s)
 	of := unitOfBytes(peak)
 	events, thousand := "Allocator events of the step", 1.0
+	if f.Run {
+		events = "Allocator events of the run"
+	}
 	if last >= 10000 {
 		events, thousand = events+" (thousands)", 1000
 	}

@@ -70,6 +70,10 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 		xName, yName = "Step time"+over, "Peak"+over
 	}
 	g := gridOf(s, len(panels))
+	const least = 3.5 // cm, of a panel's height, beside which the name of its axis stands
+	if wide(d.lab(yName)) > Centimetres(least) {
+		xName, yName = "Step time over the baseline (%)", "Peak over the baseline (%)"
+	}
 	titled := 0.0
 	if len(panels) > 1 || titles[0] != "" {
 		titled = 1.7 * s.Label
@@ -90,7 +94,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	for _, p := range panels {
 		left = max(left, d.left(&p.axes))
 	}
-	tall := g.tall(s, min(Centimetres(4.4), max(Centimetres(3.5), g.width*0.7)), titled+under)
+	tall := g.tall(s, min(Centimetres(4.4), max(Centimetres(least), g.width*0.7)), titled+under)
 	for i, p := range panels {
 		x, y := g.x(i), float64(i/g.across)*(tall+titled+under)+titled
 		a := &p.axes

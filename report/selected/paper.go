@@ -28,7 +28,9 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	if err != nil {
 		return m, err
 	}
-	r = leaveSuperseded(leaveTrials(r))
+	r = leaveSuperseded(r)
+	tried := trials(r)
+	r = leaveTrials(r)
 	if err := r.Ingested(); err != nil {
 		return m, err
 	}
@@ -36,6 +38,13 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	if err != nil {
 		return m, err
 	}
+	var searched []analyze.Summary
+	if len(trials(r).Runs) == 0 && len(tried.Runs) > 0 { // else they are what the paper is of
+		if _, searched, err = tried.summarize(); err != nil {
+			return m, err
+		}
+	}
+	m.Largest, m.Trend = exhibits.LargestOf(slices.Concat(runs, searched)), exhibits.RevisionsOf(runs)
 	m.Accuracy = accuracies(runs)
 	if len(m.Accuracy) > 0 {
 		runs = withoutPredicted(runs)
@@ -49,32 +58,38 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	for _, run := range read.Runs {
 		m.Manifests = append(m.Manifests, run.Manifest)
 	}
-	m.Steps, err = read.steps(&m.Study)
+	m.Views, err = read.views(&m.Study, c.Steps == paper.AllSteps)
 	return m, err
 }
 
-// steps returns, by run id, the step of the peak of each experiment in a study.
-func (r *Runs) steps(study *compare.Study) (map[string]*exhibits.Step, error) {
+// trials returns the runs that searches tried.
+func trials(r *Runs) *Runs {
+	return &Runs{r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
+		return run.Manifest.Suite == nil || !run.Manifest.Suite.Search
+	})), r.from, nil}
+}
+
+// views returns, by run id, the view of each experiment in a study.
+func (r *Runs) views(study *compare.Study, whole bool) (map[string]*exhibits.View, error) {
 	cells := map[string]*compare.Cell{}
 	for i := range study.Cells {
 		if c := &study.Cells[i]; c.BrokenDown() {
 			cells[c.RunID] = c
 		}
 	}
-	steps := map[string]*exhibits.Step{}
+	views := map[string]*exhibits.View{}
 	if len(cells) == 0 {
-		return steps, nil
+		return views, nil
 	}
 	shown := &Runs{r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
 		return cells[run.ID] == nil
 	})), r.from, nil}
-	_, err := shown.Each(exhibits.StepTables, true, func(in schemas.Tables) error {
-		if s := exhibits.StepOf(in, &cells[in.Manifest.RunID].Summary); s != nil {
-			steps[in.Manifest.RunID] = s
-		}
+	_, err := shown.Each(exhibits.ViewTables, true, func(in schemas.Tables) error {
+		id := in.Manifest.RunID
+		views[id] = exhibits.ViewOf(in, &cells[id].Summary, whole)
 		return nil
 	})
-	return steps, err
+	return views, err
 }
 
 // accuracies returns the predictions among runs whose experiments were also measured, the largest error first.

@@ -1,0 +1,158 @@
+package exhibits
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ViewTables are those that a [View] is of.
+const ViewTables = StepTables | ladder.Tables | grouping.Tables
+
+// A View is what figures show of a run that its summary does not have. What is not known of the run is nil.
+type View struct {
+	Step   *Step // of the peak
+	Whole  *Step // all that was recorded; nil too where nobody asked for it
+	Rungs  []ladder.Rung
+	Matrix *Matrix
+}
+
+// ViewOf looks at a run's main device at its peak; with whole at all its recorded steps too.
+func ViewOf(in schemas.Tables, s *analyze.Summary, whole bool) *View {
+	v := &View{Step: StepOf(in, s), Rungs: rungsOf(in, s), Matrix: matrixOf(in, s)}
+	if whole {
+		v.Whole = WholeOf(in, s)
+	}
+	return v
+}
+
+// rungsOf are the device's memory at the allocator's peak, without what is part of another rung; nil where NVML was
+// not asked.
+func rungsOf(in schemas.Tables, s *analyze.Summary) (leaves []ladder.Rung) {
+	main := s.Main()
+	if main == nil || len(in.Samples) == 0 {
+		return nil
+	}
+	run, err := ladder.Of(in)
+	if err != nil {
+		return nil
+	}
+	for i := range run.GPUs {
+		for k := range run.GPUs[i].Moments {
+			m := &run.GPUs[i].Moments[k]
+			if m.At != ladder.AllocatorPeak || *m.Device != main.Device || *m.Rank != main.Rank {
+				continue
+			}
+			if used := m.Rung(ladder.RungDeviceUsed); used == nil || used.Bytes == nil {
+				return nil
+			}
+			for _, r := range m.Rungs {
+				whole := r.Rung == ladder.RungDeviceUsed || r.Rung == ladder.RungReserved
+				part := r.In != nil && *r.In == ladder.RungAllocated
+				if !whole && !part && r.Bytes != nil {
+					leaves = append(leaves, r)
+				}
+			}
+		}
+	}
+	return leaves
+}
+
+// A Matrix is the bytes of a peak by the role of the module that they belong to and by the operation that keeps them
+// for backward, as a breakdown by role and op has them.
+type Matrix struct {
+	Cells []MatrixCell // the roles with the most bytes first
+	// Rows and Columns are the roles and operations that a figure has room for, the largest first. An empty name stands
+	// for all others.
+	Rows, Columns []string
+	Peak          int64
+}
+
+// A MatrixCell has the bytes of one role and one operation; an empty name where it is not known.
+type MatrixCell struct {
+	Role, Op string
+	Bytes    int64
+}
+
+// The roles and operations that a figure shows: so many at most, and none of less than a hundredth of the peak.
+const (
+	mostRoles     = 7
+	mostOps       = 5
+	leastOfMatrix = 0.01
+)
+
+func matrixOf(in schemas.Tables, s *analyze.Summary) *Matrix {
+	main := s.Main()
+	if main == nil || !s.BrokenDown() {
+		return nil
+	}
+	by := grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionRole, grouping.DimensionOp}}
+	run, err := grouping.BreakdownBy(in, memory.At{}, by)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(run.Devices, func(d grouping.DeviceBy) bool {
+		return d.Device == main.Device && d.Rank == main.Rank
+	})
+	if i < 0 {
+		return nil
+	}
+	d := &run.Devices[i]
+	m := &Matrix{Peak: d.AllocatedBytes}
+	name := func(key *string) string {
+		if key == nil {
+			return ""
+		}
+		return *key
+	}
+	for _, r := range d.Rows {
+		for _, c := range r.Rows {
+			m.Cells = append(m.Cells, MatrixCell{name(r.Key), name(c.Key), c.Bytes})
+		}
+	}
+	largest := func(rows []grouping.ByRow, most int) (names []string) {
+		rows = slices.SortedStableFunc(slices.Values(rows), func(a, b grouping.ByRow) int {
+			return cmp.Compare(b.Bytes, a.Bytes)
+		})
+		for _, r := range rows {
+			if len(names) < most && r.Key != nil && float64(r.Bytes) >= leastOfMatrix*float64(m.Peak) {
+				names = append(names, *r.Key)
+			}
+		}
+		return names
+	}
+	m.Rows, m.Columns = largest(d.Rows, mostRoles), largest(d.Columns, mostOps)
+	if len(m.Rows) < 2 || len(m.Columns) < 2 {
+		return nil
+	}
+	m.Rows, m.Columns = append(m.Rows, ""), append(m.Columns, "")
+	return m
+}
+
+// Sum is what a row and a column of the figure have together.
+func (m *Matrix) Sum(row, column string) (sum int64) {
+	is := func(name, of string, names []string) bool {
+		return name == of || of == "" && !slices.Contains(names, name)
+	}
+	for _, c := range m.Cells {
+		if is(c.Role, row, m.Rows) && is(c.Op, column, m.Columns) {
+			sum += c.Bytes
+		}
+	}
+	return sum
+}
+
+// Largest is the cell with the most bytes.
+func (m *Matrix) Largest() (most MatrixCell) {
+	for _, c := range m.Cells {
+		if c.Bytes > most.Bytes {
+			most = c
+		}
+	}
+	return most
+}

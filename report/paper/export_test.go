@@ -1,0 +1,20 @@
+package paper
+
+import "github.com/dpsight/dpsight/report/plates"
+
+// Drawings are all figures of a paper in one of the styles of paper.yaml, by name.
+func Drawings(m *Model, style string) map[string]*plates.Drawing {
+	b := newBuilder(m, m.Config)
+	b.makeFigures()
+	s, _ := b.style(style)
+	out := map[string]*plates.Drawing{}
+	for i := range b.plates {
+		if d, err := b.plates[i].figure.Draw(s); err == nil {
+			out[b.plates[i].Name] = d
+		}
+	}
+	return out
+}
+
+// AllStyles are those of paper.yaml.
+var AllStyles = allStyles

@@ -1,0 +1,323 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/report/plates"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// fullest is the entry of the last group whose peak is the highest of those that have a view with something to show;
+// nil without any. The document shows that run where it has room for one.
+func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entry) {
+	g := b.paper.Last()
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		v := b.model.Views[e.RunID]
+		if v == nil || !has(v) || e.NormsOnly() {
+			continue
+		}
+		if highest == nil || *e.PeakBytes > *highest.PeakBytes {
+			highest = e
+		}
+	}
+	return highest
+}
+
+// stepPlates show when and why each method's step peaks, a figure each. The document has the one of the highest peak.
+func (b *builder) stepPlates() []Plate {
+	return b.overEvents("step-", func(v *exhibits.View) *exhibits.Step { return v.Step },
+		"Allocated memory over one step{}, in the order of allocator events (not of time).")
+}
+
+// wholePlates show each method's memory over all recorded steps, if they are asked for.
+func (b *builder) wholePlates() []Plate {
+	return b.overEvents("steps-", func(v *exhibits.View) *exhibits.Step { return v.Whole },
+		"Allocated memory over all recorded steps{}, in the order of allocator events; numbers above are steps.")
+}
+
+// overEvents makes a figure for each entry of the last group whose view has a stretch of events.
+func (b *builder) overEvents(prefix string, of func(*exhibits.View) *exhibits.Step, caption string) (out []Plate) {
+	has := func(v *exhibits.View) bool {
+		s := of(v)
+		return s != nil && len(s.Points) > 0
+	}
+	shown := b.fullest(has)
+	g := b.paper.Last()
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		v := b.model.Views[e.RunID]
+		if v == nil || !has(v) {
+			continue
+		}
+		s := of(v)
+		p := Plate{Name: prefix + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: e != shown}
+		p.figure = drawnOver(s, &p)
+		p.Finding = b.peaks(e, s)
+		p.Caption = format(caption, b.where())
+		out = append(out, p)
+	}
+	return out
+}
+
+// drawnOver is the picture of a stretch of events; the data behind it goes to p.
+func drawnOver(s *exhibits.Step, p *Plate) plates.Step {
+	f := plates.Step{Cause: s.Cause(), Run: len(s.Steps) > 0}
+	header := []string{"event"}
+	for _, c := range s.Categories {
+		header = append(header, c.Category+"_bytes")
+	}
+	p.row(header...)
+	for _, point := range s.Points {
+		f.At = append(f.At, float64(point.FromEvent-s.FromEvent))
+		row := []string{bytesText(point.HighEvent)}
+		for _, n := range point.Bytes {
+			row = append(row, bytesText(n))
+		}
+		p.row(row...)
+	}
+	f.At = append(f.At, float64(s.ToEvent-s.FromEvent)+1)
+	for k, c := range s.Categories {
+		band := plates.Band{Key: c.Category}
+		for _, point := range s.Points {
+			band.Values = append(band.Values, float64(point.Bytes[k]))
+		}
+		f.Bands = append(f.Bands, band)
+	}
+	for _, x := range s.Phases {
+		name := phaseName(x.Phase).text()
+		f.Phases = append(f.Phases, plates.Span{Key: phaseKey(x.Phase), Name: strings.ToLower(name),
+			From: float64(x.From - s.FromEvent), To: float64(x.To - s.FromEvent)})
+	}
+	const mostSteps = 8 // that are told apart
+	each := (len(s.Steps) + mostSteps - 1) / mostSteps
+	for i := 0; i < len(s.Steps); i += each {
+		last := min(i+each, len(s.Steps)) - 1
+		name := s.Steps[i].Phase
+		if last > i {
+			name += "–" + s.Steps[last].Phase
+		}
+		f.Phases = append(f.Phases, plates.Span{Name: name, From: float64(s.Steps[i].From - s.FromEvent),
+			To: float64(s.Steps[last].To - s.FromEvent)})
+	}
+	return f
+}
+
+// peaks is the sentence that says where an entry peaks.
+func (b *builder) peaks(e *exhibits.Entry, s *exhibits.Step) Text {
+	at := ""
+	switch phase, step := s.RunPeakAt.Phase, s.RunPeakAt.Step; {
+	case len(s.Steps) > 0 && step != nil:
+		at = fmt.Sprintf(" in step %d", *step)
+	case phase != nil:
+		at = " in " + inside(*phase)
+	}
+	return append(b.labels[e.Key].fullWords(), span{kind: words, text: " peak" + b.plural(e) + at + "."})
+}
+
+// inside is a phase within a sentence: "backward", "the norm pass".
+func inside(phase string) string {
+	name := strings.ToLower(phaseName(phase).text())
+	if strings.HasSuffix(name, " pass") {
+		return "the " + name
+	}
+	return name
+}
+
+// rolesPlate shows which modules and operations hold the highest peak.
+func (b *builder) rolesPlate() []Plate {
+	e := b.fullest(func(v *exhibits.View) bool { return v.Matrix != nil })
+	if e == nil {
+		return nil
+	}
+	m := b.model.Views[e.RunID].Matrix
+	p := Plate{Name: "roles", data: [][]string{{"role", "operation", "bytes"}}}
+	for _, c := range m.Cells {
+		p.row(c.Role, c.Op, bytesText(c.Bytes))
+	}
+	f := plates.Heatmap{Quantity: plates.Bytes}
+	for _, op := range m.Columns {
+		f.Columns = append(f.Columns, opName(op))
+	}
+	for _, role := range m.Rows {
+		f.Rows = append(f.Rows, roleName(role))
+		var cells []plates.Cell
+		for _, op := range m.Columns {
+			cell := plates.Cell{State: plates.NotRun}
+			if n := m.Sum(role, op); n > 0 {
+				cell = plates.Cell{Value: float64(n), State: state(e)}
+			}
+			cells = append(cells, cell)
+		}
+		f.Cells = append(f.Cells, cells)
+	}
+	p.figure = f
+	p.Finding = plain("Which modules and operations hold the peak.")
+	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
+		p.Finding = plain(fmt.Sprintf("%s of %s modules: the largest part of the peak.", opName(largest.Op),
+			strings.ToLower(roleName(largest.Role))))
+	}
+	p.Caption = join(Text{{kind: words, text: "Allocated memory at the peak of "}}, b.labels[e.Key].inside(), b.where(),
+		plain(" by the module's role and the operation that keeps it for backward (None: it is no activation)."))
+	return []Plate{p}
+}
+
+// roleName is a module's role on an axis.
+func roleName(role string) string {
+	if role == "" {
+		return "Rest"
+	}
+	if role == "mlp" {
+		return "MLP"
+	}
+	return upper(strings.ReplaceAll(role, "_", " "))
+}
+
+// opName is an operation of autograd's in words: "Layer norm" of NativeLayerNormBackward0.
+func opName(op string) string {
+	switch {
+	case op == "":
+		return "Rest"
+	case op == grouping.NotAnActivation:
+		return "None"
+	case strings.HasPrefix(op, "ScaledDotProduct"):
+		return "SDPA"
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(op, "Native"), "Backward")
+	var words strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			words.WriteByte(' ')
+			r = unicode.ToLower(r)
+		}
+		words.WriteRune(r)
+	}
+	if words.Len() == 0 {
+		return op
+	}
+	return words.String()
+}
+
+// ladderPlate shows what uses the device's memory beside the tensors, at each allocator's peak.
+func (b *builder) ladderPlate() []Plate {
+	p := Plate{Name: "ladder", data: [][]string{{"method", "rung", "bytes"}}}
+	f := plates.Ladder{Names: map[string]string{}}
+	g := b.paper.Last()
+	for i := range g.Entries {
+		e := &g.Entries[i]
+		v := b.model.Views[e.RunID]
+		if v == nil || len(v.Rungs) == 0 {
+			continue
+		}
+		bar := plates.Bar{Label: b.name(e), State: state(e)}
+		for _, r := range v.Rungs {
+			key, _, joined := strings.Cut(r.Rung, "+") // several that nothing tells apart
+			if joined {
+				f.Names[key] = upper(strings.NewReplacer("+", ", ", "non_torch", "non-torch", "_", " ").Replace(r.Rung))
+			}
+			bar.Segments = append(bar.Segments, plates.Segment{Key: key, Value: float64(*r.Bytes)})
+			p.row(bar.Label, r.Rung, bytesText(*r.Bytes))
+		}
+		slices.SortStableFunc(bar.Segments, func(a, b plates.Segment) int {
+			return slices.Index(plates.RungKeys, a.Key) - slices.Index(plates.RungKeys, b.Key)
+		})
+		f.Bars = append(f.Bars, bar)
+	}
+	if len(f.Bars) == 0 {
+		return nil
+	}
+	p.figure = f
+	p.Finding = plain("What uses the GPU's memory at each peak.")
+	p.Caption = format("Device memory in use{} when torch's allocator peaks; outside of torch by the nearest sample of "+
+		"NVML.", b.where())
+	return []Plate{p}
+}
+
+// largestPlate shows the largest batch of each method on each device.
+func (b *builder) largestPlate() []Plate {
+	p := Plate{Name: "largest", data: [][]string{{"method", "device", "batch", "open"}}}
+	f := plates.Largest{Baseline: b.baseLabel()}
+	several, devices := false, ""
+	for _, key := range b.paper.Methods {
+		for _, l := range b.model.Largest {
+			if l.Key != key {
+				continue
+			}
+			row := plates.LargestRow{Label: b.labels[key].drawn(), Device: l.Device, Batch: l.Batch}
+			switch {
+			case l.Batch == 0:
+				row.State = plates.OOM
+			case l.Open:
+				row.State = plates.Bounded
+			case l.Source == schemas.Predicted:
+				row.State = plates.Predicted
+			}
+			several = several || devices != "" && devices != l.Device
+			devices = l.Device
+			f.Rows = append(f.Rows, row)
+			p.row(row.Label, l.Device, floatText(l.Batch), fmt.Sprint(l.Open))
+		}
+	}
+	if len(f.Rows) == 0 {
+		return nil
+	}
+	if !several {
+		for i := range f.Rows {
+			f.Rows[i].Device = ""
+		}
+	}
+	p.figure = f
+	p.Finding = plain("The largest batch that fits.")
+	p.Caption = plain("Largest batch that was tried and did not run out of memory")
+	if !several {
+		p.Caption = append(p.Caption, span{kind: words, text: ", on " + devices})
+	}
+	p.Caption = append(p.Caption, span{kind: words, text: "."})
+	if slices.ContainsFunc(f.Rows, func(r plates.LargestRow) bool { return r.State == plates.Bounded }) {
+		p.Caption = append(p.Caption, span{kind: words, text: " ≥: no larger one was refused."})
+	}
+	return []Plate{p}
+}
+
+// trendPlate shows the peaks of experiments over revisions of their code.
+func (b *builder) trendPlate() []Plate {
+	r := b.model.Trend
+	if r == nil {
+		return nil
+	}
+	p := Plate{Name: "trend", data: [][]string{{"experiment", "revision", "peak_bytes"}}}
+	f := plates.Trend{Axis: "Peak memory", Quantity: plates.Bytes}
+	for _, name := range r.Names {
+		const most = 7 // digits of a revision, and a plus
+		if len(name) > most {
+			mark := strings.TrimLeft(name, "0123456789abcdef")
+			name = name[:most] + mark
+		}
+		f.Revisions = append(f.Revisions, name)
+	}
+	for _, line := range r.Lines {
+		label := cut(strings.ReplaceAll(line.Label, "_", " "), mostOfName)
+		if l, known := b.labels[line.Label]; known {
+			label = l.drawn()
+		}
+		s := plates.Series{Label: label}
+		for i, peak := range line.Peaks {
+			if peak == nil {
+				s.Values, s.States = append(s.Values, 0), append(s.States, plates.NotRun)
+				continue
+			}
+			s.Values, s.States = append(s.Values, *peak), append(s.States, plates.Measured)
+			p.row(label, r.Names[i], bytesText(int64(*peak)))
+		}
+		f.Series = append(f.Series, s)
+	}
+	p.figure = f
+	p.Finding = plain("How the peak changed with the code.")
+	p.Caption = plain("Peak allocated memory by revision, in the order of commits; numbers are those of the last.")
+	return []Plate{p}
+}
