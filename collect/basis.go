@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A Basis is what a prediction rests on beside its experiment: with another one the same experiment may have another
-// peak.
+// A Basis is what a prediction depends on besides its experiment. With another basis the same experiment may have
+// another peak.
 type Basis struct {
 	Interpreter string   `json:"interpreter"` // its path
 	Python      string   `json:"python"`

@@ -46,7 +46,7 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 		Env:    []string{"GOMAXPROCS=2"},
 		Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{controlRead, statusWrite, lock},
-		// A group of its own: a Ctrl-C at the terminal is the collector's to pass on.
+		// A process group of its own, so that the collector decides whether to pass on a Ctrl-C at the terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if stdin != nil {
@@ -117,8 +117,8 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	}
 }
 
-// killByRunID ends what a killed supervisor left. The experiment's processes went to another reaper then; they
-// are known by their environment.
+// killByRunID ends what a killed supervisor left. The experiment's processes have another reaper then, and are
+// recognised by their environment.
 func killByRunID(runID string) {
 	for range 100 {
 		found := false
@@ -137,7 +137,7 @@ func killByRunID(runID string) {
 	}
 }
 
-// signal passes a signal on; an agent that can writes down what it has first.
+// signal passes a signal on. An agent that can do so first writes down what it has.
 func (c *child) signal(s syscall.Signal) {
 	c.send.Encode(supervisorCommand{Signal: int(s), Drain: true})
 }

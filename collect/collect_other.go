@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// Run says that recording needs Linux: neither CUDA builds of torch that can be recorded nor the phantom GPU exist
-// elsewhere.
+// Run returns an error: recording needs Linux, since CUDA builds of torch that can be recorded and the phantom GPU
+// exist only there.
 func Run(context.Context, Experiment) (*Result, error) {
 	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS),
 		containerHint}

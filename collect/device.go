@@ -53,8 +53,8 @@ func OpenMachine(device string) (*Machine, error) {
 	return m, err
 }
 
-// PlannedMachine resolves --device for a plan, which is made where it is read: with cuda it needs no GPU, and looks for
-// none.
+// PlannedMachine resolves --device for a plan. The plan may be made on a machine without the GPU: cuda needs none
+// here, and none is looked for.
 func PlannedMachine(device string) (*Machine, error) {
 	if device == DeviceCUDA {
 		return &Machine{Note: "device: " + DeviceCUDA}, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// DeviceMemory is the size of a GPU's memory as a user gives it: 24GiB, or 24GB or 24G as cards are sold.
+// DeviceMemory is the size of a GPU's memory as a user writes it: 24GiB, or 24GB or 24G as cards are sold.
 type DeviceMemory struct {
 	Bytes int64  // 0 = the GPU's own
 	note  string // how the size was read, where it could mean another

@@ -165,7 +165,7 @@ func checkAgent(ctx context.Context, python string) Check {
 	}
 	answer, err := interpreter.Ask(ctx, python, os.Environ())
 	if err != nil || len(answer.Package) == 0 {
-		return c // that the interpreter does not run is said above
+		return c // an interpreter that does not run was reported above
 	}
 	folder := answer.Package[0]
 	installed := strings.TrimSpace("the package dpsight " + answer.PackageVersion)

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// A UsageError is a mistake in what was asked for, or a machine that cannot do it: nothing was run.
+// A UsageError is a mistake in the request, or a machine that cannot fulfil it. Nothing was run.
 type UsageError struct {
 	Problem string
 	Advice  string // what to do about it, may be empty

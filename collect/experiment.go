@@ -48,8 +48,8 @@ type Experiment struct {
 	Garbage        string              // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
 	Version        string              // of dpsight
 
-	Stdin          *os.File  // nil is no input, and so is a terminal without Terminal
-	Stdout, Stderr io.Writer // where the output is shown besides its logs; may be nil
+	Stdin          *os.File  // nil is no input; a terminal without Terminal counts as nil
+	Stdout, Stderr io.Writer // where the output is shown, in addition to the logs; may be nil
 	Progress       func(Progress)
 	// Terminal is where the output is shown, if that is a terminal and only this experiment uses it. The experiment
 	// then gets a terminal of its own, of the same size, and input from Stdin is passed on. May be nil.
@@ -95,7 +95,7 @@ func (e *Experiment) plannedSteps() int64 {
 	return warmup + 2*timed
 }
 
-// wholeNumber is a parameter that is one, as YAML and the table of options give it, else 0.
+// wholeNumber returns an integer parameter, as YAML or the table of options gives it, else 0.
 func wholeNumber(value any) int64 {
 	switch n := value.(type) {
 	case int:
@@ -108,7 +108,7 @@ func wholeNumber(value any) int64 {
 	return 0
 }
 
-// DefaultGrace is the time that an experiment has to end by itself after TERM.
+// DefaultGrace is how long an experiment may take to end by itself after TERM.
 const DefaultGrace = 10 * time.Second
 
 // A Result is a finished run.

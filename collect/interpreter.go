@@ -19,9 +19,10 @@ const pythonVariable = "DPSIGHT_PYTHON"
 // chosenByCommand says of an interpreter that it is what a user's own command starts.
 const chosenByCommand = "command"
 
-// BuiltinPython chooses the interpreter of the built-in experiments: override (--python), $DPSIGHT_PYTHON, the active
-// virtual environment, the one whose pip installed dpsight, the one that make setup made, python3. A choice that was
-// made explicitly and cannot be run is an error: to go on to the next would run another torch than was asked for.
+// BuiltinPython chooses the interpreter of the built-in experiments. It takes the first of: override (--python),
+// $DPSIGHT_PYTHON, the active virtual environment, the one whose pip installed dpsight, the one that make setup
+// made, python3. If an explicit choice cannot be run, it returns an error, since the next one would run another
+// torch than requested.
 func BuiltinPython(override string) (*schemas.Interpreter, error) {
 	if override != "" {
 		return explicitPython(override, "--python")

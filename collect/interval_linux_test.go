@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// --sample-interval is the distance between two readings of the memory; everything else keeps its own.
+// --sample-interval is the time between two readings of the memory. All other intervals stay.
 func TestSampleInterval(t *testing.T) {
 	for _, test := range []struct {
 		interval time.Duration
@@ -80,8 +80,8 @@ func (c *countingGPU) Processes() ([]nvml.Process, error) {
 	return c.fakeGPU.Processes()
 }
 
-// What sampling costs is what it asks for: the bound on the collector's share of a core that holds on a busy machine
-// too. The cost of each question was measured on an H200.
+// The cost of sampling depends on what it asks for. This bounds the collector's share of a core also on a busy
+// machine. The cost of each question was measured on an H200.
 func TestSamplerAsksLittle(t *testing.T) {
 	const seconds = 60
 	gpu := &countingGPU{fakeGPU: newFakeGPU()}

@@ -162,7 +162,7 @@ func TestSplit(t *testing.T) {
 	if iso := parts[1].waitIdle(t.Context(), 0, nil); iso.Verified {
 		t.Error("a process on the part's own GPU is not seen")
 	}
-	// A phantom GPU is hidden by nothing that is said of the machine's own.
+	// A phantom GPU is not hidden by settings for the machine's own GPUs.
 	if env := (&Machine{Predicted: true}).environ([]string{"A=1", "CUDA_VISIBLE_DEVICES=", "B=2"}); !slices.Equal(env,
 		[]string{"A=1", "B=2"}) {
 		t.Errorf("a phantom GPU's environment is %q", env)

@@ -40,8 +40,8 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 // there without quotes.
 const minPickled = 8
 
-// maskFrames masks the payloads of a frames file, where they hold text that a script or its user chose. The bytes are
-// never replaced blindly: a secret may be a word of the format, or the digits of an address.
+// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. It does not
+// replace bytes blindly: a secret may be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
 	var torn *spool.TornError

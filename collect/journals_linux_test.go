@@ -189,7 +189,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Of several ranks the one that stopped first is the cause; the others fail because of it.
+// With several ranks, the one that stopped first is the cause. The others fail because of it.
 func TestOutcomeOfRanks(t *testing.T) {
 	journal := func(rank int32, last int64, e *spool.ExceptionInfo) *spool.Journal {
 		return &spool.Journal{Rank: rank, Exception: e, Marks: []spool.Mark{{TimeNS: 1}, {TimeNS: last}}}
@@ -215,7 +215,8 @@ func TestOutcomeOfRanks(t *testing.T) {
 	}
 }
 
-// What a launcher says of its processes is between lines of signs; without it the last line with words counts.
+// A launcher's report about its processes is between lines of signs. Without a report the last line with words
+// counts.
 func TestLastLine(t *testing.T) {
 	const report = `Traceback
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
@@ -274,7 +275,7 @@ func TestDrainRequest(t *testing.T) {
 		for word := uint32(0); word != spool.RequestDrain; word, _ = spool.Requested(path) {
 			time.Sleep(time.Millisecond)
 		}
-		spool.Request(path, spool.Answering) // the agent is at work: longer than the limit for one that is not
+		spool.Request(path, spool.Answering) // a working agent gets more time than the limit for an idle one
 		time.Sleep(300 * time.Millisecond)
 		spool.Request(path, 0)
 	}()

@@ -76,8 +76,8 @@ func TestKilledCollector(t *testing.T) {
 	}
 }
 
-// A collector that ends by SIGQUIT ends its run first, and one that is killed has its supervisor clean up: neither
-// leaves anything in the temporary folder.
+// A collector that ends by SIGQUIT ends its run first. If it is killed, its supervisor cleans up. Neither leaves
+// anything in the temporary folder.
 func TestTemporaryFolderOfEndedCollectors(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
 		store, pids := t.TempDir(), t.TempDir()

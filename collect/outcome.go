@@ -34,7 +34,7 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	switch {
 	case ended != nil && oom == "" && why.signal == nil && !why.cancelled:
 		m.Status, m.Reason = schemas.StatusOK, endedReason(ended)
-		if !clean { // the prediction has its answer: what the script made of its end is no part of it
+		if !clean { // the prediction has its answer; how the script reacted to its end does not matter
 			m.Warnings = append(m.Warnings, "after it was ended between two steps, the script failed: "+
 				cmp.Or(exception, lastError, "it had to be killed"))
 		}

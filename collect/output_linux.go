@@ -10,10 +10,10 @@ import (
 // teeTime bounds the wait for the end of the output once no process of the run is left.
 const teeTime = 2 * time.Second
 
-// An output is what the experiment writes: two streams, each with its log.
+// An output is the experiment's output: two streams, each with its log.
 type output struct{ stdout, stderr stream }
 
-// A stream is one of them: the experiment writes to theirs, and the tee reads the other end.
+// A stream is one output: the experiment writes to theirs, and the tee reads the other end.
 type stream struct {
 	theirs *os.File
 	tee    *tee

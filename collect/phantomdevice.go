@@ -10,9 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PhantomOptions are what can be said of a phantom GPU beside its profile.
+// PhantomOptions are the options of a phantom GPU besides its profile.
 type PhantomOptions struct {
-	// MemoryBytes is what a process can take of it, 0 = the profile's; beyond it an allocation fails as on a device.
+	// MemoryBytes is what a process can take, 0 = the profile's. Beyond it an allocation fails as on a device.
 	MemoryBytes int64
 }
 

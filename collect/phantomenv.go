@@ -14,8 +14,7 @@ import (
 // profileVariable tells a process that dpsight did not start which device its phantom GPU plays.
 const profileVariable = "DPSIGHT_PROFILE"
 
-// PhantomEnv is what a process needs to have a phantom GPU under it that dpsight does not start: variables and their
-// values.
+// PhantomEnv returns the variables that a process needs to use a phantom GPU if dpsight does not start it.
 func PhantomEnv(ctx context.Context, m *Machine, python string, devices int) (map[string]string, error) {
 	switch {
 	case !m.Predicted:

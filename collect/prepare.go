@@ -134,7 +134,7 @@ func checkAllocator(environ []string) error {
 	return nil
 }
 
-// found is what a machine has looked at: once for all its runs.
+// found is what a machine has looked up, once for all its runs.
 type found struct {
 	opening  atomic.Int64 // CPU time of opening the machine, until a run has it, in nanoseconds
 	mu       sync.Mutex   // held while looking: experiments that start together wait for the first one's look

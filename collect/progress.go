@@ -115,7 +115,7 @@ func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 type prefixWriter struct {
 	to     consoleWriter
 	prefix string
-	begun  []byte // of a line; what an experiment leaves without a line's end is in its log
+	begun  []byte // the beginning of a line; text that an experiment leaves without a line end is in its log
 }
 
 func (w *prefixWriter) Write(b []byte) (int, error) {

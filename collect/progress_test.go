@@ -143,7 +143,7 @@ func TestPlannedSteps(t *testing.T) {
 	}
 }
 
-// What is done just now is shown on a terminal alone, and taken away.
+// The current activity is shown only on a terminal, and then removed.
 func TestDoing(t *testing.T) {
 	var plain, terminal bytes.Buffer
 	for _, c := range []*Console{{err: &plain}, {err: &terminal, terminal: true}} {

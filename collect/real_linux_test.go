@@ -247,8 +247,8 @@ timed = list(pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.best_c
 print(torch.cuda.memory_stats()["allocation.all.allocated"], "allocations", "and kernels timed" if timed else "")
 `
 
-// What one prediction has compiled and timed must not be another's: a run that finds in TorchInductor's cache which
-// kernel was the fastest does not time them, and timing allocates. The constant makes the kernels ones that no earlier
+// A prediction must not reuse what another has compiled and timed. A run that finds the fastest kernel in
+// TorchInductor's cache does not time the kernels, and timing allocates. The constant makes kernels that no earlier
 // test has compiled.
 func TestPredictionsCompileAnew(t *testing.T) {
 	testkit.Rest(t)

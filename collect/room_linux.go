@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// leastRoom is what a run needs at least: its first marks and frames, and the reserve.
+	// leastRoom is what a run needs at least, in bytes: its first marks and frames, and the reserve.
 	leastRoom = 8 << 20
 	// reserveRoom is kept free for the end of a run. Even if the disk is full by then, the journal can be sealed
 	// and the manifest written.
 	reserveRoom = 4 << 20
-	// manifestRoom is kept longer, until the last manifest is written: what fills the disk while the journal is sealed
-	// takes what was kept for that.
+	// manifestRoom is kept longer, until the last manifest is written, since another program may fill the disk
+	// while the journal is sealed.
 	manifestRoom = 256 << 10
 )
 

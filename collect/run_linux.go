@@ -75,7 +75,7 @@ type recording struct {
 	garbage   *schemas.Garbage
 	suspects  []string     // reads of unknown values that may have led to its exception
 	strangers []string     // ranks of a played world that joined no process group
-	held      func() int64 // what the processes reserved of phantom GPUs so far, at most; nil on others
+	held      func() int64 // the most that the processes reserved on phantom GPUs so far; nil on others
 }
 
 // begin makes the run's folder and its first manifest.
@@ -99,7 +99,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r.dir = filepath.Join(store, id)
 	r.spool = filepath.Join(r.dir, spool.Dir)
 	if err = os.MkdirAll(store, 0o755); err == nil {
-		err = os.Mkdir(r.dir, 0o700) // of this run alone: it is removed again below
+		err = os.Mkdir(r.dir, 0o700) // belongs to this run only: it is removed again below
 	}
 	if err != nil {
 		return nil, StoreError(store, err)
@@ -286,7 +286,7 @@ func (r *recording) run(ctx context.Context) error {
 	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, out.lastError()))
 }
 
-// stdin is what the experiment reads, where that is no terminal.
+// stdin returns what the experiment reads if that is no terminal.
 func (r *recording) stdin() *os.File {
 	if r.e.Stdin == nil || isTerminal(r.e.Stdin) {
 		return nil

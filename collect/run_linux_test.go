@@ -236,7 +236,7 @@ func TestCancelledContext(t *testing.T) {
 	}
 }
 
-// A closed channel gives no signal; it is closed while the device is waited for, and after.
+// A closed channel is no signal, whether it is closed while waiting for the device or after.
 func TestClosedSignals(t *testing.T) {
 	e := experiment(t, `sleep 0.1`)
 	gpu := newFakeGPU()
@@ -251,7 +251,7 @@ func TestClosedSignals(t *testing.T) {
 	}
 }
 
-// A run that cannot begin leaves no folder: there is room in a path for the run's, not for what lies in it.
+// A run that cannot begin leaves no folder: here its path has room for the folder, but not for the files in it.
 func TestNoFolderWithoutManifest(t *testing.T) {
 	e := experiment(t, "true")
 	const longest = unix.PathMax - 1 // without the zero byte

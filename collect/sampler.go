@@ -15,8 +15,8 @@ const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 500 * time.Millisecond
-	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare
-	// bounds what they take of a core.
+	// energyInterval is the least time between two readings of the energy, each of which takes milliseconds.
+	// energyShare bounds their share of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0015
 	// gaugeInterval is the least time between two readings of all values except memory. Drivers refresh them a few
@@ -138,8 +138,8 @@ type deviceState struct {
 	moved       bool  // memory in use has been another since
 }
 
-// costs are what the last readings of a kind took. Their median counts: by their mean a driver that stalled once would
-// be left alone for a minute, and that minute is most of a run.
+// costs are the durations of the last readings of a kind. Their median counts: by their mean, a driver that stalled
+// once would be left alone for a minute, and that is most of a run.
 type costs [3]time.Duration
 
 func (c *costs) add(d time.Duration) time.Duration {

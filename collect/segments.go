@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is
-// still open is lost with its writer, whatever was flushed, because the footer comes last.
+// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files. A single open Parquet
+// file would be lost with its writer, whatever was flushed, because the footer comes last.
 type segmentWriter[T any] struct {
 	dir   string
 	table schemas.Table[T]

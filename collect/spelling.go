@@ -55,7 +55,7 @@ func meantScript(dir, script string) string {
 	return ""
 }
 
-// beside puts what is known behind a question.
+// beside puts additional information behind a question.
 func beside(question, known string) string {
 	if question == "" || strings.HasSuffix(question, "?") {
 		return strings.TrimSpace(question + " " + known)
@@ -63,8 +63,8 @@ func beside(question, known string) string {
 	return question + "; " + known
 }
 
-// profileCalled gives the profile of a device by its id or by a name that people have for it, as H100, rtx4090, 4090,
-// A100-80G or "NVIDIA H100 80GB HBM3". It is empty where none or several are called so.
+// profileCalled returns the profile of a device, by its id or by a common name such as H100, rtx4090, 4090,
+// A100-80G or "NVIDIA H100 80GB HBM3". It returns "" if no device, or several, have the name.
 func profileCalled(device string) string {
 	called := calledName(device)
 	found := slices.DeleteFunc(phantom.Profiles(), func(id string) bool {

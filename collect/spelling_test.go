@@ -50,7 +50,7 @@ func TestMisspeltDevices(t *testing.T) {
 	}
 }
 
-// A device is found by the names that people have for it, where one device alone has the name.
+// A device is found by its common names, if only one device has the name.
 func TestNamesOfDevices(t *testing.T) {
 	for _, test := range []struct{ profile, names string }{
 		{"h100", "h100, H100, H100-80GB, h100 80g, NVIDIA H100 80GB HBM3, nvidia-h100"},

@@ -11,9 +11,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Split gives n machines that run at the same time, each with a GPU of its own: two experiments on one would share its
-// memory and its time. A phantom GPU is each process's own, so any number of them can run. They are parts of m, which
-// is not used meanwhile, and closed with it.
+// Split divides m into n machines that run at the same time, each with its own GPU: two experiments on one GPU
+// would share its memory and its time. A phantom GPU belongs to each process, so any number of them can run. m must
+// not be used meanwhile; closing it closes them.
 func (m *Machine) Split(n int) ([]*Machine, error) {
 	if n == 1 {
 		return []*Machine{m}, nil
@@ -43,9 +43,9 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 	return parts, nil
 }
 
-// environ is the environment of an experiment: of a part of a machine, with the part's GPU alone in sight. The UUID is
-// the one name of a GPU that nothing renumbers. Which of this machine's GPUs are to be seen says nothing of a phantom
-// one, which would be hidden too: that they all are is a reason to take it.
+// environ returns the environment of an experiment. On a part of a machine, only the part's GPU is visible, by its
+// UUID, which nothing renumbers. Settings that hide this machine's GPUs are removed for a phantom GPU, which they
+// would hide too: hidden GPUs are a reason to use one.
 func (m *Machine) environ(base []string) []string {
 	if m.Predicted {
 		return Without(base, "CUDA_VISIBLE_DEVICES")
@@ -72,8 +72,8 @@ func Without(base []string, names ...string) []string {
 	})
 }
 
-// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. A variable that is there is
-// replaced: of two entries of one name a C library takes the first.
+// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. It replaces existing
+// variables, since a C library takes the first of two entries.
 func Overlay(base []string, set map[string]string) []string {
 	if base == nil {
 		base = os.Environ()

@@ -23,8 +23,8 @@ func newStepCounter(dir string) *stepCounter {
 	return &stepCounter{dir: dir, processes: map[string]*followed{}}
 }
 
-// Recording says how far a run is that is still being recorded; it is nil where nothing is recorded any more. Each
-// step's mark is on disk when it has ended, its events are after the next drain, which writes the file of frames.
+// Recording says how far a run is that is still being recorded, or returns nil. A step's mark is on disk when the
+// step has ended. Its events are there after the next drain, which writes the file of frames.
 func Recording(dir string) *store.Progress {
 	if !Running(dir) {
 		return nil

@@ -34,8 +34,8 @@ type supervisorSpec struct {
 	Cleanup string // folder to remove at the end
 	// Terminal says that the experiment's output is a terminal: it is its own.
 	Terminal bool
-	// Typed says that the collector passes on what is typed on the user's terminal, which is open here too: if the
-	// collector is killed, its mode is restored from here.
+	// Typed says that the collector passes on what the user types on the terminal. The terminal is open here too,
+	// so that its mode can be restored if the collector is killed.
 	Typed bool
 }
 

@@ -21,8 +21,8 @@ const (
 	supervisorTyped   = 6 // where the specification says so
 )
 
-// A program that collects is its own supervisor, whatever its main does: if main had to call a function for it, one
-// that forgot would start itself over and over.
+// A program that collects becomes its own supervisor before main runs. If main had to call a function for that, a
+// program that forgot it would start itself over and over.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == supervisorName {
 		os.Exit(keep())
@@ -44,8 +44,8 @@ type supervisor struct {
 // signal of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()
-	// Whoever signals the collector's whole group means the collector, which tells the supervisor what to do. Caught, not
-	// ignored: ignored signals stay ignored in the experiment.
+	// A signal to the collector's whole group is meant for the collector, which tells the supervisor what to do. It
+	// is caught, not ignored, since ignored signals stay ignored in the experiment.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGPIPE)
 	unix.CloseOnExec(supervisorControl)

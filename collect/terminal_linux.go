@@ -16,8 +16,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// A session is the terminal of an experiment: pseudoterminals for its input and output and for its errors, of the size
-// of the user's terminal. They are two, so that each stream has a log of its own.
+// A session is the terminal of an experiment: one pseudoterminal for its input and output and one for its errors,
+// of the size of the user's terminal. There are two, so that each stream has its own log.
 type session struct {
 	user          *os.File // that the output is shown on
 	input         *os.File // that is typed on; nil = it is no terminal, or another job has it
@@ -77,7 +77,7 @@ func asWritten(f *os.File) error {
 	return unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, mode)
 }
 
-// inForeground reports whether this job has the terminal: another one that read from it would be stopped.
+// inForeground reports whether this job has the terminal. A background job that read from it would be stopped.
 func inForeground(f *os.File) bool {
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
@@ -141,8 +141,8 @@ func passing(mode unix.Termios) unix.Termios {
 	return mode
 }
 
-// restorer remembers the mode of a terminal. What it gives sets that mode again, unless somebody other than the
-// collector has set another one since: a shell sets its own when a job was killed.
+// restorer remembers the mode of a terminal. The returned function sets that mode again, unless somebody other than
+// the collector has set another one: a shell sets its own when a job was killed.
 func restorer(fd int) func() {
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *session) pause(c *child) {
 	c.send.Encode(supervisorCommand{Signal: int(unix.SIGCONT)})
 }
 
-// streams are what the experiment's output goes through: pipes, or the session's terminals.
+// streams returns the pipes for the experiment's output, or the session's terminals.
 func (s *session) streams() (stdout, stderr endpoints, err error) {
 	if s != nil {
 		return s.stdout, s.stderr, nil

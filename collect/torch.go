@@ -18,8 +18,8 @@ const oldestMajor, oldestMinor = 2, 10
 // probeTime bounds the question to an interpreter; a cold file system takes seconds.
 const probeTime = 60 * time.Second
 
-// Install is an interpreter and what it would import, found without importing it: to import torch takes seconds, and
-// may fail.
+// Install is an interpreter and what it would import, found without importing it, since importing torch takes
+// seconds and may fail.
 type Install struct {
 	Python string // version
 	Torch  string // version, "" = absent

@@ -32,7 +32,7 @@ const (
 	defaultPerNode = 8
 )
 
-// WorldOf is newWorld where --world-size was given, else nil: the other options then have no effect.
+// WorldOf is newWorld if --world-size was given, else nil: the other options then have no effect.
 func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 	switch {
 	case size != nil:

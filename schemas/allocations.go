@@ -29,15 +29,15 @@ type Allocation struct {
 	Op               string `parquet:"op,dict,optional"`                  // where known
 	// in stacks.parquet, from 1; null = none was recorded
 	Stack int64 `parquet:"stack_id,dict,optional"`
-	// of the user's own code that asked for the block, or made the node of autograd's graph that did; in lines.parquet,
-	// from 1; null = it is not known
+	// line of the user's own code that asked for the block, or that made the autograd node that did; a number in
+	// lines.parquet, from 1; null = unknown
 	Line int64 `parquet:"line_id,dict,optional"`
 	// of the tensors seen in it, [MixedDTypes] if they differ; null = none was
 	DType string `parquet:"dtype,dict,optional"`
 }
 
-// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak; what is
-// allocated at the peak follows from owners.parquet, and nothing reads it.
+// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak. It is not
+// read, since owners.parquet shows what is allocated at the peak.
 var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes", "line_id"}}
 
 // MixedDTypes is the dtype of a block in which tensors of several were seen.
@@ -48,9 +48,9 @@ func (a *Allocation) LiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
 }
 
-// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block is
-// counted under the one whose category comes first in [Categories]. Every moment of every block's life has at least
-// one.
+// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block then
+// counts under the one whose category comes first in [Categories]. Every block has at least one owner at every
+// moment of its life.
 type Owner struct {
 	RunID    string `parquet:"run_id,dict"`
 	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0

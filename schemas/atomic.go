@@ -108,8 +108,8 @@ type PartialFolder struct {
 	lock *Lock
 }
 
-// StartFolder makes a folder beside path, to be renamed by [PartialFolder.Commit]. What killed processes left of such
-// folders is removed.
+// StartFolder makes a folder beside path, to be renamed by [PartialFolder.Commit]. It removes such folders of
+// killed processes.
 func StartFolder(path string) (*PartialFolder, error) {
 	removeAbandoned(path)
 	dir, lock, err := ownFolder(path)
@@ -138,8 +138,8 @@ func (f *PartialFolder) Discard() {
 	f.lock.Unlock()
 }
 
-// ownFolder makes a folder beside path and locks it, which says that it is not abandoned. One that another process took
-// for abandoned before it was locked is made again.
+// ownFolder makes a folder beside path and locks it, to show that it is not abandoned. If another process removed
+// it as abandoned before it was locked, it is made again.
 func ownFolder(path string) (string, *Lock, error) {
 	for {
 		name, err := unique(path, func(name string) error { return os.Mkdir(name, folderPermission) })
@@ -186,8 +186,8 @@ func Partials(path string) []string {
 	return out
 }
 
-// A Replacement is a set of files of one folder that are replaced together: all are written and synced beside the old
-// ones before the first of these is touched.
+// A Replacement is a set of files of one folder that are replaced together. All are written and synced beside the
+// old ones before the first old one is touched.
 type Replacement struct {
 	Dir string
 
@@ -259,7 +259,7 @@ func (r *Replacement) Discard() {
 	r.files = nil
 }
 
-// syncDir makes a rename durable where the platform can; elsewhere the rename itself has to do.
+// syncDir makes a rename durable on platforms that can; elsewhere the rename itself must suffice.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		d.Sync()
@@ -279,8 +279,9 @@ func encodeDocument(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// ReadDocument decodes a JSON document after checking its digest and its schema. Those of the current version must have
-// a digest; the older ones, which are read too, need none. Unknown keys are allowed: adding a key is no new version.
+// ReadDocument decodes a JSON document after checking its digest and its schema. A document of the current version
+// must have a digest. Versions in older are also read, and need none. Unknown keys are allowed, since adding a key
+// makes no new version.
 func ReadDocument(path, schema string, v any, older ...string) error {
 	b, err := ReadRegular(path)
 	if err != nil {
@@ -334,7 +335,7 @@ func WriteManifest(dir string, m *Manifest) error {
 	return WriteDocument(filepath.Join(dir, ManifestFile), m)
 }
 
-// ReadIngestReport reads ingest.json of a run folder; a run that was never ingested gives fs.ErrNotExist.
+// ReadIngestReport reads ingest.json of a run folder. A run that was never ingested gives fs.ErrNotExist.
 func ReadIngestReport(dir string) (*IngestReport, error) {
 	r := new(IngestReport)
 	if err := ReadDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r,

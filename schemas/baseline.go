@@ -56,10 +56,10 @@ type BaselineExperiment struct {
 	PeakHighBytes     *int64 `json:"peak_high_bytes,omitempty"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
 	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
-	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older
-	// baselines.
+	// Allocations is how many blocks were allocated while events were recorded; null if there were no events, and
+	// in older baselines.
 	Allocations *int64 `json:"allocations"` // blocks
-	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
+	// Categories sum to PeakBytes. Empty ones are left out. Null if the peak is not broken down.
 	Categories map[Category]int64 `json:"categories"`
 	// Rules is the version of the rules that made Categories; null where those are, and unknown in documents of before it
 	// was kept. See [BaselineExperiment.OtherRules].
@@ -86,7 +86,7 @@ type BaselineExperiment struct {
 type BaselinePlace struct {
 	Category Category `json:"category"`
 	Module   string   `json:"module,omitempty"` // its path, with a star for the numbers of layers; empty = not known
-	// File is relative to its repository, as in [CodeFile]; empty where the line is not known.
+	// File is relative to its repository, as in [CodeFile]; empty if the line is unknown.
 	File     string `json:"file,omitempty"`
 	Line     int64  `json:"line,omitempty"` // from 1
 	Function string `json:"function,omitempty"`
@@ -102,8 +102,8 @@ type Acknowledgement struct {
 	Why    string  `json:"why"`
 }
 
-// OtherRules reports whether other rules made the categories of two experiments, so that these are not comparable. An
-// unknown version is another one than any that is known.
+// OtherRules reports whether different rules made the categories of two experiments, so that these are not
+// comparable. An unknown version differs from any known one.
 func (e *BaselineExperiment) OtherRules(o *BaselineExperiment) bool {
 	return e.Categories != nil && o.Categories != nil && e.RulesVersion() != o.RulesVersion()
 }
@@ -119,16 +119,15 @@ func (e *BaselineExperiment) RulesVersion() int {
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
 type BaselineTime struct {
 	Median float64 `json:"median"` // ms
-	// Low and High are what surrounds the median: an interval of confidence where there are enough values, else their
-	// range.
+	// Low and High surround the median: a confidence interval if there are enough values, else their range.
 	Low   float64 `json:"low"`   // ms
 	High  float64 `json:"high"`  // ms
 	Clock string  `json:"clock"` // gpu or wall
-	// Runs are the median steps of the runs in ms, where there are several; absent for one, and in older documents.
+	// Runs are the median steps of the runs in ms, if there are several; absent for one, and in older documents.
 	Runs []float64 `json:"runs,omitempty"`
 }
 
-// Versions are what a figure depends on beside the experiment. Null where unknown.
+// Versions are the versions that a figure depends on, besides the experiment. Null if unknown.
 type Versions struct {
 	Torch  *string `json:"torch"`
 	CUDA   *string `json:"cuda"`

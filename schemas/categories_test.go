@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of categories in docs/categories.md anew")
 
-// TestCategoryTable: every constant of type Category has one row, and every row a colour of its own and a meaning.
+// TestCategoryTable: every constant of type Category has one row, and every row has its own colour and a meaning.
 func TestCategoryTable(t *testing.T) {
 	rows, colors := map[schemas.Category]int{}, map[uint32]schemas.Category{}
 	for _, row := range schemas.CategoryTable {

@@ -20,8 +20,8 @@ type Checkpoint struct {
 	ActiveBytes        int64 `parquet:"active_bytes"`         // allocated, and freed but awaited by a stream
 	RequestedBytes     int64 `parquet:"requested_bytes"`      // asked for: allocated without rounding
 
-	// Recorded says that the events up to here are in the journal. Where they are not, as between windows, there is
-	// nothing to replay: the columns from here on are 0 and false, and mean nothing.
+	// Recorded says that the events up to here are in the journal. If they are not, as between windows, there is
+	// nothing to replay, and the columns from here on are 0 and false without meaning.
 	Recorded bool `parquet:"recorded"`
 
 	// The same, replayed.

@@ -25,9 +25,9 @@ type Code struct {
 type CodeFile struct {
 	Module string  `json:"module"` // [MainModule] is a script itself
 	File   string  `json:"file"`   // relative to its repository; "-c" is the text behind python -c
-	SHA256 *string `json:"sha256"` // of the contents; null where they could not be read, or are Changed
-	// Changed is whether the file was changed after its process had begun, and before anybody looked at it: what was
-	// imported is not known.
+	SHA256 *string `json:"sha256"` // of the contents; null if they could not be read, or if Changed
+	// Changed is true if the file was changed after its process had begun and before it was hashed, so the imported
+	// content is unknown.
 	Changed bool `json:"changed,omitempty"`
 }
 

@@ -61,7 +61,7 @@ func FindConfig(name string) (*Config, error) {
 	return config, nil
 }
 
-// configReader reads the nodes of a file strictly: what it does not know is refused, by line.
+// configReader reads the nodes of a file strictly: anything unknown is an error with its line.
 type configReader struct{ path string }
 
 func parseConfig(path string, text []byte) (*Config, error) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A document of the current version has a digest that holds: without one, or with one that is not whole, it is refused.
-// Those of the version before have none, and are read.
+// A document of the current version must have a valid and whole digest. Documents of the version before have none,
+// and are read.
 func TestDocumentsHaveDigests(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ type TorchFeature struct {
 	OK      bool   `json:"ok"`
 	Needed  bool   `json:"needed"` // nothing can be recorded without it
 	Gives   string `json:"gives"`
-	Without string `json:"without"` // what is lost where it does not work
+	Without string `json:"without"` // what is lost if it does not work
 	Error   string `json:"error"`   // what the probe raised, "" = nothing
 }
 

@@ -18,8 +18,9 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
-	// ActionGap is dpsight's own: nothing was recorded between the event before it and the one after. Its size is by
-	// how much reserved grew or shrank meanwhile; what was allocated jumps to the allocator's own list of blocks.
+	// ActionGap is dpsight's own action: nothing was recorded between the event before it and the one after. Its
+	// size is by how much reserved changed meanwhile. What was allocated jumps to the allocator's own list of
+	// blocks.
 	ActionGap Action = 12
 )
 
@@ -33,8 +34,8 @@ func (a Action) String() string {
 	return actionNames[0]
 }
 
-// ParseAction is the inverse of [Action.String]; words that this package does not know give [ActionUnknown].
-// torch's older "free" is a completed free.
+// ParseAction is the inverse of [Action.String]. Unknown words give [ActionUnknown]. torch's older "free" is a
+// completed free.
 func ParseAction(s string) Action {
 	for i, n := range actionNames[:ActionGap] { // torch has no gaps
 		if n == s {
@@ -59,7 +60,7 @@ type EventColumns struct {
 	Mark   []uint32 // k of the last mark of the event's thread; 0 = none
 	Stack  []uint32 // id in the stacks table; 0 = none
 	Pool   []uint64 // private pool id; 0 = the default pool or unknown; may be empty
-	Line   []uint32 // number of the line that the event's thread was on, or made its node; 0 = none; may be empty
+	Line   []uint32 // number of the line that the event's thread was on, or that made its node; 0 = none; may be empty
 }
 
 // Len is the number of events.
@@ -124,7 +125,8 @@ func valueOf[T uint32 | uint64](column []T, i int) T {
 	return 0
 }
 
-// Part is the events from one index to before another. It shares their memory; what is added to it does not.
+// Part returns the events from one index to before another. It shares their memory, but appending to it does not
+// change e.
 func (e *EventColumns) Part(from, to int) EventColumns {
 	return EventColumns{Action: part(e.Action, from, to), Addr: part(e.Addr, from, to), Size: part(e.Size, from, to),
 		Stream: part(e.Stream, from, to), TimeNS: part(e.TimeNS, from, to), Mark: part(e.Mark, from, to),

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ReportFiles is the name of the list of a report's files, which lies beside them: a line each.
+// ReportFiles is the name of the file beside a report that lists the report's files, one per line.
 const ReportFiles = ".dpsight-report"
 
 // A ForeignError says that a file is in the way that dpsight did not write.

@@ -11,7 +11,7 @@ type Holder struct {
 	Seq     int64        `parquet:"seq,delta"`      // event after which the look was
 	Moment  HolderMoment `parquet:"moment,dict"`
 	Kind    HolderKind   `parquet:"kind,dict"`
-	// Path leads from a name to the block: "global kept[17]"; empty = C++ alone keeps it.
+	// Path leads from a name to the block: "global kept[17]"; empty = only C++ keeps it.
 	Path string `parquet:"path,dict,optional"`
 	// ViewBytes is how much of the block the kept tensors show; null = all of it.
 	ViewBytes int64 `parquet:"view_bytes,dict,optional"`
@@ -40,5 +40,5 @@ const (
 	HeldByGraph     HolderKind = "graph"     // one leads to a tensor whose graph has saved it for backward
 	HeldByException HolderKind = "exception" // such a path goes through the frames of an exception that was caught
 	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other, until the garbage collector runs
-	HeldByCpp       HolderKind = "native"    // no reference of Python's does: C++ alone keeps it
+	HeldByCpp       HolderKind = "native"    // no Python reference does: only C++ keeps it
 )

@@ -1,7 +1,7 @@
 package schemas
 
-// HostMark is one row of host_marks.parquet: what one process took of the host's memory at a mark. There is one at each
-// mark between phases of instrumented steps, and one as a step with phases begins.
+// HostMark is one row of host_marks.parquet: the host memory that one process had at a mark. There is one at each
+// mark between phases of instrumented steps, and one at the beginning of a step with phases.
 type HostMark struct {
 	RunID       string `parquet:"run_id,dict"`
 	Rank        int32  `parquet:"rank,dict"`             // the process's RANK, from 0

@@ -27,7 +27,7 @@ type IngestReport struct {
 	Cost      []InstrumentCost `json:"instrument_cost"`
 	OOMs      []OOM            `json:"ooms"`
 	Metrics   []Metric         `json:"metrics"`
-	// Prediction is what the figures of a predicted run rest on; null for others, and in reports of older versions.
+	// Prediction is what the figures of a predicted run depend on; null for other runs, and in older reports.
 	Prediction *Prediction `json:"prediction,omitempty"`
 	Warnings   []string    `json:"warnings"`
 	// Tables has the digests of the tables that were written with the report, by file name; null in reports of older
@@ -54,7 +54,7 @@ type DeviceVerdict struct {
 	PeakSeq            int64 `json:"peak_seq"`             // first event at the highest allocated
 	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // replayed
 	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`  // replayed
-	// PeakLowBytes and PeakHighBytes are what the peak is at least and at most; null unless the verdict is [Bounded].
+	// PeakLowBytes and PeakHighBytes bound the peak; null unless the verdict is [Bounded].
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`  // replayed
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"` // replayed
 	// by torch's counter, or from an imported file of figures; null = not reported
@@ -63,8 +63,8 @@ type DeviceVerdict struct {
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only
 	// a bare step reached it.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
-	// BareSteps says where the categories of steps without tags come from. Of a long recording the first thousand are
-	// listed, and the one of the peak.
+	// BareSteps says where the categories of steps without tags come from. For a long recording it lists the first
+	// thousand, and the step of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
 }
 
@@ -99,7 +99,7 @@ type RankVerdict struct {
 	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
 }
 
-// FailedHook is a hook of the agent that failed: what it looks at is not known from there.
+// FailedHook is a hook of the agent that failed. What it observes is unknown from then on.
 type FailedHook struct {
 	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
 	Error string `json:"error"` // one line
@@ -196,7 +196,7 @@ type InstrumentCost struct {
 	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
 	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
 	Marks      int64 `json:"marks"`       // how many
-	// Median step times (GPU time where measured, else wall), null where there is no such step.
+	// Median step times (GPU time if measured, else wall), null if there is no such step.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
 	// InstrumentNS is what instrumentation adds to a step if batches vary: the difference of the median times per
@@ -209,7 +209,7 @@ type InstrumentCost struct {
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
 	Windows           int64 `json:"windows,omitempty"`            // how many
-	// how many after warm-up; see [Captured]; they are in no median
+	// how many after warm-up; see [Captured]; no median includes them
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
 	// LinesNS is what following the script's lines took: LineEvents times the cost of one, which is measured when
 	// CUDA is initialised. Null if no lines were followed, and in older reports.
@@ -224,14 +224,14 @@ type OOM struct {
 	Seq             int64 `json:"seq"`               // events 1..Seq came before it
 	RequestedBytes  int64 `json:"requested_bytes"`   // of the request that failed
 	DeviceFreeBytes int64 `json:"device_free_bytes"` // as the driver said then
-	// as torch has it: of the whole device, its CUDA context included, or what the process has set; 0 = an imported
-	// trace, which does not have it
+	// torch's limit: the whole device including its CUDA context, or what the process has set; 0 = an imported
+	// trace, which lacks it
 	LimitBytes int64  `json:"limit_bytes"`
 	Step       int64  `json:"step"` // from 0; -1 = before the first
 	Phase      string `json:"phase"`
 	Module     string `json:"module"`
 	Fatal      bool   `json:"fatal"`
-	// EndUnknown: nothing says whether the run ended with it, as in an imported trace or what an attached process wrote.
+	// EndUnknown: it is unknown whether this ended the run, as for an imported trace or an attached process.
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it.
 	// If not, torch itself handled it: it tries cuDNN's algorithms in turn and takes the first whose workspace is
@@ -241,7 +241,7 @@ type OOM struct {
 	Line int64 `json:"line_id,omitempty"`
 }
 
-// Absorbed is whether torch itself went on without what was asked for: the script has nothing less.
+// Absorbed reports whether torch itself recovered from the failed request, so that the script lacks nothing.
 func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
 
 // FailuresUnread reports whether nobody has looked for requests that failed for want of memory. Version 1 did not

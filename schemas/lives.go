@@ -27,7 +27,7 @@ func (l *Lives) HoldsAt(k uint32, seq int64) bool {
 	return int64(l.BeginSeq[k]) <= seq && (l.EndSeq[k] == 0 || int64(l.EndSeq[k]) > seq)
 }
 
-// CategoryPlace is the category's place in [Categories]; one that this dpsight does not know counts as other.
+// CategoryPlace returns the category's place in [Categories]. An unknown category counts as other.
 func CategoryPlace(c Category) int {
 	if p := Precedence(c); p < len(Categories) {
 		return p

@@ -8,15 +8,15 @@ import (
 // ErrLocked says that another process, or another part of this one, holds a lock.
 var ErrLocked = errors.New("another dpsight is writing it")
 
-// A Lock keeps other dpsights from rewriting a folder or file. It is gone with its process, however that ends, so no
-// lock can be stale. It is advisory: readers do not ask for it, since what they read is replaced whole.
+// A Lock keeps other dpsights from rewriting a folder or file. It ends with its process, however that ends, so no
+// lock can be stale. It is advisory: readers do not take it, since files are always replaced as a whole.
 type Lock struct {
 	held    os.FileInfo // nil where locks are not of the path itself
 	release func()
 }
 
-// Holds reports whether path still names what is locked: its last holder may have removed it between the opening and
-// the locking.
+// Holds reports whether path still names the locked file: its last holder may have removed it between the opening
+// and the locking.
 func (l *Lock) Holds(path string) bool {
 	st, err := os.Lstat(path)
 	return l.held == nil || err == nil && os.SameFile(l.held, st)

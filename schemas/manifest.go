@@ -57,12 +57,12 @@ type Manifest struct {
 	// Import names the source file of an imported run.
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
-	// Tables has the digests of the tables that the collector wrote, by file name; null in manifests of older versions,
-	// and where the collector did not see the run's end.
+	// Tables has the digests of the tables that the collector wrote, by file name; null in older manifests, and if
+	// the collector did not see the run's end.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
 }
 
-// Attached is what dpsight.attach() says of a run that it wrote: the process went on, and may have written others.
+// Attached describes a run that dpsight.attach() wrote. Its process went on, and may have written other runs.
 type Attached struct {
 	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
 	PID          int    `json:"pid"`           // as the process itself knows it
@@ -79,7 +79,7 @@ type Attached struct {
 // SampledTables are the tables that the collector writes.
 func SampledTables() []string { return []string{Samples.File(), HostSamples.File()} }
 
-// Sampled reports whether the file is one of them, which nothing makes again.
+// Sampled reports whether the file is one of them. Nothing can make these again.
 func Sampled(file string) bool { return slices.Contains(SampledTables(), file) }
 
 // Undigested reports whether files of the run have no digests, so that nothing tells when they are damaged: an older
@@ -157,7 +157,7 @@ type Privacy struct {
 	Epsilon         *float64 `json:"epsilon"` // of (ε, δ)
 }
 
-// Git is the revision of the repository that the script lies in, else of the one that it was started in.
+// Git is the revision of the repository that contains the script, else of the one in which it was started.
 type Git struct {
 	Revision string `json:"revision"`
 	Dirty    bool   `json:"dirty"`
@@ -175,7 +175,8 @@ type Isolation struct {
 	IdleBytes *int64 `json:"idle_bytes"` // of all devices together
 	// OtherProcesses is how many processes had a compute context there; null where NVML does not say.
 	OtherProcesses *int `json:"other_processes"` // how many
-	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null where it does not say.
+	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null if NVML does not state
+	// it.
 	ThrottleReasons *int64 `json:"throttle_reasons"` // bits
 	// WaitedNS is how long the run waited for that, Polls how often it slept in between.
 	WaitedNS int64 `json:"waited_ns"` // ns
@@ -191,8 +192,8 @@ type Collector struct {
 	// Built is the code that recorded; null where an older version did, and for an imported file.
 	Built            *Built `json:"built,omitempty"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
-	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its
-	// supervisor, which holds the experiment's processes, is in it where SetupCPUNS is known.
+	// CPUNS is the CPU time that the collector itself took while the experiment ran. If SetupCPUNS is known, it
+	// includes the supervisor, which holds the experiment's processes.
 	CPUNS int64 `json:"cpu_ns"` // ns
 	// SetupCPUNS is the collector's CPU time before the experiment started. For the first of several runs it
 	// includes opening NVML. SealCPUNS is its CPU time from the experiment's end until the run was on disk. Null if
@@ -208,14 +209,14 @@ type Collector struct {
 	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
 }
 
-// Built says which code a binary of dpsight is made of. Runs whose Agent is one were recorded by the same agent,
-// predictions whose Phantom is one too made on the same phantom GPU, whatever the versions and commits.
+// Built says from which code a binary of dpsight is made. Runs with equal Agent were recorded by the same agent,
+// and predictions with equal Phantom also used the same phantom GPU, whatever the versions and commits.
 type Built struct {
-	// Revision is the commit, Modified whether files were changed since; null where the build does not say (go build
-	// -buildvcs=true does).
+	// Revision is the commit, and Modified whether files had been changed since; null if the build does not state
+	// it (go build -buildvcs=true does).
 	Revision *string `json:"revision"`
 	Modified *bool   `json:"modified"`
-	// Agent is a digest of the agent's files, Phantom one of the phantom GPU's: its sources, modules and device
+	// Agent is a digest of the agent's files. Phantom is a digest of the phantom GPU's sources, modules and device
 	// profiles.
 	Agent   string `json:"agent"`   // "sha256:" and 16 hexadecimal digits
 	Phantom string `json:"phantom"` // likewise
@@ -272,9 +273,9 @@ type ImportedRank struct {
 // FiguresOnly reports whether the run was imported from a file that has figures at moments, and no blocks.
 func (m *Manifest) FiguresOnly() bool { return m.Import != nil && m.Import.Kind != ImportSnapshot }
 
-// StackRule says what the memory is for that a frame asks for whose file and function match. Patterns are Go's regular
-// expressions; an empty one matches everything. Either the category is given, or the role that decides it, or the phase
-// that the program is in.
+// StackRule says what memory is for if a frame with a matching file and function asks for it. Patterns are Go
+// regular expressions; an empty one matches everything. A rule gives the category, or the role that decides it, or
+// the phase that the program is in.
 type StackRule struct {
 	Role     string   `json:"role,omitempty" yaml:"role"`
 	Category Category `json:"category,omitempty" yaml:"category"`

@@ -2,8 +2,8 @@ package schemas
 
 import "strings"
 
-// Phantom (in run.json) is the device that a predicted run ran on: facts of the profile that decide what the figures
-// are worth.
+// Phantom (in run.json) is the device on which a predicted run ran: facts of the profile that decide how reliable
+// the figures are.
 type Phantom struct {
 	// Checked is whether predictions for this profile were ever compared with recordings from such a device.
 	Checked bool `json:"checked"`
@@ -18,12 +18,12 @@ type Phantom struct {
 	DefaultAddresses string `json:"default_addresses"`
 	// ComputeCapability is as CUDA counts it: "9.0".
 	ComputeCapability string `json:"compute_capability"`
-	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty where none was.
+	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty if none was.
 	CheckedTorch string `json:"checked_torch,omitempty"`
 	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a
 	// band.
 	Placements []Placement `json:"placements,omitempty"`
-	// Devices are those that processes held memory of; absent from runs of older versions.
+	// Devices are the devices on which processes held memory; absent from older runs.
 	Devices []DeviceUse `json:"devices,omitempty"`
 	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty where Python chose.
 	Garbage string `json:"garbage,omitempty"`
@@ -43,7 +43,7 @@ const (
 
 // Decision is a read that was answered the other way: as true in place of false, as one in place of zero.
 type Decision struct {
-	// Place is file:line of the script and, where a function of torch's reads, " in " and the line of that.
+	// Place is file:line of the script and, if a function of torch's reads, " in " and that function's line.
 	Place string `json:"place"`
 	Error string `json:"error"`  // which the script failed with after the usual answer
 	RunID string `json:"run_id"` // of the run that failed
@@ -82,7 +82,7 @@ type DeviceUse struct {
 	// Processes is how many held memory of it at once, at most.
 	Processes     int   `json:"processes"`
 	ReservedBytes int64 `json:"reserved_bytes"` // that they held at once, at most
-	TakenBytes    int64 `json:"taken_bytes"`    // the same with what the contexts took beside the first
+	TakenBytes    int64 `json:"taken_bytes"`    // the same, plus all contexts but the first
 }
 
 // Placement is a run under one policy of addresses.
@@ -94,10 +94,10 @@ type Placement struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several
+// Prediction (in ingest.json) is what a predicted run depends on, as the phantom GPU reported at its end, for all
 // processes together.
 type Prediction struct {
-	// Complete is false where some process ended before it reported: what that one read is not known.
+	// Complete is false if some process ended before it reported, so its reads are unknown.
 	Complete bool `json:"told"`
 	// UnknownReads are the places in the script that read values which nothing had computed, including times
 	// between CUDA events. Such reads return zeros, or slowly falling numbers for single floating-point values.
@@ -163,8 +163,8 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how sure a predicted peak allocated is, and why. What is reserved depends on where the driver puts
-// segments too.
+// Confidence is how certain a predicted peak allocated is, and why. It does not cover reserved, which also depends
+// on where the driver puts segments.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`
@@ -180,7 +180,7 @@ type Confidence struct {
 const (
 	DoubtReads   = "unknown reads"   // unknown values were read
 	DoubtFinite  = "finite values"   // such values were taken to be finite
-	DoubtSizes   = "sizes by values" // an upper bound stood for a size that depends on values
+	DoubtSizes   = "sizes by values" // an upper bound was used for a size that depends on values
 	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
 	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
 	DoubtCompile = "torch.compile"

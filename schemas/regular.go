@@ -10,7 +10,7 @@ import (
 // writer would never return, and opening a device may have effects.
 var ErrNotRegular = errors.New("it is no regular file")
 
-// OpenRegular opens a file to read it, and nothing else: no pipe, no device, no socket.
+// OpenRegular opens a regular file to read it. It refuses pipes, devices and sockets.
 func OpenRegular(path string) (*os.File, error) {
 	if err := CheckRegular(path); err != nil {
 		return nil, err

@@ -23,8 +23,9 @@ func (a Action) Reserves() bool {
 	return false
 }
 
-// DeriveReserved gives the levels of a run whose store is older than reserved.parquet, from its events and the verdicts
-// on its devices. Events do not tell what was reserved before recording: it is what replay's peak has beyond theirs.
+// DeriveReserved returns the levels of a run whose store is older than reserved.parquet, from its events and the
+// verdicts on its devices. Events do not show what was reserved before recording: it is the difference between
+// replay's peak and theirs.
 func DeriveReserved(events []Event, verdicts []DeviceVerdict) []ReservedLevel {
 	var out []ReservedLevel
 	for i := range verdicts {

@@ -6,7 +6,7 @@ type Step struct {
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
 	Step   int64  `parquet:"step,delta"`  // from 0
-	// forward-backward pairs in the step; 0 where they were not marked
+	// forward-backward pairs in the step; 0 if they were not marked
 	Microbatches int32 `parquet:"microbatches,dict"`
 	Warmup       bool  `parquet:"warmup"` // not timed
 	// module hooks and tags were on; published times come from the others
@@ -23,7 +23,7 @@ type Step struct {
 	StartNS  int64 `parquet:"start_ns,delta"`   // ns, Unix time
 	EndNS    int64 `parquet:"end_ns,delta"`     // ns, Unix time
 	WallNS   int64 `parquet:"wall_ns"`          // drains excluded
-	// between CUDA events; null where there is no real GPU
+	// between CUDA events; null without a real GPU
 	GPUNS          int64  `parquet:"gpu_ns,optional"`
 	AllocatedBegin *int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
 	AllocatedEnd   *int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
@@ -36,7 +36,7 @@ type Step struct {
 var Steps = Table[Step]{Name: "steps", Version: 1, Added: []string{"unphased"}}
 
 // Phase is one row of phases.parquet: one occurrence of a phase on one device. Phases do not overlap: an inner one
-// interrupts the outer, which continues as a row of its own.
+// interrupts the outer, which continues as a separate row.
 type Phase struct {
 	RunID          string `parquet:"run_id,dict"`
 	Rank           int32  `parquet:"rank,dict"`       // the process's RANK, from 0

@@ -20,13 +20,13 @@ const SummarySchema = "dpsight.summary/1"
 type Summary struct {
 	Schema string `json:"schema"`
 	RunID  string `json:"run_id"`
-	// Kept is the version of what Row and Compared hold (see analyze.KeptVersion). A summary of another version counts
-	// as none.
+	// Kept is the version of the contents of Row and Compared (see analyze.KeptVersion). A summary of another
+	// version is ignored.
 	Kept     int    `json:"kept"`     // a version
 	Manifest string `json:"manifest"` // digest of run.json: "sha256:" and 64 hexadecimal digits
 	Report   string `json:"report"`   // digest of ingest.json
-	// Row is the run's row in the list of runs, Compared what a comparison of many runs looks at, and Origin what both
-	// rest on and many runs share: all as analyze encodes them.
+	// Row is the run's row in the list of runs. Compared is what a comparison of many runs uses. Origin is what
+	// both refer to and many runs share. All are encoded by analyze.
 	Origin   json.RawMessage `json:"origin"`
 	Row      json.RawMessage `json:"row"`
 	Compared json.RawMessage `json:"compared"`
@@ -38,8 +38,8 @@ func WriteSummary(dir string, s *Summary) error {
 	return WriteDocument(filepath.Join(dir, SummaryFile), s)
 }
 
-// ReadSummary reads summary.json of a run folder, and refuses one that is not of the manifest and the report beside it,
-// or of another version than kept.
+// ReadSummary reads summary.json of a run folder. It returns an error if the summary does not belong to the
+// manifest and the report beside it, or has another version than kept.
 func ReadSummary(dir string, kept int) (*Summary, error) {
 	s := new(Summary)
 	if err := ReadDocument(filepath.Join(dir, SummaryFile), SummarySchema, s); err != nil {

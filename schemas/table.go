@@ -129,7 +129,7 @@ func (t Table[T]) newWriter(w io.Writer, codec compress.Codec) *TableWriter[T] {
 		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of
 		// samples.
 		parquet.DataPageVersion(1),
-		// Bounds stand in the footer; in the head of every page, four times over, they were two fifths of a short
+		// Bounds are in the footer. In the head of every page, four times over, they took two fifths of a short
 		// table's columns.
 		parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
@@ -214,8 +214,8 @@ func (t Table[T]) readFile(path string) (rows []T, err error) {
 	return t.Decode(f, st.Size())
 }
 
-// Decode reads a table from a file's bytes. A damaged file is an error, never a panic: parquet-go's decoders may panic
-// on one.
+// Decode reads a table from a file's bytes. A damaged file gives an error, never a panic, although parquet-go's
+// decoders may panic.
 func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -235,8 +235,8 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// What the footer claims is never allocated ahead: a row takes a hundred bytes and more in memory, a damaged count
-	// costs nothing.
+	// The row count of the footer never determines an allocation: a row takes a hundred bytes and more in memory,
+	// and a damaged count must cost nothing.
 	for int64(len(rows)) < n {
 		if len(rows) == cap(rows) {
 			rows = slices.Grow(rows, int(min(readBatchRows, n-int64(len(rows)))))
@@ -273,13 +273,13 @@ func countRows(pf *parquet.File) (n int64, err error) {
 	return n, nil
 }
 
-// footerEnd is the size of what ends a Parquet file: the length of its footer, and a magic number.
+// footerEnd is the size of the end of a Parquet file, in bytes: the length of its footer, and a magic number.
 const footerEnd = 8
 
-// OpenParquet opens a Parquet file of a size in bytes, and refuses what would cost more memory than a file of its size
-// can need: parquet-go allocates a footer of whatever length the file claims, up to 4 GiB, and its LZ4 grows its buffer
-// without bound on what is no LZ4, which one damaged byte can name as a column's codec. The process would die of
-// either, past every recover. It may panic on a damaged file, as parquet-go does.
+// OpenParquet opens a Parquet file with a size in bytes. It refuses a file that would cost more memory than a file
+// of its size can need. parquet-go allocates a footer of whatever length the file claims, up to 4 GiB. Its LZ4
+// grows its buffer without bound on other data, and one damaged byte can name LZ4 as a column's codec. Either would
+// kill the process, past every recover. OpenParquet may panic on a damaged file, as parquet-go does.
 func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	var end [footerEnd]byte
 	if size < footerEnd {

@@ -83,8 +83,8 @@ func TestTablesRoundTrip(t *testing.T) {
 	roundTrip(t, HostSamples)
 }
 
-// What a table says of every row alike, or again and again, takes next to nothing: which values are null, what a page's
-// bounds are.
+// Values that are equal in every row, or that repeat, take almost no space in a table: which values are null, and
+// the bounds of pages.
 func TestTablesAreSmall(t *testing.T) {
 	const n = 300_000 // more than a row group holds
 	marks := make([]Mark, n)
@@ -163,7 +163,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// A footer may claim any number of rows; what it claims is never allocated.
+// A footer may claim any number of rows. The claimed number is never allocated.
 func TestReadRefusesClaimedRows(t *testing.T) {
 	var good bytes.Buffer
 	if err := Steps.Encode(&good, []Step{{RunID: "r", Step: 1}, {RunID: "r", Step: 2}}); err != nil {
@@ -193,7 +193,7 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
-		// parquet-go opens its columns anew, with a buffer each
+		// parquet-go opens its columns again, with a buffer each
 		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
 			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
 		}
@@ -239,7 +239,7 @@ func withFooter(t *testing.T, data []byte, edit func(*format.FileMetaData)) []by
 	return append(out, "PAR1"...)
 }
 
-// Whatever byte of a table is damaged, reading gives rows or an error, never a panic.
+// Whatever byte of a table is damaged, reading returns rows or an error, and never panics.
 func FuzzDecode(f *testing.F) {
 	var b bytes.Buffer
 	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}, {RunID: "s", Step: 2, GPUNS: 5}}); err != nil {

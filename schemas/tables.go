@@ -9,7 +9,7 @@ const (
 	WantTimes                   // steps and phases
 	// NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
 	WantSamples
-	WantEvents    // the events that change what is reserved; the others are not loaded
+	WantEvents    // the events that change what is reserved; others are not loaded
 	WantGradients // when each gradient was written
 	// with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also
 	// without, where requests failed)
@@ -17,19 +17,20 @@ const (
 	WantClock       // when each event happened
 	WantModuleTimes // GPU time by module, and modules
 	WantReserved    // what was reserved
-	// the blocks with their owners in columns, for sums of bytes alone; where requests failed, with memory as well
+	// the blocks with their owners in columns, for sums of bytes only; if requests failed, with memory as well
 	WantLives
 	WantHost      // the host's memory, and the marks that the script set
 	WantHostMarks // what each process took of the host at its marks
 )
 
-// Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
+// Tables is one run as analysis sees it. What was not requested (see [Want]), or what the run does not have, is
+// empty.
 type Tables struct {
 	Manifest *Manifest
 	Report   *IngestReport // nil: never ingested
-	// Confidence is of a predicted run; where it is nil, Report has it, or it was not put into words.
+	// Confidence belongs to a predicted run. If it is nil, Report has it, or it was not put into words.
 	Confidence  *Confidence
-	Allocations []Allocation // identity, sizes and life; with detail where they were born
+	Allocations []Allocation // identity, sizes and life; with detail also the place of birth
 	Owners      []Owner      // with detail their names and modules
 	Steps       []Step
 	Phases      []Phase

@@ -16,7 +16,7 @@ const TagsFile = "tags.json"
 // TagsSchema is the version that this package writes.
 const TagsSchema = "dpsight.tags/1"
 
-// Tags (tags.json) are words that somebody gave to a run. They are no part of what was recorded: no figure depends on
+// Tags (tags.json) are words that a user gave to a run. They are not part of the recording: no figure depends on
 // them.
 type Tags struct {
 	Schema string   `json:"schema"`
@@ -26,7 +26,7 @@ type Tags struct {
 // tagForm are words that a condition can name without quotation marks.
 var tagForm = regexp.MustCompile(`^[\p{L}\p{N}_.+/-]+$`)
 
-// CheckTag refuses what no condition could name.
+// CheckTag refuses a tag that no condition could name.
 func CheckTag(tag string) error {
 	if !tagForm.MatchString(tag) || slices.Contains([]string{"and", "or", "not"}, tag) {
 		return WithHint(fmt.Errorf("tag %q is no word of letters, digits and _.+/-", tag),
@@ -35,7 +35,7 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// ReadTags gives the tags of a run folder: none where it has no such file.
+// ReadTags returns the tags of a run folder: none if it has no such file.
 func ReadTags(dir string) ([]string, error) {
 	var t Tags
 	err := ReadDocument(filepath.Join(dir, TagsFile), TagsSchema, &t)

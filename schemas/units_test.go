@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryNumberSaysWhatItCounts finds the numbers in tables and documents whose comment is missing: a name alone has
-// misled.
+// TestEveryNumberSaysWhatItCounts finds numbers in tables and documents without a comment: a name alone has misled
+// readers.
 func TestEveryNumberSaysWhatItCounts(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

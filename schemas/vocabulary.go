@@ -54,7 +54,7 @@ func EndedByItself(status string) bool {
 	return status == StatusOK || status == StatusFailed || status == StatusOOM
 }
 
-// SharedByModules stands in documents for the module of libraries' workspaces: see [memory.IsSharedByModules].
+// SharedByModules is, in documents, the module of library workspaces: see [memory.IsSharedByModules].
 const SharedByModules = "shared by all modules"
 
 // How the bytes of a run came about.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// CheckFolder finds a file that stands where a folder, or one above it, is to be written. Callers ask before hours of
-// work whose result could not be kept. It makes nothing, since nothing may come to be written.
+// CheckFolder returns an error if a file is in the place of a folder to be written, or of one above it. Callers ask
+// before hours of work whose result could not be kept. It creates nothing, since perhaps nothing will be written.
 func CheckFolder(dir string) error {
 	for {
 		st, err := os.Stat(dir)

@@ -216,8 +216,8 @@ func (r *runner) comments() []string {
 	return out
 }
 
-// replayer is a dpsight that predicts by taking a recorded run out of a store: the one that method.txt of the current
-// folder names. All else it does itself.
+// replayer is a dpsight whose predict takes a recorded run out of a store: the run named in method.txt in the
+// current folder. All other commands work as usual.
 const replayer = `#!/bin/bash
 case "$1" in predict|collect) ;; *) exec dpsight-itself "$@" ;; esac
 while [ $# -gt 1 ]; do [ "$1" = --store ] && store="$2"; shift; done
@@ -225,8 +225,8 @@ mkdir -p "$store"
 cp -r "$RECORDED"/*-"$(cat method.txt)"-* "$store"
 `
 
-// The action's scripts over recorded runs: what grew fails and is named in one comment, which the next push updates.
-// What did not grow passes. A baseline file takes the place of the base.
+// The action's scripts over recorded runs. A growth fails and is named in one comment, which the next push updates.
+// Without growth the action passes. A baseline file replaces the base commit.
 func TestAction(t *testing.T) {
 	a := readAction(t)
 	if a.Runs.Using != "composite" {

@@ -20,7 +20,7 @@ type change struct {
 	id, line string   // of the first finding, and a text in its line
 	holder   string   // a part of its holder; empty = the finding has none to name
 	edit     string   // text of the line that the finding wants changed; empty = it names none
-	known    string   // how it knows what it saves; empty = it promises nothing
+	known    string   // how the saving is known; empty = it promises none
 	allFrom  int64    // the peak must fall by at least this percentage of what the finding saves at most
 }
 
@@ -116,7 +116,7 @@ func (c *change) edits(t *testing.T, text string, f *finding) {
 	t.Errorf("%s: to edit: %+v, want %q", c.script, f.Edits, c.edit)
 }
 
-// What pieces of the cache take is said at most: the peak reserved falls by less.
+// The saving from pieces of the cache is an upper bound: the peak reserved falls by less.
 func TestAdvisedScriptsReserveLess(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
@@ -352,7 +352,7 @@ for step in range(4):
 	"slack": expandable + `
 kept = [torch.empty((25 << 20) + 4096, dtype=torch.uint8, device="cuda") for _ in range(20)]
 `,
-	// Every other piece stays: what lies between them fits no larger request.
+	// Every other piece stays, so the gaps between them fit no larger request.
 	"fragments": expandable + `
 held = []
 for i in range(5):

@@ -72,7 +72,7 @@ func TestBoundedPeaksAreSaid(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found.Runs[0].Findings) < 2 {
 		t.Fatal(err, text)
 	}
-	for _, f := range found.Runs[0].Findings { // whoever quotes one has not read the others
+	for _, f := range found.Runs[0].Findings { // a reader who quotes one finding may not have read the others
 		if !strings.Contains(f.Sentence, schemas.Bounded) && f.ID != findings.NotConserved {
 			t.Errorf("%s does not say that the peak is bounded: %s", f.ID, f.Sentence)
 		}

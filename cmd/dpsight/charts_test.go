@@ -25,11 +25,11 @@ const chartsPage = "../../docs/migration.md"
 
 var chartsBlock = regexp.MustCompile(`(?s)<!-- charts -->\n.*?<!-- end -->`)
 
-// charted is what two charts say of one run, in bytes: the end of its bar of components, and the highest point of its
-// timeline. Where they are right, both are the peak that torch counted.
+// charted is what two charts show of one run, in bytes: the end of its bar of components, and the highest point of
+// its timeline. Both should equal the peak that torch counted.
 type charted struct{ peak, bar, timeline int64 }
 
-// replacedResult is what the component profiler's charts take from a file of its own.
+// replacedResult is the part of the component profiler's file that its charts use.
 type replacedResult struct {
 	Config       map[string]float64 `json:"config"`
 	PeakMemoryMB float64            `json:"peak_memory_mb"`
@@ -142,7 +142,7 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 		if parts := endOfBar(t, bars, "categories of "+c.Label); parts != is.bar {
 			t.Errorf("%s: the categories end at %d B, their bar at %d", c.Label, parts, is.bar)
 		}
-		// Three marks: what is highest anywhere, what is drawn below the diamond, and the diamond.
+		// Three marks: the highest drawn point, the line below the diamond, and the diamond.
 		is.timeline = topOfTimeline(t, timeline, "allocated of "+c.Label)
 		for _, what := range []string{"allocated at the peak of ", "peak of "} {
 			if top := topOfTimeline(t, timeline, what+c.Label); top != is.timeline {

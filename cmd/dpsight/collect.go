@@ -140,7 +140,7 @@ func (c *collectCmd) check(given map[string]string) error {
 	return cmp.Or(err, c.recordFlags.check(), c.suiteFlags.check())
 }
 
-// makeTables ingests a recorded run, whatever its status: what was recorded is kept.
+// makeTables ingests a recorded run, whatever its status, so that everything recorded is kept.
 func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
 	defer ingest.Frugal()()
 	console.Doing("making the tables of "+r.Manifest.Name, 0, 0)

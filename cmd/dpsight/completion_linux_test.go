@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What is typed is completed: commands, the short forms among them, options, and what options and arguments can be.
+// Words are completed: commands and their short forms, options, and the values of options and arguments.
 func TestCompletion(t *testing.T) {
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A predicted run whose tables were made and that was killed before it was judged is judged by the next ingest. Where
-// its report cannot be written, the error speaks of that alone.
+// If a predicted run was killed after its tables were made and before it was judged, the next ingest judges it. If
+// its report cannot be written, the error says only that.
 func TestIngestJudgesWhatIsKnown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r")
 	if err := os.Mkdir(dir, 0o755); err != nil {

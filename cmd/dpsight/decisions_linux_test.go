@@ -89,8 +89,8 @@ else:
     raise KeyError("of its own")
 `
 
-// A script with a failure of its own is not predicted again and again, and a search learns of its first value what the
-// others need.
+// A script with a failure of its own is not predicted again and again. In a search, the answers that the first
+// value needs are used for the others.
 func TestPredictDecidesNotInVain(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, failingAlone)

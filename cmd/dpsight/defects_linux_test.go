@@ -137,7 +137,7 @@ func TestDefectsAreFound(t *testing.T) {
 			t.Errorf("%s: %v", mode, results[mode].findings)
 		}
 	}
-	// What a pass that nothing goes back through leaves: its input, and what the layers gave.
+	// What a pass without a backward leaves: its input, and the outputs of the layers.
 	if f := findFinding(results["growth"].findings, "kept-graphs"); f == nil ||
 		f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
 		results["growth"].findings[0].ID != "kept-graphs" {
@@ -152,11 +152,12 @@ func TestDefectsAreFound(t *testing.T) {
 	}
 }
 
-// failedInForward names no module: where torch keeps no workspaces, the first layer finds room and the next does not.
+// failedInForward matches any module: if torch keeps no workspaces, the first layer finds room and the next does
+// not.
 var failedInForward = regexp.MustCompile(`by module [01] failed in forward of step 3`)
 
-// An allocation that failed says what was asked, where, what held the memory and what was cached; a script that catches
-// it and goes on ends well.
+// A failed allocation is reported with its size, its place, what held the memory and what was cached. A script that
+// catches it and goes on ends well.
 func TestFailedAllocations(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]struct {

@@ -109,7 +109,7 @@ esac`
 	}
 	cmd := exec.Command("make", "demo")
 	cmd.Dir = here
-	for _, v := range os.Environ() { // neither a store nor an interpreter of the machine's
+	for _, v := range os.Environ() { // use neither the machine's store nor its interpreter
 		if !strings.HasPrefix(v, "DPSIGHT_") && !strings.HasPrefix(v, "VIRTUAL_ENV=") {
 			cmd.Env = append(cmd.Env, v)
 		}

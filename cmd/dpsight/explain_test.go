@@ -44,7 +44,8 @@ var explainShape = object{"schema": "string", "from": "string", "to": "string", 
 			"reason": "string?"}}})},
 	"warnings": list{"string"}}
 
-// Every run of every fixture beside the next: what the document says sums to the difference of the peaks.
+// Every run of every fixture is compared with the next: the parts in the document sum to the difference of the
+// peaks.
 func TestExplainDocument(t *testing.T) {
 	stores(t, func(t *testing.T, folder string) {
 		runs, _, err := store.Open(folder).Runs()

@@ -109,7 +109,8 @@ func TestFilesOfFigures(t *testing.T) {
 	}
 }
 
-// A store is reported on as a whole, as an argument or with --store; the one of the environment by its newest run.
+// A store given as an argument or with --store is reported as a whole. The environment's store is reported by its
+// newest run.
 func TestReportOfAStore(t *testing.T) {
 	store := t.TempDir()
 	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {
@@ -132,8 +133,8 @@ func TestReportOfAStore(t *testing.T) {
 	}
 }
 
-// A store is looked at as a whole by every command, as an argument or with --store; the one of the environment by its
-// newest suite or run.
+// Every command takes a store given as an argument or with --store as a whole. Of the environment's store it takes
+// the newest suite or run.
 func TestStoresAreNamedAlike(t *testing.T) {
 	store := t.TempDir()
 	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {

@@ -125,7 +125,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// A script that fails for another reason than memory ends the search with a sentence, and so does a range in which
+// A script that fails for another reason than memory ends the search with one sentence. So does a range in which
 // nothing fits.
 func TestFitThatFindsNothing(t *testing.T) {
 	testkit.Rest(t)
@@ -143,7 +143,7 @@ func TestFitThatFindsNothing(t *testing.T) {
 	}
 }
 
-// A value that was tried beside the answer and cannot be leaves the answer what it is, and is named.
+// An impossible value that was tried beside the answer does not change the answer, and is named.
 func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	testkit.Rest(t)
 	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
@@ -245,7 +245,7 @@ if sys.argv[2:] == ["dies"]:
 	}
 }
 
-// A mistake in what may vary is one of usage: nothing runs.
+// A wrong --vary is a usage error: nothing runs.
 func TestFitRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this " +

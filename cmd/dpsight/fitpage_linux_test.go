@@ -22,7 +22,7 @@ import (
 // shownSearch is a search in a comment of the page on predictions, and what the page shows of it.
 var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
-// mostPicture bounds the picture of the page: what is drawn again would take its size again of every clone.
+// mostPicture bounds the page's picture in bytes, since each redrawn version stays in the repository's history.
 const mostPicture = 90_000
 
 // The values that the page says fit come from a search, which examples/fit keeps. The page's tables and picture are
@@ -81,7 +81,7 @@ func TestFitPage(t *testing.T) {
 	}
 }
 
-// fewerShades gives a picture 16 shades a channel: it looks the same and takes half the bytes.
+// fewerShades reduces a picture to 16 shades a channel: it looks the same and takes half the bytes.
 func fewerShades(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	drawn, err := png.Decode(bytes.NewReader(picture))

@@ -113,8 +113,8 @@ func TestPredictWaitsForAutograd(t *testing.T) {
 	}
 }
 
-// TestPredictOutOfTime gives the time limit as what ended a run, once: a script that leaves garbage is not predicted
-// again, since runs that were ended bound no peak.
+// TestPredictOutOfTime checks that the time limit is reported, once, as what ended a run. A script that leaves
+// garbage is not predicted again, since ended runs bound no peak.
 func TestPredictOutOfTime(t *testing.T) {
 	testkit.Rest(t)
 	endless := strings.Replace(cyclic, "range(40)", "iter(int, 1)", 1)

@@ -153,7 +153,7 @@ func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 	}
 }
 
-// Recorded runs held to what was recorded of them, and to baselines in which a figure or a status is another: each
+// Recorded runs are checked against their own figures, and against baselines with another figure or status: each
 // state of a check, and whether it fails.
 func TestStatesOfRecordedRuns(t *testing.T) {
 	store, dir := journalStore(t), t.TempDir()

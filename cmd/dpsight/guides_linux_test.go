@@ -21,9 +21,9 @@ var guideBlock = regexp.MustCompile("(?s)```([a-z]+)(?: title=\"([^\"]+)\")?\n(.
 // exampleStore is a store of the repository that a page's commands read.
 var exampleStore = regexp.MustCompile(`\bexamples/(?:headline-batch|headline|quick|seq|lora)\b`)
 
-// A reader who does what a guide says, from its first block to its last, sees what it shows. A block with a title is a
-// file; with the language diff it changes one. Those of the language console are commands with the beginning of what
-// they print on stdout, up to a line with an ellipsis. Other blocks are for the eye.
+// A reader who follows a guide from its first block to its last sees what it shows. A block with a title is a file.
+// A block in the language diff changes one. A block in the language console has commands with the beginning of
+// their stdout, up to a line with an ellipsis. Other blocks are not checked.
 func TestGuides(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -99,8 +99,8 @@ func writeTitled(t *testing.T, path, language, lines string) {
 	}
 }
 
-// followed runs the commands of a block in dir, and gives the block with what they print: of a command without output
-// there, none.
+// followed runs the commands of a block in dir, and returns the block with their output. A command without output
+// in the block gets none.
 func followed(t *testing.T, dir, block string) string {
 	t.Helper()
 	var out strings.Builder

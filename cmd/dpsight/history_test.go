@@ -24,8 +24,8 @@ import (
 // runs were made in another order. TestTrendOfARepositoryRecorded writes the archive.
 const ganRecording = "testdata/history/gan.tar.zst"
 
-// A trend names the three commits that change memory, with what they change, and no other; what was run last is not
-// what was committed last.
+// A trend names the three commits that change memory, with their changes, and no other. The order of the runs is
+// not the order of the commits.
 func TestTrendOfARepository(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, ganRecording, dir)

@@ -142,7 +142,7 @@ func TestLostTails(t *testing.T) {
 	}
 }
 
-// What is no journal is refused by name, and stays where it is.
+// A file that is no journal is refused by name, and stays where it is.
 func TestForeignJournals(t *testing.T) {
 	for name, b := range map[string][2][]byte{
 		"marks":  {[]byte("nothing to see here, and that at some length"), nil},

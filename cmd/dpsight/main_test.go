@@ -202,7 +202,7 @@ func phantomStore(t *testing.T) string {
 	})
 }
 
-// program runs dpsight and gives what it said as the error if it failed.
+// program runs dpsight and returns its message as the error if it failed.
 func program(args ...string) error {
 	out, err := exec.Command("dpsight", args...).CombinedOutput()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The mistakes of a newcomer: each is answered by one sentence, and by one that leads on.
+// Mistakes of a newcomer: each gets one sentence that says how to go on.
 func TestMistakesOfANewcomer(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	dir := t.TempDir()

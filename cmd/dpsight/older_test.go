@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// olderPeak is what an older dpsight printed of the run in testdata/older, which it made, and its
-// baseline with it: documents, tables and the journal have no digests.
+// olderPeak is the peak that an older dpsight printed for the run in testdata/older. That dpsight made the run and
+// its baseline: documents, tables and the journal have no digests.
 const olderPeak = "65.01"
 
 // Data that older code wrote reads as it did then. What the older code did not keep is reported.

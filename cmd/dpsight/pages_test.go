@@ -29,7 +29,8 @@ var pages = []string{"docs/overhead.md", "docs/cost.md", "docs/gallery.md", "doc
 	"docs/categories.md"}
 
 var (
-	// block is a command in a comment, and what the page shows: the command as a reader would give it, and its output.
+	// block matches a command in a comment, and the shown text: the command as a reader would type it, and its
+	// output.
 	block = regexp.MustCompile(`(?s)<!-- dpsight (.*?) -->\n(.*?)<!-- end -->`)
 	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link
 	// below it.
@@ -37,7 +38,7 @@ var (
 		`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
 )
 
-// The tables and pictures of the documentation are what the commands beside them print and draw.
+// The tables and pictures of the documentation equal what the commands beside them print and draw.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws every picture on one goroutine: slow under the race detector, which finds nothing there")
@@ -90,7 +91,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// showsPicture holds a page's picture to what was drawn, pixel by pixel: the file may be packed closer than by dpsight.
+// showsPicture compares a page's picture with the drawn one, pixel by pixel: the file may be compressed better than
+// dpsight's.
 func showsPicture(t *testing.T, path string, drawn []byte, test string) {
 	t.Helper()
 	want, err := png.Decode(bytes.NewReader(drawn))
@@ -353,7 +355,7 @@ func withTables(t *testing.T, root string) string {
 	return folder
 }
 
-// printed is what a command prints on stdout; it has to end well.
+// printed returns a command's stdout. The command must succeed.
 func printed(t *testing.T, args []string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -363,8 +365,8 @@ func printed(t *testing.T, args []string) string {
 	return out.String()
 }
 
-// What docs/usage.md says of a script that is not recorded holds for the module: calls, blocks and decorated functions
-// do what they do without.
+// As docs/usage.md says, the module does nothing in a script that is not recorded: calls, blocks and decorated
+// functions behave as without it.
 func TestModuleDoesNothingUnrecorded(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("..", "..", "collect", "agent", "python"))
 	if err != nil {
@@ -404,7 +406,7 @@ except KeyError:
 	}
 }
 
-// What the pages have ingested are stores with runs, and runs: whatever else a pattern finds in examples is refused.
+// The pages ingest only stores with runs, and runs. Anything else that a pattern matches in examples is refused.
 func TestPagesIngest(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepping trains in steps of a batch of its argument, and reads its loss in line 10; line 12 reads what is known.
+// stepping trains with the batch size of its argument, and reads its loss in line 10. Line 12 reads a known value.
 const stepping = `
 import sys, torch
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 1024)).cuda()
@@ -397,7 +397,7 @@ func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	}
 }
 
-// estimated uses what a library needs workspaces for that it tells on a device alone, forward and backward.
+// estimated uses library functions whose workspaces are reported only on a device, forward and backward.
 const estimated = `
 import torch
 x = torch.randn(4, 64, device="cuda", requires_grad=True)
@@ -455,8 +455,9 @@ for kind in ("LSTM", "GRU", "RNN"):
 	}
 }
 
-// tied has two segments of 20 MiB with a free block of 8 MiB each; torch takes the one at the lower address. If that is
-// the first segment's, what is freed of it next lies in two pieces, and the last request needs a third segment.
+// tied has two segments of 20 MiB with a free block of 8 MiB each. torch takes the one at the lower address. If
+// that is the first segment's, the memory freed next lies in two pieces, and the last request needs a third
+// segment.
 const tied = `
 import torch
 def take(mib):

@@ -73,7 +73,7 @@ type presetRun struct {
 	parameters, peak, reserved int64
 }
 
-// recordPresets makes a run of each model and preset, in one suite, and gives them by name: MODEL-PRESET.
+// recordPresets makes a run of each model and preset, in one suite, and returns them by name: MODEL-PRESET.
 func recordPresets(t *testing.T) map[string]presetRun {
 	t.Helper()
 	interpreter, dir := python(t), t.TempDir()

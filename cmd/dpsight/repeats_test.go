@@ -30,7 +30,7 @@ func TestRepeatsOfTheStore(t *testing.T) {
 		!strings.Contains(out, bk) {
 		t.Errorf("overhead:\n%s", out)
 	}
-	// What is explained are medians of all repeats: the recorded run's own step is another.
+	// The explained times are medians of all repeats, which differ from the recorded run's own step.
 	out := must(t, "", "analyze", "explain", "dpsgd", "bk", "--store", dir).stdout
 	for _, want := range []string{"A step of bk takes 30.1 ms, 3.979 ms (15 %) more than one of dpsgd (26.2 ms): " +
 		"medians of 5 repeats (25.6 ms to 33.9 ms) and of 5 repeats (25.4 ms to 31.3 ms), in GPU time.",

@@ -36,7 +36,7 @@ func (c *reportCmd) Run(s *streams) error {
 	return drawReport(s, m, c.Out, c.Quiet)
 }
 
-// drawReport writes a report and prints its summary, or the overhead alone, and where it lies.
+// drawReport writes a report and prints its summary, or only the overhead, and its path.
 func drawReport(s *streams, m report.Model, out string, quiet bool) error {
 	console := newConsole(s.err)
 	m.Drawn = func(done, of int) { console.Doing("drawing the report", done, of) }

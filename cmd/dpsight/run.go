@@ -51,7 +51,7 @@ type cli struct {
 	analyses // dpsight breakdown is dpsight analyze breakdown
 }
 
-// streams are where a command writes: results to out, everything else to err.
+// streams are a command's outputs: results go to out, everything else to err.
 type streams struct {
 	out, err   io.Writer
 	storeNamed bool // by --store
@@ -62,7 +62,7 @@ type storeFlag struct {
 	Store string `help:"${store}" env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
 }
 
-// Validate refuses what an unset variable of a shell leaves: runs among the files of the current folder.
+// Validate refuses an empty path, as an unset shell variable gives: runs would be written into the current folder.
 func (f *storeFlag) Validate() error {
 	if f.Store == "" {
 		return errors.New("--store, or $DPSIGHT_STORE, is empty")

@@ -283,7 +283,8 @@ func otherRules(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(madeByOtherRules(ts.MkAbs(args[0]), version, from, to))
 }
 
-// madeByOtherRules makes the run in dir one that rules of another version made, which took a category for another one.
+// madeByOtherRules changes the run in dir as if rules of another version had made it, with one category in place of
+// another.
 func madeByOtherRules(dir string, version int, from, to string) error {
 	report, err := schemas.ReadIngestReport(dir)
 	if err != nil {

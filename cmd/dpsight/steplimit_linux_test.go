@@ -45,7 +45,7 @@ finally:
 `
 
 // A training without an end is ended between two steps: once an evaluation was seen and nothing has risen for three
-// steps, and after as many as were asked for. What is answered then says so.
+// steps, or after the requested number of steps. The answer says so.
 func TestPredictEndsTheScript(t *testing.T) {
 	interpreter := python(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, evaluating))

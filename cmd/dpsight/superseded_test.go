@@ -29,8 +29,8 @@ func copyRun(t *testing.T, from, store, id string, change func(*schemas.Manifest
 	}
 }
 
-// What was killed or failed and then run again counts in no comparison of a folder, which says so; who names it is
-// shown it.
+// A run that was killed or failed and then made again counts in no comparison of a folder, and a note says so. It
+// is shown if it is named.
 func TestSupersededRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, store, dir := journalStore(t), t.TempDir(), t.TempDir()

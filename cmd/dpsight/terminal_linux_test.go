@@ -93,7 +93,7 @@ func (s *tty) press(t *testing.T, keys string) {
 	}
 }
 
-// log is what one of the files of output has.
+// log returns the contents of one of the output's files.
 func (s *tty) log(t *testing.T, name string) string {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(s.store, "*", name))

@@ -11,14 +11,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// version is the release; what the binary was built from is in [collect.Built].
+// version is the release. [collect.Built] says what the binary was built from.
 const version = "0.1.0"
 
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
-// versionFlag is --version, which most programs have: it prints what the command does.
+// versionFlag is --version, which does the same as the command.
 type versionFlag bool
 
 func (versionFlag) BeforeReset(app *kong.Kong) error {

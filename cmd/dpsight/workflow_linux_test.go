@@ -30,10 +30,10 @@ for step in range(2):
     optimizer.step()
 `
 
-// installed runs the workflow's step that installs, and go install, without the network, and gives the folder that
-// setup-go puts on PATH. To git this checkout is the repository on GitHub, so that what is built is the module as
-// others get it: its zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules.
-// pip is asked whether the interpreter has what the step names.
+// installed runs the workflow's install step, including go install, without the network, and returns the folder
+// that setup-go puts on PATH. git takes this checkout for the repository on GitHub, so the built module is what
+// others get: its zip, without what the module's rules leave out. Go's own cache is the proxy for all other
+// modules. pip checks whether the interpreter has what the step names.
 func installed(t *testing.T, step, interpreter string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -92,9 +92,9 @@ func installed(t *testing.T, step, interpreter string) string {
 // goInstall is how docs/check.md installs dpsight without a checkout.
 const goInstall = "go install github.com/dpsight/dpsight/cmd/dpsight@latest"
 
-// The workflow's use of the action, over a pull request with a planted growth: the check fails, and the comment names
-// the category that grew, the module and the line. Without growth it passes. The program is once the one that
-// go install makes, once the one that the action builds of its own sources.
+// The workflow's use of the action on a pull request with a planted growth: the check fails, and the comment names
+// the category that grew, the module and the line. Without growth it passes. The test uses the program made by go
+// install, and then the one that the action builds from its own sources.
 func TestMemoryWorkflow(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

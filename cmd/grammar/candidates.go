@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// predictors say what the values of options and arguments can be, by the name that their tag gives.
+// predictors return the possible values of options and arguments, by the name in their tag.
 func predictors() map[string]complete.Predictor {
 	devices := []string{collect.DeviceAuto, collect.DeviceCUDA, collect.DevicePhantom}
 	for _, profile := range phantom.Profiles() {
@@ -45,7 +45,7 @@ func predictors() map[string]complete.Predictor {
 // predicts reports whether the values of a built-in experiment's option are completed.
 func predicts(option string) bool { return values(option) != nil }
 
-// values are what an option of the built-in experiments can be, nil where that is no list.
+// values returns the possible values of an option of the built-in experiments, nil if they are not a list.
 func values(option string) (list []string) {
 	switch option {
 	case "method":

@@ -43,8 +43,8 @@ func (c *Completion) Run(line *kong.Context) error {
 	return err
 }
 
-// Complete prints what the word that is typed in a shell can become, a line each, where a shell asks: the line is then
-// in the environment. It reports whether one did.
+// Complete prints the completions of the word being typed, one per line, if a shell asks for them through the
+// environment. It reports whether one did.
 func Complete(parser *kong.Kong) bool {
 	line := os.Getenv("COMP_LINE")
 	if line == "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Gives reports whether a command line itself has a flag, and not the environment alone.
+// Gives reports whether the command line itself has a flag, rather than only the environment.
 func Gives(line *kong.Context, flag string) bool {
 	return slices.ContainsFunc(line.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
 }

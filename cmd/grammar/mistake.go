@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// Mistake is the parser's error with a hint that leads on. Where a subcommand is missing it names all of them: the
-// parser stops after five.
+// Mistake returns the parser's error with a hint how to go on. If a subcommand is missing it names all of them,
+// since the parser stops after five.
 func Mistake(err error, args []string) error {
 	words, at := []string{"dpsight"}, (*kong.Node)(nil)
 	var parse *kong.ParseError

@@ -19,9 +19,9 @@ type ModelFlags struct {
 	given reflect.Value
 }
 
-// Options builds the struct that kong reads the model and training flags from. They are declared once, in the table
-// that the Python side reads too; a struct written by hand would be a second declaration. Every flag is a string: the
-// table knows types and ranges, and says in a sentence what is wrong.
+// Options builds the struct from which kong reads the model and training flags. The flags are declared once, in the
+// table that the Python side also reads. A handwritten struct would be a second declaration. Every flag is a
+// string: the table has types and ranges, and its errors are sentences.
 func (c *ModelFlags) Options() any {
 	var fields []reflect.StructField
 	for _, o := range experiments.Options() {

@@ -11,8 +11,8 @@ import (
 // negative is what the parser says of a value such as -3, which it takes for an option.
 var negative = regexp.MustCompile(`^(--?\S+): expected .* value but got "(-[0-9.][^"]*)" \(short flag\)`)
 
-// Parse reads a command line. "help COMMAND" is "COMMAND --help", and a negative number behind an option is the
-// option's value: what is wrong with it, the option's own check says.
+// Parse reads a command line. "help COMMAND" is "COMMAND --help". A negative number behind an option is the
+// option's value, and the option's own check reports what is wrong with it.
 func Parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	if len(args) == 0 || args[0] == "help" {
 		args = append(slices.Clone(args[min(1, len(args)):]), "--help")

@@ -44,7 +44,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// A package dpsight of another version that is installed, or that lies beside the script, is not what records.
+// Another version of the package dpsight, installed or beside the script, is never the one that records.
 func TestOwnAgentWins(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What is lost with each hook of the agent that may fail has words of its own.
+// Each hook of the agent that may fail has its own words for what is lost.
 func TestWhatEachHookLosesIsSaid(t *testing.T) {
 	guarded := regexp.MustCompile(`(?m)@guarded\("([^"]+)"`)
 	unnamed := schemas.FailedHook{Hook: "no such hook"}

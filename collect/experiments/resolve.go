@@ -43,8 +43,7 @@ func resolve(given map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before the defaults: what a method fixes may be in conflict with what was
-	// given, never with a default.
+	// This comes before the defaults: what a method fixes may conflict with given options, but not with defaults.
 	if err := resolveMethod(values); err != nil {
 		return nil, err
 	}

@@ -65,8 +65,8 @@ type Preset struct {
 	MLP         map[string]any `json:"mlp,omitempty"`
 }
 
-// For returns the preset's sizes for a model, by option name, or nil if it has
-// none. Numbers are float64, as JSON has them; Resolve gives them their type.
+// For returns the preset's sizes for a model, by option name, or nil if it has none. Numbers are float64, as in
+// JSON; Resolve converts them.
 func (p Preset) For(model string) map[string]any {
 	switch model {
 	case "transformer":
@@ -81,9 +81,8 @@ func (p Preset) For(model string) map[string]any {
 type Method struct {
 	// ID is the method's name in params, if Of is empty.
 	ID string `json:"id"`
-	// Of is the ID of the method that this one is, with the parameters in
-	// Fixes: functorch is dpsgd with another grad_sample_mode. Params then name
-	// that method, so that they say what runs and not what it was called.
+	// Of is the id of the method for which this is another name, with the parameters in Fixes: functorch is dpsgd
+	// with another grad_sample_mode. Params then name that method, so that they say what runs.
 	Of string `json:"of,omitempty"`
 	// Fixes are the values of other options that go with this method, as JSON
 	// has them. Giving another value is refused.

@@ -219,7 +219,7 @@ func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, err
 	return e, nil
 }
 
-// calledBy names a command by its script, or else by its program.
+// calledBy names a command after its script, or else after its program.
 func calledBy(command []string) string {
 	if script, _ := launch.Started(command); script != "" {
 		return strings.TrimSuffix(filepath.Base(script), ".py")

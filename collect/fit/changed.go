@@ -20,8 +20,8 @@ const mostFiles = 20_000
 // written are the file name endings that count as parts of a script.
 var written = []string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}
 
-// A Change is when what a command runs was last written. Unknown says that there is too much to look at: then it may
-// have been at any time.
+// A Change is when what a command runs was last written. Unknown means that there are too many files to look at, so
+// it may have been at any time.
 type Change struct {
 	Last    time.Time
 	Unknown bool

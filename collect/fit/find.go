@@ -37,7 +37,7 @@ type Search[A Answer] struct {
 	Plan func(i, runs int)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
-	// Basis is what a prediction rests on; nil asks the cell's machine.
+	// Basis returns what a prediction depends on; nil asks the cell's machine.
 	Basis func(context.Context, *collect.Experiment) (collect.Basis, error)
 
 	id string // of this search: its runs are no repeats of an earlier one's
@@ -50,10 +50,10 @@ type Found[A Answer] struct {
 	Answer A
 }
 
-// ErrInterrupted ends a search: what was predicted is kept.
+// ErrInterrupted ends a search. Predictions made so far are kept.
 var ErrInterrupted = errors.New("it was interrupted")
 
-// ErrInterruptedAfter is ErrInterrupted where the run at hand had come to its end before: its answer counts.
+// ErrInterruptedAfter is ErrInterrupted after the present run had already ended, so its answer counts.
 var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
 
 // Find searches one cell: first for the largest value that fits, then, using the results, for the largest that

@@ -30,7 +30,7 @@ func (a answer) Verdict() (*bool, string) {
 
 func (a answer) Leaves(bytes int64) bool { return a.fits == "yes" && a.spare >= bytes }
 
-// played makes runs of manifests alone, with no Python: the values up to most fit.
+// played simulates runs by manifests, without Python: the values up to most fit.
 type played struct {
 	t    *testing.T
 	most int64

@@ -105,8 +105,8 @@ func TestSearchBeyondAHole(t *testing.T) {
 		want int64
 	}{
 		{"the probe further beyond", func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }, 13},
-		// Segments of a cache that two values fill badly: 32 is the one that bisection ends at, and 33 falls out of its
-		// order.
+		// Cached segments that two values fill badly: 32 is the value at which bisection ends, and 33 does not fit
+		// the order.
 		{"the value after the lowest that does not fit", func(v int64) bool { return v <= 31 || v == 33 }, 33},
 		{"and from there on", func(v int64) bool { return v <= 31 || v >= 33 && v <= 38 }, 38},
 	} {

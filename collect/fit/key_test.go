@@ -130,7 +130,7 @@ func (f *folder) changed(hours int, got Change) {
 	}
 }
 
-// What a script imports counts as much as the script; what a run writes does not.
+// Imports of a script count as much as the script. Files that a run writes do not.
 func TestChanged(t *testing.T) {
 	f := newFolder(t)
 	f.put("train.py", 0)

@@ -66,7 +66,7 @@ func ParseRange(text string) (Range, error) {
 type Values struct {
 	Range
 	Only   []int64 // ascending; nil = all
-	Barred string  // why the first of the others cannot be; empty where all can
+	Barred string  // why the first disallowed value is not allowed; empty if all are
 	Top    bool    // the options allow none above the last, as no physical batch is above its batch
 }
 
@@ -84,8 +84,8 @@ func (v *Values) at(i int64) int64 {
 	return v.Low + i*v.Step
 }
 
-// Probes is the most that a search over a memory that grows with the value asks for: what the probes beyond the answer
-// find may need more.
+// Probes returns the most runs that a search needs if memory grows with the value. If probes beyond the answer
+// succeed, it may need more.
 func (v *Values) Probes() int {
 	last := v.last()
 	if last == 0 {

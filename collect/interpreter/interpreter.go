@@ -1,5 +1,5 @@
-// Package interpreter asks an interpreter what it would import, without importing it: to import torch takes seconds,
-// and may fail.
+// Package interpreter finds out what an interpreter would import without importing it: importing torch takes
+// seconds, and may fail.
 package interpreter
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// engineSays are the calls by which the engine's thread says once in a backward what it is, while events are recorded:
-// theirs carry its marks.
+// engineSays lists the calls by which the engine's thread announces itself once in a backward, while events are
+// recorded: the events carry its marks.
 var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_once", "hooks/backward.py:first",
 	"hooks/backward.py:_arrives", "recorder/core.py:guard", "recorder/spans.py:arrives",
 	"recorder/timing.py:engine_arrives", "recorder/core.py:mark"}

@@ -78,7 +78,8 @@ func name(i int, m moment) string {
 	return fmt.Sprintf("%d %s after %s", i, m.stage, m.delay.Round(time.Millisecond))
 }
 
-// SIGKILL of the experiment, at any moment: what it had written down is all there, and nothing else of the run goes on.
+// SIGKILL of the experiment at any moment: everything that it had written is there, and no other process of the run
+// goes on.
 func TestKilledExperiment(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered
@@ -110,7 +111,7 @@ func TestKilledExperiment(t *testing.T) {
 	}
 }
 
-// SIGKILL of the collector, at any moment: the supervisor ends the run, and ingest makes of it what there is.
+// SIGKILL of the collector at any moment: the supervisor ends the run, and ingest makes tables of what there is.
 func TestKilledCollector(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered

@@ -176,7 +176,7 @@ func complaints(stderr string) []string {
 	return out
 }
 
-// expectFacts holds the tables against what each process said: one process row, its steps, its peak.
+// expectFacts compares the tables with what each process printed: one process row, its steps, its peak.
 func expectFacts(t *testing.T, k *kind, r *recorded, said []facts) {
 	t.Helper()
 	processes, err := schemas.Processes.Read(r.dir)

@@ -66,7 +66,7 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
-	for source, bytes := range map[string]int64{ // what is asked for there once; the rest of a segment may be slack
+	for source, bytes := range map[string]int64{ // bytes requested there once; the rest of a segment may be slack
 		`kept.append(torch.ones(5 << 18, device="cuda"))  # 5 MiB`: 5 << 20,
 		"return x * 2":        2 << 20,
 		"yield x[i::2] * 3.0": 2 << 20,
@@ -124,8 +124,8 @@ func TestLinesBesideHostLoops(t *testing.T) {
 	}
 }
 
-// ofPeak are, by script from public reports, the least percentages of the peak that categories have: what is right as
-// far as the report and the script tell.
+// ofPeak are, by script from public reports, the least percentages of the peak that categories must have, according
+// to the report and the script.
 var ofPeak = map[string]map[schemas.Category]float64{
 	"case01.py":          {schemas.Activations: 95},                           // of the graph that is retained
 	"case04.py":          {schemas.AutocastCache: 31, schemas.Parameters: 63}, // a half of the weights, as a cast

@@ -49,7 +49,7 @@ func collectAndIngest(text string) error {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
 	}
-	every := 1 << 30 // else what is recorded ends after 100 steps
+	every := 1 << 30 // otherwise recording ends after 100 steps
 	result, err := collect.Run(context.Background(), collect.Experiment{Store: r.Store, Name: "killed",
 		Command: r.Command,
 		Device:  "phantom", Grace: 2 * time.Second, Stdout: os.Stdout, Environ: environment(), RecordSteps: &every})

@@ -22,7 +22,7 @@ import (
 // A held is a storage that lives when backward begins, as one of two witnesses knows it.
 type held struct {
 	kind  string // of MemTracker's
-	bytes int64  // rounded up to what the allocator gives at least
+	bytes int64  // rounded up to the allocator's smallest block
 	name  string
 }
 

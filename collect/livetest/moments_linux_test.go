@@ -186,7 +186,7 @@ func (s *subject) waitForDrain(n int) {
 // copies are the journals of a run as they lay on the disk right after a kill.
 type copies []struct{ marks, frames []byte }
 
-// hold opens every journal that is there: sealing removes the files, but not what is open.
+// hold opens every existing journal: sealing removes the files, but open files stay readable.
 func hold(dir string) (held [][2]*os.File) {
 	paths, _ := spool.LiveJournals(filepath.Join(dir, spool.Dir))
 	for _, p := range paths {

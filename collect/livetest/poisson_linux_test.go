@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Steps without tags whose batches no step with tags had: every block of theirs is, at every event, counted under the
-// category that it has where each step has tags. Of the seeds several put the peak into such a step.
+// Some steps without tags have batch sizes that no step with tags had. At every event, each of their blocks counts
+// under the category that it has when every step has tags. Several seeds put the peak into such a step.
 func TestBatchesOfVaryingSize(t *testing.T) {
 	python := testkit.Python(t)
 	modes, seeds := []string{"functorch", "ew", "ghost", "plain", "ghost-physical"}, 1

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// world.py's model: bytes of its parameters in all, and of each weight; two ranks gather an even number of rows.
+// world.py's model: total bytes of its parameters and of each weight. Two ranks gather an even number of rows.
 const modelBytes = 4 * (64*512 + 512 + 512*2048 + 2048 + 2048*7 + 7)
 
 var (
@@ -17,8 +17,8 @@ var (
 	gatheredBytes = map[string]int64{"0.weight": 4 * 64 * 512, "2.weight": 4 * 512 * 2048, "4.weight": 4 * 2048 * 8}
 )
 
-// The flat buckets in which DDP averages gradients are gradients, all of their lives: the first ones, and those that
-// the second forward makes.
+// The flat buckets in which DDP averages gradients are gradients for their whole lives: the first ones, and those
+// that the second forward makes.
 func TestBucketsAreGradients(t *testing.T) {
 	r := world(t, 2, "1", 8, testkit.Python(t), "ddp")
 	steps, err := schemas.Steps.Read(r.dir)

@@ -16,9 +16,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every allocation that Python asked for in set-up and the first steps has its stack, so that a planted tensor is found
-// under the function that keeps it. Two versions of a script are matched by functions and files: what moved by some
-// lines is the same, and what differs is what was changed.
+// Every allocation that Python requested in set-up and the first steps has its stack, so a planted tensor is found
+// under the function that keeps it. Two versions of a script are matched by functions and files: code that only
+// moved counts as the same, and the differences are what was changed.
 func TestStacks(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

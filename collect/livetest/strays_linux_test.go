@@ -9,11 +9,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times what
-// it takes.
+// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times
+// its usual time.
 const mostWalkMS = 50
 
-// What a script keeps by names of its own is found under them, and nothing of the script's is run to find it.
+// What a script keeps by its own names is found under them, and finding it runs no code of the script.
 func TestStrays(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A storage is one that a walk found: its address and its bytes.
+// A storage found by a walk: its address and its bytes.
 type storage [2]uint64
 
 // A walk is what the script found by itself at a boundary: after a backward, or at a step's end.

@@ -38,8 +38,8 @@ func world(t *testing.T, size int, ranks string, perNode int, python, kind strin
 	return r
 }
 
-// Two ranks that torchrun starts, each with a process of its own, real rendezvous and real gloo, have the peaks that
-// they have when each is played alone.
+// Two ranks that torchrun starts as real processes, with real rendezvous and real gloo, have the same peaks as when
+// each is simulated alone.
 func TestWorldIsThatOfTorchrun(t *testing.T) {
 	python := testkit.Python(t)
 	kinds := []string{"fsdp", "objects"}
@@ -103,8 +103,8 @@ func TestWorldShares(t *testing.T) {
 	}
 }
 
-// Nothing waits for a peer, be there a thousand, and each way to meet gives what it would if all were like this rank.
-// That DDP holds a whole model on every rank is seen by the way.
+// Nothing waits for a peer, even with a thousand of them, and each collective returns what it would if all ranks
+// were like this one. The test also shows that DDP holds a whole model on every rank.
 func TestWorldOfAThousand(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -160,7 +160,7 @@ func TestWorldOfAThousandPrivately(t *testing.T) {
 	}
 }
 
-// Objects take of the device what torch's own functions allocate for them: the script holds each to that.
+// Objects take the device memory that torch's own functions allocate for them. The script checks each.
 func TestWorldSizesOfObjects(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

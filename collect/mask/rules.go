@@ -153,7 +153,7 @@ func (n naming) holds(value string) bool {
 	return n.word != "dsn" || !strings.HasPrefix(value, "sqlite:")
 }
 
-// inText is what a name says in the middle of a text, where "token: the" and "key=layer.0" are common.
+// inText returns what a name means in running text, where "token: the" and "key=layer.0" are common.
 func (n naming) inText() naming {
 	r := theRules()
 	if n.level == strong && !slices.Contains(r.TextStrong, n.word) &&

@@ -27,7 +27,7 @@ func find(text string, given bool) []span {
 	for _, i := range list {
 		patterns()[i].find(text, r.add)
 	}
-	if names { // the expressions are slow beside a look for what they all need
+	if names { // the expressions are slow, compared with a search for what they all need
 		if strings.Contains(text, "://") {
 			r.urls()
 		}
@@ -114,7 +114,7 @@ func (r *reading) userinfo(at int, info string) {
 	}
 }
 
-// assignments finds the values of names: name=value, "name": "value", Name: value.
+// assignments finds the values assigned to names: name=value, "name": "value", Name: value.
 func (r *reading) assignments() {
 	for from := 0; from < len(r.text); {
 		m := theRules().assignment.FindStringSubmatchIndex(r.text[from:])

@@ -53,7 +53,7 @@ type Process struct {
 	Bytes *int64
 }
 
-// Gauges are readings in NVML's own integers; nil where the device or its driver does not answer.
+// Gauges are readings in NVML's own integers; nil if the device or its driver does not answer.
 type Gauges struct {
 	SMPercent       *int32
 	MemoryPercent   *int32

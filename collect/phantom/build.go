@@ -23,8 +23,8 @@ var sources embed.FS
 type Options struct {
 	// Python is the interpreter whose torch the phantom GPU is for: a path, or a name on PATH.
 	Python string
-	// CacheDir holds what was compiled; "" is dpsight/phantom in the user's cache directory. Several builds may share
-	// it.
+	// CacheDir holds the compiled libraries; "" is dpsight/phantom in the user's cache directory. Several builds
+	// may share it.
 	CacheDir string
 	// Profile is the device to play; the zero Profile is DefaultProfile.
 	Profile Profile
@@ -32,7 +32,7 @@ type Options struct {
 	// libraries are compiled even if this build of dpsight contains them.
 	Compiler, CXXCompiler string
 
-	archives fs.FS // what is inside this build of dpsight; nil is prebuilt
+	archives fs.FS // archives inside this build of dpsight; nil is prebuilt
 }
 
 // libraryFiles are the compiled files. libraryNames also has the link to one of them, against which Triton links.
@@ -46,7 +46,7 @@ const driverLink = "libcuda.so"
 // making is one way to come by the libraries for a torch.
 type making struct {
 	compiler string // as in [Library]
-	key      string // what the result depends on, beside the sources and torch
+	key      string // what the result depends on, besides the sources and torch
 	fill     func(ctx context.Context, work, out string) error
 }
 
@@ -113,7 +113,7 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	}, nil
 }
 
-// chooseMaking prefers what is inside this build of dpsight: it takes no time.
+// chooseMaking prefers the libraries inside this build of dpsight, since they take no time.
 func chooseMaking(ctx context.Context, torch torchInstall, options Options) (making, error) {
 	archives := options.archives
 	if archives == nil {

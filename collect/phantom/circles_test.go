@@ -118,7 +118,7 @@ func TestObjectsHaveNoCircle(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := sourcesOf(t, ".c")
-	library := map[string]string{} // by folder: what it is a part of
+	library := map[string]string{} // by folder: the library that it belongs to
 	for _, target := range targets {
 		for _, folder := range target.folders {
 			library[folder] = target.file

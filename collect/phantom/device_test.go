@@ -137,7 +137,7 @@ var convolutions = []convolution{
 		29721311},
 	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false,
 		10747920},
-	// gan: beside two whole waves, and the output of a convolution
+	// gan: in addition to two whole waves, and the output of a convolution
 	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, false,
 		45613811},
 	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1,
@@ -266,7 +266,7 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	}
 }
 
-// Threads that ask cuDNN at once hear what they would alone: withheld.c listens for one at a time.
+// Threads that query cuDNN at the same time get the same answers as alone: withheld.c listens for one at a time.
 func TestWorkspacesAskedByThreads(t *testing.T) {
 	testkit.Rest(t)
 	library := testLibrary(t)

@@ -34,7 +34,7 @@ func TestInitialValues(t *testing.T) {
 			t.Errorf("%s: %v, drawn at once %v", name, got, want)
 		}
 	}
-	// 8 weights, their casts, and 5 batches: 512 MiB of weights stay away, beside other things.
+	// 8 weights, their casts, and 5 batches: these include 512 MiB of weights that are never made.
 	const unread = 8 + 8 + 5
 	if eager.All != 0 || put.Deferred != unread || put.Made != 0 || put.All < unread+30 {
 		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All,

@@ -26,10 +26,10 @@ var (
 	architectureList = regexp.MustCompile(`^(?:sm|compute)_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*$`)
 )
 
-// readArchitectures reads what torch.cuda.get_arch_list() gives: a string that its build leaves in libtorch_python.
-// Asking torch was rejected, since to import it takes seconds, and reading the kernels themselves, since what holds
-// them is not documented. A torch that does not say, or says two things, gives none, and is believed to have what the
-// device needs.
+// readArchitectures reads the result of torch.cuda.get_arch_list(), a string that the build leaves in
+// libtorch_python. Asking torch would take seconds for the import, and the format of the kernels themselves is not
+// documented. If a torch does not state it, or states two, the result is empty, and torch is assumed to have what
+// the device needs.
 func readArchitectures(library string) []architecture {
 	data, err := os.ReadFile(library)
 	if err != nil {

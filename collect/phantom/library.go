@@ -36,8 +36,8 @@ type Library struct {
 	InductorDir string
 	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
 	Devices int
-	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without
-	// what a context takes.
+	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory minus
+	// the context.
 	MemoryBytes int64
 	// AddressPolicy decides where segments are placed, which changes reserved memory by about a per cent. "h200"
 	// and "blocks" follow a driver's observed behaviour (csrc/blocks.c); with "+0" to "+31" the grid of blocks lies
@@ -52,8 +52,8 @@ type Library struct {
 // Preload is the path of the library to preload.
 func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
 
-// Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env
-// merges them into an environment.
+// Vars returns the variables that a process on the phantom GPU needs, without regard to existing ones. Env merges
+// them into an environment.
 func (l *Library) Vars() map[string]string {
 	inductor := l.InductorDir
 	if inductor == "" {
@@ -92,8 +92,8 @@ func (l *Library) Vars() map[string]string {
 // openMPWaits says how OpenMP's threads wait for work.
 const openMPWaits = "OMP_WAIT_POLICY"
 
-// Env gives the environment for a child process: base (as from os.Environ) with Vars set, and the two search lists of
-// the loader prepended to what base has in them. How OpenMP's threads wait stays as base has it.
+// Env returns the environment for a child process: base (as from os.Environ) with Vars set, and the loader's two
+// search lists prepended to base's. How OpenMP's threads wait stays as in base.
 func (l *Library) Env(base []string) []string {
 	vars := l.Vars()
 	var env []string

@@ -53,5 +53,5 @@ func Unpack(dir string) ([]string, error) {
 // Modules are the Python modules' sources.
 func Modules() embed.FS { return modules }
 
-// Files are all that the phantom GPU is made of: C sources, Python modules and device profiles.
+// Files returns all files of the phantom GPU: C sources, Python modules and device profiles.
 func Files() []embed.FS { return []embed.FS{sources, modules, profileFiles} }

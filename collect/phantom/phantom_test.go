@@ -94,7 +94,7 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// A real driver and a real NVML beside the phantom must never be loaded, even where they come first in the search.
+// A real driver and a real NVML beside the phantom must never be loaded, even if they come first in the search.
 func TestDecoysAreNotLoaded(t *testing.T) {
 	library := testLibrary(t)
 	decoys := t.TempDir()

@@ -39,8 +39,8 @@ func versionsIn(archives fs.FS) (versions []string) {
 	return versions
 }
 
-// archiveName has what the libraries are compiled from: other sources or other CUDA headers give another name. It does
-// not depend on the interpreter.
+// archiveName contains a digest of what the libraries are compiled from: other sources or other CUDA headers give
+// another name. It does not depend on the interpreter.
 func archiveName(torch torchInstall) (string, error) {
 	hash := sha256.New()
 	if err := hashSources(hash); err != nil {

@@ -29,10 +29,11 @@ type Profile struct {
 	Name string `json:"name"`
 	// Checked is whether predictions for it were compared with recordings from such a device.
 	Checked bool `json:"checked"`
-	// CheckedTorch is the version of torch that they were compared under: others allocate otherwise.
+	// CheckedTorch is the version of torch with which they were compared, since other versions allocate
+	// differently.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Addresses is the address policy where Library.AddressPolicy names none: "h200" where the driver was seen to place
-	// segments so, else "blocks".
+	// Addresses is the default address policy if Library.AddressPolicy names none: "h200" if the driver was seen to
+	// place segments so, else "blocks".
 	Addresses string `json:"addresses"`
 	// Source is the default source of the properties, for those that neither Sources nor Assumed names: read from a
 	// device, or published.
@@ -46,15 +47,15 @@ type Profile struct {
 	// Counts have no suffix, and yes and no are 1 and 0. total_memory_bytes is cudaDeviceProp.totalGlobalMem.
 	// context_bytes is the part of it that a process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
-	// Clusters has, by how many multiprocessors a cluster takes, how many of them the device holds at once. Where it is
-	// missing, cuDNN's workspaces for kernels in clusters are left as cuDNN says without a device; sizes missing in it
-	// are not known.
+	// Clusters maps the number of multiprocessors in a cluster to how many such clusters the device holds at once.
+	// If it is missing, cuDNN's workspaces for cluster kernels stay as cuDNN reports them without a device. Sizes
+	// missing in it are unknown.
 	Clusters map[int]int64 `json:"clusters,omitempty"`
 	// ClustersSource says where they come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
-	// Withheld is whether the engines that cuDNN withholds without a device were seen to run on this one, with the
-	// workspaces that csrc/corrections tells. Where it is missing, the first engine that cuDNN offers without a device is
-	// taken for the one that runs.
+	// Withheld is true if the engines that cuDNN withholds without a device were seen to run on this one, with the
+	// workspaces in csrc/corrections. If it is false, the first engine that cuDNN offers without a device is
+	// assumed to run.
 	Withheld bool `json:"withheld,omitempty"`
 	// WithheldSource says where they were seen.
 	WithheldSource string `json:"withheld_source,omitempty"`

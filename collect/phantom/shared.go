@@ -16,7 +16,7 @@ const sharedBytes = 1 << 19 // of a page: csrc/shared.c
 type Use struct {
 	Page, Device  int
 	Processes     int   // that held memory of it at once, at most
-	ReservedBytes int64 // of all of them at once, at most: what they got of cudaMalloc
+	ReservedBytes int64 // the most of all of them at one time: what cudaMalloc gave them
 	TakenBytes    int64 // with what their contexts took, beside the first one's
 }
 

@@ -52,13 +52,13 @@ const (
 	// stubRefused fails and names the function. Its answer is not known, and a caller that is told "done" goes on
 	// with a variable that was never written (torch then asked for 130,000 GiB of LSTM workspace).
 	stubRefused
-	// stubText gives a text: std::string(nullptr) would end the process.
+	// stubText returns a text, since std::string(nullptr) would crash the process.
 	stubText
 )
 
 var (
 	textFunction = regexp.MustCompile(`(GetErrorString|GetErrorName|GetResultName|GetLastError)$`)
-	// transfer functions have Get in their names and move data; nothing is read from what they write.
+	// transfer functions have Get in their names and move data; nothing reads what they write.
 	transferFunction = regexp.MustCompile(`Get(Matrix|Vector)(Async)?$`)
 	queryFunction    = regexp.MustCompile(
 		`[Ss]ize|[Ww]ork[Ss]?pace|Estimat|MakePlan|Nnz|Get|Query|cudnnFind|cudaIpc|Window(De)?[Rr]egister|zeroPivot`)

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
-// fakePython gives an interpreter that says where torch is, and a site folder to put one in.
+// fakePython returns an interpreter that says where torch is, and a site folder to put one in.
 func fakePython(t *testing.T, withTorch bool) (python, site string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

@@ -34,8 +34,8 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	return argv, nil
 }
 
-// Fill fills a command's template, one of whose words must have {name}: a value that is in no word would change
-// nothing.
+// Fill fills a command's template. It returns an error if no word contains {name}, since the value would then
+// change nothing.
 func Fill(template []string, name, value string) ([]string, error) {
 	found := false
 	argv := make([]string, len(template))
@@ -58,7 +58,7 @@ func Fill(template []string, name, value string) ([]string, error) {
 	return argv, nil
 }
 
-// unfilledHint says what a command that has no {name} lacks: that name, or an option that has its own.
+// unfilledHint says what a command without {name} lacks: that name, or an option that has its own.
 func unfilledHint(template []string, name string) string {
 	var names []string
 	for _, word := range template {

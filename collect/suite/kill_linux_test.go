@@ -270,7 +270,7 @@ func TestKillAndResumeOnThePhantom(t *testing.T) {
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// An experiment takes more than a second: importing torch alone does.
+			// An experiment takes more than a second, since importing torch does.
 			if request.killed(t, moment{1 + i%2, time.Duration(r.Int64N(int64(time.Second)))}, syscall.SIGKILL) {
 				t.Fatal("the suite ended before it was killed")
 			}

@@ -66,7 +66,7 @@ func (l *ledger) runs(s *Suite) []store.Run {
 
 // How far a run got, for [rank].
 const (
-	// it was interrupted before its end, or its collector was killed: what would have become of it is not known
+	// it was interrupted before its end, or its collector was killed: how it would have ended is unknown
 	cutShort = iota
 	failed   // it ended by itself, not well
 	wentWell

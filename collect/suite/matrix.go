@@ -245,7 +245,7 @@ func merged(list []*Experiment) ([]*Experiment, error) {
 			index[x.Key] = x
 			out = append(out, x)
 		case !maps.Equal(first.Params, x.Params):
-			// Secrets are in no key, nor in any file: nothing would tell the runs apart.
+			// Secrets are in no key and in no file, so nothing would tell the runs apart.
 			return nil, fmt.Errorf("two experiments differ only in parameters that are masked as secrets, by their "+
 				"names: give %s another name", differing(first.Params, x.Params))
 		default:

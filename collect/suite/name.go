@@ -107,7 +107,7 @@ func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[strin
 	return collect.SafeName(strings.Join(parts, "-"))
 }
 
-// methodWord is the method's id, or the word given for it where that says more: functorch is dpsgd with a mode.
+// methodWord returns the method's id, or the given word if that says more: functorch is dpsgd with a mode.
 func methodWord(word string) string {
 	id := method(word)
 	said, err1 := experiments.Resolve(map[string]string{methodName: word})

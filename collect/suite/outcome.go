@@ -13,7 +13,8 @@ import (
 type Outcome struct {
 	Suite   *store.Suite
 	Results []*collect.Result // of the runs made now
-	// Runs are those that count, made now or before, in the order of the plan; Planned is how many there should be.
+	// Runs are the runs that count, made now or before, in the order of the plan. Planned is how many there should
+	// be.
 	Runs    []store.Run
 	Planned int
 	// Failures say which experiments could not be recorded, and which runs not made into tables. How a recorded run ended

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it
-// holds would be made again.
+// Plan tabulates the suite. r is what the store holds of it, nil for nothing. resuming says that runs already in
+// the store are not made again.
 func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
 	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.maskedBaseline(),
 		TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),
@@ -57,7 +57,7 @@ func (s *Suite) varying() []string {
 	return names
 }
 
-// secrets are those in an experiment's command, parameters and environment: they are in no document.
+// secrets returns the secrets in an experiment's command, parameters and environment. No document contains them.
 func (x *Experiment) secrets(s *Suite) *mask.Secrets {
 	return mask.Gather(x.Command, entries(s.Environment), x.Params)
 }
@@ -102,8 +102,9 @@ func (s *Suite) Document(id string, created time.Time) *store.Suite {
 	return doc
 }
 
-// Select leaves the experiments that --only asks for: each choice is name=value, the values of one name are
-// alternatives, and all names must hold. Besides the parameters there are name and bare. The baseline stays what it is.
+// Select keeps the experiments that --only asks for. Each choice is name=value. The values of one name are
+// alternatives, and all names must hold. Besides the parameters, name and bare can be used. The baseline does not
+// change.
 func (s *Suite) Select(choices []string) (*Suite, error) {
 	wanted := map[string][]string{}
 	for _, c := range choices {

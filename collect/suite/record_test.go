@@ -54,8 +54,8 @@ func TestOneRepeatIsRecorded(t *testing.T) {
 	}
 }
 
-// With more repeats than an unfinished suite had, the recorded one is the same or one that is still to be made: else
-// none might be recorded.
+// With more repeats than an unfinished suite had, the recorded repeat is the same one or one still to be made.
+// Otherwise none might be recorded.
 func TestMoreRepeatsAreRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// recover ends what a killed suite left: runs without tables, whole ones and those that were cut short.
+// recover completes what a killed suite left: runs without tables, both whole and cut short.
 func (r *running) recover(runs []store.Run) {
 	for _, run := range runs {
 		if _, err := schemas.ReadIngestReport(run.Dir); !errors.Is(err, fs.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A suite that is gone on with makes the tables of the runs that it left without, and goes on where that fails.
+// Resuming a suite makes the missing tables of its runs, and goes on if that fails.
 func TestResumeRecovers(t *testing.T) {
 	dir := t.TempDir()
 	s := parse(t, "name: s\ncommand: [sh, -c, 'echo {n}']\nmatrix: {n: [1, 2, 3]}\n")

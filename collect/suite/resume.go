@@ -20,7 +20,7 @@ const orphanTime = 45 * time.Second
 
 // ResumeOptions says what to go on with.
 type ResumeOptions struct {
-	ID          string           // of the suite; "" is the newest one of the same name
+	ID          string           // id of the suite; "" is the newest one of the same name
 	Machine     *collect.Machine // that the runs left to make will be on
 	RetryFailed bool             // make what failed again
 	LookOnly    bool             // wait for nothing
@@ -117,7 +117,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 			r.Close()
 			return nil, collect.StoreError(st.Dir(), err)
 		}
-		// Whoever held the lock before may have begun the suite.
+		// The previous holder of the lock may have begun the suite.
 		if doc, err = s.earlier(st, o); err == nil && doc == nil {
 			return r, nil
 		}

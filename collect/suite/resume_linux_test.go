@@ -78,7 +78,8 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	}
 	id := out.Suite.ID
 
-	// Reordered, extended and with repetitions: what is done is not made again, the failed run is not tried again.
+	// The file is reordered, extended and has repetitions. Finished runs are not made again, and the failed run is
+	// not tried again.
 	second := parse(t, "name: s\n"+command+"repeats: 2\nmatrix: {n: [3, 2, 4]}\n")
 	out, earlier := one(t, second, dir, &ResumeOptions{})
 	if made(out) != "n4/0 n3/1 n2/1 n4/1" || out.Err() == nil || out.Suite.ID != id || earlier.Suite.ID != id {
@@ -96,7 +97,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 		t.Errorf("n2 was made %d times, %d failed", done, unwell)
 	}
 
-	// With RetryFailed the failed ones, and nothing else; the old runs are superseded.
+	// With RetryFailed only the failed runs are made again, and the old ones are superseded.
 	os.Remove(filepath.Join(bad, "2"))
 	out, _ = one(t, second, dir, &ResumeOptions{RetryFailed: true})
 	if made(out) != "n2/0 n2/1" || out.Err() != nil {
@@ -225,8 +226,7 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// Jobs share out the runs in their order, each on a GPU of its own: an experiment that finds another one on its GPU
-// fails.
+// Jobs take runs in order, each on its own GPU. An experiment that finds another one on its GPU fails.
 func TestJobs(t *testing.T) {
 	dir, busy := t.TempDir(), t.TempDir()
 	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'mkdir \"$BUSY/$GPU\" && sleep 0.3 && rmdir \"$BUSY/$GPU\" "+

@@ -14,12 +14,12 @@ import (
 
 // Options says how to run a suite.
 type Options struct {
-	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name
-	// and parameters are not used; its Timeout holds where the suite has none.
+	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Its command, name
+	// and parameters are not used. Its Timeout applies if the suite has none.
 	Template collect.Experiment
 	// Resume is the result of [Suite.Resume]; nil begins a new suite.
 	Resume *Resumption
-	// Jobs is how many experiments run at the same time, each on a GPU of its own; 0 is 1.
+	// Jobs is how many experiments run at the same time, each on its own GPU; 0 is 1.
 	Jobs int
 	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
 	Output func(Task, *collect.Experiment)
@@ -122,8 +122,8 @@ func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{
 	return out, done
 }
 
-// take gives the next run to make. With several jobs the order of the repetitions holds as far as that goes: a job
-// takes the first one that no other has taken.
+// take returns the next run to make. With several jobs, a job takes the first run in the order of the repetitions
+// that no other has taken.
 func (r *running) take(ctx context.Context) (Task, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

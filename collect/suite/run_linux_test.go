@@ -47,7 +47,7 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var order []string
-	var written []int // runs in the document as it stood when each ended
+	var written []int // how many runs the document had when each run ended
 	out, err := s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: dir, Python: fakePython(t), Machine: &collect.Machine{}},
 		Begin:    func(i, of int, x Task) { order = append(order, x.Name) },

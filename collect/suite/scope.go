@@ -61,8 +61,8 @@ func (s *scope) unknown(name string) error {
 	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
 }
 
-// resolve completes an experiment's parameters. With a command they are what the entries say, each of the type that
-// YAML gives it.
+// resolve completes an experiment's parameters. With a command they are what the entries say, with the types that
+// YAML gives them.
 func (s *scope) resolve(given map[string]scalar) (map[string]any, error) {
 	if !s.builtin {
 		return typedAll(given), nil
@@ -82,7 +82,7 @@ func typedAll(given map[string]scalar) map[string]any {
 	return params
 }
 
-// with adds what a constraint or a choice may ask of an experiment beside its parameters.
+// with adds what a constraint or a choice may refer to besides an experiment's parameters.
 func with(params map[string]any, bare bool) map[string]any {
 	out := maps.Clone(params)
 	out[bareName] = bare

@@ -72,7 +72,7 @@ type Suite struct {
 	LeftOut int
 
 	scope *scope
-	whole []*Experiment // of the file, where these are a selection; else nil
+	whole []*Experiment // the file's experiments, if these are a selection; else nil
 }
 
 // The values of [Suite.Record]. Repetitions that are not recorded have counters and timers only, which is enough for
@@ -80,8 +80,8 @@ type Suite struct {
 const (
 	RecordAll   = "all"
 	RecordFirst = "first" // the first of each experiment: after one round everything has a breakdown
-	// RecordOne is one of each experiment, in a round that its content picks. A machine may be slower in the first
-	// round than in others, and what recording costs must not be mistaken for that.
+	// RecordOne records one repeat of each experiment, in a round that depends on its content. A machine may be
+	// slower in the first round than in others, which must not look like a cost of recording.
 	RecordOne = "one"
 )
 

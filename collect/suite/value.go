@@ -72,8 +72,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// same reports whether two values of a parameter are one: numbers by their value, truths by their meaning, methods by
-// any of their names, all else by its text.
+// same reports whether two values of a parameter are equal: numbers by their value, booleans by their meaning,
+// methods by any of their names, and all else by its text.
 func (s *scope) same(name string, a, b any) bool {
 	if x, ok := number(a); ok {
 		y, ok := number(b)

@@ -23,7 +23,7 @@ func Python(t testing.TB) string {
 	return p
 }
 
-// Alive reports whether a process has not ended; one that its parent has not noticed the end of has.
+// Alive reports whether a process has not ended. A zombie counts as ended.
 func Alive(pid int) bool {
 	p, ok := host.Read(pid)
 	return ok && p.State != 'Z' && p.State != 'X'

@@ -1,6 +1,6 @@
-// Package dense encodes values of plain types for an index, which can be made again: in a tenth of the time that JSON
-// takes to decode. What is encoded can be decoded into the same type alone, with the same fields in the same order, and
-// says so.
+// Package dense encodes values of plain types for an index, which can be rebuilt, in a tenth of the time that JSON
+// takes to decode. Encoded values can be decoded only into the same type, with the same fields in the same order.
+// Anything else gives an error.
 package dense
 
 import (
@@ -32,8 +32,8 @@ func Marshal(v any) ([]byte, error) {
 	return c.put(binary.BigEndian.AppendUint32(nil, c.layout), reflect.ValueOf(v).Elem())
 }
 
-// A Reader decodes. Strings, lists, maps and structs behind pointers that come again it has once: what it has decoded
-// must not be changed. It is for one goroutine at a time.
+// A Reader decodes. Equal strings, lists, maps and structs behind pointers share one decoded value, so callers must
+// not change decoded values. A Reader serves one goroutine at a time.
 type Reader struct {
 	words []memo[string]        // by the codec's number
 	keys  memo[string]          // of maps and of values of any type
@@ -121,7 +121,7 @@ func (r *Reader) number() uint64 {
 	return n
 }
 
-// length is how many elements follow, and whether there are any or none: nil is not the same as empty.
+// length returns how many elements follow. is is false for nil, which differs from empty.
 func (r *Reader) length() (n int, is bool) {
 	one := r.number()
 	if one == 0 {

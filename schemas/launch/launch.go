@@ -1,5 +1,5 @@
-// Package launch reads commands: what of them is a launcher, such as torchrun, or a Python interpreter, and which
-// script or module these start.
+// Package launch analyses commands: which part is a launcher, such as torchrun, or a Python interpreter, and which
+// script or module it starts.
 package launch
 
 import (
@@ -33,8 +33,8 @@ func IsLauncher(word string) bool { _, ok := programs[Base(word)]; return ok }
 // IsModule reports whether a Python module is a launcher.
 func IsModule(name string) bool { return slices.Contains(modules, name) }
 
-// StartsModule reports whether a launcher's option says that what it starts is a module: torchrun and accelerate have
-// both spellings, deepspeed the long one.
+// StartsModule reports whether a launcher's option says that it starts a module. torchrun and accelerate have both
+// spellings, deepspeed the long one.
 func StartsModule(word string) bool { return word == "-m" || word == "--module" }
 
 // Behind returns the words behind a launcher: its options, the script and the script's arguments. It returns nil if
@@ -127,8 +127,9 @@ func Started(argv []string) (script, module string) {
 	return "", module
 }
 
-// Work is [Started] of a command that another program may start, such as numactl or uv: of the first word that is a
-// launcher or an interpreter. Where a word before, or of a command without either, ends in .py, that is the script.
+// Work is [Started] for a command that another program may start, such as numactl or uv. It looks at the first word
+// that is a launcher or an interpreter. If a word before that ends in .py, or there is neither, that word is the
+// script.
 func Work(argv []string) (script, module string) {
 	for i, word := range argv {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a command runs: started says whether the command itself does, or a program before it starts it.
+// Commands and what they run. started says whether the command itself does it, or a program before it starts it.
 func TestWhatACommandRuns(t *testing.T) {
 	for _, c := range []struct {
 		command, script, module string

@@ -11,9 +11,9 @@ import (
 // firstCollection is the memory of a process at its first garbage collection, in bytes.
 const firstCollection = 64 << 20
 
-// CollectLater puts the first garbage collection off. Most commands end before it, and the others are spared the many
-// collections of a small heap that grows. From then on Go's own pace holds. Who has set a pace (GOGC, GOMEMLIMIT) keeps
-// it.
+// CollectLater delays the first garbage collection. Most commands end before it, and the others avoid the many
+// collections of a small, growing heap. From then on Go's own pace applies. If the user has set a pace (GOGC,
+// GOMEMLIMIT), it does nothing.
 func CollectLater() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -48,7 +48,7 @@ func Cut(line string, columns int) string {
 	return cut + "…"
 }
 
-// Clock is a duration as a clock shows it: 1.5 s, 2:05, 1:00:00.
+// Clock formats a duration as a clock does: 1.5 s, 2:05, 1:00:00.
 func Clock(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -60,7 +60,8 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// Left is how long the rest takes where so much was done in a time. It is 0 where that is too little to tell.
+// Left returns how long the rest takes if the share done took that time. It returns 0 if that is too little to
+// tell.
 func Left(done float64, took time.Duration) time.Duration {
 	if done < 0.02 || done > 1 || took < 3*time.Second {
 		return 0

@@ -31,7 +31,7 @@ func On(w io.Writer, wide bool) *Output {
 	return o
 }
 
-// Of is what is known of w as an output: of a file, of memory and of a pipe, nothing.
+// Of returns what is known of w as an output. For a file, memory or a pipe it is nothing.
 func Of(w io.Writer) Output {
 	if o, ok := w.(*Output); ok {
 		return *o

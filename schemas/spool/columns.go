@@ -2,8 +2,8 @@ package spool
 
 import "encoding/binary"
 
-// A sealed journal holds what repeats apart from what counts up: compressed so, it takes a third. Nothing here knows
-// what the bytes mean beyond that, and [Pack] checks that they come back as they were.
+// A sealed journal separates what repeats from what counts up, which compresses to a third. This code does not know
+// any other meaning of the bytes, and [Pack] checks that they can be restored.
 
 // planes turns values of width bytes each into columns: all first bytes, then all second ones, … A rest shorter than a
 // value stays behind them.
@@ -64,14 +64,14 @@ func putLittleEndian(b []byte, v uint64) {
 	}
 }
 
-// The fields of marks, tags and intervals that count up: where they lie, and how wide they are.
+// The fields of marks, tags and intervals that count up: their offsets and widths.
 var (
 	markCounters     = [][2]int{{0, 4}, {8, 8}} // k, time
 	tagCounters      = [][2]int{{0, 4}}         // k
 	intervalCounters = [][2]int{{0, 4}, {4, 4}} // k of begin and of end
 )
 
-// A tag's address: where it lies, and how wide it is.
+// A tag's address: its offset and width.
 const (
 	tagAddress  = 8
 	addressSize = 8

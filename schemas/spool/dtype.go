@@ -1,7 +1,7 @@
 package spool
 
-// A DType is what a tagged tensor is made of: torch's dtype by number. 0 is one that was not recorded, or that the
-// agent does not know. Journals of agents that recorded none read as 0.
+// A DType is a tagged tensor's data type: torch's dtype by number. 0 means that it was not recorded, or that the
+// agent does not know it. Older journals read as 0.
 type DType uint8
 
 var dtypeNames = [...]string{"",
@@ -10,7 +10,7 @@ var dtypeNames = [...]string{"",
 	"complex32", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
 	"float8_e8m0fnu", "float4_e2m1fn_x2"}
 
-// String is the name that torch gives the dtype, without "torch."; empty if it is not known.
+// String returns torch's name of the dtype, without "torch."; empty if unknown.
 func (d DType) String() string {
 	if int(d) < len(dtypeNames) {
 		return dtypeNames[d]

@@ -54,7 +54,7 @@ func list(dir, suffix string) ([]string, error) {
 	return out, nil
 }
 
-// OpenLive reads an unsealed journal, also while its process lives: what is torn now may be whole later.
+// OpenLive reads an unsealed journal, even while its process lives. A torn part may be complete later.
 func OpenLive(marksPath string) (*Journal, error) {
 	marks, err := schemas.ReadRegular(marksPath)
 	if err != nil {
@@ -140,7 +140,7 @@ func readLive(dir string) ([]*Journal, error) {
 	return out, nil
 }
 
-// assignRanks numbers journals: a process's own RANK where it is free, else the next free number in order of start.
+// assignRanks numbers journals: a process's own RANK if it is free, else the next free number in order of start.
 func assignRanks(live, taken []*Journal) {
 	used := map[int32]bool{}
 	for _, j := range taken {
@@ -165,8 +165,8 @@ func assignRanks(live, taken []*Journal) {
 	}
 }
 
-// alreadySealed tells the live journals that are still to be sealed from those that have a sealed file: whoever sealed
-// them was killed before it could remove them. A process is known by its header, for exec and other machines use
+// alreadySealed separates the live journals still to be sealed from those that have a sealed file: their sealer was
+// killed before it could remove them. A process is identified by its header, since exec and other machines use
 // numbers again.
 func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
 	headers := map[MarksHeader]bool{}
@@ -236,7 +236,7 @@ func seal(dir string, j *Journal) error {
 	return removeLive(j)
 }
 
-// removeLive removes a sealed journal's two files. The marks go last: they are what a journal is found by.
+// removeLive removes a sealed journal's two files. The marks go last, since a journal is found by them.
 func removeLive(j *Journal) error {
 	return errors.Join(ignoreAbsent(os.Remove(framesOf(j.Path))), os.Remove(j.Path))
 }

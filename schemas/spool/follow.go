@@ -58,8 +58,8 @@ func (f *Follower) Marks(each func(Mark)) error {
 	}
 }
 
-// records gives the records of a part of the file that begins at marksAt, and how far they were used. The file is
-// allocated ahead of use, so what follows the last record is zeros. A record that is missing before others was never
+// records passes on the records of a part of the file that begins at marksAt, and returns how many bytes it used.
+// The file is allocated ahead of use, so zeros follow the last record. A zero record before others was never
 // finished: its thread died.
 func (f *Follower) records(b []byte, each func(Mark)) (used int) {
 	for at := 0; at+RecordSize <= len(b); at += RecordSize {
@@ -106,7 +106,7 @@ func (f *Follower) Frames(each func(Frame)) error {
 	}
 }
 
-// nextFrame reads the frame at an offset; next is 0 where it is not whole yet.
+// nextFrame reads the frame at an offset. next is 0 if the frame is not whole yet.
 func nextFrame(file *os.File, at, size int64) (frame Frame, next int64, err error) {
 	var head [frameHeader]byte
 	if size-at < frameHeader {

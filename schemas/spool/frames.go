@@ -31,7 +31,7 @@ const (
 	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
 	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
 	FrameFailure     FrameType = 19 // JSON [FailureInfo]
-	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are those since the last such frame
+	FrameLines       FrameType = 20 // JSON [LinesInfo]: its lines are the ones since the last such frame
 	FrameHolders     FrameType = 21 // JSON [HoldersInfo]
 	FrameHost        FrameType = 22 // packed [HostReading] records
 )
@@ -51,7 +51,7 @@ type Frame struct {
 	Offset  int64  // of its header
 }
 
-// A TornError says where a journal stops being whole. What comes before it is good.
+// A TornError says where the intact part of a journal ends.
 type TornError struct {
 	Offset int64
 	Reason string

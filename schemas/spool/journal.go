@@ -56,7 +56,7 @@ type DeviceCheckpoint struct {
 	Stats  map[string]int64 `json:"stats"`
 }
 
-// DeviceInfo says which GPU one of torch's device ordinals is: CUDA_VISIBLE_DEVICES numbers them as it likes.
+// DeviceInfo says which GPU one of torch's device ordinals is, since CUDA_VISIBLE_DEVICES may renumber GPUs.
 type DeviceInfo struct {
 	Device int32   `json:"device"`
 	UUID   *string `json:"uuid"` // as torch reports it, without NVML's "GPU-"; null if torch does not
@@ -70,11 +70,11 @@ type OOMInfo struct {
 	Limit     int64  `json:"limit"`
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
-	Module    uint32 `json:"module"` // that asked, where no mark says it; 0 = none
+	Module    uint32 `json:"module"` // that asked, if no mark says it; 0 = none
 	// Line is the line of the script that the thread was on, or in backward the line of the thread that waits for
 	// it, whether lines were followed or not. 0 = none, and in older journals.
 	Line uint32 `json:"line"`
-	// events were being recorded; nil in journals of older versions: they were, if there is one
+	// events were being recorded; nil in older journals, where they were if there are any
 	Recorded *bool `json:"recorded"`
 	Listed   bool  `json:"listed"` // they were not, and a drain with the allocator's list of blocks follows
 }
@@ -102,7 +102,7 @@ type MetricInfo struct {
 	Value  float64 `json:"value"`
 }
 
-// PredictionInfo is what the phantom GPU has said of itself by then: see schemas.Prediction.
+// PredictionInfo is what the phantom GPU has reported so far: see schemas.Prediction.
 type PredictionInfo struct {
 	Reads       []schemas.Counted `json:"reads"`
 	Guesses     []schemas.Counted `json:"guesses"`
@@ -128,7 +128,7 @@ func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	return ended
 }
 
-// GarbageOf is what the garbage collectors of all processes freed, nil where no agent looked.
+// GarbageOf returns what the garbage collectors of all processes freed, nil if no agent looked.
 func GarbageOf(journals []*Journal) *schemas.Garbage {
 	var all *schemas.Garbage
 	for _, j := range journals {
@@ -184,7 +184,7 @@ type HoldersInfo struct {
 type HolderInfo struct {
 	Address uint64
 	Bytes   int64
-	View    int64 // what the tensors that are kept show of it; 0 = all
+	View    int64 // how much of it the kept tensors show; 0 = all
 	Kind    schemas.HolderKind
 	Path    string // secrets masked; empty = C++ alone
 }
@@ -221,7 +221,7 @@ type EndInfo struct {
 	Steps   int64  `json:"steps"`
 }
 
-// A Chunk is one drain: the allocator's events since the last one (a pickle of torch's snapshot; nil when none was
+// A Chunk is one drain: the allocator's events since the last one (a pickle of torch's snapshot; nil if none were
 // recorded) and torch's counters.
 type Chunk struct {
 	Pickle     []byte      // aliases the journal's bytes
@@ -257,7 +257,7 @@ type Journal struct {
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
 	End         *EndInfo
 	Frames      int64
-	Torn        *TornError // where the frames stop being whole; nil = they end cleanly
+	Torn        *TornError // where the intact frames end; nil = they end cleanly
 	Damaged     []error    // whole frames with a payload that could not be read; each is skipped
 }
 

@@ -40,7 +40,7 @@ const (
 	DrainBegin   Kind = 27 // a: drain number
 	DrainEnd     Kind = 28
 
-	// the agent's own view of a step's end, where it switches modes and drains. a: step number from 0
+	// the agent's own end of a step, where it switches modes and drains. a: step number from 0
 	StepEnd  Kind = 40
 	UserStep Kind = 41 // dpsight.step(). a: samples + 1, or 0; b: tokens + 1, or 0
 	UserMark Kind = 42 // dpsight.mark(). a: name id
@@ -93,8 +93,8 @@ const (
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6 // of a beginning, in journals of older agents
 	FlagHost           = 1 << 6 // of an end: the call had no tensor on the device
-	// an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step counts as
-	// no update
+	// an end that the agent wrote because an exception left the call; on OptimizerEnd it also means that the step
+	// counts as no update
 	FlagRepaired = 1 << 7
 )
 
@@ -119,8 +119,8 @@ const (
 // Flag of Updated marks: the step ended with it, as with a StepEnd.
 const FlagEnds = 1 << 0
 
-// Flag of OOM marks: a convolution asked, and a Raised mark follows if the error reaches Python; else torch itself goes
-// on without. Of a failure without the flag the script hears, or older agents do not say.
+// Flag of OOM marks: a convolution asked. A Raised mark follows if the error reaches Python; otherwise torch
+// recovers from it. Without the flag, the script gets the error, or the agent is too old to say.
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.

@@ -15,7 +15,8 @@ const (
 	requestOffset = 12
 	// RequestDrain asks the agent to drain at its next mark.
 	RequestDrain = 1
-	// Answering is what the agent writes there while it drains; it clears the word when the drain's frames are written.
+	// Answering is what the agent writes there while it drains. It clears the word when the drain's frames are
+	// written.
 	Answering = 2
 )
 
@@ -68,8 +69,8 @@ func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// writeErrorOffset is where the header says why the agent could write no more frames: the map has room for that on a
-// full disk too.
+// writeErrorOffset is where the header says why the agent could write no more frames. The map has room for that
+// even on a full disk.
 const writeErrorOffset = 24
 
 // writeError is the number of that error; 0 if there was none, and in journals of older agents.
@@ -162,9 +163,9 @@ func parseTags(b []byte, tags []Tag) ([]Tag, error) {
 	return tags, nil
 }
 
-// An Interval is the GPU time between the CUDA events recorded at two marks that follow each other: begin u32 | end u32
-// | ns i64. Neighbours, not offsets from one origin: torch gives milliseconds as float32, which loses microseconds
-// after a minute.
+// An Interval is the GPU time between the CUDA events recorded at two consecutive marks: begin u32 | end u32 | ns
+// i64. It joins neighbours instead of measuring from one origin, since torch gives milliseconds as float32, which
+// loses microseconds after a minute.
 type Interval struct {
 	BeginK, EndK uint32
 	NS           int64
@@ -172,7 +173,7 @@ type Interval struct {
 
 const intervalSize = 16
 
-// A HostReading is the memory that the process took of the host at a mark: k u32 | 4 reserved bytes | resident i64 |
+// A HostReading is the host memory that the process had at a mark: k u32 | 4 reserved bytes | resident i64 |
 // page-locked i64. Both are bytes; -1 page-locked bytes are not known.
 type HostReading struct {
 	K           uint32

@@ -55,8 +55,8 @@ func TestNoFlipLosesAFrame(t *testing.T) {
 	}
 }
 
-// What was sealed is all there: where a trailer tells of more frames, more marks or other bytes, the journal is
-// refused, however whole its stream is.
+// A sealed journal is complete: if its trailer states more frames, more marks or other bytes, it is refused,
+// however intact its stream is.
 func TestTrailer(t *testing.T) {
 	marks, frames := testMarks(3), testFrames()
 	marks = marks[:usedMarks(marks)]

@@ -154,7 +154,7 @@ func apart(marks, frames []byte) [][]byte {
 	rest = append(rest, frames[:filesHeader]...)
 	var tags, intervals []byte
 	var s streams
-	for i := range s { // what they take of the usual journal, or less: a slice that grows is copied five times
+	for i := range s { // their share of a usual journal, or less: a growing slice is copied five times
 		s[i] = make([]byte, 0, len(frames)/8)
 	}
 	s[streamCode] = make([]byte, 0, len(frames)/2)

@@ -217,7 +217,7 @@ func TestTextsComeBack(t *testing.T) {
 	}
 }
 
-// Values come back, and so does a rest that is shorter than one.
+// Values are restored, and so is a rest that is shorter than one.
 func TestDistancesComeBack(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for _, width := range []int{6, 8} {

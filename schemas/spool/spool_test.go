@@ -217,8 +217,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, parsing gives a journal or an error, and never more marks or frames than there is room for.
-// A frame's first module is known from the others: what is written in one frame is one model.
+// Whatever the bytes, parsing returns a journal or an error, and never more marks or frames than fit. A frame's
+// first module follows from the others, since one frame has one model.
 func TestModuleFrames(t *testing.T) {
 	frames := AppendFrame(AppendHeader(nil), FrameModules,
 		[]byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
@@ -249,7 +249,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whoever seals may be killed between the rename and the removal: the journal must not be there twice afterwards.
+// A sealer may be killed between the rename and the removal. The journal must not appear twice afterwards.
 func TestSealInterrupted(t *testing.T) {
 	for _, left := range []string{"both", "marks"} {
 		dir := t.TempDir()

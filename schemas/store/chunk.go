@@ -63,7 +63,7 @@ func checksum(first string, data []byte) int64 {
 	return int64(crc32.Update(sum, castagnoli, data))
 }
 
-// read gives what a table has, by folder.
+// read returns the contents of a table, by folder.
 func (x *index) read(table string) map[string]entry {
 	out := map[string]entry{}
 	x.chunks(table, func(chunk []byte) { readChunk(bytes.Clone(chunk), into(out)) })

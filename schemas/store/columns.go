@@ -27,8 +27,9 @@ func (c *column[R]) set(r *R, p *piece, i int) {
 	}
 }
 
-// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, only the rows are made
-// whose values it takes, in the order of the columns: events are many, and an analysis looks at one in hundreds.
+// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, it makes only the
+// rows whose values keep accepts, in the order of the columns: there are many events, and an analysis uses one in
+// hundreds.
 func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func([]*piece, int) bool) ([]R,
 	error) {
 	var rows []R

@@ -110,7 +110,8 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
 		}
 	}
-	for at := 0; at < len(whole); at += 1 + len(whole)/200 { // damage is an error or is not noticed, never a panic
+	// damage gives an error or is not noticed, but never a panic
+	for at := 0; at < len(whole); at += 1 + len(whole)/200 {
 		damaged := slices.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
 		if err := os.WriteFile(path, damaged, 0o644); err != nil {

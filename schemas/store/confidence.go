@@ -42,8 +42,8 @@ func SetConfidence(dir string,
 	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
 }
 
-// isJudged reports whether there is nothing to add to a report: it is not of a prediction, or has its confidence. One
-// that another dpsight is making at this moment is not there yet.
+// isJudged reports whether nothing is to be added to a report: it is no prediction's, or it has its confidence. A
+// report that another dpsight is just writing is not there yet.
 func isJudged(dir string) (bool, error) {
 	report, err := schemas.ReadIngestReport(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an
-// analysis of it refuses it.
+// LoadOrManifest is [Load], except that a run without tables gives only its manifest. A list of runs shows such a
+// run, while an analysis refuses it.
 func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	t, err := Load(r, want)
 	var pending *NotIngestedError

@@ -49,8 +49,8 @@ type index struct {
 	broken bool // its file cannot be read: it is removed
 }
 
-// openIndex opens the index of a store, or makes it: in the store or, where that cannot be written or lies on another
-// machine, in the cache folder. It is nil where neither is possible.
+// openIndex opens or makes the index of a store: in the store or, if that cannot be written or is on another
+// machine, in the cache folder. It returns nil if neither is possible.
 func openIndex(store string) *index {
 	store = absolute(store)
 	var paths []string
@@ -148,7 +148,7 @@ func isBusy(err error) bool {
 	return strings.Contains(text, "SQLITE_BUSY") || strings.Contains(text, "locked")
 }
 
-// Close gives up the index, and removes one that was found broken.
+// Close closes the index, and removes it if it was found broken.
 func (x *index) Close() {
 	if x == nil {
 		return

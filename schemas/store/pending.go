@@ -31,7 +31,7 @@ func (sel *Selection) Pending() Pending {
 	return p
 }
 
-// Warning says which runs cannot be analysed yet and how to ingest them; it is empty where all can.
+// Warning says which runs cannot be analysed yet and how to ingest them; empty if all can.
 func (p Pending) Warning() string {
 	switch {
 	case len(p.Runs) == 0:
@@ -55,7 +55,7 @@ func (p Pending) Note() string {
 	}
 }
 
-// Err is an error where not a single run has tables. Where some have, the others are only warned of: an analysis of
+// Err returns an error if no run has tables. If some have, there is only a warning about the others: an analysis of
 // runs without tables would be pages of dashes.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
@@ -70,7 +70,7 @@ func (p Pending) Err() error {
 	}
 }
 
-// folder is what to ingest: the run itself, or the store that all of them lie in.
+// folder returns what to ingest: the run itself, or the store that contains all of them.
 func (p Pending) folder() string {
 	if len(p.Runs) == 1 {
 		return p.Runs[0].Dir

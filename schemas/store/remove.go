@@ -50,8 +50,8 @@ type Reference struct {
 	Name  string `json:"name"` // of the suite, or the id of the other run
 }
 
-// References are what names runs of the store: suites, and predictions whose range they are the ends of. Of predictions
-// and their ends that are both among the runs nothing is said.
+// References returns what refers to runs of the store: suites, and predictions for whose range they are an end. It
+// leaves out predictions whose ends are also among the runs.
 func (s *Store) References(runs []Run) (out []Reference, err error) {
 	among := map[string]bool{}
 	for _, r := range runs {

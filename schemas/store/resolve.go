@@ -25,7 +25,7 @@ type Selection struct {
 	Suite *Suite
 	// Damaged lists the run folders of a store so named that cannot be read; they are no error.
 	Damaged []Damaged
-	// Named are the folders of the runs that an argument of their own stood for, by id, name or folder.
+	// Named are the folders of the runs that an argument named in particular, by id, name or folder.
 	Named map[string]bool
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
@@ -43,13 +43,13 @@ func (sel *Selection) Only(runs []Run) *Selection {
 	return &only
 }
 
-// Newest is a name that stood for the newest of several runs.
+// Newest is a name that selected the newest of several runs.
 type Newest struct {
 	Name  string
 	RunID string
 	Of    int  // runs of that name
 	Bare  bool // newer ones are bare repeats of the same experiment
-	// GPU is what the one that was taken ran on, and Others are the GPUs of the rest: set where these are not the same.
+	// GPU is the GPU of the selected run, and Others are the GPUs of the rest; set if they differ.
 	GPU    string
 	Others []string
 }
@@ -119,8 +119,8 @@ type NotFoundError struct {
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
 	File  bool     // there is a file of that name
-	// Absent says that there is no such store, Unread which of its run folders could not be read: the run may be one of
-	// them.
+	// Absent says that there is no such store. Unread lists its run folders that could not be read: the run may be
+	// one of them.
 	Absent bool
 	Unread []string
 }
@@ -250,7 +250,7 @@ func (s *Store) newest(sel *Selection) error {
 	sel.Damaged = damaged
 	runs = Asked(runs)
 	last := runs[len(runs)-1]
-	// a trial of a search is not what a user made last, unless there is nothing else
+	// a trial of a search does not count as the last run, unless there is nothing else
 	for _, r := range slices.Backward(runs) {
 		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
 			last = r

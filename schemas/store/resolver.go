@@ -41,7 +41,7 @@ func (r *resolver) take(arg string) error {
 		r.takeFound(arg, run, namesakes)
 		return nil
 	}
-	// A folder comes last: a run's name must not change its meaning where a folder of that name appears.
+	// A folder comes last, so that a run's name keeps its meaning when a folder of that name appears.
 	st, err := os.Stat(arg)
 	if err == nil && st.IsDir() {
 		return r.takeStore(arg)
@@ -88,7 +88,7 @@ func (r *resolver) takeFound(arg string, run Run, namesakes int) {
 	r.addNamed(full)
 }
 
-// sayNewest lists a name that stood for the newest of several runs, once.
+// sayNewest lists, once, a name that selected the newest of several runs.
 func (r *resolver) sayNewest(n Newest, taken Run) {
 	if slices.ContainsFunc(r.sel.Newest, func(o Newest) bool { return o.Name == n.Name }) {
 		return

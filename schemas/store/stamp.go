@@ -17,8 +17,9 @@ type fileStat struct {
 // documents says which of a run folder's documents are there.
 type documents struct{ manifest, report bool }
 
-// stampOf are the sizes, times and numbers of a run folder and of its documents: any file that comes, goes or is
-// replaced changes the folder's. It is empty where nothing may rest on it, since something was written just now.
+// stampOf returns the sizes, times and numbers of a run folder and its documents. The folder's values change with
+// any file that comes, goes or is replaced. It returns "" if the stamp is not reliable, because something was
+// written just now.
 func (s *statter) stampOf(folder string, now time.Time) (stamp string, has documents) {
 	b := make([]byte, 0, 4*24)
 	latest := now.Add(-settled).UnixNano()

@@ -26,8 +26,8 @@ type Run struct {
 
 	linked bool // its folder is a link
 	brief  bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
-	// Of a run that an index was asked about: the stamp of its folder, empty where nothing may rest on it, and whether
-	// it had tables.
+	// For a run that an index was asked about: the stamp of its folder, empty if it is not reliable, and whether
+	// the run had tables.
 	listed, ingested bool
 	stamp            string
 }

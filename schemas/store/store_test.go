@@ -115,7 +115,7 @@ func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	}
 }
 
-// A suite records events in the first repeat only: that one is what a name means.
+// A suite records events in one repeat only: a name means that repeat.
 func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite",
 		"r5 flash suite")

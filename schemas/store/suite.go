@@ -33,7 +33,7 @@ type Suite struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Baseline names the experiments that the others are compared with: those whose parameters hold all of these.
+	// Baseline names the experiments to compare the others with: those whose parameters contain all of these.
 	Baseline map[string]any `json:"baseline"`
 	// Environment is what the suite sets for its experiments, secrets masked as "***".
 	Environment map[string]string `json:"environment,omitempty"`

@@ -50,7 +50,7 @@ func WriteSummary(dir string, k Keeper) {
 	}
 }
 
-// read is what is kept of a run in its folder, nil where nothing is.
+// read returns the summary kept in a run's folder, nil if there is none.
 func (k *Keeper) read(r Run) *schemas.Summary {
 	s, err := schemas.ReadSummary(r.Dir, k.Version)
 	if err != nil || s.RunID != r.ID || !whole(r.Dir) {
@@ -71,8 +71,8 @@ func compact(b []byte) []byte {
 	return out.Bytes()
 }
 
-// summary is what is kept of a run, or made anew of its tables. It is nil where the run's tables have to be read: it
-// has none, or something about them is to be told.
+// summary returns the kept summary of a run, or makes one from its tables. It returns nil if the run's tables must
+// be read: it has none, or something about them must be reported.
 func (k *Keeper) summary(r Run) *schemas.Summary {
 	if s := k.read(r); s != nil {
 		return s
@@ -80,7 +80,7 @@ func (k *Keeper) summary(r Run) *schemas.Summary {
 	return k.summarize(r)
 }
 
-// summarize makes the summary of a run of its tables, and writes it where the folder can be written; nil where there is
+// summarize makes the summary of a run from its tables, and writes it if the folder is writable; nil if there is
 // none to make.
 func (k *Keeper) summarize(r Run) *schemas.Summary {
 	manifest, report, err := schemas.SummaryDigests(r.Dir) // first: of files that change meanwhile it does not hold
@@ -99,7 +99,7 @@ func (k *Keeper) summarize(r Run) *schemas.Summary {
 	if !k.Make(t, s) {
 		return nil
 	}
-	schemas.WriteSummary(r.Dir, s) // where that fails the index has it, or nothing: it can be made again
+	schemas.WriteSummary(r.Dir, s) // on failure the index has it, or nothing: it can be made again
 	return s
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tags of a run in a store with an index are seen at once, and are gone at once; so is a run that is removed.
+// In a store with an index, changes to a run's tags are visible at once, and so is a removed run.
 func TestTagsAndRemovalsAreSeenAtOnce(t *testing.T) {
 	dir := manyRuns(t)
 	list := func() []Run {

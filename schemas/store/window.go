@@ -8,7 +8,7 @@ type Window struct {
 	From, To     int64 // both in it; event 0 is the state before the first
 }
 
-// on reports whether a row is of the window's device.
+// on reports whether a row belongs to the window's device.
 func (w *Window) on(rank, device int64) bool {
 	return rank == int64(w.Rank) && device == int64(w.Device)
 }
@@ -16,8 +16,8 @@ func (w *Window) on(rank, device int64) bool {
 // live reports whether a block counts just after some event of the window. A block that is never freed has free 0.
 func (w *Window) live(alloc, free int64) bool { return alloc <= w.To && (free == 0 || free > w.From) }
 
-// LoadWithin is [Load], but of blocks and their owners it makes rows of those alone that live in the window: it takes
-// as much memory as they do, however many blocks the run has.
+// LoadWithin is [Load], but returns only the blocks that live in the window, and their owners. So it takes as much
+// memory as these do, however many blocks the run has.
 func LoadWithin(r Run, want schemas.Want, w Window) (*schemas.Tables, error) {
 	return load(r, want, &w)
 }

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable replaces what does something to a terminal or to the order of a line instead of standing in it: control
-// characters (the escapes of ANSI begin with one), the marks of text that runs from right to left, and bytes that are
-// no text. Names come from scripts and files, and must not change what is shown around them.
+// Printable replaces characters that would affect a terminal or the order of a line: control characters (ANSI
+// escapes begin with one), right-to-left marks, and invalid bytes. Names come from scripts and files, and must not
+// change the text around them.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) { // as most names are
 		return s
@@ -22,8 +22,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// Text is what JSON keeps of a name that is no valid UTF-8, such as a file's: each byte that is no text as Python
-// writes it, \udcff for 0xff, so that no two names become the same.
+// Text returns a name in a form that JSON keeps, even if it is not valid UTF-8, as a file's may be. Each invalid
+// byte is written as in Python, \udcff for 0xff, so that different names stay different.
 func Text(s string) string {
 	if utf8.ValidString(s) {
 		return s

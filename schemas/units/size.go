@@ -32,7 +32,7 @@ func ParseBytes(s string) (int64, error) {
 	return n.Int64(), nil
 }
 
-// FormatBytes writes a size so that [ParseBytes] reads it: in MiB where it is a whole number of them.
+// FormatBytes writes a size that [ParseBytes] can read, in MiB if it is a whole number of them.
 func FormatBytes(n int64) string {
 	if n%(1<<20) == 0 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

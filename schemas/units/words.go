@@ -9,7 +9,7 @@ import (
 // MiB shows bytes as tables and sentences do: "4,470.05 MiB".
 func MiB(bytes int64) string { return InMiB(bytes) + " MiB" }
 
-// InMiB is the number of [MiB]. What is not 0 never looks like 0.
+// InMiB returns the number of [MiB]. A value other than 0 never looks like 0.
 func InMiB(bytes int64) string {
 	mib := float64(bytes) / (1 << 20)
 	switch {

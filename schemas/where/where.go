@@ -22,7 +22,7 @@ type Condition func(params map[string]any) Verdict
 
 // A Scope knows the parameters that a condition may name.
 type Scope interface {
-	Canonical(name string) string // how a parameter's name stands in params
+	Canonical(name string) string // the spelling of a parameter's name in params
 	Has(name string) bool
 	Unknown(name string) error // of a comparison without any parameter
 	// Unordered says that < and > cannot compare a value with a parameter.
