@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// CostTables are those that the cost of recording is in: manifest and report alone.
+// CostTables lists the tables with the cost of recording: only manifest and report are needed.
 const CostTables schemas.Want = 0
 
 // CostSchema is the version of [CostDocument].
@@ -56,7 +56,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 		differences := c.differences(twin)
 		c.Remarks, said = append(slices.Clone(c.Remarks), differences...), len(differences) > 0
 	}
-	// One of several repeats may be the fastest of all: only their median is the experiment's.
+	// One of several repeats may happen to be the fastest, so their median represents the experiment.
 	slices.Sort(steps)
 	if c.BareStepMS != nil && len(steps) > 0 && timing.Middle(steps) > 0 {
 		c.BesideBareRun = new(*c.BareStepMS/timing.Middle(steps) - 1)
@@ -119,8 +119,8 @@ type CostRun struct {
 	LinesShare *float64 `json:"lines_share"`
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
-	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended, which
-	// are in no share; null where an older version recorded the run.
+	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended. No
+	// share includes them. Null if an older version recorded the run.
 	CollectorSetupMS *float64 `json:"collector_setup_ms"`
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`

@@ -62,7 +62,7 @@ type keptDevice struct {
 	Categories []keptCategory `json:"categories"`
 }
 
-// keptPhase is what is kept of a phase: its times are medians.
+// keptPhase is the kept part of a phase. Its times are medians.
 type keptPhase struct {
 	Device string   `json:"device"`
 	Rank   int32    `json:"rank,omitempty"`
@@ -111,7 +111,7 @@ func readRemarks(of []keptRemark) (out []Remark) {
 // the facts that both refer to, which many runs share.
 type Kept struct{ Origin, Row, Compared []byte }
 
-// Keep encodes what a [KeptReader] gives back of a run.
+// Keep encodes what a [KeptReader] returns of a run.
 func Keep(row *RunsRow, s *Summary) (out Kept, err error) {
 	rest, origin := identity.Keep(&s.Identity, s.RunFacts)
 	if out.Origin, err = json.Marshal(origin); err != nil {
@@ -155,8 +155,8 @@ func keep(s *Summary, rest identity.Kept) kept {
 	return k
 }
 
-// Packed are the parts of a summary that a [KeptReader] decodes: what is compared is without its phases, which are the
-// larger half and which few comparisons look at.
+// Packed are the parts of a summary that a [KeptReader] decodes. Phases are separate: they are the larger half, and
+// few comparisons use them.
 type Packed struct{ Row, Compared, Phases []byte }
 
 // Pack encodes the JSON of a row and of what is compared.

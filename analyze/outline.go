@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a summary for comparison looks at: without energy, and with it.
+// The tables of a summary for comparison: without energy, and with it.
 const (
 	ComparisonTables = schemas.WantTimes
 	EnergyTables     = ComparisonTables | schemas.WantSamples

@@ -51,14 +51,15 @@ type PhaseRow struct {
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
 	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
 	PeakStep            *int64 `json:"peak_step"`
-	// LowestPeakBytes is the lowest of the occurrences' peaks: equal to PeakBytes where every step is alike.
+	// LowestPeakBytes is the lowest of the occurrences' peaks: equal to PeakBytes if all steps are alike.
 	LowestPeakBytes *int64 `json:"lowest_peak_bytes"`
 	// PeakPercent is PeakBytes in percent of the device's peak over the whole run.
 	PeakPercent *float64 `json:"peak_percent"`
 	// GPUMS and WallMS are a step's, over the bare steps after warm-up; null where unknown.
 	GPUMS  *timing.Interval `json:"gpu_ms"`
 	WallMS *timing.Interval `json:"wall_ms"`
-	// StepPercent is the phase's time in percent of the step's, on the step's clock: GPU time where every step has it.
+	// StepPercent is the phase's time in per cent of the step's, on the step's clock: GPU time if every step has
+	// it.
 	StepPercent *float64 `json:"step_percent"`
 }
 

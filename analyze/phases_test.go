@@ -33,8 +33,8 @@ func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	}
 }
 
-// Of a file with figures alone, a figure of 0 is shown, and one that it does not have is not. A recording leaves out no
-// figure that is not 0.
+// For a file that has figures only, a figure of 0 is shown and a missing one is not. A recording shows every figure
+// that is not 0.
 func TestPhasesOfFigures(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Imported,
 		Import: &schemas.Import{Kind: schemas.ImportStages}},

@@ -16,10 +16,10 @@ import (
 // that the run does not have the fact.
 type ComponentProfile struct {
 	identity.Identity
-	MeanStepMS *float64 // over the timed steps: a mean, as those tools give
+	MeanStepMS *float64 // over the timed steps: a mean, as those tools report
 	PeakBytes  *int64
-	// Components are bytes at the peak, each block counted once, so that they do not sum to more than the peak; nil
-	// where the peak is not broken down.
+	// Components are bytes at the peak, each block counted once, so that they never sum to more than the peak; nil
+	// if the peak is not broken down.
 	Components *Components
 	// HeldByHooks is what DP hooks hold at the peak, alone or with autograd.
 	HeldByHooks *int64
@@ -209,7 +209,7 @@ func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
 	w.add(p, iteration, f.EndSeq, schemas.OrZero(f.AllocatedEnd), f.EndNS)
 }
 
-// endOf adds the point at a step's end, whose bytes torch's own counters give also where no event was recorded.
+// endOf adds the point at a step's end. torch's own counters give its bytes even if no event was recorded.
 func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 	if w.traced && t.Recorded {
 		w.add(p, iteration, t.EndSeq, schemas.OrZero(t.AllocatedEnd), t.EndNS)

@@ -9,7 +9,7 @@ import (
 // A Remark is what should be known of a run before its figures are taken at face value. Report finds the words.
 type Remark struct {
 	Kind              RemarkKind
-	Rank              *int32 // that it is on, nil where there is one alone
+	Rank              *int32 // that it concerns, nil if there is only one
 	N                 int    // of the steps, devices or processes that it is on
 	Bytes, OtherBytes int64  // what the run has, and what that is held against
 	MS                *float64
@@ -41,12 +41,13 @@ const (
 
 // Of its peak. Where it lies above OtherBytes, the highest recorded moment, it is not broken down.
 const (
-	RemarkLatePeak    RemarkKind = "late peak"    // Bytes, outside the recorded steps
-	RemarkMissedPeak  RemarkKind = "missed peak"  // Bytes, where events are missing
-	RemarkBounded     RemarkKind = "bounded"      // at least Bytes, at most OtherBytes
-	RemarkOfFullest   RemarkKind = "fullest"      // of N devices
-	RemarkInTurn      RemarkKind = "in turn"      // of N processes, which had a device one after the other
-	RemarkTogether    RemarkKind = "together"     // N processes had a device at once, and reserved is what they had
+	RemarkLatePeak   RemarkKind = "late peak"   // Bytes, outside the recorded steps
+	RemarkMissedPeak RemarkKind = "missed peak" // Bytes, where events are missing
+	RemarkBounded    RemarkKind = "bounded"     // at least Bytes, at most OtherBytes
+	RemarkOfFullest  RemarkKind = "fullest"     // of N devices
+	RemarkInTurn     RemarkKind = "in turn"     // of N processes, which had a device one after the other
+	// N processes had memory on one device at once, and reserved sums theirs
+	RemarkTogether    RemarkKind = "together"
 	RemarkSumReserved RemarkKind = "sum reserved" // the same, and reserved is the sum of the most that each had
 )
 
@@ -102,7 +103,7 @@ func boundedRemarks(id *identity.Identity) []Remark {
 	return []Remark{{Kind: RemarkBounded, Bytes: *id.PeakLowBytes, OtherBytes: *id.PeakHighBytes}}
 }
 
-// oneOf is the rank that a remark is on, nil where there is one alone.
+// oneOf returns the rank that a remark concerns, nil if there is only one.
 func oneOf(ranks int, rank int32) *int32 {
 	if ranks < 2 {
 		return nil

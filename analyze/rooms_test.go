@@ -79,13 +79,13 @@ func TestRoomsAreInOrder(t *testing.T) {
 	}
 }
 
-// rowNames are what rows of a breakdown by something are called in its document, and so are values and not words: a
-// reader of the document groups by them.
+// rowNames are names of rows in a breakdown's document. They are values, not words: a reader of the document groups
+// by them.
 var rowNames = map[string][]string{"grouping": {`"before the first step"`, `"not an activation"`,
 	`"under 512 B"`, `"model and optimizer"`, `"MiB"`, `"GiB"`, `" < "`, `" → "`}}
 
-// TestRoomsWithoutWords finds in the rooms, which give figures alone, no unit and no sentence: report finds the words.
-// What is said of bad input is an error and may be a sentence.
+// TestRoomsWithoutWords finds units and sentences in the rooms, which return only figures: report finds the words.
+// Errors about bad input may be sentences.
 func TestRoomsWithoutWords(t *testing.T) {
 	for _, room := range rooms {
 		paths, err := filepath.Glob(filepath.Join(room, "*.go"))

@@ -270,7 +270,7 @@ func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestR
 // noBlocks is why nothing of such a run can be checked.
 const noBlocks = "the file has figures at moments, and no blocks to check them against"
 
-// figuresTables writes what a file has of a run: steps and phases, and no events and blocks.
+// figuresTables writes what a file has of a run: steps and phases, but neither events nor blocks.
 func figuresTables(dir string, m *schemas.Manifest, run *figures.Run, o Options) (*schemas.IngestReport, error) {
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, run.Notes...)

@@ -76,7 +76,7 @@ func unpacked(t *testing.T, name string) (marks, frames []byte) {
 	return marks, frames
 }
 
-// rewritten writes a frames file again, each frame as edit gives it; nil drops it.
+// rewritten writes a frames file again, with each frame as edit returns it; nil drops the frame.
 func rewritten(t *testing.T, frames []byte, edit func(i int, f spool.Frame) []byte) []byte {
 	t.Helper()
 	all, err := spool.ScanFrames(frames)
@@ -133,7 +133,8 @@ func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
 	return out
 }
 
-// breakdown sums, from the tables alone, the requested bytes by category just after event seq, slack beside them.
+// breakdown sums, from the tables only, the requested bytes by category just after event seq, with slack as a
+// category.
 func breakdown(allocations []schemas.Allocation, owners []schemas.Owner, seq int64) map[string]int64 {
 	category := map[int64]string{}
 	for i := range owners {

@@ -131,7 +131,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case d.IsDir():
 			return nil
 		}
-		// Only a pipe that is named by itself has somebody who writes to it.
+		// Only a pipe that the user named surely has a writer.
 		if err := schemas.CheckRegular(path); err != nil && looksLikePickle(path) {
 			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
 			return nil
@@ -277,7 +277,7 @@ func importAlone(of []rankFile, store string, o Options) ([]Outcome, error) {
 	return outs, err
 }
 
-// importEntry imports one entry of a file: figures, or else a snapshot.
+// importEntry imports one entry of a file: figures, or otherwise a snapshot.
 func importEntry(e packed.Entry, in *input, store string, o Options) ([]Outcome, error) {
 	if kind := figuresKind(e); kind != figures.None {
 		return importFigures(e, kind, in, store, o)
@@ -338,7 +338,7 @@ func isStoreError(err error, store string) bool {
 		return false
 	}
 	path := p.Path
-	// The trouble may also lie above the store: a file where a folder should be.
+	// The error may also concern a path above the store: a file in the place of a folder.
 	return within(path, store) || within(store, path)
 }
 

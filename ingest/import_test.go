@@ -305,8 +305,8 @@ func highestRequest(allocations []schemas.Allocation, device int32) int64 {
 	return highest
 }
 
-// A history that does not reach back to the process's beginning is said to have lost its beginning, or never to have
-// had one.
+// If a history does not reach back to the process's beginning, a note says whether its beginning was lost or never
+// recorded.
 func TestImportSaysWhereHistoryBegins(t *testing.T) {
 	event := func(action string, addr int) string {
 		return fmt.Sprintf("}(U\x06actionU%c%sU\x04addrI%d\nU\x04sizeI512\nU\x06streamI0\nu", len(action), action, addr)
@@ -612,8 +612,8 @@ func TestIsStoreError(t *testing.T) {
 	}
 }
 
-// The report says which rules it goes by: a changed table, or changed rules on stacks, without a new version is a
-// mistake. What is no table is held to the version by the recordings: TestBreakdownSums in examples/tests.
+// A changed table, or changed rules on stacks, must come with a new version, since the report states the version.
+// For rules that are not tables, the recordings check this: TestBreakdownSums in examples/tests.
 func TestRulesHash(t *testing.T) {
 	type rules struct {
 		Hash    string // of the tables
@@ -664,7 +664,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// A trace's out-of-memory events are failures of the run. It says neither torch's limit nor how the run ended.
+// A trace's out-of-memory events are failures of the run. The trace states neither torch's limit nor how the run
+// ended.
 func TestImportedFailures(t *testing.T) {
 	const file = "replay/testdata/torch-2.11-pools.pickle.zst"
 	outs, err := Import(file, t.TempDir(), Options{})

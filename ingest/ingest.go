@@ -21,8 +21,8 @@ type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
 	Ranks   bool   // [ImportAll]: all paths are snapshots of the ranks of one run
-	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May
-	// be nil.
+	// Prepare is called for each run folder of [Import] before anything else, to complete what a killed collector
+	// left. May be nil.
 	Prepare func(dir string) error
 	// StackRules are the user's rules on stacks, for snapshots; nil = those that the run was made with.
 	StackRules []schemas.StackRule

@@ -366,7 +366,7 @@ func TestNoJournal(t *testing.T) {
 	run(t, dir) // again
 }
 
-// A journal that is gone since its tables were made is not taken for one that never was: the tables stay.
+// A journal that vanished after its tables were made does not count as one that never existed: the tables stay.
 func TestLostJournal(t *testing.T) {
 	dir := folder(t, "vanilla")
 	b, err := os.ReadFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)))

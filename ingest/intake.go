@@ -17,7 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// incoming is the name beside which the run of a snapshot is made: only the whole snapshot tells its id.
+// incoming is the name beside which the run of a snapshot is made, since the run's id depends on the whole
+// snapshot.
 const incoming = ".incoming"
 
 // importSnapshot makes a run of one snapshot. file is what it came in, whose own digest is how older versions know it.

@@ -43,7 +43,7 @@ func plainFile(t *testing.T, path string) []byte {
 	return p
 }
 
-// verdicts reads a pickle and gives each device's verdict; an error is a refusal.
+// verdicts reads a pickle and returns each device's verdict; an error means that it was refused.
 func verdicts(p []byte) ([]schemas.DeviceVerdict, error) {
 	s, err := torchsnap.ReadBytes(p, torchsnap.Options{})
 	if err != nil {

@@ -55,7 +55,7 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 		}
 		return *d.UUID
 	}
-	// An older agent: where the run could see one GPU only, it is that one.
+	// An older agent: if the run could see only one GPU, it is that one.
 	if len(m.GPUs) == 1 {
 		return m.GPUs[0].UUID
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A rankFile is the snapshot of one rank: a file of its own, or an entry of an archive.
+// A rankFile is the snapshot of one rank: a separate file, or an entry of an archive.
 type rankFile struct {
 	path    string // as outcomes have it
 	name    string // the name that tells the rank: the path, or the name of the entry in the archive

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ranksOf writes two snapshots under the names given, compressed where the name says so, and gives their paths.
+// ranksOf writes two snapshots under the given names, compressed if the name says so, and returns their paths.
 func ranksOf(t *testing.T, dir string, names ...string) (paths []string) {
 	t.Helper()
 	os.MkdirAll(dir, 0o755)
@@ -250,8 +250,8 @@ func archiveOf(t *testing.T, path string, names []string, files []string) {
 	}
 }
 
-// Snapshots of several ranks in one archive are the run that they are as files. What differs in more than the rank is
-// a run each, and so are ranks of different folders.
+// Snapshots of several ranks in one archive form the same run as separate files. Snapshots that differ in more than
+// the rank are separate runs, and so are ranks in different folders.
 func TestImportRanksOfArchive(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	files := ranksOf(t, dir, "rank0.pickle", "rank1.pickle.gz")

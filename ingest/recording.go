@@ -28,7 +28,7 @@ type recording struct {
 	baseline    map[string]int64       // counters when recording began; nil = the journal does not say
 	settings    replay.Settings
 	unverified  int64 // events after the last drain that has counters
-	broken      error // a chunk that could not be read; what comes after it is lost
+	broken      error // a chunk that could not be read; later ones are lost
 	unknown     int64 // events whose action this version does not know
 	unread      int64 // entries among the events that are not events
 	disputed    int64 // segments of the final list whose blocks contradict their totals

@@ -207,9 +207,9 @@ type rankSnapshot struct {
 	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
 }
 
-// snapshotTables derives the tables of an imported run. Its phases are those that the file or the user names (package
-// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read one
-// after the other.
+// snapshotTables derives the tables of an imported run. Its phases are named by the file or the user (package
+// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read
+// one after the other.
 func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Options) (*schemas.IngestReport, error) {
 	rules, err := stackrules.Default.Before(m.Import.StackRules)
 	if err != nil {
@@ -334,7 +334,7 @@ func deviceCount(s *torchsnap.Snapshot) int {
 	return n
 }
 
-// snapshotRecording is what a snapshot says of one device; nil = nothing.
+// snapshotRecording returns what a snapshot says about one device; nil = nothing.
 func snapshotRecording(s *torchsnap.Snapshot, device int32, settings replay.Settings) *recording {
 	rec := &recording{device: device, settings: settings}
 	if int(device) < len(s.Devices) {
@@ -416,7 +416,7 @@ func (r *report) warnOfOwners(place string, rec *recording, peak int64, joined *
 		percent(s.Stack+s.Rest), units.MiB(total), moment, percent(s.Other), percent(s.Untraced))
 }
 
-// ReadStackRules reads a user's rules on stacks; "" is no file, and gives none.
+// ReadStackRules reads a user's rules on stacks; "" means no file and returns none.
 func ReadStackRules(path string) ([]schemas.StackRule, error) {
 	if path == "" {
 		return nil, nil

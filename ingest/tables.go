@@ -201,7 +201,7 @@ func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.
 	return nil
 }
 
-// begin writes to a table of its own, in the background if tables are hasty; wait says how that went.
+// begin writes to a separate table, in the background if tables are hasty. wait returns the result.
 func (t *tables) begin(write func() error) (wait func() error) {
 	if !t.hasty {
 		err := write()
@@ -247,7 +247,7 @@ func reservedLevels(runID string, rank int32, rec *recording, replayed *replay.R
 	return rows
 }
 
-// markRows are the rows of marks.parquet: the marks of a journal, and each tag in a row of its own after its mark.
+// markRows returns the rows of marks.parquet: the marks of a journal, each followed by a row for each of its tags.
 func markRows(runID string, j *spool.Journal, tags []spool.Tag) iter.Seq[schemas.Mark] {
 	return func(yield func(schemas.Mark) bool) {
 		for i := range j.Marks {

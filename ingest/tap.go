@@ -22,7 +22,7 @@ const (
 	olderSuffix = ".zst"
 )
 
-// copyPath is where a run keeps its copy of a file: as this version names it, or as an older one has.
+// copyPath returns where a run keeps its copy of a file, by this version's name or an older one.
 func copyPath(dir, name string) string {
 	path := filepath.Join(dir, spool.Dir, name)
 	if _, err := os.Stat(path + copySuffix); err != nil {

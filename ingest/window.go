@@ -16,8 +16,8 @@ func listsBlocks(reason string) bool {
 	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
 }
 
-// openWindow takes the first drain of a later window: it has no events, but the allocator's own list of blocks, which
-// the replay goes on from.
+// openWindow reads the first drain of a later window. It has no events, but the allocator's own list of blocks,
+// from which the replay goes on.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
 	if err == nil {

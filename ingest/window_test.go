@@ -23,8 +23,8 @@ func opensWindow(t *testing.T, f spool.Frame) bool {
 	return c.Reason == schemas.ReasonWindow
 }
 
-// The tables hold all that a replay across the gap needs: its event, and the allocator's own list just after it, whose
-// sums are torch's counters.
+// The tables hold everything that a replay across the gap needs: its event, and the allocator's own list just after
+// it, whose sums equal torch's counters.
 func TestWindowTables(t *testing.T) {
 	dir := folder(t, "windows")
 	r := run(t, dir)
@@ -83,8 +83,8 @@ func TestWindowTables(t *testing.T) {
 	}
 }
 
-// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and what
-// came before it stays exact.
+// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and
+// everything before it stays exact.
 func TestWindowCutAsItOpens(t *testing.T) {
 	marks, frames := unpacked(t, "windows")
 	all, err := spool.ScanFrames(frames)

@@ -11,9 +11,9 @@ import (
 const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples |
 	schemas.WantHost
 
-// A Device is one device's blocks and what goes with them. Its columns have a row for each piece: a stretch of a
-// block's life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
-// block follow each other, and blocks are in the order in which they were allocated.
+// A Device is one device's blocks with their context. Its columns have a row for each piece: a stretch of a block's
+// life in which it counts under one category, with one owner. Nearly all blocks are one piece. The pieces of a
+// block follow each other, and blocks are in the order of their allocation.
 type Device struct {
 	Device string
 	Rank   int32
@@ -30,12 +30,12 @@ type Device struct {
 	Addresses []uint64
 	// Texts holds the names that Kinds refers to by index. The first is empty and stands for an unknown name.
 	Texts    []string
-	Sources  map[string]string // what a line says, by its name, where its file is at hand
+	Sources  map[string]string // the text of a line, by its name, if its file is available
 	Phases   []schemas.Phase   // those with events, in their order
 	Steps    []schemas.Step
 	Reserved []memory.Level // see [memory.ReservedSteps]
 	Segments []SegmentChange
-	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty where that is not known.
+	// TimeNS[i] is when event i+1 happened, see [schemas.EventClock]; empty if unknown.
 	TimeNS  []int64
 	Samples []schemas.Sample     // samples of the GPU, if the device is known
 	Host    []schemas.HostSample // of the run's processes
@@ -54,8 +54,8 @@ type Kind struct {
 	Holder int
 }
 
-// A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address and
-// no bytes: after it nothing is reserved but what the changes that follow with the same event say.
+// A SegmentChange is an event that changes which segments are reserved. A gap has [schemas.ActionGap], no address
+// and no bytes. After it, only the segments of the following changes with the same event are reserved.
 type SegmentChange struct {
 	Event  int64
 	Action schemas.Action

@@ -37,9 +37,9 @@ const (
 	Sum                       // take the sum of the losses: no output gradients are copied for their mean
 )
 
-// AdviceFor says what would make the temporaries of norms and clipping smaller, and which methods' runs tell by how
-// much. What the run does already is no advice: method and normBy, of the layer with the largest part, say what that
-// is; either may be empty.
+// AdviceFor returns what would make the temporaries of norms and clipping smaller, and the methods whose runs show
+// by how much. It leaves out what the run does already, as given by method and normBy, the way of the layer with
+// the largest part. Either may be "".
 func AdviceFor(method, normBy string, privacy *schemas.Privacy) (ways []Advice, instead []string) {
 	tiles := Tiles
 	if method == "bk" {

@@ -171,7 +171,7 @@ func differing(runs []*analyze.Summary, taken []string, placed placing) []string
 		if slices.Contains(chosen, k) || k == "status" || k == "suite" {
 			continue
 		}
-		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats
+		// A name repeats what the parameters say, except for commands with other arguments. Repeats are repeats
 		// whether bare or not.
 		last := k == "run" || k == "script" || k == "bare" && len(chosen) > 0 || k == "name" && len(chosen) > 0 &&
 			!slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Arguments != "" })
@@ -212,7 +212,7 @@ type axis struct {
 	places []axisPlace
 }
 
-// axisPlace is one row or column: a value a key, nil where its runs have none.
+// axisPlace is one row or column: a value for each key, nil if its runs have none.
 type axisPlace []*string
 
 func newAxis(runs []*analyze.Summary, keys []string) axis {

@@ -21,11 +21,11 @@ type Cell struct {
 	RunIDs []string // of all repeats, in the study's order
 	// Good is how many repeats ended well. Figures are over these, or over all repeats if none ended well.
 	Good int
-	// PeakLow and PeakHigh are the lowest and the highest peak of those, of a bounded one what it is at most; nil
+	// PeakLow and PeakHigh are the lowest and the highest peak of those, for a bounded peak its upper bound; nil
 	// without any.
 	PeakLow, PeakHigh *int64
-	// Baseline is what the cell is compared with, nil without any: one cell for all that were recorded with the same
-	// parameters, or the run that somebody named.
+	// Baseline is the cell to compare with, nil without any: one cell for all that were recorded with the same
+	// parameters, or the run that the user named.
 	Baseline *Cell
 	Overhead *OverheadRun // nil without a baseline
 	Remarks  []Remark     // on its runs and their differences
@@ -113,8 +113,8 @@ func NewCell(runs []*analyze.Summary) Cell {
 	return c
 }
 
-// middleRun is the run with the median peak, the lower one of two; those that are broken down before those that are
-// not.
+// middleRun returns the run with the median peak, the lower one of two. Runs with a breakdown come before runs
+// without.
 func middleRun(runs []*analyze.Summary) *analyze.Summary {
 	keep := func(test func(*analyze.Summary) bool) {
 		if some := slices.Collect(func(yield func(*analyze.Summary) bool) {
@@ -155,7 +155,7 @@ func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	if c.StepMS == nil {
 		return
 	}
-	// GPU time and wall time have no median, nor have rates by the one and by the other.
+	// GPU time and wall time have no common median, and neither have rates by them.
 	clock := c.StepMS.Clock
 	for _, r := range runs {
 		if r.StepMS != nil && r.StepMS.Clock == timing.ClockGPU {
@@ -227,7 +227,7 @@ func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
 	for i := range cells {
-		if c := &cells[i]; !c.Bare() && c.Good > 0 { // beside one that failed, the bare run is all there is
+		if c := &cells[i]; !c.Bare() && c.Good > 0 { // if the other failed, only the bare run is left
 			full[c.experiment()] = c
 		}
 	}

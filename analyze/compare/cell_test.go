@@ -164,7 +164,7 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 	}
 }
 
-// A bare twin is no bar of its own, and its energy is its experiment's; a bare run without a twin stays.
+// A bare twin is no separate bar, and its energy goes to its experiment. A bare run without a twin stays.
 func TestBareTwins(t *testing.T) {
 	full := summaries.SuiteRun("v", "v", map[string]any{"method": "vanilla", "num_iter": 3.0}, 0, 100)
 	in := fixture.TimedRun("b", 100)

@@ -27,7 +27,7 @@ type Document struct {
 	// compared with.
 	Baseline Baseline      `json:"baseline"`
 	Cells    []CompareCell `json:"cells"` // row by row
-	// Differences is for two runs; else empty.
+	// Differences is filled for two runs only.
 	Differences []Difference        `json:"differences"`
 	Runs        []identity.Identity `json:"runs"`
 	Warnings    []string            `json:"warnings"` // report makes them of what follows
@@ -82,9 +82,9 @@ type Options struct {
 	Rows, Cols []string
 	// Each gives each run its own row, if neither rows nor columns are requested.
 	Each bool
-	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or
-	// column that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a
-	// row's or column's parameter, else the vanilla row, else the first.
+	// Run compares every cell with one run. Otherwise Match, a value of a row's or column's parameter, names the
+	// row or column to compare with. Without either, it is what Prefer (a suite's baseline) says of a row's or
+	// column's parameter, else the vanilla row, else the first.
 	Run    *analyze.Summary
 	Match  map[string]string
 	Prefer map[string]any

@@ -28,7 +28,7 @@ func compare(t *testing.T, o Options, runs ...analyze.Summary) Document {
 	return report.CompareTables(doc)[0].Document.(Document)
 }
 
-// text prints a pivot in one line: "vanilla,8: 100 | ghost,8: 150 +50".
+// text formats a pivot in one line: "vanilla,8: 100 | ghost,8: 150 +50".
 func text(d *Document) string {
 	var cells []string
 	for _, c := range d.Cells {
@@ -113,8 +113,8 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// What the baseline's method does not have separates no run from it: plain training has no clipping, whatever else
-// tells the runs apart. Another preset does.
+// A parameter that the baseline's method lacks does not separate a run from it: plain training has no clipping.
+// Another preset does.
 func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 	doc := compare(t, Options{},
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"),
@@ -192,8 +192,8 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 }
 
-// Repeats are one cell, recorded or bare, and it is the recorded one's warnings that count. A parameter that one method
-// alone has makes rows, not columns of dashes, and what lacks it is still what that method is compared with.
+// Repeats are one cell, recorded or bare, with the recorded one's warnings. A parameter that only one method has
+// makes rows, not columns of dashes. A run without it is still what that method is compared with.
 func TestPivotOfRepeats(t *testing.T) {
 	run := func(id, method, mode string, bytes int64, bare bool) analyze.Summary {
 		s := summaries.Ran(id, method, bytes)

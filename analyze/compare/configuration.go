@@ -17,7 +17,7 @@ type Configuration struct {
 	Varying []string `json:"varying"`
 }
 
-// A partialFact is one of some runs only.
+// A partialFact is a fact of some runs only.
 type partialFact struct {
 	identity.Fact
 	Runs []string `json:"runs"` // labels of those that have it

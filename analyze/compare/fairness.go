@@ -42,8 +42,7 @@ func Unfair(baseline, run *analyze.Summary) (out []Remark) {
 	return append(out, keptGradients(baseline, run)...)
 }
 
-// poissonBeside remarks that only one of two runs draws batches of sizes of its own, unless their parameters have said
-// so.
+// poissonBeside remarks that only one of two runs draws batches of random sizes, unless their parameters say so.
 func poissonBeside(baseline, run *analyze.Summary) []Remark {
 	if a, b := run.RunFact("poisson"), baseline.RunFact("poisson"); run.Poisson == baseline.Poisson || a != nil &&
 		b != nil {

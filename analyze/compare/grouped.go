@@ -2,7 +2,7 @@ package compare
 
 import "github.com/dpsight/dpsight/schemas"
 
-// grouped collects sentences that are true of several things, so that each is said once.
+// grouped collects sentences that hold for several subjects, so that each appears once.
 type grouped struct {
 	order []string
 	of    map[string][]string

@@ -59,7 +59,7 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	if got := keptGradients(&fresh, &early); got != nil {
 		t.Errorf("none of it at the peak: %+v", got)
 	}
-	// Where the recording cannot say what was kept there, all gradients at the peak are the most that it can be.
+	// If the recording does not show what was kept there, all gradients at the peak are the upper bound.
 	early.Kept = nil
 	if got := keptGradients(&fresh, &early); len(got) != 1 || got[0].Freed != nil || got[0].High == 0 {
 		t.Errorf("gradients at the peak: %+v", got)
@@ -74,7 +74,7 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 }
 
-// A larger batch in a step without tags has the peak: what the other steps would take says nothing about it.
+// A larger batch in a step without tags has the peak, so what the other steps would take says nothing about it.
 func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[len(in.Steps)-1]

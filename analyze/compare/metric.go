@@ -46,7 +46,7 @@ const (
 var metricKinds = []struct {
 	name string
 	unit Unit
-	of   string // what the part after the colon is; empty = none
+	of   string // the part after the colon; empty = none
 }{
 	{MetricPeak, UnitBytes, ""},
 	{MetricReserved, UnitBytes, ""},
@@ -85,8 +85,8 @@ func metricWords() []string {
 // EveryCategory means all categories in a threshold.
 const EveryCategory = "*"
 
-// ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts make
-// their own; a category may not.
+// ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts
+// make their own. A category must be known.
 func ParseMetric(s string) (Metric, error) {
 	name, of, has := strings.Cut(s, ":")
 	if name == "step" {
@@ -138,7 +138,7 @@ func (m Metric) Unit() Unit {
 // More reports whether more of it is better.
 func (m Metric) More() bool { return m.Name == MetricSamples || m.Name == MetricTokens }
 
-// ValueIn gives the run's value, nil where it has none. Bytes are whole numbers below 2^53, which a float64 holds
+// ValueIn returns the run's value, nil if it has none. Bytes are whole numbers below 2^53, which a float64 holds
 // exactly.
 func (m Metric) ValueIn(s *analyze.Summary) *float64 {
 	switch m.Name {

@@ -37,8 +37,8 @@ type overheadCell struct {
 	OverheadRun
 }
 
-// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it. A run
-// that did not end well has neither.
+// OverheadRun is one run compared with the baseline: deltas are the run's value minus the baseline's, ratios the
+// run's divided by it. A run that did not end well has neither.
 type OverheadRun struct {
 	identity.Identity
 	Baseline       string   `json:"baseline"` // id of the run that this run is compared with
@@ -66,7 +66,7 @@ type OverheadRun struct {
 	JoulesPerSample   *float64         `json:"joules_per_sample"`
 	Warnings          []string         `json:"warnings"` // report makes them of Remarks
 	Remarks           []Remark         `json:"-"`
-	// Categories sum to PeakDeltaBytes: each at its own run's peak. Empty where either run has no breakdown.
+	// Categories sum to PeakDeltaBytes, each at its own run's peak. Empty if either run has no breakdown.
 	Categories []CategoryDelta `json:"categories"`
 	Phases     []PhaseDelta    `json:"phases"`
 }
@@ -85,10 +85,10 @@ type CategoryDelta struct {
 // all its time, and a phase that only the baseline has saves it. Memory of such phases is not compared.
 type PhaseDelta struct {
 	Phase   string   `json:"phase"`
-	MS      *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
+	MS      *float64 `json:"ms"` // median of a step; null if the run has no such phase, or its time is unknown
 	DeltaMS *float64 `json:"delta_ms"`
-	// DeltaStepPercent is DeltaMS in percent of the baseline's step, not of its phase: only so have phases that the
-	// baseline lacks a percentage, and only those sum to the step's.
+	// DeltaStepPercent is DeltaMS in per cent of the baseline's step, not of its phase. So phases that the baseline
+	// lacks have a percentage too, and the percentages sum to the step's.
 	DeltaStepPercent *float64 `json:"delta_step_percent"`
 	PeakBytes        *int64   `json:"peak_bytes"`
 	PeakDeltaBytes   *int64   `json:"peak_delta_bytes"`
@@ -141,8 +141,8 @@ func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	return o
 }
 
-// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one
-// of its experiment: its figures are given and not compared, whatever they were until then.
+// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not its
+// experiment's. Its figures are shown and not compared.
 func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := overheadOf(base, run, remarks)
 	if run.Status == schemas.StatusOK {
@@ -167,7 +167,7 @@ func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	return o
 }
 
-// boundRatio says within what the ratio of two peaks lies, if one of them is bounded.
+// boundRatio sets the bounds of the ratio of two peaks, if one of them is bounded.
 func (o *OverheadRun) boundRatio(base, run *analyze.Summary) {
 	if base.RunID == run.RunID || !base.Bounded() && !run.Bounded() {
 		return
@@ -194,7 +194,7 @@ func (o *OverheadRun) freed(base, run *analyze.Summary) {
 	o.FreedPeakBytes, o.FreedDeltaBytes = ours, &delta
 }
 
-// freedPeak is the peak of a loop that frees .grad between steps; nil where that is not known.
+// freedPeak returns the peak of a loop that frees .grad between steps; nil if unknown.
 func freedPeak(s *analyze.Summary) *int64 {
 	switch {
 	case s.Kept != nil:
@@ -363,7 +363,7 @@ func DefaultBaseline(runs []analyze.Summary, match map[string]any) int {
 	return best
 }
 
-// holds reports whether params has all of match, compared as text: JSON makes one number type of many.
+// holds reports whether params contains all of match, compared as text, since JSON has a single number type.
 func holds(params, match map[string]any) bool {
 	for k, v := range match {
 		if have, ok := params[k]; !ok || identity.TextOf(have) != identity.TextOf(v) {

@@ -54,9 +54,9 @@ const (
 	RemarkPeaksDiffer RemarkKind = "peaks"       // N, Low, High
 	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
 	RemarkClocks      RemarkKind = "clocks"      // N, Of, What: the clock
-	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times beside others with GPU times
+	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times among others with GPU times
 	RemarkExperiments RemarkKind = "experiments" // N experiments share one cell; Names says how they differ
-	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats whose content is one
+	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats with the same content
 	RemarkCodeUnknown RemarkKind = "code"        // of N of Of repeats
 	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
 	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
@@ -64,7 +64,7 @@ const (
 	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
 	RemarkHeldByHooks RemarkKind = "held"        // Held
-	// Ratios of the peaks, and Low and High, which their difference lies between: one of the peaks is bounded
+	// Ratios of the peaks, and Low and High, the bounds of their difference: one of the peaks is bounded
 	RemarkBoundedRatio RemarkKind = "bounded"
 	RemarkTimes        RemarkKind = "times"      // by other clocks than the baseline's
 	RemarkArguments    RemarkKind = "arguments"  // Now, Baseline
@@ -73,7 +73,7 @@ const (
 	RemarkBaseEnded    RemarkKind = "base ended" // Baseline: its status
 	RemarkFact         RemarkKind = "fact"       // What, Now, Baseline
 	RemarkRules        RemarkKind = "rules"      // Rules: by which the categories of each were made
-	RemarkSettings     RemarkKind = "settings"   // What; Settings, or where they cannot be read Now and Baseline
+	RemarkSettings     RemarkKind = "settings"   // What; Settings or, if they cannot be read, Now and Baseline
 	RemarkOneMethod    RemarkKind = "one method" // the other run does not say its own
 	RemarkNormOnly     RemarkKind = "norms"      // OfBaseline
 	RemarkPoisson      RemarkKind = "poisson"    // OfBaseline

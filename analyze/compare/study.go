@@ -13,13 +13,13 @@ import (
 // studySchema is the version of [StudyDocument].
 const studySchema = "dpsight.report/1"
 
-// Study is a set of runs beside a baseline: all that a report shows.
+// Study is a set of runs compared with a baseline: all that a report shows.
 type Study struct {
 	Runs   []analyze.Summary
-	Labels []string // what each run is shown as: its cell's label, which repeats share
+	Labels []string // how each run is shown: its cell's label, which repeats share
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
-	Baseline *Cell // of most cells; nil: nothing to compare with
+	Baseline *Cell // of most cells; nil: none to compare with
 	// BaselineLabel is the baseline's label, with its badge where that is not said of all.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
@@ -27,7 +27,7 @@ type Study struct {
 	SeveralBaselines bool
 	// Nearest is true if some of several baselines do not have all of their cell's parameters.
 	Nearest bool
-	// Uncompared is why no run is compared with another, where what they do differs; else it is nil.
+	// Uncompared is why no run is compared with another, if they do different work; else it is nil.
 	Uncompared    *OtherWork
 	Configuration Configuration
 	Twins         []string // bare runs, shown only in the table of costs
@@ -104,7 +104,7 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 				best, bestBare, bestFar = b, bare, far
 			}
 		}
-		c.Baseline = cmp.Or(best, like, c) // itself: a run that failed, and of whose work there is no other
+		c.Baseline = cmp.Or(best, like, c) // itself: a run that failed, with no other run of its work
 		if asked(c) {
 			c.Baseline = cmp.Or(best, like, &s.Cells[first])
 		}
@@ -179,8 +179,8 @@ func newStudy(runs []analyze.Summary) Study {
 	return s
 }
 
-// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match what
-// was said of a baseline.
+// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match
+// the stated baseline.
 func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
 	doc := OverheadDocument{Schema: overheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},

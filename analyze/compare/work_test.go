@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a command runs is schemas/launch's to say; here it is named.
+// schemas/launch decides what a command runs; this names it.
 func TestScriptOf(t *testing.T) {
 	for command, want := range map[string]string{
 		`C:\py\python.exe C:\work\gan.py`: "gan.py", "torchrun -m pkg configs/a.py": "-m pkg",
@@ -153,8 +153,8 @@ func TestMixedStore(t *testing.T) {
 	}
 }
 
-// Variants of one method have each other, and still no baseline among them; one that nothing is nearest to is a
-// baseline.
+// Variants of one method are compared with each other, although none is a baseline. A variant without a nearest
+// other is a baseline.
 func TestVariantsWithoutBaseline(t *testing.T) {
 	run := func(name, method, key, value string) analyze.Summary {
 		r := scriptRun(name, "-m dpsight_experiments", map[string]any{"method": method, key: value})

@@ -13,7 +13,7 @@ import (
 // Levels are the levels of confidence, the best first.
 var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 
-// judgement gathers what speaks against a prediction: each reason holds its level to what it names or worse.
+// judgement gathers the doubts about a prediction. Each reason limits the level to its own or a worse one.
 type judgement struct {
 	level   int
 	reasons []Reason
@@ -28,8 +28,8 @@ func (j *judgement) atMost(level string, r Reason) {
 	j.reasons = append(j.reasons, r)
 }
 
-// inDoubt takes a reason why the script, or a library, may have gone another way than on a device. On a profile that
-// was never checked, where libraries may choose otherwise too, the prediction is no more than a hint.
+// inDoubt adds a reason why the script, or a library, may have taken another way than on a device. On a profile
+// that was never checked, libraries may also choose differently, so the prediction is only a hint.
 func (j *judgement) inDoubt(r Reason) {
 	if j.checked {
 		j.atMost(schemas.Close, r)
@@ -68,7 +68,7 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 		return j.assessment()
 	}
 	j.checked = f.Checked
-	if j.run(m, r); j.nothing { // what else may be unknown has nothing to be unknown of
+	if j.run(m, r); j.nothing { // without device memory, nothing else can be unknown
 		return j.assessment()
 	}
 	if drawnAnew(m) {
@@ -275,7 +275,7 @@ func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	}
 }
 
-// undecided are the reads at places that no decision names: a decision is a reason of its own.
+// undecided returns the reads at places that no decision names, since a decision is a separate reason.
 func undecided(reads []schemas.Counted, decisions []schemas.Decision) []schemas.Counted {
 	return slices.DeleteFunc(reads, func(c schemas.Counted) bool {
 		return slices.ContainsFunc(decisions, func(d schemas.Decision) bool {

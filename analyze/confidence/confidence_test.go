@@ -19,7 +19,7 @@ func exact() (*schemas.Manifest, *schemas.IngestReport) {
 			Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1 << 20}}}
 }
 
-// Each thing that speaks against a prediction is named and holds the level to what it is worth; the worst decides.
+// Each doubt about a prediction is named and limits the level. The worst decides.
 func TestConfide(t *testing.T) {
 	unchecked := func(m *schemas.Manifest) {
 		m.Phantom.Checked, m.Phantom.CheckedTorch, m.Phantom.Assumed, m.Phantom.ComputeCapability = false, "",
@@ -33,7 +33,7 @@ func TestConfide(t *testing.T) {
 		what   string
 		change func(*schemas.Manifest, *schemas.IngestReport)
 		level  string
-		want   []Reason // nil where the level alone is asked about
+		want   []Reason // nil if only the level is checked
 	}{
 		{"nothing", func(*schemas.Manifest, *schemas.IngestReport) {}, schemas.ExactExpected,
 			[]Reason{{Kind: NothingUnknown}, {Kind: NothingEstimated},
@@ -212,7 +212,8 @@ func TestConfide(t *testing.T) {
 	}
 }
 
-// What was stored, or said when the run was read, is what is shown: a report that was judged is not judged again.
+// The stored confidence is shown, whether it was stored by ingest or when the run was read: a judged report is not
+// judged again.
 func TestConfidenceIsTheReports(t *testing.T) {
 	m, r := exact()
 	in := schemas.Tables{Manifest: m, Report: r}

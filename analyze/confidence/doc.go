@@ -1,3 +1,3 @@
-// Package confidence judges how sure a prediction is, from the manifest and what the phantom GPU said alone, and how
-// far off recorded predictions with the same doubts were.
+// Package confidence judges how certain a prediction is, using only the manifest and the phantom GPU's report, and
+// says how far off recorded predictions with the same doubts were.
 package confidence

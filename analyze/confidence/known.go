@@ -22,8 +22,9 @@ type KnownErrorsDocument struct {
 	Unended []AccuracyUnended `json:"unended"`
 }
 
-// KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but
-// for [schemas.DoubtReads]: nearly every script reads its loss, so its cases are those with no other doubt.
+// KnownErrors are the errors of the predictions with one kind of doubt. A prediction with several kinds counts for
+// each. [schemas.DoubtReads] is an exception: nearly every script reads its loss, so its cases are the predictions
+// without any other doubt.
 type KnownErrors struct {
 	Doubt     string         `json:"doubt"`
 	Allocated AccuracyErrors `json:"allocated"`

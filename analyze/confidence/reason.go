@@ -7,8 +7,8 @@ type Assessment struct {
 	Level     string // one of [Levels]
 	Reasons   []Reason
 	Unchecked []Unchecked // of a device that no prediction was compared with
-	// Known are the errors of recorded predictions with the same doubts; nil where the level is another than close, and
-	// where no recordings say.
+	// Known are the errors of recorded predictions with the same doubts; nil if the level is not close, and if no
+	// recording has these doubts.
 	Known []KnownErrors
 }
 
@@ -69,7 +69,7 @@ const (
 	TorchUnknown    Kind = "torch unknown"    // predictions were compared under torch Other alone
 	TorchUnchecked  Kind = "torch unchecked"  // none was under torch Name; under Other some were
 	OtherAddresses  Kind = "other addresses"  // policy Name, and the profile's is Other
-	AddressesDecide Kind = "addresses decide" // by policy Name the run ended otherwise: Other is the status
+	AddressesDecide Kind = "addresses decide" // with policy Name the run ended differently: Other is the status
 	AddressesMatter Kind = "addresses matter" // Bytes are the least and the most
 )
 
@@ -78,7 +78,7 @@ const (
 	GarbageForced Kind = "garbage forced" // Name is when
 	// it freed Bytes[0], and there are no runs that bound the peak; Name is the status of a run that was ended
 	GarbageCollected Kind = "garbage collected"
-	GarbageDecides   Kind = "garbage decides" // collected at Name the run ended otherwise: Other is the status
+	GarbageDecides   Kind = "garbage decides" // collected at Name, the run ended differently: Other is the status
 	GarbageMatters   Kind = "garbage matters" // Bytes are the least and the most
 )
 

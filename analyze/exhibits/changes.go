@@ -5,8 +5,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Changes are what an entry's peak has more and less of than its baseline's, by category, in stacking order. Bytes that
-// only move between autograd and the hooks of a DP method are one change. It is nil where either is not broken down.
+// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order.
+// Bytes that only move between autograd and the hooks of a DP method are one change. It returns nil if either is
+// not broken down.
 func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	if e.Overhead == nil || e.IsBaseline() {
 		return nil

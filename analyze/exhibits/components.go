@@ -10,7 +10,7 @@ import (
 // mostComponents is how many categories have a row of their own.
 const mostComponents = 8
 
-// Components are what the peaks of a group are made of: parts and rest sum to each peak, to the byte.
+// Components are the parts of a group's peaks: parts and rest sum to each peak, to the byte.
 type Components struct {
 	Entries []Entry // those whose peaks are broken down
 	Parts   []Part  // the largest, in stacking order

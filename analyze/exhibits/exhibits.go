@@ -21,26 +21,25 @@ type Paper struct {
 	Methods []string
 	// Swept are the parameters that vary while the method does not, the outermost first.
 	Swept []string
-	// Groups are the places of the swept parameters, in order; one where nothing is swept.
+	// Groups are the places of the swept parameters, in order; one if nothing is swept.
 	Groups []Group
 }
 
 // A Group is the experiments of one place of the swept parameters, in the order of the methods.
 type Group struct {
-	Values  []string // of the swept parameters; empty where the group lacks one
+	Values  []string // of the swept parameters; "" if the group lacks one
 	Entries []Entry
 }
 
 // An Entry is one experiment of a group.
 type Entry struct {
-	Key string // of its method, else its label: what names it in the whole paper
+	Key string // key of its method, else its label: its name in the whole paper
 	// Variant is the values that tell it from others of its method in the group; empty where there are none.
 	Variant []string
 	*compare.Cell
 }
 
-// Arrange puts a study in order. The keys or names in order come first; of the methods in only, if there are any, none
-// but these is shown.
+// Arrange puts a study in order. The keys or names in order come first. If only has methods, no others are shown.
 func Arrange(s *compare.Study, order, only []string) Paper {
 	p := Paper{Study: s}
 	var cells []*compare.Cell
@@ -57,7 +56,7 @@ func Arrange(s *compare.Study, order, only []string) Paper {
 	}
 	p.group(cells, keys)
 	if !slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.Entries) > 1 }) {
-		p.Swept = nil // every place has one experiment: these are what is compared
+		p.Swept = nil // every place has one experiment, so these are what is compared
 		for i, c := range cells {
 			keys[i] = c.Label
 		}
@@ -114,8 +113,8 @@ func sweptParams(s *compare.Study, cells []*compare.Cell) (swept []string) {
 	return swept
 }
 
-// group divides the cells by the values of the swept parameters. Experiments of one group that share a key differ in
-// something else: their labels tell them apart.
+// group divides the cells by the values of the swept parameters. Experiments of one group that share a key differ
+// in something else, and their labels tell them apart.
 func (p *Paper) group(cells []*compare.Cell, keys []string) {
 	p.Groups = nil
 	for i, c := range cells {

@@ -15,7 +15,7 @@ const leastPhase = 0.01
 type Phases struct {
 	Entries []Entry
 	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
-	// Rest is the time of all phases without a row, in ms; nil where the entry has no times.
+	// Rest is the time of all phases without a row, in ms; nil if the entry has no times.
 	Rest []*float64
 	Step []*float64 // ms
 	// Timed says that some entry has times, Sized that some has bytes.
@@ -109,8 +109,8 @@ func phasesOf(e *Entry) (names []string) {
 		identity.SortedKeys(e.PhaseTimes)))))
 }
 
-// worth reports whether a family has a row: it is one that every reader looks for, or it sets a peak, or it takes a
-// hundredth of a step.
+// worth reports whether a family has a row: readers expect it, or it sets a peak, or it takes a hundredth of a
+// step.
 func (p *Phases) worth(family string) bool {
 	if slices.Contains(order, family) && family != schemas.PhaseAccumulate {
 		return true
@@ -179,7 +179,8 @@ func (p *Phases) Highest(entry int) int {
 	return best
 }
 
-// Longest is the row that takes an entry the most time: a pass where its family has several, -1 without any.
+// Longest returns the row that takes an entry the most time: a single pass if its family has several, -1 without
+// any.
 func (p *Phases) Longest(entry int) int {
 	best := -1
 	for i, r := range p.Rows {

@@ -28,7 +28,7 @@ type Span struct {
 	From, To int64 // events
 }
 
-// StepOf is the step of the peak of a run's main device; nil where it has none, or where it is not broken down.
+// StepOf returns the step of the peak of a run's main device; nil if it has none, or if it is not broken down.
 func StepOf(in schemas.Tables, s *analyze.Summary) *Step {
 	main := s.Main()
 	if main == nil || !s.BrokenDown() || main.At.Step == nil {
@@ -94,7 +94,8 @@ func stretchOf(in schemas.Tables, s *analyze.Summary, within timeline.EventRange
 	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
-// Cause is the category that grew most from the beginning of the phase of the peak to the peak; empty where none did.
+// Cause returns the category that grew most from the beginning of the phase of the peak to the peak; "" if none
+// did.
 func (s *Step) Cause() (cause schemas.Category) {
 	begin := 0
 	for _, p := range s.Phases {

@@ -50,7 +50,7 @@ type Differences struct {
 	MemoryPhases []BirthPart `json:"memory_phases"`
 	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
 	Stacks      []StackPart `json:"stacks"`
-	StepDeltaMS *float64    `json:"step_delta_ms"` // of medians; null where the two cannot be compared
+	StepDeltaMS *float64    `json:"step_delta_ms"` // of medians; null if the two cannot be compared
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`
@@ -111,7 +111,7 @@ type PhasePart struct {
 // A Input is what [Explain] needs of one run, so that the tables of two need not be in memory at once.
 type Input struct {
 	analyze.Summary
-	As      string // what to call the run beside another; empty: its name, and what tells it apart
+	As      string // what to call the run; empty: its name, and what tells it apart
 	modules []schemas.Module
 	parts   []peakPart
 	known   memory.ModuleBytes
@@ -286,7 +286,7 @@ func explainCategories(from, to *Input) []CategoryPart {
 
 func magnitude(n int64) int64 { return max(n, -n) }
 
-// Title is what the modules are shown as: "blocks.*.attention.q ×20", or a dash where they are not known.
+// Title returns how the modules are shown: "blocks.*.attention.q ×20", or a dash if they are unknown.
 func (m *ModulePart) Title() string {
 	switch {
 	case m.Module == nil:

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A PhaseFamily is what [memory.PhaseFamily] puts together: the single passes of a method of two cannot be set beside
-// one of a single pass.
+// A PhaseFamily sums the phases that [memory.PhaseFamily] puts together: the single passes of a method with two
+// passes cannot be compared with one pass.
 type PhaseFamily struct {
 	Name         string
 	Members      []string

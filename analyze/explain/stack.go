@@ -19,7 +19,7 @@ type StackPart struct {
 	DeltaBytes int64   `json:"delta_bytes"`
 }
 
-// stacksAt sums the bytes live just after event seq by the stack that asked for them; nil where no stack was recorded.
+// stacksAt sums the bytes live just after event seq by the stack that asked for them; nil if no stack was recorded.
 func stacksAt(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64) map[string]int64 {
 	frames := grouping.FramesOf(in, p.Rank)
 	if len(frames) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What differs between two runs by stack sums to the difference of their peaks; where one has no stack, nothing is
+// The differences between two runs by stack sum to the difference of their peaks. If one has no stacks, nothing is
 // matched.
 func TestExplainStacks(t *testing.T) {
 	run := func(line, bytes int64) schemas.Tables {

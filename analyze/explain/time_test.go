@@ -57,8 +57,8 @@ func TestExplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// Where modules were not timed in both runs, or the steps' clock is another, nothing is given by module, and that is
-// said.
+// If modules were not timed in both runs, or the steps have another clock, nothing is shown by module, and a note
+// says so.
 func TestUnexplainedModuleTimes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -152,8 +152,8 @@ func checkExplainedTimes(t *testing.T, doc *Explanation) {
 	near("all", sum, *doc.StepDeltaMS)
 }
 
-// checkPhasesOfModules holds the modules of each phase to the phase's own time, where a run of one rank was timed by
-// module in it. Recompute makes a difference to backward alone.
+// checkPhasesOfModules checks that the modules of each phase sum to the phase's own time, if a run of one rank was
+// timed by module in it. Recompute makes a difference only for backward.
 func checkPhasesOfModules(t *testing.T, doc *Explanation) {
 	t.Helper()
 	for side := range doc.Runs {

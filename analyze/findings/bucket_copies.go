@@ -51,4 +51,4 @@ func isTaggedGradient(o *schemas.Owner) bool {
 	return o.Category == schemas.Gradients && o.Evidence == schemas.Tagged
 }
 
-const bucketName = "DDP bucket" // that the agent gives to what a reducer makes
+const bucketName = "DDP bucket" // the agent's name for what a reducer makes

@@ -12,7 +12,7 @@ import (
 const (
 	cachedPercent    = 10 // of reserved, free at the highest reserved
 	spareablePercent = 2  // of reserved, above the highest allocated: no change can save more
-	// leastCached leaves out what is no more than the sizes of a few segments.
+	// leastCached ignores an amount that is only the size of a few segments.
 	leastCached = 64 << 20
 )
 
@@ -31,7 +31,7 @@ type highestReserved struct {
 	layout *memory.Layout // nil where the segments are not all known
 }
 
-// highestReserved is nil where nothing says what was reserved.
+// highestReserved is nil if nothing says what was reserved.
 func (x *evidence) highestReserved() *highestReserved {
 	steps := memory.ReservedSteps(x.in, x.p)
 	if steps == nil {
@@ -73,7 +73,7 @@ func (x *evidence) cached() []Finding {
 	return []Finding{f}
 }
 
-// A reservedPeak is the highest reserved that events show, and what it is: it is not the peak where torch
+// A reservedPeak is the highest reserved that events show, and what it represents: it is not the peak if torch
 // counted more.
 type reservedPeak struct {
 	bytes int64

@@ -21,7 +21,7 @@ const (
 	samePeakPercent    = 0.1 // of the peak, that counts as no higher
 )
 
-// dpMethods are those that give the same clipped and noised sum.
+// dpMethods are the methods that compute the same clipped and noised sum.
 var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 
 // A Trial has all repeats of one method of an experiment in a store, recorded or bare. Its figures are medians over
@@ -86,7 +86,8 @@ func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Tr
 	return newTrial(runs[mine], clock, atLeast), others
 }
 
-// trialKey tells trials apart: the command, the method, and all else that [compare.Alike] holds constant.
+// trialKey returns what tells trials apart: the command, the method, and all else that [compare.Alike] holds
+// constant.
 func trialKey(s *analyze.Summary) string {
 	var b strings.Builder
 	b.WriteString(s.Source + "\x00" + identity.CommandText(s.Command))
@@ -145,8 +146,8 @@ func (t *Trial) known() Confidence {
 	return Measured
 }
 
-// cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It
-// is found once for each trial: at the first of the inspected runs that is recorded, else at the first.
+// cheaperMethod looks for a method of the same private step that takes less of one resource and no more of the
+// other. Each trial has the finding once: at the first recorded run of the inspected ones, else at the first.
 func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Finding {
 	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil ||
 		!slices.Contains(dpMethods, s.Method()) {
@@ -189,7 +190,7 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 	return []Finding{f}
 }
 
-// speaksFor reports whether a run is the one of a trial's that a finding on all of them is listed at.
+// speaksFor reports whether a trial's finding is listed at this run.
 func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.Summary) bool {
 	var first *analyze.Summary
 	for i := range inspected {

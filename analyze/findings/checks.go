@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Checked is one run with what can be found in it alone.
+// Checked is one run with the findings that need no other run.
 type Checked struct {
 	Summary   analyze.Summary
 	findings  []Finding

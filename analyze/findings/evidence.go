@@ -97,7 +97,7 @@ func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 // HeldFacts are the facts of the findings about blocks that need not be held.
 type HeldFacts struct{ Blocks int }
 
-// of says how large a finding is, beside what is allocated at its moment.
+// of sets how large a finding is, relative to what is allocated at its moment.
 func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
 
 // finding begins one of the peak.
@@ -178,8 +178,7 @@ func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	return highest
 }
 
-// held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the
-// next.
+// held lists when blocks count under a category: all of a block's bytes, from one change of its owner to the next.
 func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
 	var out []memory.Void
 	for i, a := range x.l.Allocs {

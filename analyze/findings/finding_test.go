@@ -47,7 +47,7 @@ func factsOf[Facts any](t *testing.T, f *Finding) Facts {
 	return facts
 }
 
-// inspected looks at one run by itself.
+// inspected returns the findings of a single run.
 func inspected(in schemas.Tables) []Finding {
 	return Find([]Checked{CheckRun(in)}, nil).Runs[0].Findings
 }
@@ -309,7 +309,7 @@ func TestFastestMethodIsNamed(t *testing.T) {
 	}
 }
 
-// Methods are compared by all their repeats, once: no repeat of one beside a repeat of another.
+// Methods are compared by all their repeats, once, and never by one repeat of each.
 func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	repeats := func(method string, peak int64, steps ...float64) []analyze.Summary {
 		var out []analyze.Summary
@@ -335,7 +335,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		}
 		return found
 	}
-	// The recorded runs alone, 31.3 beside 29.3, would say the opposite of the medians, 26.2 beside 30.1.
+	// The recorded runs alone, 31.3 and 29.3, would say the opposite of the medians, 26.2 and 30.1.
 	dpsgd, bk := repeats("dpsgd", 1000, 31.3, 29.3, 25.4, 25.7, 26.2), repeats("bk", 1000, 29.3, 33.9, 30.2, 30.1, 25.6)
 	if found := at(dpsgd, bk); len(found) != 0 {
 		t.Errorf("ranges overlap: %+v", found)
@@ -352,7 +352,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 		factsOf[CheaperMethodFacts](t, f).Best.Runs != 3 {
 		t.Errorf("%+v", f)
 	}
-	// Fewer bytes at a median that is no higher: nothing is said to save time.
+	// Fewer bytes at a median that is no higher: no saving of time is stated.
 	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
 	f := found["bk0"]
 	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
@@ -522,7 +522,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 600<<20 {
 		t.Errorf("%+v", p)
 	}
-	// A limit below what is free is one that the script has set: nothing is taken of it.
+	// A limit below what is free was set by the script, so nothing has taken part of it.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 0 {
@@ -531,7 +531,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
 		t.Errorf("%+v", p)
 	}
-	// One above it, which is not all of the device: who took the rest is not said.
+	// A limit above it, but below the whole device: who took the rest is not stated.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if r.Whole || r.BesideTensors() != 38<<20 {

@@ -21,7 +21,8 @@ type Found struct {
 type Run struct {
 	identity.Identity
 	Findings []Finding
-	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
+	// NotLooked lists checks that were not possible, and why: without allocator events there is no finding about
+	// bytes.
 	NotLooked []NotLooked
 	Remarks   []analyze.Remark
 	Lines     bool // of the script were recorded
@@ -40,7 +41,7 @@ type Finding struct {
 	// Bytes or MS is the size of the finding; both are null if it has none.
 	Bytes *int64
 	MS    *float64
-	// Share is the size's share of Of: one of the Of… constants; null without a size.
+	// Share is the size as a share of Of, one of the Of… constants; null without a size.
 	Share *float64
 	Of    string
 	// Line asked for more of the bytes than any other line of the script. It is nil if no line is known, or if
@@ -52,11 +53,12 @@ type Finding struct {
 	Phase  string
 	Module *schemas.Module
 	Holder string
-	// Cycle: more than half of them are kept by objects that only keep each other; Holder is the largest such circle.
+	// Cycle is true if more than half of them are kept by objects that only keep each other. Holder is then the
+	// largest such cycle.
 	Cycle bool
 	// Edits are the lines of the script to change, where they are known.
 	Edits []schemas.Line
-	// Caught is the line that caught an exception which keeps the bytes; nil where it is not known.
+	// Caught is the line that caught an exception which keeps the bytes; nil if unknown.
 	Caught *schemas.Line
 	// Facts are the check's own facts, of the type declared beside it; nil if the other fields say everything.
 	Facts any
@@ -67,7 +69,7 @@ type Finding struct {
 	Confidence Confidence // of what it saves
 	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
 	CostsMS *float64
-	// Methods are the runs of other methods that SavesBytes and SavesMS are by; nil where they are bounds.
+	// Methods are the runs of other methods from which SavesBytes and SavesMS come; nil if these are bounds.
 	Methods *Methods
 	// Idle: a change would save nothing, as much is allocated at another moment.
 	Idle bool
@@ -148,11 +150,11 @@ const (
 const (
 	OfPeakAllocated = "peak_allocated"
 	OfPeakReserved  = "peak_reserved"
-	// Where torch counted more than the events show, at a moment that was not recorded:
+	// If torch counted more than the events show, at a moment that was not recorded:
 	OfHighestRecorded  = "highest_recorded" // allocated
 	OfRecordedReserved = "highest_recorded_reserved"
 	OfStep             = "step"
-	// torch's: of the device with what its CUDA context takes, or a lower one that the process has set
+	// torch's limit: the whole device including its CUDA context, or a lower one that the process has set
 	OfLimit = "limit"
 	// what the process takes of the host at its end, of that kind of memory
 	OfHostMemory = "host_memory"

@@ -13,7 +13,7 @@ import (
 
 const (
 	growthNamed       = 3 // categories and modules that are named
-	growthPartPercent = 5 // of the growth: what is less is not named
+	growthPartPercent = 5 // of the growth: smaller parts are not named
 	// of the growth, made in backward where gradients have a graph
 	growthBackwardPercent = 10
 	// per cent by which another device must grow faster than a similar one to be reported in its place
@@ -23,7 +23,7 @@ const (
 // GrowthFacts are the facts of a [Growth] finding. Its bytes are the sum of what the steps added.
 type GrowthFacts struct {
 	*growth.Growth
-	// the largest parts of it: what the categories count more, and what was made in between for modules
+	// its largest parts: by which categories grew, and the bytes made for modules in between
 	Categories, Modules []NamedBytes
 	// bytes kept by views, and what the views show of them; 0 if they are not most of the growth
 	BaseBytes, ViewBytes int64

@@ -50,7 +50,7 @@ func TestGrowthIsFound(t *testing.T) {
 			}
 		}
 	}
-	// Steps in windows, with others between them: a step adds what the difference is by all of them.
+	// Steps in windows, with others between them: a step's growth is the difference divided by all of them.
 	in := fixture.Growing(0, each(12, 100)...)
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
@@ -73,8 +73,8 @@ func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	}
 }
 
-// What keeps memory from step to step makes a finding of its own: nothing that is known, a graph, one that goes through
-// gradients, or one of an evaluation.
+// What keeps memory from step to step determines the finding: nothing known, a graph, a graph through gradients, or
+// the graph of an evaluation.
 func TestGrowthIsToldApart(t *testing.T) {
 	kept := func(c schemas.Category, phase string) schemas.Tables {
 		in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)

@@ -350,7 +350,7 @@ func TestScriptTensorsAreFound(t *testing.T) {
 	}
 }
 
-// Gradients of parameters that the optimizer has no state for are found, where its state tells what it updates.
+// Gradients of parameters without optimizer state are found, if the state shows what the optimizer updates.
 func TestUntrainedGradientsAreFound(t *testing.T) {
 	gradient := life{bytes: 100, from: 150, to: 190, category: schemas.Gradients, evidence: schemas.Tagged}
 	state := life{bytes: 100, from: 160, category: schemas.OptimizerState, evidence: schemas.Tagged}

@@ -65,8 +65,9 @@ func (x *evidence) keptException() []Finding {
 	return []Finding{f}
 }
 
-// failedBefore is the last request that failed while a block lived, before a look: its function ended by that. An
-// exception of another kind is no event; it came, at the latest, when the step that made the block had ended.
+// failedBefore returns the last request that failed while a block lived, before a look, since that ended its
+// function. An exception of another kind is no event: it came at the latest when the step that made the block had
+// ended.
 func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	last := event
 	if step := x.stepOf(a.AllocSeq); step != nil {
@@ -81,8 +82,8 @@ func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	return last
 }
 
-// exceptionOf is the look that found a block to be kept by the frames of an exception; nil where none did, and where a
-// later one found another holder.
+// exceptionOf returns the look that found a block to be kept by the frames of an exception; nil if none did, or if
+// a later look found another holder.
 func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
 	if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByException {
 		return h

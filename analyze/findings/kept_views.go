@@ -45,7 +45,7 @@ func (x *evidence) keptViews() []Finding {
 		if end == 0 {
 			end = 1 << 62
 		}
-		// Before the look somebody else may have kept all of it.
+		// Before the look, another holder may have kept all of it.
 		voids = append(voids, memory.Void{From: x.holders.Of(a).Since, To: end, Bytes: a.BlockBytes - x.viewed(a)})
 		return a.BlockBytes
 	})

@@ -44,7 +44,7 @@ func (x *evidence) outputs() []Finding {
 			continue
 		}
 		step := x.stepOf(a.AllocSeq)
-		if step == nil { // neither a step nor a pass has made it
+		if step == nil { // made by neither a step nor a pass
 			continue
 		}
 		// What outlives its step is kept by something else than head and loss.

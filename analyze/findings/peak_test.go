@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Just above its threshold each is found, with what it would save; just below it is not.
+// Each is found just above its threshold, with its saving, and not just below it.
 func TestThresholds(t *testing.T) {
 	of := func(c schemas.Category, bytes int64) fixture.Part { return fixture.Part{Category: c, Bytes: bytes} }
 	in := func(p fixture.Part, module int64) fixture.Part { p.Module = module; return p }
@@ -135,7 +135,7 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 	}
 }
 
-// What saves nothing is no advice: where another moment is as high, and where no other method peaks lower.
+// A change without a saving is no advice: if another moment is as high, or if no other method peaks lower.
 func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
 		fixture.Part{Category: schemas.ClipTemporaries, Bytes: 400,
@@ -179,7 +179,7 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	}
 }
 
-// Where the faster of two methods is not the one of the lowest peak, each is named with its own figures.
+// If the fastest of several methods does not have the lowest peak, each is named with its own figures.
 func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	n := Checked{Summary: summaries.Private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: ClipTemporaries,
 		Bytes: new(int64(300)), instead: []string{"flash", "bk"}}}}

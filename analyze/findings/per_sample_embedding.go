@@ -11,8 +11,8 @@ const perSampleEmbedPercent = 2 // of the peak, for per-sample gradients of embe
 // PerSampleEmbeddingFacts are the facts of a [PerSampleEmbedding] finding.
 type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }
 
-// perSampleEmbedding is a finding of its own: an embedding's per-sample gradient has a whole table for each sample, of
-// which the sample touches as many rows as it has tokens.
+// perSampleEmbedding is a separate finding: an embedding's per-sample gradient has a whole table for each sample,
+// although a sample touches only as many rows as it has tokens.
 func (x *evidence) perSampleEmbedding() []Finding {
 	place := memory.CategoryPlace(schemas.PerSampleGradients)
 	var held, largest int64

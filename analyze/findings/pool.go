@@ -23,7 +23,7 @@ type Pooled struct {
 	Finding
 	RunID     string
 	In        int      // how many of the repeats have it
-	Low, High *float64 // of its sizes in them: milliseconds, else bytes; nil without a size
+	Low, High *float64 // range of its sizes in them: milliseconds, else bytes; nil without a size
 }
 
 // Experiments pools the findings that all repeats share, so that they are not repeated for each run. Runs keep
@@ -89,7 +89,7 @@ func (f *Finding) like(o *Finding) bool {
 		*f.Rank == *o.Rank)
 }
 
-// size is what the finding is about: milliseconds, else bytes.
+// size returns the finding's size: milliseconds, else bytes.
 func (f *Finding) size() *float64 {
 	if f.MS != nil {
 		return f.MS

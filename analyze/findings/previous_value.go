@@ -59,7 +59,8 @@ func (x *evidence) previousValues() []Finding {
 	return []Finding{f}
 }
 
-// named reports whether a name of the script was found to keep a block by itself, and no list, graph or exception does.
+// named reports whether a name in the script itself was found to keep a block, and no list, graph or exception
+// does.
 func (x *evidence) named(a *schemas.Allocation) bool {
 	h := x.holders.Of(a)
 	return h != nil && h.Kind == schemas.HeldByPython && h.Path != "" && !strings.ContainsAny(h.Path, "[→")

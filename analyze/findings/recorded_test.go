@@ -41,7 +41,7 @@ func TestPhasesBetweenWindows(t *testing.T) {
 		run.Devices[0].AllocatedBytes != 1800 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// Neither a zero_grad nor a forward pass of a time without events begins at event 0.
+	// Neither a zero_grad nor a forward pass in a time without events begins at event 0.
 	for i := range in.Phases {
 		if f := &in.Phases[i]; f.Step > 0 && f.Phase == schemas.PhaseBetween {
 			f.Phase = schemas.PhaseZeroGrad
@@ -150,7 +150,7 @@ func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	if f := theFinding(t, inspected(kept), KeptGradients); f == nil || f.SavesBytes != nil || f.Highest.IsPeak {
 		t.Errorf("%+v", f)
 	}
-	// What is reserved above the true peak is all that can be spared.
+	// Only what is reserved above the true peak can be saved.
 	cached := fixture.Pieces(8, 4, 7*64<<20)
 	f := theFinding(t, inspected(cached), Cached)
 	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved {

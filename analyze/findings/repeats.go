@@ -50,7 +50,7 @@ func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 		}
 	}
 	if peaks > 1 {
-		// what is certain where a peak is bounded
+		// the certain difference, if a peak is bounded
 		if d := *high.PeakBytes - *low.PeakAtMost(); memory.AtLeast(d, *low.PeakAtMost(), repeatsPeakPercent) {
 			f := Finding{ID: RepeatsPeak}
 			f.of(d, *low.PeakAtMost(), OfPeakAllocated)

@@ -27,8 +27,8 @@ type RulePart struct {
 	MaxBytes, Bytes int64
 }
 
-// ruleOfThumb holds parameters + gradients + 2 × parameters (Adam) + activations against the peak: each part at its own
-// maximum, as somebody would know who measured it alone.
+// ruleOfThumb compares parameters + gradients + 2 × parameters (Adam) + activations with the peak: each part at its
+// own maximum, as a user would measure it alone.
 func (x *evidence) ruleOfThumb() []Finding {
 	whole := x.d.AllocatedBytes
 	parts := []schemas.Category{schemas.Parameters, schemas.Gradients, schemas.OptimizerState, schemas.Activations}

@@ -11,7 +11,7 @@ import (
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string
-	Medians        *[2]float64 // of these steps, and of the others; nil where there are not enough of both
+	Medians        *[2]float64 // of these steps, and of the others; nil without enough of both
 }
 
 // againstOthers compares the medians of the steps listed and of the others that were sampled, where there are enough of

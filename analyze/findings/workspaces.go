@@ -7,7 +7,7 @@ import (
 
 const (
 	workspacePercent = 1        // of the peak
-	leastWorkspace   = 32 << 20 // one of cuBLAS on Hopper: of another stream, it is a finding in any run
+	leastWorkspace   = 32 << 20 // one cuBLAS workspace on Hopper: a second stream's is a finding in any run
 )
 
 // StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. Its bytes are on all streams except the one

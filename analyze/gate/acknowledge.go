@@ -28,7 +28,8 @@ const (
 	IdleUnneeded Idle = "unneeded" // the metric is within its threshold, or not compared
 )
 
-// acknowledge lets pass what the baseline acknowledges on that day, and gives the acknowledgements that do not.
+// acknowledge accepts what the baseline acknowledges on that day, and returns the acknowledgements that have no
+// effect.
 func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (idle []Acknowledged) {
 	for _, a := range list {
 		why := IdleUnneeded

@@ -45,7 +45,7 @@ func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 	return groups
 }
 
-// gated tells the experiments of a gate apart, of some runs: content, and what it was made on.
+// gated returns a function that tells the experiments of a gate apart, by content and environment.
 func gated() func(s *analyze.Summary) string {
 	once := analyze.Once(gatedContent)
 	return func(s *analyze.Summary) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A peak that is known within bounds passes only where all of them pass, and exceeds only where all of them exceed.
+// A bounded peak passes only if all its values pass, and exceeds only if all exceed.
 func TestBoundedPeaks(t *testing.T) {
 	thresholds, err := ParseThresholds([]string{"peak=1.05"})
 	if err != nil {

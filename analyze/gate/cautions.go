@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Caution is what else may have moved the figures of a pair.
+// A Caution is something else that may have changed the figures of a pair.
 type Caution struct {
 	Kind          CautionKind
 	Differ        []Difference          // how the runs differ, except for [CautionParameters]

@@ -17,7 +17,7 @@ type held struct {
 	place int    // in the order of all
 }
 
-// expand gives the thresholds that hold for a pair of experiments, which has these names: one a metric, in the order in
+// expand returns the thresholds for a pair of experiments with these names: one for each metric, in the order in
 // which they were given.
 func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names ...string) []Threshold {
 	var all []held

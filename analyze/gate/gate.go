@@ -38,7 +38,7 @@ type CheckThreshold struct {
 	Metric     string `json:"metric"`
 	Experiment string `json:"experiment,omitempty"` // a glob; empty = all
 	Ratio      string `json:"ratio"`
-	Place      string `json:"place,omitempty"` // "dpsight.yaml:7"; empty = the command line, or the default
+	Place      string `json:"place,omitempty"` // "dpsight.yaml:7"; empty = the command line or a default
 }
 
 // Experiment is one experiment of the baseline, of the runs, or of both.
@@ -67,7 +67,7 @@ type Experiment struct {
 	Grown      schemas.Category `json:"-"`
 	GrownBytes int64            `json:"-"`
 	Cautions   []Caution        `json:"-"`
-	// Places are where it grew, the largest first, of those that regressed; see [Experiment.Locate].
+	// Places are where a regressed metric grew, the largest first; see [Experiment.Locate].
 	Places []Place `json:"places,omitempty"`
 	// RunID and BaselineRunID are the runs with the median peaks; empty if there are none, as for a file.
 	RunID, BaselineRunID string `json:"-"`
@@ -91,13 +91,13 @@ type Comparison struct {
 	Current  *float64     `json:"current"`
 	Delta    *float64     `json:"delta"`
 	Ratio    *float64     `json:"ratio"` // current over baseline
-	// BaselineHigh and CurrentHigh are what a bounded value is at most; null for others.
+	// BaselineHigh and CurrentHigh are the upper bounds of a bounded value; null for others.
 	BaselineHigh *float64 `json:"baseline_high,omitempty"`
 	CurrentHigh  *float64 `json:"current_high,omitempty"`
 	Verdict      string   `json:"verdict"`
 	// Acknowledged is what lets the metric pass though it exceeds its threshold; null for others.
 	Acknowledged *schemas.Acknowledgement `json:"acknowledged,omitempty"`
-	Reason       *Reason                  `json:"-"` // why it was not checked; nil where it was
+	Reason       *Reason                  `json:"-"` // why it was not checked; nil if it was
 }
 
 // The verdicts of a comparison. The first two fail the check.
@@ -119,9 +119,10 @@ type Options struct {
 	Floor      int64 // bytes
 	// Today is the day of the check, in UTC, as acknowledgements have theirs.
 	Today string
-	// Partial takes an experiment of the baseline that no run is of for left out on purpose.
+	// Partial accepts that an experiment of the baseline has no run.
 	Partial bool
-	// Pair compares the only experiment with the only one of the baseline whatever they are: both were named.
+	// Pair compares the only experiment with the only one of the baseline, whatever they are, since both were
+	// named.
 	Pair bool
 }
 
@@ -259,8 +260,8 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, lab
 	return x
 }
 
-// growth finds the category that grew most between two peaks, the first of equals; empty where none did, one side is
-// not broken down, or other rules made its categories.
+// growth finds the category that grew most between two peaks, the first of equals. It returns "" if none did, if
+// one side is not broken down, or if other rules made its categories.
 func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
 	if base.Categories == nil || now.Categories == nil || now.OtherRules(base) {
 		return "", 0

@@ -27,7 +27,7 @@ func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) R
 		}
 		return out
 	}
-	// Through the file's own form: what a baseline on disk loses, a check must not need.
+	// Through the file's own form: a check must not need what a baseline on disk loses.
 	var baseline schemas.Baseline
 	doc := BaselineOf(reduce(before), "test")
 	text, err := json.Marshal(&doc)

@@ -166,7 +166,7 @@ func differingParams(base, now map[string]any, lone bool) []Difference {
 	return out
 }
 
-// differingArguments is how two commands differ, empty where nothing is known of one of them.
+// differingArguments returns how two commands differ, nil if one of them is unknown.
 func differingArguments(base, now []string) []Difference {
 	if base == nil || now == nil || slices.Equal(base, now) {
 		return nil
@@ -175,8 +175,8 @@ func differingArguments(base, now []string) []Difference {
 	return []Difference{{"arguments", identity.OrNull(texts[0]), identity.OrNull(texts[1])}}
 }
 
-// ExperimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else
-// the arguments.
+// ExperimentLabels returns each experiment's name, with the parameters that tell it from others of the same name,
+// else the arguments.
 func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 	labels, ids, named := make([]string, len(list)), make([]identity.Identity, len(list)), map[string][]int{}
 	for i := range list {

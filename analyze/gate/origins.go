@@ -74,8 +74,7 @@ func byOrigin(runs []*analyze.Summary) (origins [][]*analyze.Summary) {
 	return origins
 }
 
-// likeness is how well runs of one origin suit a prediction: that they ran on its GPU counts more than that its code is
-// theirs.
+// likeness rates how well runs of one origin suit a prediction: the same GPU counts more than the same code.
 func likeness(runs []*analyze.Summary, wanted *schemas.Versions) (n int) {
 	same := func(a, b *string) bool { return a != nil && b != nil && *a == *b }
 	if same(runs[0].FactOrNull("GPU"), wanted.GPU) {

@@ -13,14 +13,14 @@ import (
 // PlacesTables are those that [PlacesOf] looks at.
 const PlacesTables = analyze.SummaryTables | schemas.WantDetail
 
-// What is kept of a run's places: the largest, of at least a thousandth of its peak.
+// How much is kept of a run's places: the largest, of at least a thousandth of its peak.
 const (
 	mostPlaces  = 40
 	leastPlaces = 1000
 )
 
-// PlacesOf divides the run's peak by category, module and line, the largest part first; nil where it is not broken
-// down. Modules that differ in the number of their layer only are one.
+// PlacesOf divides the run's peak by category, module and line, the largest part first; nil if it is not broken
+// down. Modules that differ only in the number of their layer are merged.
 func PlacesOf(in schemas.Tables) []schemas.BaselinePlace {
 	sum := analyze.Summarize(in)
 	main := sum.Main()
@@ -75,7 +75,7 @@ type Place struct {
 	File     string           `json:"file,omitempty"`
 	Line     int64            `json:"line,omitempty"` // as the run had it
 	Function string           `json:"function,omitempty"`
-	// BaselineBytes is null where the baseline does not say; see [schemas.BaselineExperiment.Places].
+	// BaselineBytes is null if the baseline does not say; see [schemas.BaselineExperiment.Places].
 	BaselineBytes *int64 `json:"baseline_bytes"`
 	CurrentBytes  int64  `json:"current_bytes"`
 }
@@ -88,8 +88,8 @@ func (p *Place) Grew() int64 {
 	return p.CurrentBytes - *p.BaselineBytes
 }
 
-// Locate says where an experiment grew, the largest growth first. Lines are the same where their file and function are,
-// since code moves. Where the baseline has no places, it is where the run holds what it has.
+// Locate returns where an experiment grew, the largest growth first. Lines count as the same if their file and
+// function are, since code moves. If the baseline has no places, it returns where the run holds its bytes.
 func (x *Experiment) Locate(base, now []schemas.BaselinePlace) {
 	type key struct {
 		category               schemas.Category

@@ -21,7 +21,7 @@ type Reason struct {
 // Why is what prevents a comparison.
 type Why string
 
-// What one of the two lacks, then what they do not share.
+// First what one of the two lacks, then what they do not share.
 const (
 	NotMeasured   Why = "not measured"
 	NotBrokenDown Why = "not broken-down"
@@ -72,7 +72,7 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 	return nil, false
 }
 
-// goneTable is the table that a metric rests on and that was taken away; empty where it is there.
+// goneTable returns the removed table that a metric needs; "" if it exists.
 func goneTable(m compare.Metric, e *schemas.BaselineExperiment) string {
 	table := ""
 	switch m.Name {

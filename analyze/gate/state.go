@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The states of an experiment in a check. Those that fail it are said in [Experiment.Fails].
+// The states of an experiment in a check. [Experiment.Fails] tells which of them fail it.
 const (
 	StateOK            = "ok"
 	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
@@ -24,7 +24,7 @@ const (
 var States = []string{StateNewlyOOM, StateNewlyFailing, StateRegressed, StateNotComparable, StateGone, StateNew,
 	StateImproved, StateOK}
 
-// settle gives an experiment that is in both its state, from what was compared of it.
+// settle gives an experiment that both sides have its state, from its comparisons.
 func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 	has := func(verdict string) bool {
 		return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool { return c.Verdict == verdict })

@@ -22,7 +22,7 @@ type Threshold struct {
 	Experiment string         // a glob of experiments' names; empty = all
 	Ratio      *big.Rat       // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
 	Text       string         // the ratio as given
-	// Place is where a file has it; empty where the command line does, which comes before all files.
+	// Place is the file's line; "" for the command line, which comes before all files.
 	Place string
 }
 
@@ -32,8 +32,8 @@ var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 // DefaultFloor is the default floor, in bytes, for a metric that the baseline lacks.
 const DefaultFloor = 1 << 20
 
-// LeastGrowth is what a category may grow by whatever its threshold, in bytes: what the allocator rounds a block up to
-// at most. A smaller floor makes it smaller.
+// LeastGrowth is by how many bytes a category may always grow, whatever its threshold: the most by which the
+// allocator rounds a block up. A smaller floor makes it smaller.
 const LeastGrowth = 512
 
 // ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02". A ratio alone

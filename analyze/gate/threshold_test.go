@@ -102,7 +102,7 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// A file's mistakes are said by their lines.
+// Mistakes in a file are reported with their lines.
 func TestMistakesInAFilesThresholds(t *testing.T) {
 	at := schemas.ConfigValue{Text: "0.5", Place: "dpsight.yaml:4"}
 	for _, c := range []schemas.GateConfig{{Floor: schemas.ConfigValue{Text: "much", Place: at.Place}},

@@ -23,7 +23,7 @@ type By struct {
 	Dimensions []Dimension // one, or two: the second within the first
 	// names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
 	Depth int
-	// like modules that differ by their number are one row, and so are the tensors that are named after them, and the
+	// similar modules that differ by their number share a row, and so do the tensors named after them, and the
 	// entries of a list that keeps blocks
 	Fold bool
 	// frames that are folded otherwise tell stacks apart too, and whole stacks if Depth is 0
@@ -106,10 +106,10 @@ type DeviceBy struct {
 	Nameless []Dimension `json:"-"`
 }
 
-// ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
+// ByRow has all bytes with one value of a dimension. Bytes are exclusive: each is in one row.
 type ByRow struct {
-	// null where the value is not known, and for others; [schemas.SharedByModules] or [NotAnActivation] for what
-	// provably has none
+	// null if the value is unknown, and for merged rows; [schemas.SharedByModules] or [NotAnActivation] if there is
+	// certainly none
 	Key    *string `json:"key"`
 	Source string  `json:"source,omitempty"` // what the line says, of a row by line whose file is at hand
 	Others int     `json:"others"`           // how many values this row merges; 0 = it has one value
@@ -125,8 +125,8 @@ type ByRow struct {
 	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
 }
 
-// BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity,
-// no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+// BreakdownBy divides each device's bytes at a moment by the dimensions of by. A run without allocator events gives
+// its identity, no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error) {
 	ledgers := memory.NewLedgers(&in)
 	whole, err := memory.BreakdownWith(&in, at, ledgers)
@@ -209,7 +209,7 @@ func newTally(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64,
 	return t
 }
 
-// add counts block i: what was requested under its category, what the allocator gave beyond that under slack.
+// add counts block i: its requested bytes under its category, and the rest under slack.
 func (t *tally) add(i int) {
 	a := t.l.Allocs[i]
 	category, evidence := t.l.Category(i, t.seq)

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// crossings are all dimensions, each by itself and with each other.
+// crossings returns all dimensions, alone and in pairs.
 func crossings() (all [][]Dimension) {
 	for _, a := range Dimensions {
 		all = append(all, []Dimension{a})

@@ -228,8 +228,8 @@ var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 // gradients and temporaries are not kept for backward.
 const NotAnActivation = "not an activation"
 
-// opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An
-// activation that several nodes hold is under the first that the walk over the graph found.
+// opOf returns the operation of a block: the one that a table names, else the one whose node holds it for backward.
+// An activation that several nodes hold counts under the first that the walk over the graph found.
 func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	switch {
 	case a.Op != "":
@@ -256,7 +256,7 @@ func ModulePath(m *schemas.Module, depth int) string {
 	return strings.Join(names, ".")
 }
 
-// smallestSize is what the allocator rounds up to: what is smaller is one class.
+// smallestSize is the allocator's rounding, in bytes: smaller sizes are one class.
 const smallestSize = 512
 
 // sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest come first.
@@ -280,10 +280,11 @@ func sizeWords(n int) (number, unit string) {
 	return strconv.FormatInt(1<<(n-10*u), 10), units[u]
 }
 
-// Numbered is whether a module's path has no name in it: a digit alone says nothing in a sentence.
+// Numbered reports whether a module's path contains no name: a number alone says nothing in a sentence.
 func Numbered(path string) bool { return strings.Trim(path, "0123456789.") == "" }
 
-// ModuleWords is what sentences call a module: by its class too where the path is but a number, as in an nn.Sequential.
+// ModuleWords returns a module's name for sentences. It adds the class if the path is only a number, as in an
+// nn.Sequential.
 func ModuleWords(m *schemas.Module) string {
 	if path := ModulePath(m, 0); !Numbered(path) {
 		return path

@@ -46,7 +46,7 @@ func HolderName(h *memory.Holder) string {
 	return FoldHolder(path)
 }
 
-// FrameOf is a path as far as the frame that keeps what it leads to: without the variable, and what that has inside.
+// FrameOf returns a path up to the frame that keeps what it leads to, without the variable and what follows.
 func FrameOf(path string) string {
 	path, _, _ = strings.Cut(path, arrow+graph)
 	if at := strings.LastIndex(path, arrow); at >= 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackDepth is how many frames tell stacks apart where no depth is given: a whole stack is thirty frames and more.
+// stackDepth is the default number of frames that tell stacks apart. A whole stack has thirty frames and more.
 const stackDepth = 3
 
 // FramesOf are a rank's stacks by their id, innermost frame first.
@@ -38,7 +38,8 @@ func StackText(frames []schemas.StackFrame, depth int, lines bool) string {
 	return ""
 }
 
-// FullStackText names a stack by its depth innermost frames, torch's and C++ ones too; depth 0 = all of them.
+// FullStackText names a stack by its depth innermost frames, including torch's and C++ frames; depth 0 = all of
+// them.
 func FullStackText(frames []schemas.StackFrame, depth int) string {
 	if depth == 0 {
 		depth = len(frames)
@@ -90,7 +91,8 @@ func isProgram(f schemas.StackFrame) bool {
 	return true
 }
 
-// torchFolders are where torch's own Python lies: installed, in a checkout of its own, or written by its compiler.
+// torchFolders are the places of torch's own Python code: installed, in a checkout of its own, or written by its
+// compiler.
 var torchFolders = []string{"/site-packages/torch/", "/dist-packages/torch/", "/pytorch/torch/",
 	"/site-packages/functorch/", "/dist-packages/functorch/", "/torchinductor_"}
 
@@ -110,7 +112,8 @@ func isNative(f schemas.StackFrame) bool {
 	return f.Function != "" && !isOurs(f.File) && !isPlumbing(f)
 }
 
-// portable is what a file is called wherever it lies: within its environment if it is installed, else by its name.
+// portable returns a file's name wherever it lies: its path within its environment if it is installed, else its
+// base name.
 func portable(file string) string {
 	for _, folder := range []string{"/site-packages/", "/dist-packages/"} {
 		if i := strings.LastIndex(file, folder); i >= 0 {

@@ -22,7 +22,7 @@ type Growth struct {
 	Line *schemas.Line // that each pass of a [LinePass] begins with
 	// GivenBack is true if most of what the passes left behind was freed before the recording ended.
 	GivenBack bool
-	// Exhaustion is when it fills the device; nil where that is not known, or the growth is not steady.
+	// Exhaustion is when it fills the device; nil if unknown, or if the growth is not steady.
 	Exhaustion *Exhaustion
 }
 
@@ -32,8 +32,8 @@ type Unit string
 // The units.
 const (
 	Step Unit = "step"
-	// EvaluationPass is a forward pass that trains nothing; they are looked at where there are several one after
-	// another: without a step, or within one.
+	// EvaluationPass is a forward pass that trains nothing. It is used if there are several one after another,
+	// without a step or within one.
 	EvaluationPass Unit = "evaluation_pass"
 	// LinePass begins each time that a line of the script asks for memory. It is used if there are neither steps
 	// nor evaluations.
@@ -58,8 +58,8 @@ type Exhaustion struct {
 // farthest is how many steps ahead an exhaustion is still said of, in times of the steps that the slope is known by.
 const farthest = 1_000
 
-// Of finds the growth of a device from its ledger and the highest that was allocated there. Steps come before passes:
-// what the steps of a run keep, each evaluation within them would show as well.
+// Of finds the growth of a device from its ledger and the highest that was allocated there. Steps take precedence
+// over passes: each evaluation within the steps would also show what they keep.
 func Of(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Moment, peakBytes int64) *Growth {
 	f := finder{in: in, p: p, l: l, peak: peak.Event, peakBytes: peakBytes}
 	steps := f.steps()

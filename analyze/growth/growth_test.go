@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// growing has steps that keep as much each, beside what they free again.
+// growing has steps that each keep the same amount, besides what they free.
 func growing(n int) schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, n)...) }
 
 // evaluating has passes of an evaluation in place of the steps, which lie in a step or in none.
@@ -44,7 +44,7 @@ func bare(n int) schemas.Tables {
 	return in
 }
 
-// freed gives back what the passes kept, after the last of them.
+// freed releases what the passes kept, after the last of them.
 func freed(in schemas.Tables) schemas.Tables {
 	seq := in.Report.Devices[0].Events
 	for i := range in.Allocations {
@@ -102,7 +102,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %+v", c.what, g)
 		}
 	}
-	// What an evaluation gives back makes no peak of a run that another moment has.
+	// What an evaluation releases does not raise the peak of a run if another moment has it.
 	in := freed(evaluating(12, 3))
 	v := &in.Report.Devices[0]
 	v.PeakSeq, v.PeakAllocatedBytes = 1, 5000
@@ -159,7 +159,7 @@ func TestExhaustion(t *testing.T) {
 	}
 	in = growing(12)
 	in.Manifest.Source, in.Manifest.GPUs = schemas.Measured, []schemas.GPU{{TotalBytes: 2_000_000}}
-	in.Report.OOMs = []schemas.OOM{{LimitBytes: 1_000_000}} // which the script caught: it has set a limit of its own
+	in.Report.OOMs = []schemas.OOM{{LimitBytes: 1_000_000}} // the script caught it: it has set its own limit
 	if g := of(in); g.Exhaustion == nil || *g.Exhaustion != want {
 		t.Errorf("%+v", g.Exhaustion)
 	}

@@ -34,15 +34,15 @@ type Trend struct {
 	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. It lies between SlopeLow
 	// and SlopeHigh with a confidence of 95 %.
 	Slope, SlopeLow, SlopeHigh float64
-	// Tau is Kendall's: 1 where each low is above all before it. P is the probability of such a tau or a higher one for
-	// lows in random order.
+	// Tau is Kendall's: 1 if each low is above all before it. P is the probability of such a tau or a higher one
+	// for lows in random order.
 	Tau, P float64
 	// Steady reports whether both halves rise alike, by no more than twice the other's slope.
 	Steady bool
 }
 
-// trendOf finds the growth of a series of lows, the longest that goes on at its end: of all of it, or of its last three
-// quarters or half. It is nil without one. Looks is how many series of the run are looked at.
+// trendOf finds the longest growth of a series of lows that continues at its end: of all of it, or of its last
+// three quarters or half. It returns nil without one. looks is how many series of the run are examined.
 func trendOf(lows []Low, looks int) *Trend {
 	lows = condensed(lows)
 	n := len(lows)

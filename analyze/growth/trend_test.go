@@ -206,7 +206,7 @@ func TestWhatDoesNotGrow(t *testing.T) {
 	}
 }
 
-// Lows in random order are called growing in fewer cases than is said.
+// Lows in random order are called growing less often than stated.
 func TestFalseAlarmRate(t *testing.T) {
 	for _, n := range []int{8, 9, 12, 20, 50} {
 		const series = 5_000

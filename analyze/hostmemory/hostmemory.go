@@ -1,8 +1,10 @@
-// Package hostmemory says what a run took of the host: resident and page-locked memory, and in which phases it grew.
+// Package hostmemory says what a run took of the host: resident and page-locked memory, and in which phases it
+// grew.
 //
-// Each process was read at the marks between phases of its instrumented steps, and as its other steps began. What it
-// grew by between two readings belongs to the phase that both lie in. Between two steps without phases no single phase
-// is known. So the growth of all phases and of these sums to the growth of the process, to the byte.
+// Each process was read at the marks between phases of its instrumented steps, and when its other steps began. Its
+// growth between two readings belongs to the phase that contains both. Between two steps without phases no single
+// phase is known. So the growth of all phases, plus this unknown part, equals the growth of the process, to the
+// byte.
 package hostmemory
 
 import (
@@ -39,7 +41,7 @@ func NewDocument(runs ...Run) Document {
 // Run is one run's memory on the host.
 type Run struct {
 	identity.Identity
-	// Tree is the resident memory of all processes of the run, by the collector's samples; null where there are none.
+	// Tree is the resident memory of all processes of the run, by the collector's samples; null if there are none.
 	Tree  *Curve    `json:"tree"`
 	Ranks []Process `json:"ranks"` // the processes that were recorded, by rank
 	// NotIngested is whether the run has no tables yet.
@@ -65,7 +67,7 @@ func (c *Curve) add(bytes int64) {
 type Process struct {
 	Rank     int32   `json:"rank"`
 	Resident Memory  `json:"resident"`
-	Pinned   *Memory `json:"pinned"` // page-locked by torch; null where it does not count that
+	Pinned   *Memory `json:"pinned"` // page-locked by torch; null if it does not count that
 }
 
 // A Kind is a kind of memory on the host.
@@ -93,7 +95,7 @@ type Memory struct {
 	Phases      []Phase `json:"phases"`       // phases that changed it, the largest growth first
 	// UnknownBytes is what it grew by between readings that lie in no one phase.
 	UnknownBytes int64 `json:"unknown_bytes"`
-	// ExplainedPercent is the part of the growth that has a phase; null where nothing grew.
+	// ExplainedPercent is the part of the growth with a known phase; null if nothing grew.
 	ExplainedPercent *float64 `json:"explained_percent"`
 	// Trend is null where it does not grow from step to step.
 	Trend *Trend `json:"trend"`

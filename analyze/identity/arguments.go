@@ -23,7 +23,7 @@ func CommandOf(m *schemas.Manifest) []string {
 // CommandText is a command as one string that equal commands share.
 func CommandText(words []string) string { return strings.Join(words, "\x00") }
 
-// argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word
+// argumentsOf splits a command into its arguments: an option with the next word, which may be its value, or a word
 // alone.
 func argumentsOf(words []string) []string {
 	short := make([]string, len(words))
@@ -57,8 +57,8 @@ func shortened(word string) string {
 	return word
 }
 
-// TellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has
-// no others.
+// TellingArguments returns, for each run, the arguments that not all runs of a group have: "--bs 8", "" if a run
+// has no others.
 func TellingArguments(ids []Identity, group []int) []string {
 	// Repeats that were read from an index share their commands.
 	runs, have := map[*string]int{}, map[string]int{}
@@ -97,7 +97,7 @@ func TellingArguments(ids []Identity, group []int) []string {
 // Unlike are the experiments of one name and parameters whose commands differ.
 type Unlike struct {
 	Title     string
-	Arguments []string // those that not all have, of each experiment once; empty of one that has no others
+	Arguments []string // arguments that not all have, for each experiment once; "" for one without others
 }
 
 // UnlikeArguments finds the runs that share name and parameters, but not their commands: different experiments.

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a suite hashed, and what the built-in experiments' parameters say, does not hang on the words of a command: a
-// later dpsight writes others.
+// What a suite hashed, and the parameters of built-in experiments, do not depend on the words of a command: a later
+// dpsight writes others.
 func TestCommandsThatTellNothing(t *testing.T) {
 	for _, m := range []*schemas.Manifest{
 		{Command: []string{"python3", "-m", "dpsight_experiments", "--method", "ghost"}},

@@ -30,7 +30,7 @@ var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_d
 	"seq_len", "batch_size",
 	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
 
-// FactsOf lists what the manifest says of a run: where it ran first, then its parameters by name.
+// FactsOf lists what the manifest says about a run: first its environment, then its parameters by name.
 func FactsOf(m *schemas.Manifest) []Fact {
 	var list []Fact
 	add := func(what string, value any) {
@@ -108,7 +108,8 @@ func SortedKeys[V any](maps ...map[string]V) []string {
 
 const MethodVanilla = "vanilla"
 
-// LengthParams say how long an experiment is and how it begins, which neither the clipped sum nor a step depends on.
+// LengthParams determine how long an experiment is and how it begins. Neither the clipped sum nor a step depends on
+// them.
 var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 
 // BuiltinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight

@@ -23,7 +23,8 @@ type Identity struct {
 	// runs.
 	Confidence        string   `json:"confidence,omitempty"`
 	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
-	// KnownError is how far off recorded cases of these reasons were, as a sentence; null where no recordings say.
+	// KnownError states, as a sentence, how far off recorded cases with these reasons were; null without
+	// recordings.
 	KnownError *string `json:"known_error,omitempty"`
 
 	// PeakLowBytes and PeakHighBytes bound the highest peak of the run's devices if the sizes of some blocks from
@@ -33,8 +34,8 @@ type Identity struct {
 	// Undigested: files of the run have no digests, so that nothing tells when they are damaged.
 	Undigested bool `json:"undigested,omitempty"`
 
-	// Rules is the version of the rules that made the run's categories; nil of a run without any, 0 = unknown: they were
-	// made before versions were kept.
+	// Rules is the version of the rules that made the run's categories; nil for a run without categories, 0 = made
+	// before versions were kept.
 	Rules *int `json:"-"`
 
 	Command []string `json:"-"` // see [CommandOf]
@@ -95,8 +96,8 @@ func (id *Identity) Bounded() bool { return id.PeakHighBytes != nil }
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
-// Badge is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
-// close)", "imported", "bare", "bounded", or empty. Every output shows it.
+// Badge says how the run's figures are known if not by measuring a whole run: "predicted (phantom h200, close)",
+// "imported", "bare", "bounded", or "". Every output shows it.
 func (id *Identity) Badge() string {
 	badge := id.madeBadge()
 	switch {
@@ -142,8 +143,8 @@ func (id *Identity) bare(badge string) string {
 	return badge
 }
 
-// Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of
-// that name there.
+// Shown returns how a document of several runs shows the run: its name, with what tells it from other experiments
+// of that name there.
 func (id *Identity) Shown() string { return cmp.Or(id.label, id.Title()) }
 
 // Title is the name, or the id of a run without one.

@@ -55,7 +55,7 @@ func (k *KeptOrigin) Read(source string) (Origin, []Fact) {
 	return o, facts
 }
 
-// Into gives an identity what was kept.
+// Into fills an identity with what was kept.
 func (k *Kept) Into(id *Identity, o Origin) {
 	id.Rules, id.Command, id.Origin = k.Rules, k.Command, o
 	id.Origin.Git = k.Git

@@ -78,7 +78,7 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	})
 }
 
-// paramsAt is where the parameters of a run lie: repeats that were read from an index share them.
+// paramsAt returns the address of a run's parameters, which repeats that were read from an index share.
 func paramsAt(id *Identity) uintptr { return reflect.ValueOf(id.Params).Pointer() }
 
 // Labels returns the name under which tables and figures show each run. It is the run's name. If several runs share
@@ -91,7 +91,7 @@ func Labels(ids []Identity, started []time.Time) []string {
 		labels[i] = ids[i].Title()
 	}
 	experimentsApart(ids, labels)
-	badged := make([]string, len(labels)) // what a table shows beside a label tells runs apart, too
+	badged := make([]string, len(labels)) // what a table shows beside a label also tells runs apart
 	for i := range ids {
 		badged[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
 	}
@@ -168,7 +168,7 @@ func TellingParams(ids []Identity, group []int) []string {
 	return chosen
 }
 
-// shownText prints a parameter's value where a reader sees it: the memory of a GPU as it may be given to an option.
+// shownText formats a parameter's value for a reader: the memory of a GPU as an option would give it.
 func shownText(key string, v any) string {
 	text := TextOf(v)
 	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil {
@@ -177,7 +177,7 @@ func shownText(key string, v any) string {
 	return text
 }
 
-// ParamWords are the run's values of parameters: "batch_size=16, model=mlp"; one that it lacks is not named.
+// ParamWords returns the run's values of parameters: "batch_size=16, model=mlp". Missing ones are left out.
 func ParamWords(id *Identity, keys []string) string {
 	var words []string
 	for _, k := range keys {

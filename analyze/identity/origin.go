@@ -26,7 +26,7 @@ type Origin struct {
 	memory                         int64    // of the first card, in bytes
 	facts                          []Fact   // facts of its environment: GPU, torch, …
 
-	beside  string    // a digest of all of it but the revision
+	beside  string    // a digest of everything except the revision
 	modules []content // of the code, by name
 }
 
@@ -127,7 +127,7 @@ func (o *Origin) differs(p *Origin, whole bool) (out []Apart) {
 	return out
 }
 
-// Revision names the revision, with a plus where files were changed since; nil where it is not known.
+// Revision returns the revision, with a plus sign if files had been changed since; nil if unknown.
 func (o *Origin) Revision() *string { return OrNull(revision(o.Git)) }
 
 // Digest returns the digest of the code, or nil if it is not known.
@@ -181,8 +181,8 @@ func revision(g *schemas.Git) string {
 	return name
 }
 
-// sameHost is whether two runs were made on one machine: a container has a name of its own each time, and its cards
-// have not.
+// sameHost reports whether two runs were made on one machine. A container has a new host name each time, but the
+// same cards.
 func (o *Origin) sameHost(p *Origin) bool {
 	return o.host == p.host || slices.ContainsFunc(o.cards, func(c string) bool {
 		return c != "" && slices.Contains(p.cards, c)
@@ -229,7 +229,7 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 	return out, known
 }
 
-// content is what a module was: several files where a run has several scripts. hash is empty where one is not known.
+// content identifies a module: several files if a run has several scripts. hash is "" if one is not known.
 type content struct{ module, files, hash string }
 
 // contents are those of a run's modules, by their names.

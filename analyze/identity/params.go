@@ -64,7 +64,7 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// Known is n, nil where it is 0: what a table leaves out.
+// Known returns n, or nil if it is 0: a table then leaves it out.
 func Known(n int64) *int64 {
 	if n == 0 {
 		return nil

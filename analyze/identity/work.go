@@ -20,7 +20,7 @@ func ScriptOf(command []string) string {
 	return ""
 }
 
-// TwinKey is what a bare run and its twin have in common: all but how many steps they took.
+// TwinKey returns what a bare run and its twin share: everything except the number of steps.
 func TwinKey(id *Identity, key, script string, facts []Fact) string {
 	if id.Method() == "" && key == "" {
 		return id.RunID

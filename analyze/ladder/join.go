@@ -26,7 +26,7 @@ type allocator struct {
 	levels []memory.Level // of reserved; nil = not known
 	held   []memory.Level // of allocated, after each event that changes it; see heldAfter
 	clock  []int64        // of event i+1, never falling
-	end    int64          // of the events, or of the process where that is later: between them nothing happened
+	end    int64          // of the events, or of the process if that is later: nothing happened in between
 	rises  []int64        // when reserved rose, by time
 	falls  []int64
 	steps  []*schemas.Step
@@ -89,8 +89,8 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 	return d
 }
 
-// recorded reports whether the events around a time are in the journal. Set-up is; steps say so of themselves; after
-// the last step all is, if every step was.
+// recorded reports whether the events around a time are in the journal. Set-up's are. Steps state it themselves.
+// After the last step all are, if every step was recorded.
 func (d *allocator) recorded(ns int64) bool {
 	if len(d.clock) == 0 || d.levels == nil {
 		return false
@@ -149,7 +149,8 @@ type torchState struct {
 	how      string
 	settled  bool
 	seq      int64 // replayed only
-	// Of torch's counters: allocated, nil = not known, and where they were read, nil = those on both sides agree.
+	// From torch's counters: allocated, nil = unknown, and where they were read, nil = the counters on both sides
+	// agree.
 	allocated *int64
 	edge      *edge
 }
@@ -228,7 +229,7 @@ func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
 		g.samples[k].UsedBytes == s.UsedBytes
 }
 
-// allocated is what all allocators on the GPU had allocated; -1 where that is not known of one.
+// allocated returns what all allocators on the GPU had allocated; -1 if one of them is unknown.
 func (g *gpu) allocated(r *reading) (bytes int64) {
 	if r.states == nil {
 		return -1

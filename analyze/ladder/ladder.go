@@ -48,7 +48,7 @@ type GPULadder struct {
 	TotalBytes *int64   `json:"total_bytes"`
 	Devices    []Device `json:"devices"`
 	Moments    []Moment `json:"moments"`
-	// OutsideTorch is what the GPU had in use beyond what torch reserved, each time that it changed while events were
+	// OutsideTorch is what the GPU had in use beyond what torch reserved, at each change while events were
 	// recorded: CUDA loads modules when they are first called.
 	OutsideTorch []OutsideTorch `json:"outside_torch"`
 }
@@ -137,7 +137,7 @@ type Rung struct {
 	How   string  `json:"how"`
 }
 
-// Rung gives the named rung, nil where the moment has none.
+// Rung returns the named rung, nil if the moment has none.
 func (m *Moment) Rung(name string) *Rung {
 	for i := range m.Rungs {
 		if m.Rungs[i].Rung == name {

@@ -218,8 +218,8 @@ func TestLadderRungsSum(t *testing.T) {
 	}
 }
 
-// Torch keeps what it reserves, so that a device's peak lasts: of its samples the one shows it at which most was
-// allocated.
+// torch keeps what it reserves, so a device's peak lasts. Of its samples, the one with the most allocated
+// represents it.
 func TestLadderOfAPlateau(t *testing.T) {
 	for seed := range uint64(40) {
 		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20,

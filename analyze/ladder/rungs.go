@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// devicePeak is the ladder at the highest device used; nil where it was not sampled.
+// devicePeak returns the ladder at the highest device used; nil if it was not sampled.
 func (g *gpu) devicePeak() *Moment {
 	if len(g.samples) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (g *gpu) sampled(at string, s *schemas.Sample) *Moment {
 	return m
 }
 
-// divide adds what the device used at a reading is: what lies outside torch, and torch's part.
+// divide adds the parts of device used at a reading: memory outside torch, and torch's part.
 func (m *Moment) divide(g *gpu, r *reading) {
 	m.outside(g, r.sample, r.outside(), HowSampled)
 	if r.outside() < 0 {
@@ -50,8 +50,8 @@ func (m *Moment) divide(g *gpu, r *reading) {
 	g.torch(m, r.states)
 }
 
-// recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where
-// there is no such sample. Of equals the one with the most allocated is taken, as at the device's peak.
+// recordedPeak returns the ladder at the highest device used for which the events tell the state of the allocators;
+// nil without such a sample. Of equals it takes the one with the most allocated, as at the device's peak.
 func (g *gpu) recordedPeak() *Moment {
 	var best reading
 	most := int64(-1)
@@ -130,7 +130,7 @@ func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	return m
 }
 
-// near chooses the settled sample nearest to a time, and notes where the one on the other side says otherwise.
+// near chooses the settled sample nearest to a time, and adds a remark if the sample on the other side differs.
 func (g *gpu) near(m *Moment, ns int64) *reading {
 	before, after := g.nearest(ns)
 	near, other := before, after

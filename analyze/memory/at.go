@@ -11,7 +11,7 @@ type At struct {
 	Event *int64 // just after this event
 	OOM   *int64 // when the device's n-th request failed for want of memory, from 1
 	Step  *int64 // with Phase: the highest moment of that phase of that step
-	// with Step nil: of the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
+	// if Step is nil: the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
 	Phase string
 }
 

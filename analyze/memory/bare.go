@@ -35,8 +35,8 @@ func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
 }
 
-// untaggedRemark says how much is known by phase only at a moment of such a step, and where to look instead; nil for a
-// moment of any other.
+// untaggedRemark says how much is known only by phase at a moment of such a step, and where to look instead; nil
+// for a moment of any other step.
 func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *Remark {
 	u := UntaggedAt(in, p, d.At)
 	if u == nil {
@@ -80,7 +80,7 @@ type LikenessFrom int
 // The first three name no step.
 const (
 	FromLifetimes    LikenessFrom = iota // from lifetime and phase: nothing was matched
-	FromAnyAlike                         // from a step with tags where one allocated alike: which one was not noted
+	FromAnyAlike                         // from some step with tags that allocated alike: the report does not say which
 	FromNoneAlike                        // from lifetime and phase: no step with tags allocated alike
 	FromAlike                            // from Like, which made the same allocations
 	FromAlikeInSizes                     // from Like, which made the same allocations in other sizes

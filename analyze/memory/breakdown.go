@@ -40,7 +40,7 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 type BreakdownRun struct {
 	identity.Identity
 	Devices []DeviceBreakdown `json:"devices"`
-	// Missing says which moment a run with allocator events lacks; empty where it lacks none.
+	// Missing says which moment a run with allocator events lacks; "" if none.
 	Missing string `json:"missing,omitempty"`
 	// The rest applies to predicted runs; null if not known.
 	Confidence       *string  `json:"confidence"`
@@ -77,7 +77,7 @@ type Moment struct {
 // CategoryBytes is one category's part.
 type CategoryBytes struct {
 	Category schemas.Category `json:"category"`
-	// Bytes is what the category is counted with: requested bytes of the blocks that it owns before all other owners.
+	// Bytes is what counts under the category: requested bytes of the blocks whose first owner it is.
 	Bytes int64 `json:"bytes"`
 	// HeldBytes is what tags prove the category to hold, alone or with others.
 	HeldBytes int64 `json:"held_bytes"`
@@ -95,7 +95,7 @@ type CategoryBytes struct {
 // Evidence splits bytes by how their categories are known. Its parts sum to the bytes.
 type Evidence struct {
 	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
-	// a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
+	// by a rule on birth and death; includes slack, which follows from the blocks' sizes
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
 	StackBytes     int64 `json:"stack_bytes,omitempty"` // a rule on the stack does, in imported snapshots alone
 	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // nothing but the phase of birth does
@@ -232,8 +232,8 @@ func unsaid(in *schemas.Tables) bool {
 	return in.Report.Prediction != nil && !in.Report.Prediction.Complete
 }
 
-// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
-// devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity,
+// no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func Breakdown(in schemas.Tables, at At) (BreakdownRun, error) {
 	return BreakdownWith(&in, at, NewLedgers(&in))
 }

@@ -14,10 +14,10 @@ type FailedRequest struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
-	Fatal  bool   `json:"fatal"` // the run died of it; else something went on
+	Fatal  bool   `json:"fatal"` // the run died of it; otherwise the run went on
 	// EndUnknown: nothing says whether something went on
 	EndUnknown bool `json:"end_unknown,omitempty"`
-	Absorbed   bool `json:"absorbed"` // that was torch itself, which took less; else the script
+	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; else the script did
 	// several only for requests at one place that torch recovered from; the largest is shown
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
@@ -167,13 +167,13 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 // ShortOf returns how much less would have had to be held or cached for the request to succeed. The limit is the
 // process's own, if it has set one, or what others and the context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
-	if r.OOM.LimitBytes == 0 { // then nothing says what stood in the way
+	if r.OOM.LimitBytes == 0 { // then the cause is unknown
 		return 0
 	}
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
-// diedOf is the request that the run died of; nil where it did not run out of memory.
+// diedOf returns the request that the run died of; nil if it did not run out of memory.
 func diedOf(in *schemas.Tables) *FailedRequest {
 	if in.Report == nil {
 		return nil

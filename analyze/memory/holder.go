@@ -8,7 +8,7 @@ import (
 // A Holder says who keeps a block, as the agent found it.
 type Holder struct {
 	Kind schemas.HolderKind `json:"kind"`
-	Path string             `json:"path"` // "global kept[17]"; empty = C++ alone keeps it
+	Path string             `json:"path"` // "global kept[17]"; empty = only C++ keeps it
 	// ViewBytes is how much of StorageBytes the kept tensors show; equal if they show all.
 	ViewBytes    int64 `json:"view_bytes"`
 	StorageBytes int64 `json:"storage_bytes"`
@@ -16,7 +16,8 @@ type Holder struct {
 	Since int64 `json:"-"`
 }
 
-// rounded is what the allocator makes of a request: a copy of a view that is rounded to as much would save nothing.
+// rounded returns a request rounded up by the allocator: a copy of a view that is rounded to as much would save
+// nothing.
 func rounded(bytes int64) int64 { return (bytes + 511) / 512 }
 
 // Holders are the holders of the blocks of one device.

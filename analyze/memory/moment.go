@@ -14,8 +14,8 @@ import (
 // A ResolvedMoment is the moment that an [At] means on one device.
 type ResolvedMoment struct {
 	At        Moment
-	Allocated int64          // by the allocator's replay; -1 where no table holds that
-	Failed    *FailedRequest // the failed request that the At names; nil where it names none
+	Allocated int64          // by the allocator's replay; -1 if no table has it
+	Failed    *FailedRequest // the failed request that the At names; nil if it names none
 }
 
 // FindMoment finds what at means on device p.
@@ -37,7 +37,7 @@ func FindMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, er
 	return ResolvedMoment{At: MomentOf(in, p, PeakEvent(v)), Allocated: v.PeakAllocatedBytes}, nil
 }
 
-// PeakEvent is the event of a device's peak: the first of that height whose blocks have owners, where there is one.
+// PeakEvent returns the event of a device's peak: if possible, the first of that height whose blocks have owners.
 func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	if v.InstrumentedPeakSeq != nil {
 		return *v.InstrumentedPeakSeq

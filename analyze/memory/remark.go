@@ -3,7 +3,7 @@ package memory
 // A Remark is what should be known of a breakdown before its figures are taken at face value. Report finds the words.
 type Remark struct {
 	Kind     RemarkKind
-	Device   string // "cuda:0"; empty where it is on the run
+	Device   string // "cuda:0"; empty if it concerns the run
 	Text     string
 	Err      error
 	Failed   *FailedRequest

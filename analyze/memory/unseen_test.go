@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A request is said not to have failed only where somebody looked for it.
+// A run is said to have no failed request only if somebody looked for them.
 func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*schemas.Tables)

@@ -16,7 +16,7 @@ import (
 // AccuracySchema is the version of [AccuracyDocument].
 const AccuracySchema = "dpsight.accuracy/1"
 
-// AccuracyDocument is what "dpsight analyze accuracy --format json" prints: predictions beside what was measured.
+// AccuracyDocument is what "dpsight analyze accuracy --format json" prints: predictions compared with measurements.
 type AccuracyDocument struct {
 	Schema      string                    `json:"schema"`
 	Predictions string                    `json:"predictions"` // as they were named
@@ -35,7 +35,7 @@ type AccuracyDocument struct {
 	Passed      []gate.Passed `json:"-"`
 }
 
-// Unlike is what an experiment was predicted for and measured with otherwise.
+// Unlike is a condition in which the prediction of an experiment differs from its measurement.
 type Unlike struct {
 	What                string // [UnlikeGPU] or [UnlikeTorch]
 	Predicted, Measured string
@@ -67,7 +67,7 @@ type AccuracyExperiment struct {
 	// categories of what the prediction has too much, or of what it has too little, whichever is larger. Null if
 	// either peak is not broken down, or if other rules made its categories.
 	Moved *int64 `json:"moved_bytes"`
-	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
+	// Most is the category that differs most, by MostBytes, predicted minus measured; empty if none does.
 	Most      schemas.Category `json:"most,omitempty"`
 	MostBytes int64            `json:"most_bytes,omitempty"`
 }
@@ -77,7 +77,7 @@ type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
 	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
-	// MeasuredHigh and PredictedHigh are what a bounded figure may be at most: there is no error then. Null elsewhere.
+	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. Null otherwise.
 	MeasuredHigh  *int64 `json:"measured_high,omitempty"`
 	PredictedHigh *int64 `json:"predicted_high,omitempty"`
 }
@@ -167,7 +167,7 @@ func predictedOf(b schemas.Baseline) []schemas.BaselineExperiment {
 	})
 }
 
-// fitted says whether an experiment fits; nil where its runs do not say, or say both.
+// fitted says whether an experiment fits; nil if its runs do not say, or say both.
 func fitted(e *schemas.BaselineExperiment) *bool {
 	oom := e.Status == schemas.StatusOOM
 	if oom == (e.Runs > 0) {
@@ -176,8 +176,8 @@ func fitted(e *schemas.BaselineExperiment) *bool {
 	return new(!oom)
 }
 
-// oneEnding leaves an experiment out that ran out of memory where it also ended well, as another document or store has
-// it: two of one content would have no prediction.
+// oneEnding leaves out an experiment that ran out of memory if it also ended well in another document or store: two
+// experiments with one content would have no prediction.
 func oneEnding(list []schemas.BaselineExperiment) []schemas.BaselineExperiment {
 	var kept []schemas.BaselineExperiment
 	all := gate.Contents(list)
@@ -249,7 +249,7 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 // Bounded is whether one of the two figures is known within bounds only.
 func (p *Prediction) Bounded() bool { return p.MeasuredHigh != nil || p.PredictedHigh != nil }
 
-// openHigh is what a bounded peak may be at most, nil where it is known to the byte.
+// openHigh returns the upper bound of a bounded peak, nil if it is known to the byte.
 func openHigh(e *schemas.BaselineExperiment) *int64 {
 	if e.PeakHighBytes == nil || e.PeakBytes == nil || *e.PeakHighBytes == *e.PeakBytes {
 		return nil

@@ -41,7 +41,7 @@ type FitSearch struct {
 	Barred  string
 	Top     bool // the options allow none above the highest
 	Runs    []FitRun
-	Stopped string // why the search did not come to its end; empty where it did
+	Stopped string // why the search ended early; empty if it did not
 }
 
 // FitRun is one probe of a search.
@@ -51,9 +51,9 @@ type FitRun struct {
 	Run   PredictionRun
 }
 
-// NewFitRun reduces the run of a probe. It wants all tables, with detail. A run fits with the value only if all that it
-// asked for went through: one whose script caught a failure went on with less. What failed at a limit that the script
-// has set itself says nothing of the device.
+// NewFitRun reduces the run of a probe. It wants all tables, with detail. A run fits with the value only if all its
+// requests succeeded: a script that caught a failure went on with less. A failure at a limit that the script has
+// set says nothing about the device.
 func NewFitRun(in schemas.Tables) FitRun {
 	r := FitRun{Run: Predict(in)}
 	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
@@ -69,7 +69,7 @@ const (
 	FitSome  = "some"       // the next value does not fit
 	FitAll   = "all"        // the highest value of the range fits; Odd says what below it does not
 	FitNone  = "none"       // not even the lowest does
-	FitUnset = "unfinished" // the search was stopped: Largest is what was found by then
+	FitUnset = "unfinished" // the search was stopped: Largest is the result so far
 )
 
 // FitCell is one method on one device.
@@ -78,8 +78,8 @@ type FitCell struct {
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
 	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
-	// Only are the values of the range that the experiment's options allow, where that is not all of them, as the
-	// divisors of a batch: no other was asked for. Barred is why the first of the others cannot be.
+	// Only lists the values of the range that the experiment's options allow, if these are not all, for example the
+	// divisors of a batch. No others were tried. Barred is why the first of the others is not allowed.
 	Only   []int64 `json:"only,omitempty"`
 	Barred string  `json:"barred,omitempty"`
 	// the options allow no value above the highest, as no physical batch is above its batch
@@ -114,10 +114,10 @@ type FitMargin struct {
 	SpareBytes        *int64 `json:"spare_bytes"`
 }
 
-// An Oddity is a value at which memory does not grow: then a value between two that were tried can be otherwise.
+// An Oddity is a value at which memory does not grow, so that a value between two tried ones may differ from both.
 type Oddity struct {
 	Value, Below int64  // Value is the larger
-	Figure       string // that falls: "allocated" or "reserved"; empty where Value fits though Below does not
+	Figure       string // that falls: "allocated" or "reserved"; empty if Value fits though Below does not
 	Bytes, Was   int64  // of Figure, at Value and at Below
 }
 
@@ -202,7 +202,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	return c
 }
 
-// leaves sets the largest value that leaves a margin, and gives its run; runs are by value.
+// leaves sets the largest value that leaves a margin, and returns its run. runs are ordered by value.
 func (c *FitCell) leaves(margin int64, runs []FitRun) *FitRun {
 	if margin == 0 {
 		return nil

@@ -2,8 +2,8 @@ package predict
 
 import "math"
 
-// DefaultMargin is the part of a device's memory, in percent, that a prediction should leave where no prediction was
-// ever compared with such a device. What the device really holds may be a little more than what was predicted.
+// DefaultMargin is the part of a device's memory, in per cent, that a prediction should leave on a device with
+// which no prediction was ever compared. The device may really hold a little more than predicted.
 const DefaultMargin = 5
 
 // MarginBytes returns what a prediction should leave of so much memory. percent is the user's. If it is nil, the

@@ -35,7 +35,7 @@ func NewPredictionDocument(runs ...PredictionRun) PredictionDocument {
 type PredictionRun struct {
 	identity.Identity
 	GPU string `json:"gpu"`
-	// MemoryBytes is what a process can take of the device; MemoryGiven says that the user said how much. Null where an
+	// MemoryBytes is what a process can take of the device. MemoryGiven says that the user stated it. Null if an
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
@@ -48,7 +48,7 @@ type PredictionRun struct {
 	Why        string  `json:"why,omitempty"`
 	Because    Because `json:"-"`
 	CaughtOOMs int     `json:"caught_ooms"` // requests that failed, that the script caught
-	// that torch itself went on without: the run did all that it was to do
+	// that torch itself recovered from: the run did everything as intended
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -68,8 +68,8 @@ type PredictionRun struct {
 	Module         *string                `json:"module"`
 	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
-	// Others are the breakdowns of the run's other devices, each at its own peak; absent where it has one, and of a run
-	// that died for want of memory.
+	// Others are the breakdowns of the run's other devices, each at its own peak. They are absent if it has one,
+	// and for a run that ran out of memory.
 	Others  []OtherDevice `json:"others,omitempty"`
 	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
@@ -94,7 +94,7 @@ type PredictionRun struct {
 	Survived []schemas.OOM `json:"-"`
 }
 
-// Because is why a run does not fit, or is not known to, where its status alone does not say it.
+// Because is why a run does not fit, or why that is unknown, if its status alone does not say so.
 type Because struct {
 	Cause          Cause
 	Status, Reason string // for [CauseEnded], [CauseSoFar] and [CauseSteps]

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A script that catches its failure and ends well fits: it has searched for what fits, or set itself a limit. With the
-// value of a search it does not, where the device had no room.
+// A script that catches its failure and ends well fits: it has searched for what fits, or set itself a limit. In a
+// search its value does not fit if the device had no room.
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -49,7 +49,7 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 }
 
-// A request that torch itself does without, as for a workspace, leaves the script all that it asked for: the run fits.
+// If torch itself recovers from a failed request, as for a workspace, the script lacks nothing: the run fits.
 func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -197,8 +197,8 @@ func TestPredictCountsDevices(t *testing.T) {
 		reasonOf(in, confidence.DeviceShared).Count != 2 || reasonOf(in, confidence.RanksTogether) != nil {
 		t.Errorf("%+v", c)
 	}
-	// Over gloo they may; NCCL would not start. A rank that has more of a device of its own makes its communicator
-	// there.
+	// Over gloo they may; NCCL would not start. If a rank has more on a device of its own, it makes its
+	// communicator there.
 	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
 	if r := reasonOf(in, confidence.RanksTogether); r == nil || r.Ranks != [2]int32{0, 1} || r.Device != 0 {
 		t.Errorf("%+v", r)

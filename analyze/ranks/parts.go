@@ -50,8 +50,8 @@ func (t *tally) add(of Part, bytes int64, beside bool) {
 	t.modules.add(of, bytes, beside)
 }
 
-// module is where a block belongs: the path of its module up to the first number that folds, as the layers of a
-// transformer differ by their number alone. It is empty where no single module is known.
+// module returns where a block belongs: the path of its module up to the first number that folds, since the layers
+// of a transformer differ only by their number. It returns "" if no single module is known.
 func (t *tally) module(index *memory.ModuleIndex, l *memory.Ledger, i int, seq int64) string {
 	var known memory.ModuleBytes
 	m, _ := index.Module(l, i, seq, &known)

@@ -39,7 +39,7 @@ func NewDocument(runs ...Run) Document {
 type Run struct {
 	identity.Identity
 	Ranks []Peak `json:"ranks"`
-	// Outlier is the device whose peak lies farthest apart; null where none does.
+	// Outlier is the device whose peak lies farthest apart; null if none does.
 	Outlier *Outlier `json:"outlier"`
 	// NotIngested is whether the run has no tables yet.
 	NotIngested bool `json:"-"`
@@ -69,8 +69,8 @@ type Outlier struct {
 	Place
 	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
 	Beside     Place `json:"beside"`
-	// PartsBytes is what both hold at their highest recorded moments, subtracted: the sum of the parts' differences. It
-	// is null where a device has no events, and the parts are empty then.
+	// PartsBytes is the difference of what both hold at their highest recorded moments: the sum of the parts'
+	// differences. If a device has no events, it is null and there are no parts.
 	PartsBytes *int64 `json:"parts_delta_bytes"`
 	// The parts that differ, in each list those first that make most of the difference.
 	Categories []Part `json:"categories"`
@@ -83,7 +83,7 @@ type Part struct {
 	Category schemas.Category `json:"category,omitempty"`
 	Module   string           `json:"module,omitempty"` // up to the first number that like modules differ by
 	Line     string           `json:"line,omitempty"`   // of the script, that asked for the blocks
-	Source   string           `json:"source,omitempty"` // what the line says, where its file is at hand
+	Source   string           `json:"source,omitempty"` // the text of the line, if its file is available
 
 	Bytes       int64 `json:"bytes"`
 	BesideBytes int64 `json:"beside_bytes"`
@@ -120,7 +120,7 @@ func Of(in schemas.Tables) (Run, error) {
 	return run, nil
 }
 
-// deviceOf is a place's breakdown; nil where it has none.
+// deviceOf returns a place's breakdown; nil if it has none.
 func deviceOf(whole *memory.BreakdownRun, p identity.Place) *memory.DeviceBreakdown {
 	for i := range whole.Devices {
 		if d := &whole.Devices[i]; d.Rank == p.Rank && d.Device == p.String() {

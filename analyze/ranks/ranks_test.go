@@ -30,7 +30,7 @@ func layered(layers ...int64) schemas.Tables {
 	return in
 }
 
-// The rank that holds more is named, with what that is; its parts sum to the difference.
+// The rank that holds more is named, with what it holds. Its parts sum to the difference.
 func TestOutlier(t *testing.T) {
 	run, err := Of(fixture.Ranks(layered(100, 100), layered(5100, 4900), layered(100, 90), layered(100, 100)))
 	if err != nil || run.Outlier == nil {
@@ -96,7 +96,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// Torch's counters alone tell that a rank lies apart, and not what it holds.
+// torch's counters alone show that a rank lies apart, but not what it holds.
 func TestBareRanks(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK},
 		Report: &schemas.IngestReport{}}

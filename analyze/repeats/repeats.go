@@ -1,5 +1,5 @@
-// Package repeats says which runs are repeats of one experiment, so that their figures have a median: their content is
-// the same, and nothing that both know of their origins differs (see [identity.Origin]).
+// Package repeats determines which runs are repeats of one experiment, so that their figures have a median. Their
+// content is the same, and nothing that both know of their origins differs (see [identity.Origin]).
 package repeats
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made
-// on. Without a suite and without a method it is the run: nobody knows what a script did the second time.
+// Content returns what tells experiments apart: what a suite hashed, else name, parameters and command; and the
+// environment. Without a suite and without a method it is the run itself, since the script may have done something
+// else the second time.
 func Content(s *analyze.Summary) string {
 	if s.Key == "" && s.Method() == "" {
 		return s.RunID
@@ -29,7 +30,7 @@ func content(s *analyze.Summary) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\x00%s", key, s.Source)
-	if s.Key == "" { // a suite's key says what was asked for; further repetitions may be bare to save disk
+	if s.Key == "" { // a suite's key states the request; further repetitions may be bare to save disk space
 		fmt.Fprintf(&b, "\x00%v", s.Bare())
 	}
 	for _, f := range s.RunFacts {
@@ -61,8 +62,8 @@ func By(runs []*analyze.Summary, key func(*analyze.Summary) string) [][]*analyze
 	var groups [][]*analyze.Summary
 	of := map[string][]int{} // places in groups
 	known := newOrigins()
-	// Of each group, the origins that are not the same. Where the code of two runs is known, their revisions do not
-	// matter: it is compared without them.
+	// For each group, the origins that differ. If the code of two runs is known, it is compared without their
+	// revisions, which then do not matter.
 	var origins, codes []map[int]bool
 	fits := func(r *analyze.Summary, in []int) (fitting []int) {
 		origin, of := known.number(&r.Origin, false), origins
@@ -160,9 +161,9 @@ func (o *origins) alike(a, b int) bool {
 	return like
 }
 
-// Placed is what runs of one place of a pivot have in common that are repeats of one experiment, their origins apart: a
-// pivot has no rows for names where parameters say what was run, and takes bare repetitions for repetitions. What
-// differs in its seed alone is a repeat.
+// Placed returns what runs at one place of a pivot share if they are repeats of one experiment, apart from their
+// origins. A pivot has no rows for names if parameters say what was run, and counts bare repetitions as
+// repetitions. Runs that differ only in the seed are repeats.
 func Placed(s *analyze.Summary) string {
 	params := maps.Clone(s.Params)
 	delete(params, "seed")

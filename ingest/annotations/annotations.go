@@ -22,13 +22,14 @@ type Input struct {
 	// rules. Python says which stacks have a frame that a rule could name.
 	Phases []string
 	Python []bool
-	// Allocated is what was allocated just after each event; 0 = before the first.
+	// Allocated is what was allocated just after each event. Index 0 is the value before the first.
 	Allocated []int64
 	// Late is set where events are older than the first that the file has.
 	Late bool
 }
 
-// An Interval is a stretch of events, Begin+1 to End, in one phase. It may be empty: what is allocated at Begin is.
+// An Interval is a stretch of events, Begin+1 to End, in one phase. It may be empty; then only what is allocated at
+// Begin counts.
 type Interval struct {
 	Phase          string
 	Begin, End     int64
@@ -222,7 +223,7 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 	}
 	var stack []opened
 	last := int64(in.Events.Len())
-	// A beginning takes the events of its microsecond, and so does an end, whichever range it is that goes on there.
+	// A beginning and an end both include the events of their microsecond, whichever range continues there.
 	piece := func(name string, from, to edge) {
 		iv := Interval{Phase: name, StartNS: from.ns, EndNS: to.ns, Begin: from.hi, End: to.lo,
 			widest: stretch{from.lo, to.hi}, narrowest: stretch{from.hi, to.lo}}
@@ -391,7 +392,7 @@ func (in *Input) ruled() (found []Interval) {
 	return found
 }
 
-// overlay puts upper intervals over lower ones: what of these lies beneath is left out.
+// overlay puts upper intervals over lower ones. The covered parts of lower intervals are left out.
 func overlay(lower, upper []Interval) []Interval {
 	if len(lower) == 0 || len(upper) == 0 {
 		return append(lower, upper...)

@@ -89,8 +89,8 @@ func (run *Run) method(doc *componentsDocument) {
 	}
 }
 
-// moments makes phases and steps of the snapshots: each ends a phase that began with the one before it. A step begins
-// where the one before it ended.
+// moments makes phases and steps of the snapshots. Each snapshot ends a phase that began with the one before it. A
+// step begins where the previous one ended.
 func (d *Device) moments(doc *componentsDocument) {
 	var last Memory
 	var highest *int64
@@ -194,7 +194,7 @@ func (run *Run) notAbove(what string, bytes int64, peak *int64) {
 	}
 }
 
-// meanTime gives each step the mean time of all: the profiler takes it from CUDA events and keeps no other.
+// meanTime gives each step the mean time of all: the profiler takes it from CUDA events and keeps no other time.
 func (run *Run) meanTime(doc *componentsDocument, d *Device) {
 	ns := nanoseconds(doc.AvgTimeMS, 1e6)
 	if ns == 0 {

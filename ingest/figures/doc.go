@@ -1,7 +1,7 @@
-// Package figures reads what other tools wrote of a run: figures at moments, and no blocks. It knows the results of the
-// profilers that dpsight replaces, and traces and memory timelines of torch.profiler. [KindOf] tells a file by how it
-// begins, [Read] gives the runs in it.
+// Package figures reads what other tools wrote about a run: figures at moments, without blocks. It knows the
+// results of the profilers that dpsight replaces, and traces and memory timelines of torch.profiler. [KindOf]
+// recognises a file by its first bytes, [Read] returns the runs in it.
 //
-// A figure that a file does not have stays nil. One that cannot be, such as a component above the peak, is kept out and
+// A figure that a file lacks stays nil. An impossible one, such as a component above the peak, is left out and
 // named in [Run.Notes].
 package figures

@@ -16,7 +16,7 @@ import (
 type Run struct {
 	Name           string
 	Params         map[string]any
-	Status, Reason string // as the file says; [schemas.StatusOK] where it says nothing
+	Status, Reason string // as the file says; [schemas.StatusOK] if it says nothing
 	StartNS, EndNS int64  // Unix time; 0 = the file does not say
 	GPU            string // name; empty = the file does not say
 	Devices        []Device
@@ -28,14 +28,14 @@ type Device struct {
 	Rank, Device int32
 	// Peak and PeakReserved are the highest of the run, nil where the file does not say.
 	Peak, PeakReserved *int64
-	// Why says what the peak is, where that is not torch's own counter.
+	// Why says what the peak is, if it is not torch's own counter.
 	Why    string
 	Steps  []Step
 	Phases []Phase
 }
 
-// A Phase is a stretch between two moments that the file has figures of. Times are Unix time, or count from an unknown
-// beginning; both are 0 where the file has none.
+// A Phase is a stretch between two moments for which the file has figures. Times are Unix time, or count from an
+// unknown beginning; both are 0 if the file has none.
 type Phase struct {
 	Name           string
 	Step           int64 // -1 = in none
@@ -195,8 +195,8 @@ func nanoseconds(v *float64, unit float64) int64 {
 	return int64(math.Round(*v * unit))
 }
 
-// within is what the highest counter says of a stretch: the stretch in which it rose has that peak, of any other it
-// only says that it stayed below.
+// within returns what the highest counter says about a stretch. If the counter rose in it, that value is the
+// stretch's peak. Otherwise it only says that the stretch stayed below.
 func within(before, after *int64) *int64 {
 	if before == nil || after == nil || *after <= *before {
 		return nil

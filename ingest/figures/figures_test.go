@@ -125,7 +125,7 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// Stages lie in one another: what is between two snapshots belongs to the innermost.
+// Stages may be nested. What lies between two snapshots belongs to the innermost stage.
 func TestSweep(t *testing.T) {
 	runs := read(t, "memory_profile_results.json", schemas.ImportSweep)
 	if len(runs) != 2 || runs[0].Name != "memory_profile_results_seq128_bs8_phys2" ||
@@ -249,7 +249,7 @@ func TestAnnotations(t *testing.T) {
 // With gradients that are accumulated, a step has several backward passes, and forward between them.
 func TestAccumulation(t *testing.T) {
 	const op = `{"ph": "X", "cat": "cpu_op", "name": "%s", "ts": %d, "dur": %d, "pid": 1, "tid": %d},`
-	for engine := 1; engine <= 2; engine++ { // on the thread of the step, as on a CPU, or on one of its own
+	for engine := 1; engine <= 2; engine++ { // on the step's thread, as on a CPU, or on a separate one
 		text := "[" + fmt.Sprintf(op, "aten::mm", 12, 2, 1)
 		for _, begin := range []int{20, 24, 60, 66} {
 			text += fmt.Sprintf(op, "autograd::engine::evaluate_function: MmBackward0", begin, 4, engine) +
@@ -452,7 +452,7 @@ func sound(t *testing.T, runs []Run) {
 	}
 }
 
-// A document of any size is read, but no value of any size: it would have to lie in memory.
+// A document of any size can be read, but a single value is limited, since it must fit in memory.
 func TestValuesAreBounded(t *testing.T) {
 	head := `{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "`
 	endless := io.MultiReader(strings.NewReader(head), &repeated{text: strings.Repeat("a", 4096)})

@@ -180,8 +180,8 @@ func phaseOfStage(stage string) string {
 	return stage
 }
 
-// stages makes phases and steps of snapshots at the beginnings and ends of stages, which may lie in one another: what
-// is between two snapshots belongs to the innermost stage.
+// stages makes phases and steps of snapshots at the beginnings and ends of stages, which may be nested. What lies
+// between two snapshots belongs to the innermost stage.
 func (d *Device) stages(snapshots []sweepSnapshot) {
 	var last Memory
 	var highest *int64

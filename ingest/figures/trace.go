@@ -44,7 +44,8 @@ type span struct {
 	start, end int64
 }
 
-// A kernel is work of a GPU: what a call at time launched, or at its own start where the call is not in the trace.
+// A kernel is work of a GPU. Its time is the time of the call that launched it, or its own start if the trace lacks
+// the call.
 type kernel struct {
 	device int32
 	call   float64 // correlation; NaN = none
@@ -104,7 +105,7 @@ func traceName(name string) string {
 	return name
 }
 
-// read takes a trace's document: an object with its events, or the list of these alone.
+// read reads a trace's document: an object with its events, or only the list of events.
 func (t *trace) read(d *json.Decoder) error {
 	first, err := d.Token()
 	if err != nil {
@@ -205,7 +206,7 @@ func small(v *float64) int32 {
 	return int32(*v)
 }
 
-// value decodes one value. One of another type than expected is passed over.
+// value decodes one value. A value of an unexpected type is skipped.
 func (t *trace) value(d *json.Decoder, into any) error {
 	err := d.Decode(into)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
@@ -464,8 +465,8 @@ func (t *trace) passes(s span) (out []span) {
 	return out
 }
 
-// covering are the spans that name the phases of a step: what autograd computes is backward, what comes before it
-// forward, and the annotations are their own.
+// covering returns the spans that name the phases of a step: what autograd computes is backward, what comes before
+// it forward, and annotations keep their names.
 func (t *trace) covering(s span, marks []span) (out []span) {
 	// An annotation that began before the step is around it, and names what nothing in it does.
 	around, _ := slices.BinarySearchFunc(marks, s.start, func(m span, ns int64) int { return cmp.Compare(m.start, ns) })
@@ -487,8 +488,8 @@ func (t *trace) covering(s span, marks []span) (out []span) {
 	return out
 }
 
-// cut divides a span by those in it, which are in order: of several that cover a moment the one that began last names
-// it.
+// cut divides a span by the spans in it, which are in order. Of several that cover a moment, the one that began
+// last names it.
 func cut(whole span, inside []span) (out []span) {
 	add := func(name string, start, end int64) {
 		if n := len(out); n > 0 && out[n-1].name == name && out[n-1].end == start {

@@ -2,8 +2,8 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// action is what one program event does: whether it allocates or frees, where the block that it is about ends or began,
-// and the family of the phase.
+// action is what one program event does: whether it allocates or frees, where its block ends or began, and the
+// family of the phase.
 type action uint32
 
 const (

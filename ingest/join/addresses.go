@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// addresses finds the allocations of an address. It is a hash table with open addressing, of the addresses alone that
-// are asked for: most allocations are never tagged.
+// addresses finds the allocations of an address. It is a hash table with open addressing, and has only the
+// requested addresses, since most allocations are never tagged.
 type addresses struct {
 	slots  []uint64 // 0 = free
 	first  []int32  // of each slot, in allocs; one more at the end
@@ -55,7 +55,7 @@ func (a *addresses) of(addr uint64) []int32 {
 	return a.allocs[a.first[slot]:a.first[slot+1]]
 }
 
-// find gives the slot of an address, or the free one where it would go.
+// find returns the slot of an address, or the free slot for it.
 func (a *addresses) find(addr uint64) (slot uint64, ok bool) {
 	if addr == 0 {
 		return 0, false

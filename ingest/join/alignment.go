@@ -9,7 +9,7 @@ import (
 type alignment struct {
 	step, other stretch
 	otherStep   int
-	limit       int64 // the last event of the other step; what came later says nothing
+	limit       int64 // the last event of the other step; later events do not count
 	how         string
 	parts       *unitMap // nil = both do the same
 	// crossing matches allocations that outlive their unit. The two steps may have different numbers of units. If

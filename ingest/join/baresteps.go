@@ -37,7 +37,8 @@ func (m *matches) of(alloc int) (match int, ok bool) {
 	return int(m.matchByAlloc[alloc]), true
 }
 
-// unmatched reports whether an allocation was made in a bare step and has no match: its phase alone tells what it was.
+// unmatched reports whether an allocation was made in a bare step and has no match, so that only its phase is
+// known.
 func (m *matches) unmatched(f *facts, alloc int) bool {
 	_, ok := m.of(alloc)
 	return !ok && !f.context.instrumented(f.birthSpan(alloc))

@@ -139,7 +139,7 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 	}
 }
 
-// highWater is the process's highest resident memory in MiB; 0 where the kernel does not say.
+// highWater returns the process's highest resident memory in MiB; 0 if the kernel does not state it.
 func highWater(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

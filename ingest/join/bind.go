@@ -18,7 +18,7 @@ type boundTag struct {
 // bindings are the tags that name an allocation, and what is known of the others.
 type bindings struct {
 	tags      lists[boundTag] // by allocation, in order of k
-	ambiguous int64           // tags that may name several allocations, or none
+	ambiguous int64           // tags that fit several allocations, or none
 	listed    []string        // the first of those, in words
 }
 

@@ -108,7 +108,8 @@ func (s *stackFinder) meaning(a *replay.Alloc) stackrules.Meaning {
 	case a.AllocSeq > 0 && (s.recorded || s.f.device.Events.Stack[a.AllocSeq-1] != 0):
 		return s.at(int(a.AllocSeq) - 1)
 	case a.FreeRequestedSeq <= 0 && a.FreeCompletedSeq == 0:
-		// The allocator's list has stacks where events have none. What has none there was made before torch recorded any.
+		// The allocator's list has stacks for blocks whose events have none. A block without a stack there was made
+		// before torch recorded any.
 		if stack := s.f.device.Survivors[a.Address]; stack != 0 {
 			return s.f.device.Meanings[stack]
 		}
@@ -160,9 +161,9 @@ func (s *stackFinder) claim(alloc int) (categoryIndex, bool) {
 	return 0, false
 }
 
-// ofForward tells what a call of a module made. Autograd keeps it if it is there when a backward pass begins, or if
-// recording ended before one did. The owner of a block that survives two updates is unknown.
-// Where no backward pass was recorded, autograd keeps what is given back by others than the modules themselves.
+// ofForward decides what a call of a module made. Autograd keeps it if it exists when a backward pass begins, or if
+// recording ended before one did. The owner of a block that survives two updates is unknown. If no backward pass
+// was recorded, autograd keeps what others than the modules themselves release.
 func (s *stackFinder) ofForward(a *replay.Alloc) (categoryIndex, bool) {
 	switch {
 	case s.count(a, s.update) > 1, a.AllocSeq == 0 && len(s.backward) > 0:

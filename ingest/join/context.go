@@ -128,7 +128,8 @@ func (s *threadState) module() uint32 {
 	return 0
 }
 
-// pop removes the last v of a stack and what lies above it: ends go missing when a call is left by an exception.
+// pop removes the last v of a stack and everything above it, since ends are missing when an exception leaves a
+// call.
 func pop(stack []uint32, v uint32) []uint32 {
 	for i := len(stack) - 1; i >= 0; i-- {
 		if stack[i] == v {
@@ -260,8 +261,8 @@ func (c *Context) LinesFollowed(k uint32) bool {
 	return c.linesFollowedIn(&c.rank.Steps.Spans[c.span[k]])
 }
 
-// linesFollowedIn reports whether lines were followed to the end of a span: where that ended within, other threads may
-// have kept theirs.
+// linesFollowedIn reports whether lines were followed to the end of a span. If following ended within it, other
+// threads may have kept their last lines.
 func (c *Context) linesFollowedIn(s *steps.Span) bool {
 	if !c.saysLines {
 		return c.rank.Untimed || c.instrumented(s)

@@ -75,7 +75,7 @@ func (f *facts) family(alloc int) family { return families[f.birthSpan(alloc).Un
 // never stands for an event after the last possible one.
 const never = 1<<62 - 1
 
-// endOf turns the event that ends something into a number that compares: 0, for what does not end, becomes [never].
+// endOf makes the event at an end comparable: 0, which means no end, becomes [never].
 func endOf(seq int64) int64 {
 	if seq == 0 {
 		return never

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// unrecorded plays what happens between two windows: marks, but no events, then the allocator's own list.
+// unrecorded plays the time between two windows: marks without events, then the allocator's own list.
 func (w *world) unrecorded(body func()) { w.unrecordedAfter(func() {}, body) }
 
 // unrecordedAfter is the same, and what other threads do between the last drain of a window and the mark that ends it.
@@ -236,7 +236,7 @@ func TestTagOfUnseenBlockInLostGap(t *testing.T) {
 		w.alloc(other, "short", 96*mib)
 		w.tag(other, spool.TagOutput, "short")
 		w.drop(other, "short")
-		w.free = w.free[:len(w.free)-1] // its segment goes back to the driver: nothing else ever lies there
+		w.free = w.free[:len(w.free)-1] // its segment goes back to the driver, and its addresses are never used again
 	}
 	never := func(w *world) {
 		w.live["never"] = &block{segment: segment{0x7e0000000000, mib}, bytes: mib}

@@ -77,8 +77,8 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 	})
 }
 
-// A plain attribute of a module is known by its tag: in instrumented steps from birth, for what the graph held was
-// seen; in bare ones from the graph's end.
+// A plain attribute of a module is known by its tag: in instrumented steps from birth, since what the graph held is
+// known; in bare steps from the graph's end.
 func TestHeldByAnAttribute(t *testing.T) {
 	w := newWorld(t)
 	for _, mode := range []uint8{bareMode, instrumented} {
@@ -242,7 +242,8 @@ func TestKeptFrom(t *testing.T) {
 	}
 }
 
-// What a result was handed to has it no longer than the model; what took it in later, and what the script says, stay.
+// An owner that received a result has it no longer than the model. Owners that took it in later, and the script's
+// statements, stay.
 func TestGiveResults(t *testing.T) {
 	g := &graphs{f: &facts{context: &Context{span: make([]int32, 3), thread: make([]uint16, 3), groupEnd: []uint32{2},
 		rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}}, marks: &positions{before: []int32{0, 100, 200}}},

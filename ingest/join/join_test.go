@@ -230,7 +230,8 @@ func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	})
 }
 
-// torch 2.15 takes a workspace for each call. Where a recording has one that stays, such a block is a temporary.
+// torch 2.15 takes a workspace for each call. In a recording with a workspace that stays, such a block is a
+// temporary.
 func TestWorkspaceOfOneCall(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		w := newWorld(t)
@@ -276,7 +277,7 @@ func TestOnlyABareStepReachesThePeak(t *testing.T) {
 	}
 }
 
-// A tag names the one life of its address that it can mean, or none.
+// A tag names the only life of its address that it can mean, or none.
 func TestBinding(t *testing.T) {
 	t.Run("an address used again", func(t *testing.T) {
 		w := newWorld(t)
@@ -797,8 +798,8 @@ func TestTargetsOfTheUser(t *testing.T) {
 	}
 }
 
-// A model that is no module has no forward pass that is seen: what it compares with the target is made outside every
-// pass too.
+// A model that is no module has no visible forward pass: its output, which the loss compares with the target, is
+// also made outside every pass.
 func TestNoTargetsWithoutCalls(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "logits", 3*mib)

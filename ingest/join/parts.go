@@ -45,9 +45,9 @@ func (m *partMatcher) forget(i int) {
 	delete(m.actions, i)
 }
 
-// stepsWithSharedParts aligns step i with the instrumented steps that its allocations have matches in, the one with the
-// most first: what that one does not have another may. None counts in which fewer than half of the allocations have a
-// match.
+// stepsWithSharedParts aligns step i with the instrumented steps in which its allocations have matches. The step
+// with the most matches comes first, and others supply what it lacks. A step in which fewer than half of the
+// allocations have a match does not count.
 func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	first := s.firstAfter(s.at[i].from)
 	left := s.firstAfter(s.at[i].to) - first // allocations without a match so far
@@ -161,7 +161,7 @@ func (m *partMatcher) edit(a *stepActions, u *unit, b *stepActions, v *unit) []i
 		}
 	}
 	for factor, n := range all {
-		if n <= 2 { // a block of its own: its birth and its death
+		if n <= 2 { // a separate block: its birth and its death
 			delete(all, factor)
 		}
 	}

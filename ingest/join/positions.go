@@ -9,7 +9,7 @@ import (
 // positions tell where the marks of a rank lie among the events of a device.
 type positions struct {
 	before []int32     // by mark: the number of events before it
-	last   []int32     // by mark: the last event that carries it; 0 = none does
+	last   []int32     // by mark: the last event that carries it; 0 = none
 	gaps   []int64     // events that stand for times in which nothing was recorded
 	losses []markRange // see lossesOf
 	events int64

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag says
-// that the block is a batch. Where the same block was made for an instrumented step, a tag does.
+// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag
+// says that the block is a batch. If the same block was made for an instrumented step, a tag there does.
 
 // prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
 // instrumented one.

@@ -3,7 +3,7 @@ package join
 import "github.com/dpsight/dpsight/schemas"
 
 // program numbers the events that the program caused: allocations, requests to free, and gaps, which hide some.
-// Segments come and go, and frees complete, as the allocator sees fit; one step repeats another in program events only.
+// Only these repeat from step to step. The allocator decides when segments come and go and when frees complete.
 type program struct {
 	number []int32 // by event: the number of program events up to it
 	seq    []int32 // by number: its event

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// role is a rule that gives a module its role: by its class, by its own name, or by a name anywhere in its path.
+// role is a rule that gives a module its role, by its class, its own name, or a name anywhere in its path.
 type role struct {
 	name  string
 	class []string // parts of the class, lower case

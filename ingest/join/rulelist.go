@@ -37,8 +37,8 @@ func bornInDPCode(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: clipTemporaries, evidence: u.byLifetime()}, u.birth.dp || u.family == clipFamily
 }
 
-// lossTarget: the block is what a loss compares with. No call of a model takes it, so that no tag says that it is an
-// input. It was made outside every pass, and the loss's own node in the graph held it.
+// lossTarget: the block is the tensor that a loss compares with. No call of a model takes it, so no tag says that
+// it is an input. It was made outside every pass, and the loss's own node in the graph held it.
 func lossTarget(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: inputs, evidence: lifetime}, u.lossTarget
 }
@@ -71,8 +71,8 @@ func activation(r *rules, u *unowned) (verdict, bool) {
 	return verdict{category: activations, evidence: lifetime, until: r.graphs.givenUp(u.alloc)}, true
 }
 
-// bornInBackward: the block is a gradient of an activation. In an unmatched bare step it may be somebody's gradient if
-// it outlives backward, and a hook's where there are any: a bare step does not show them.
+// bornInBackward: the block is a gradient of an activation. In an unmatched bare step it may be a kept gradient if
+// it outlives backward, and a hook's if there are hooks: a bare step does not show them.
 func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	v := verdict{category: activationGradients, evidence: u.byLifetime()}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rule says what an allocation is for while no tag says it; false = the rule does not apply.
+// A rule says what an allocation is for while no tag says so; false = the rule does not apply.
 type rule func(*rules, *unowned) (verdict, bool)
 
 // ruleList holds the rules in order: the first that applies decides.
@@ -31,7 +31,7 @@ var ruleList = []rule{
 	anythingElse,
 }
 
-// unowned is a time of an allocation's life that has no owner: just after the events from begin on, up to but not
+// unowned is a time of an allocation's life without an owner: just after the events from begin on, up to but not
 // including end.
 type unowned struct {
 	*replay.Alloc
@@ -96,8 +96,8 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 	return r
 }
 
-// unphased reports whether the agent marked no phases when an allocation was made: what was born outside every pass is
-// not known there.
+// unphased reports whether the agent marked no phases when an allocation was made, so that a birth outside every
+// pass is not recognisable.
 func (r *rules) unphased(u *unowned) bool {
 	steps := r.f.context.rank.Steps.Steps
 	n := min(u.span.Step, int64(len(steps))-1)

@@ -21,9 +21,9 @@ func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
 	return differ
 }
 
-// isScaled reports whether one step is another one with a batch of another size. Both are known to do the same. Nearly
-// every allocation must die where its match does and be made in the same phase, and at most one factor in twenty may be
-// odd.
+// isScaled reports whether one step is another one with a batch of another size. Both steps must do the same.
+// Nearly every allocation must die where its match does and be made in the same phase, and at most one factor in
+// twenty may be odd.
 func (s *stepMatcher) isScaled(a, b stretch) bool {
 	all, sizes := factors{}, s.f.device.Events.Size
 	births, same := 0, 0
@@ -45,8 +45,8 @@ func (s *stepMatcher) isScaled(a, b stretch) bool {
 	return all.odd()*20 <= births && (births-same)*20 <= births
 }
 
-// pairInPlace pairs the allocations made in one step with those made, and freed, at the same places of another one that
-// does the same.
+// pairInPlace pairs the allocations of one step with those that are made and freed at the same places of another
+// step that does the same.
 func (s *stepMatcher) pairInPlace(step, other stretch, found func(alloc, match int)) {
 	allocs, p := s.f.allocs, s.program
 	shift := step.from - other.from
@@ -69,9 +69,9 @@ func (s *stepMatcher) sameRecordedFamily(a, b int) bool {
 	return s.f.family(a).recorded() == s.f.family(b).recorded()
 }
 
-// factors count pairs of allocations by the factor that their sizes differ by. A batch of another size makes everything
-// of it larger by the same factor, attention over longer sequences by its square, and leaves the rest. Which blocks
-// grow does not matter; a factor that no other pair has is odd, unless the size is the same. Equal quotients round to
+// factors count pairs of allocations by the factor between their sizes. A batch of another size scales its blocks
+// by the same factor, scales attention over longer sequences by its square, and leaves the rest. It does not matter
+// which blocks grow. A factor that no other pair has is odd, unless the size is the same. Equal quotients round to
 // equal floats.
 type factors map[float64]int
 

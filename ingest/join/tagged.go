@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// ownByTag gives each allocation the owners that its tags prove, and those that follow from the tags alone.
+// ownByTag gives each allocation the owners that its tags prove, and those that follow from tags alone.
 func ownByTag(f *facts, g *graphs, tags lists[boundTag], m *matches) lists[owner] {
 	t := &tagger{f: f, graphs: g, open: make([]int, len(schemas.Categories))}
 	return listsOf(len(f.allocs), len(tags.all)/2, func(all []owner, alloc int) []owner {
@@ -125,8 +125,8 @@ func (t *tagger) beginning(category categoryIndex, alloc int, later bool, tag in
 	return t.f.allocs[alloc].AllocSeq
 }
 
-// releaseGraph ends autograd's ownership where the graph is given up, if another owner holds the allocation from there
-// to its end. A script that keeps it by a name does not count: it may keep the graph as well.
+// releaseGraph ends autograd's ownership where the graph is given up, if another owner holds the allocation from
+// there to its end. A name in the script does not count: the script may keep the graph as well.
 func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 	end := f.end(alloc)
 	released := graphReleased(f, bound)

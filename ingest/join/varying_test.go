@@ -173,7 +173,8 @@ func differing(t *testing.T, got, want *Result) (differ, all int, example string
 
 func everySecond(i int) bool { return i > 2 && i%2 == 1 }
 
-// Every block of a bare step is what it is where all steps have tags, to the event, whatever the size of its batch.
+// Every block of a bare step has the same category as when all steps have tags, at every event, whatever the size
+// of its batch.
 func TestScaledSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 30 {

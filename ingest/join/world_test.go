@@ -16,7 +16,7 @@ const (
 )
 
 // world plays a training script with its agent: marks, tags and allocator events in the order in which they happen.
-// Its allocator gives each block the first free segment that is large enough, so addresses are used again.
+// Its allocator gives each block the first free segment that is large enough, so addresses are reused.
 type world struct {
 	t      *testing.T
 	marks  []spool.Mark
@@ -187,7 +187,7 @@ func (w *world) join(more ...func(*Rank)) *Result {
 	return j
 }
 
-// category is what a name's n-th life counts under at a label: "gradients/tagged".
+// category returns the category of a name's n-th life at a label: "gradients/tagged".
 func (w *world) category(j *Result, name string, n int, label string) string {
 	w.t.Helper()
 	seq, ok := w.at[label]
@@ -207,8 +207,8 @@ func (w *world) category(j *Result, name string, n int, label string) string {
 	return "no such block"
 }
 
-// expectation says what a name's block counts under at a label: "gradients/tagged". A name that is given several times
-// has as many lives, from 0; lastLife is the last.
+// expectation says under what a name's block counts at a label: "gradients/tagged". A name that is used several
+// times has as many lives, from 0; lastLife is the last.
 type expectation struct {
 	name        string
 	life        int

@@ -36,10 +36,10 @@ type Entry struct {
 
 type opener func() (io.ReadCloser, error)
 
-// Open reads the entry from its beginning, unpacked. Each call gives a reader of its own.
+// Open reads the entry from its beginning, unpacked. Each call returns a new reader.
 func (e Entry) Open() (io.ReadCloser, error) { return e.open() }
 
-// List gives what a file of size bytes holds. The reader has to stay open as long as entries are read.
+// List returns the entries in a file of size bytes. r must stay open as long as entries are read.
 func List(r io.ReaderAt, size int64, name string) ([]Entry, error) {
 	head := make([]byte, 4)
 	if n, _ := r.ReadAt(head, 0); n == len(head) && string(head) == zipMagic {
@@ -108,7 +108,7 @@ var allSuffixes = func() (all []string) {
 	return all
 }()
 
-// expand gives what a stream holds, which begins with head: itself, or what is packed in it.
+// expand returns the entries in a stream that begins with head: the stream itself, or what is packed in it.
 func expand(name string, head []byte, open opener, depth int) ([]Entry, error) {
 	if depth == maxDepth {
 		return nil, fmt.Errorf("%s is packed more than %d times", name, maxDepth)

@@ -13,14 +13,15 @@ type Builder interface {
 	// for each batch. Some writers put a list's items into one batch, Python puts up to 1,000 into each, and
 	// protocol 0 one. It returns a Ref with a tag other than 0, which stands for the list from now on.
 	List(list Ref, items []Value) (Ref, error)
-	// Dict adds items to a dictionary in the same way: key, value, key, value, …; a key that comes again replaces.
+	// Dict adds items to a dictionary in the same way: key, value, key, value, …. A repeated key replaces the
+	// earlier value.
 	Dict(dict Ref, items []Value) (Ref, error)
 	// Tuple makes a tuple of one item or more; an empty tuple is the zero Ref.
 	Tuple(items []Value) (Ref, error)
 }
 
-// An Interner is a [Builder] that gives some lists of equal items one Ref, and that makes another Ref of such a list
-// when it grows.
+// An Interner is a [Builder] that gives some lists of equal items the same Ref, and a new Ref when such a list
+// grows.
 type Interner interface {
 	Builder
 	// Interned reports whether the list that List has just made is such a one: then List is not called for further
@@ -82,7 +83,7 @@ func (d *Decoder) Ahead(n int, since int64) int {
 	return min(4*n, int(float64(n)/float64(read)*float64(left)*1.01)+n/64)
 }
 
-// Charge counts n bytes against [Limits].Memory; builders call it for what they keep.
+// Charge counts n bytes against [Limits].Memory. Builders call it for what they keep.
 func (d *Decoder) Charge(n int64) error {
 	if d.used += n; d.used > d.limits.Memory {
 		return d.exceeded("memory", d.limits.Memory)
@@ -90,7 +91,7 @@ func (d *Decoder) Charge(n int64) error {
 	return nil
 }
 
-// Decode runs the pickle up to its STOP and returns its value; what follows is not looked at.
+// Decode runs the pickle up to its STOP and returns its value. It does not read further.
 func (d *Decoder) Decode(b Builder) (Value, error) {
 	d.b = b
 	d.interner, _ = b.(Interner)

@@ -42,8 +42,8 @@ func TestRefusedOpcodes(t *testing.T) {
 	}
 }
 
-// TestEveryOpcodeByte: each of 256 bytes is executed, refused by name, or called no opcode; on an empty stack nothing
-// panics.
+// TestEveryOpcodeByte: each of the 256 bytes is executed, refused by name, or reported as no opcode. On an empty
+// stack nothing panics.
 func TestEveryOpcodeByte(t *testing.T) {
 	for op := range 256 {
 		for _, before := range []string{"", "(", "N", "](", "}(", "]\x94(", "(NN", "]N", "}NN"} {

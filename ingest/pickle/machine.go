@@ -51,7 +51,7 @@ func (d *Decoder) need(n int) error {
 	return nil
 }
 
-// popMark drops the last mark and what lies above it; the dropped values stay readable until the next push.
+// popMark drops the last mark and everything above it. The dropped values stay readable until the next push.
 func (d *Decoder) popMark() ([]Value, error) {
 	m := len(d.marks)
 	if m == 0 {

@@ -85,7 +85,7 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// What is rewritten is a pickle of the same shape, whatever the bytes; with strings as they were it is the same bytes.
+// A rewritten pickle has the same shape, whatever the bytes. With unchanged strings the bytes are the same.
 func FuzzRewrite(f *testing.F) {
 	for _, s := range samples(f) {
 		if len(s.Pickle) < 4000 && s.Protocol >= 2 {

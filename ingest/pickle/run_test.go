@@ -44,7 +44,7 @@ func stacks(n, kinds int) []byte {
 	for i := range 10 {
 		p = fmt.Appendf(p, "\x8c\x01%d\x94", i)
 	}
-	p = append(p, '1', '(') // POP_MARK: the strings are in the memo alone
+	p = append(p, '1', '(') // POP_MARK: the strings are only in the memo
 	for i := range n {
 		p = append(p, ']', 0x94, '(')
 		for k := range 40 {

@@ -10,7 +10,7 @@ import (
 // stringCost is what an interned string costs beyond its bytes: header, map entry, allocation.
 const stringCost = 64
 
-// intern gives equal texts one id. Ids count from 1; 0 is the empty string.
+// intern gives equal texts the same id. Ids count from 1; 0 is the empty string.
 func (d *Decoder) intern(b []byte) (uint32, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -140,7 +140,7 @@ func unescape(s string, raw bool) ([]byte, error) {
 	return out, nil
 }
 
-// InternText is [Decoder.Intern] while decoding: what it adds is charged.
+// InternText is [Decoder.Intern] while decoding. It charges what it adds.
 func (d *Decoder) InternText(s string) (uint32, error) {
 	if _, ok := d.ids[s]; !ok {
 		if err := d.Charge(int64(len(s)) + stringCost); err != nil {

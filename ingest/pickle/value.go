@@ -61,7 +61,7 @@ func (v Value) IsInt() bool { return v.kind == Int || v.kind == Uint }
 // Bool is the value of a [Bool].
 func (v Value) Bool() bool { return v.n != 0 }
 
-// Int is the value of an [Int]; a [Uint] wraps, so 2^64−1 gives −1.
+// Int returns the value of an [Int]. A [Uint] wraps around, so 2^64−1 returns −1.
 func (v Value) Int() int64 { return int64(v.n) }
 
 // Uint is the value of an [Int] or [Uint]; a negative one wraps.
@@ -73,7 +73,7 @@ func (v Value) Float() float64 { return math.Float64frombits(v.n) }
 // ID is the id of an interned string, bytes or big integer: see [Decoder.Text]. Equal texts have equal ids.
 func (v Value) ID() uint32 { return uint32(v.n) }
 
-// Ref is what the builder returned for a container; the zero Ref if it is empty.
+// Ref returns what the builder returned for a container; the zero Ref if it is empty.
 func (v Value) Ref() Ref { return Ref{Tag: v.tag, ID: v.n} }
 
 func intValue(n int64) Value     { return Value{kind: Int, n: uint64(n)} }

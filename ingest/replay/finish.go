@@ -62,7 +62,7 @@ func (r *Replay) settleEarlyFrees() {
 	}
 }
 
-// adopt takes from the allocator's own list what the trace cannot tell: memory that was there before recording.
+// adopt takes from the allocator's own list what the trace cannot show: memory from before recording.
 func (r *Replay) adopt(final []schemas.SegmentBlock) {
 	h := &r.heap
 	for i := range final {
@@ -140,7 +140,7 @@ func (r *Replay) shift(res *Result) {
 	}
 }
 
-// correct applies the corrections to every event's value, and gives what they add to active at each checkpoint.
+// correct applies the corrections to every event's value, and returns what they add to active at each checkpoint.
 func (r *Replay) correct(res *Result) (active []int64) {
 	active = make([]int64, len(res.Checkpoints))
 	if len(r.corrections) == 0 {

@@ -110,7 +110,7 @@ func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.Segme
 	compareUsed(res, final)
 }
 
-// Real traces with every kind of damage: events lost, doubled, swapped, changed; the wrong settings.
+// Real traces with every kind of damage: events lost, doubled, swapped, changed; wrong settings.
 func TestDamagedTraces(t *testing.T) {
 	for seed := range uint64(60) {
 		v := variants[seed%uint64(len(variants))]

@@ -80,7 +80,8 @@ func (r *Replay) endGone(listed map[uint64]*schemas.SegmentBlock) (kept map[uint
 	return kept
 }
 
-// resumeBlock fills a block of the new heap: with the life that it had before the gap, or with one that begins there.
+// resumeBlock fills a block of the new heap, with the life that it had before the gap, or with one that begins
+// there.
 func (r *Replay) resumeBlock(i int32, b *schemas.SegmentBlock, kept map[uint64]int32) {
 	pending := b.State == schemas.BlockPendingFree
 	life, ok := kept[b.Address]

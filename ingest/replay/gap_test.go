@@ -68,8 +68,8 @@ func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 	return g
 }
 
-// With the allocator's own list at the end of each gap every counter is right to the byte from there on, and so are all
-// blocks at the end.
+// With the allocator's own list at the end of each gap, every later counter is exact, and so are all blocks at the
+// end.
 func TestGaps(t *testing.T) {
 	for _, v := range variants {
 		for _, piece := range []int{1, 7, 100, 350} {

@@ -30,9 +30,9 @@ type run struct {
 
 func (r *run) end() uint64 { return r.addr + uint64(r.size) }
 
-// heap is the allocator's memory at one moment. Blocks of a run form a list, so that splitting and merging are O(1);
-// runs are few and sorted by address. A block may be missing from the list (an orphan): neighbours merge only if they
-// touch.
+// heap is the allocator's memory at one moment. Blocks of a run form a list, so splitting and merging are O(1).
+// Runs are few and sorted by address. A block may be missing from the list (an orphan): neighbours merge only if
+// they touch.
 type heap struct {
 	blocks []block
 	unused []int32 // indices of blocks that are gone

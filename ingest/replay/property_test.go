@@ -109,7 +109,7 @@ func TestReplayEqualsModel(t *testing.T) {
 	}
 }
 
-// checkResult holds a result against itself: what must be true of any trace at all.
+// checkResult checks what must hold for the result of any trace.
 func checkResult(t *testing.T, res *Result, e *schemas.EventColumns) {
 	t.Helper()
 	n := int64(e.Len())

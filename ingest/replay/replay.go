@@ -13,7 +13,7 @@ const (
 	maxAddr  = 1 << 57
 )
 
-// Replay is a replay in progress. Events come in order, in one or several chunks; then [Replay.Finish] gives the
+// Replay is a replay in progress. Events come in order, in one or several chunks. [Replay.Finish] returns the
 // result.
 type Replay struct {
 	settings Settings
@@ -45,7 +45,7 @@ type correction struct {
 	allocated, active int64
 }
 
-// earlyFree is a completed free of a block that was never seen, nor the request to free it.
+// earlyFree is a completed free of a block that was never seen, and for which no request to free was seen.
 type earlyFree struct {
 	addr   uint64
 	size   int64

@@ -44,8 +44,8 @@ type Result struct {
 	// The highest values since recording began, and the first event at that height.
 	PeakAllocated, PeakSeq        int64
 	PeakReserved, PeakReservedSeq int64
-	// PeakHigh is what the peak cannot exceed; it is PeakAllocated unless the size of some block is open. It holds where
-	// Rewound says that all blocks of a recording that began late are known.
+	// PeakHigh is an upper bound of the peak. It equals PeakAllocated unless the size of some block is open. It is
+	// valid if Rewound says that all blocks of a recording that began late are known.
 	PeakHigh                        int64
 	Rewound                         bool
 	UntracedBytes, UntracedReserved int64 // in blocks and in segments that were there before recording
@@ -81,8 +81,8 @@ func (s *Steps) At(seq int64) int64 {
 	return s.Value[i-1]
 }
 
-// PeakBetween is the highest allocated just after any of the events from..to, and the first event at that height.
-// Seqs outside the recording are clipped; an empty range gives seq -1.
+// PeakBetween returns the highest allocated just after any of the events from..to, and the first event at that
+// height. Seqs outside the recording are clipped. An empty range returns seq -1.
 func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
 	from, to = max(from, 0), min(to, r.Events)
 	if from > to {
@@ -136,7 +136,7 @@ func (a *Anomalies) Lost() int64 {
 // Inexact reports whether the size of some block had to be guessed.
 func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a.SlackSplit > 0 }
 
-// Reason says in one sentence what is odd about the trace; it is empty for a complete recording.
+// Reason describes the trace's anomalies in one sentence; it is "" for a complete recording.
 func (a *Anomalies) Reason() string {
 	var parts []string
 	say := func(n int64, one, many string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// oversizeSlack bounds what a request of [Settings].MaxSplitSize or more leaves unused of its block: torch takes no
+// oversizeSlack bounds the unused part of a block for a request of [Settings].MaxSplitSize or more: torch takes no
 // cached block for it that is larger by this much.
 const oversizeSlack = 20 << 20
 
@@ -32,7 +32,7 @@ type earlier struct {
 // rewinder goes from the state after the last event to that before the first.
 type rewinder struct {
 	settings Settings
-	heap     heap // segments alone: each is one free block
+	heap     heap // segments only: each is one free block
 	used     map[uint64]earlier
 	requests bool // the trace has free_requested
 	pools    bool // the trace names private pools

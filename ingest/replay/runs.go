@@ -21,8 +21,8 @@ func (h *heap) runAt(addr uint64) int32 {
 	return none
 }
 
-// covering gives the block of run r that holds addr, by a walk: only events that contradict the replay and unmaps need
-// it.
+// covering returns the block of run r that contains addr. It walks the run, since only unmaps and events that
+// contradict the replay need it.
 func (h *heap) covering(r int32, addr uint64) int32 {
 	if i := h.at.get(addr); i != none && h.blocks[i].run == r {
 		return i
@@ -160,7 +160,7 @@ func (h *heap) cut(p int, lo, hi uint64) (used int) {
 		}
 		i = next
 	}
-	// i is the first block beyond hi: what follows becomes a run of its own, unless the range began the run.
+	// i is the first block beyond hi. From there on the blocks become a new run, unless the range began the run.
 	old := h.runs[r]
 	switch {
 	case lo == old.addr && hi == old.end():

@@ -111,7 +111,7 @@ func (r *Replay) seedBlock(i int32, b *schemas.SegmentBlock) {
 	r.heap.blocks[i].life = int32(-1 - len(r.untraced))
 }
 
-// requested is what was requested of a used block; old lists do not have it, and then it is the block's size.
+// requested returns the requested bytes of a used block. Old lists lack them; then it returns the block's size.
 func requested(b *schemas.SegmentBlock) int64 {
 	if b.RequestedBytes == 0 {
 		return b.BlockBytes

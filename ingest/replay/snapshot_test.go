@@ -61,7 +61,7 @@ func replayFile(t *testing.T, path string) *replay.Result {
 	if res.Anomalies != (replay.Anomalies{}) {
 		t.Errorf("%s: anomalies in a recording from the start: %s", filepath.Base(path), res.Anomalies.Reason())
 	}
-	// Requested bytes are conserved: all that was allocated, less what was freed, is what the list holds.
+	// Requested bytes are conserved: everything allocated minus everything freed is what the list holds.
 	var balance int64
 	for i := range e.Len() {
 		switch e.Action[i] {

@@ -176,7 +176,7 @@ func (s span) ends(name string, words []string) uint8 {
 	return 0
 }
 
-// operands are what a mark says beside its flags.
+// operands returns the operands of a mark.
 func (n *notation) operands(name, argument string) (a, b uint64) {
 	switch name {
 	case "update", "updated", "updated_in_backward":

@@ -136,7 +136,7 @@ func (w *walker) walk(n *node, base string, group int32) {
 	}
 }
 
-// initialization handles a step that only makes an optimizer's state: set-up, where no training has begun.
+// initialization handles a step that only creates an optimizer's state. It is set-up if training has not begun.
 func (w *walker) initialization(c *node, l *level) {
 	if !w.training() {
 		w.inside(c, schemas.PhaseSetupOptimizer, l)

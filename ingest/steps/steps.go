@@ -34,7 +34,7 @@ type Step struct {
 // from k 0 on.
 type Span struct {
 	Phase          string
-	Under          string // the phase beneath, where Phase is one of the script's own
+	Under          string // the phase around it, if Phase is one of the script's own
 	Step           int64  // -1 = before the first step; the number of steps = after the last complete one
 	Microbatch     int32
 	Group          int32 // of one occurrence of a phase, interrupted or not
@@ -104,8 +104,8 @@ func (r *Result) boundaries(t *tree, marks []spool.Mark) []uint32 {
 	return ends
 }
 
-// firstTraining is the k at which step 0 begins; without any training mark the first one, or 0 where there are no
-// steps.
+// firstTraining returns the k at which step 0 begins. Without a training mark it is the first mark, or 0 if there
+// are no steps.
 func (w *walker) firstTraining(any bool, marks []spool.Mark) uint32 {
 	for i, c := range w.out {
 		switch c.under {

@@ -16,7 +16,7 @@ const (
 	dpBackward
 	compiled
 	scaler
-	// a phase of the script or of Opacus: begin and end are leaves, so that what lies between keeps its siblings
+	// a phase of the script or of Opacus: begin and end are leaves, so that everything between keeps its siblings
 	phaseBegin
 	phaseEnd
 )
@@ -140,7 +140,7 @@ func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up
 	return n, up
 }
 
-// asked notes that the request at mark k failed: what it was inside of may have ended before its error was raised.
+// asked notes that the request at mark k failed: the spans around it may have ended before its error was raised.
 func (t *tree) asked(k uint32) {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		if n := &t.nodes[i]; n.begin < k {
@@ -152,7 +152,7 @@ func (t *tree) asked(k uint32) {
 	}
 }
 
-// summarize tells each node what lies inside it; kids come after their parents.
+// summarize tells each node what lies inside it. Kids come after their parents.
 func (t *tree) summarize() {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		n, up := &t.nodes[i], &t.nodes[t.nodes[i].up]
@@ -162,9 +162,10 @@ func (t *tree) summarize() {
 	}
 }
 
-// findInitializations finds the steps of optimizers that only make their state. Torch marks its own. A script may do
-// the same before it trains: such a step is the only one of its optimizer before the first backward run. An optimizer
-// that steps more than once before it gets its gradients by other means, as one does in a run without any backward.
+// findInitializations finds the steps of optimizers that only create their state. torch marks its own. A script may
+// make such a step before it trains: then it is the only one of its optimizer before the first backward run. An
+// optimizer that steps more than once before that gets its gradients by other means, as does one in a run without
+// any backward.
 func (t *tree) findInitializations() {
 	early := map[uint64][]int{} // steps before the first backward run, by optimizer
 	trained := false

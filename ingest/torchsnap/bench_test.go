@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// generated writes a snapshot of about n events with stacks of depth frames; it skips where there is no python3.
+// generated writes a snapshot of about n events with stacks of depth frames. It skips the test without python3.
 func generated(t testing.TB, n, depth int) string {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -85,8 +85,8 @@ func benchmarkRead(b *testing.B, p []byte) {
 	})
 }
 
-// BenchmarkRead reads a recording of 18,889 events and, where there is python3, a generated snapshot;
-// DPSIGHT_BENCH_EVENTS sets its size.
+// BenchmarkRead reads a recording of 18,889 events and, with python3, a generated snapshot; DPSIGHT_BENCH_EVENTS
+// sets its size.
 func BenchmarkRead(b *testing.B) {
 	b.Run("recording", func(b *testing.B) { benchmarkRead(b, plainRecording(b, "fgc")) })
 	b.Run("chunk", func(b *testing.B) {

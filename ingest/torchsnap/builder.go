@@ -27,14 +27,14 @@ type builder struct {
 	bad       []error
 	odd       oddities
 	scratch   []uint32
-	// wholeStack says that all items of the last new stack were frames: what else there was is counted each time.
+	// wholeStack says that all items of the last new stack were frames. Other items are counted each time.
 	wholeStack bool
 }
 
-// An anyList is one of no special kind: of segments, blocks, traces, annotations, or foreign.
+// An anyList is a list of no special kind: of segments, blocks, traces, annotations, or foreign.
 type anyList struct {
 	items []pickle.Value
-	taken bool // as blocks: a segment's alone, so that sharing cannot multiply them
+	taken bool // as blocks: they belong to one segment, so that sharing cannot multiply them
 }
 
 // A root is a dictionary with segments or traces.
@@ -90,7 +90,7 @@ func (b *builder) Dict(dict pickle.Ref, items []pickle.Value) (pickle.Ref, error
 		if kind == 0 {
 			return b.anyDict(dict, items)
 		}
-		if dict.Tag == tagDict { // it came in several batches: all of it belongs to what it turns out to be
+		if dict.Tag == tagDict { // it came in several batches, which all belong to its final kind
 			items = append(b.dicts[dict.ID], items...)
 		}
 		return b.fill(pickle.Ref{Tag: kind}, true, items)

@@ -31,7 +31,8 @@ func eventsFile(e string) []byte { return file(dict(key("device_traces", list(li
 
 func segmentsFile(s string) []byte { return file(dict(key("segments", list(s)))) }
 
-// TestWrongTypes: what the snapshot can do without is passed over and named; the rest is an error that names it.
+// TestWrongTypes: parts that a snapshot can do without are skipped and named. All others give an error that names
+// them.
 func TestWrongTypes(t *testing.T) {
 	alloc := []string{key("action", str("alloc")), key("addr", num(9)), key("size", num(1))}
 	with := func(k, v string) []byte { return eventsFile(dict(append(alloc[:3:3], key(k, v))...)) }

@@ -6,7 +6,7 @@ import "github.com/dpsight/dpsight/ingest/pickle"
 // constant is its id.
 const (
 	_ uint32 = iota
-	// keys of a trace event, below 32: they are bits of a set too; up to kStream those without which it means nothing
+	// keys of a trace event, below 32, since they are bits of a set too; those up to kStream are required
 	kAction
 	kAddr
 	kDeviceFree

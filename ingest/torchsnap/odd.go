@@ -18,7 +18,7 @@ type oddities struct {
 	ids    map[string]int
 }
 
-// kind is the number of a kind of oddity; all that are too many share one.
+// kind returns the number of a kind of oddity. Kinds beyond the limit share one.
 func (o *oddities) kind(err error) int {
 	text := err.Error()
 	id, ok := o.ids[text]
@@ -60,7 +60,8 @@ func (o *oddities) list() []string {
 	return out
 }
 
-// Strict is an error that names what was passed over, for those who wrote the snapshot themselves; nil = nothing was.
+// Strict returns an error that names everything skipped, for callers that wrote the snapshot themselves; nil =
+// nothing was skipped.
 func (s *Snapshot) Strict() error {
 	if len(s.Odd) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Options of reading; the zero value is right for a file of its own.
+// Options of reading. The zero value is right for a separate file.
 type Options struct {
 	Limits pickle.Limits
 	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a

@@ -120,7 +120,7 @@ func (s *Segment) Contradictory() bool {
 // bytesOf is a number of bytes.
 func bytesOf(v pickle.Value) (int64, bool) { return v.Int(), v.Kind() == pickle.Int && v.Int() >= 0 }
 
-// isList: an empty list, or one of no special kind.
+// isList reports whether v is an empty list, or a list of no special kind.
 func isList(v pickle.Value) bool {
 	return v.Kind() == pickle.List && (v.Ref().Tag == 0 || v.Ref().Tag == tagList)
 }

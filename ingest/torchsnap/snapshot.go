@@ -4,10 +4,10 @@ import "github.com/dpsight/dpsight/schemas"
 
 // A Snapshot is one memory snapshot.
 type Snapshot struct {
-	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata where that is
-	// a decimal number below 2^32, else 0. Pool is [PoolID] of pool_id, and 0 in eras without that key, private pools
-	// included: find the pool by the segment there. An oom event has device_free as its address. Size is −1 where an
-	// event without address (snapshot, oom, user_defined) has no size.
+	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata if that
+	// is a decimal number below 2^32, else 0. Pool is [PoolID] of pool_id. In eras without that key it is 0, also
+	// for private pools: there the segment tells the pool. An oom event has device_free as its address. Size is −1
+	// if an event without address (snapshot, oom, user_defined) has no size.
 	Devices []schemas.EventColumns
 
 	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact
@@ -24,8 +24,8 @@ type Snapshot struct {
 	Annotations []Annotation
 	Stacks      *Stacks // of events, segments and blocks; ids from 1, 0 = none
 
-	// Odd lists what was passed over since torch does not write it so, each with its number if there were several.
-	// Where it was an event, its action is [schemas.ActionUnknown], or Unread counts it.
+	// Odd lists what was skipped because torch does not write it so, each with its number if there were several. If
+	// it was an event, its action is [schemas.ActionUnknown], or Unread counts it.
 	Odd []string
 	// Unread counts, by device, the entries among its events that are not events.
 	Unread []int64

@@ -108,7 +108,7 @@ func (s *Stacks) hash(ids []uint32) uint64 {
 	return h
 }
 
-// Add interns a stack, innermost frame first, and gives its id; 0 for no frames.
+// Add interns a stack, innermost frame first, and returns its id; 0 for no frames.
 func (s *Stacks) Add(frames []Frame) uint32 {
 	ids := make([]uint32, len(frames))
 	for i, f := range frames {

@@ -142,7 +142,7 @@ func (b *builder) countOdd(t *trace) {
 	}
 }
 
-// checkNeeds finds events that lack what their action needs: what they did is not known.
+// checkNeeds finds events that lack what their action needs, so that their effect is unknown.
 func (b *builder) checkNeeds(c *schemas.EventColumns) {
 	for i, a := range c.Action {
 		if a < schemas.ActionAlloc || a > schemas.ActionSegmentUnmap {
