@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 )
 
-// guideBlock is a block of code of a guide: its indentation in a list, its language, the name of the file that it is, and
-// its lines.
+// guideBlock is a block of code of a guide: its indentation in a list, its language, the name of the file that it is,
+// and its lines.
 var guideBlock = regexp.MustCompile("(?ms)^( *)```([a-z]+)(?: title=\"([^\"]+)\")?\n(.*?)^ *```$")
 
 // exampleStore is a store of the repository that a page's commands read.

@@ -29,8 +29,8 @@ func readmes(t *testing.T) (english, chinese string) {
 	return texts[0], texts[1]
 }
 
-// Both READMEs show the same code, the same output and the same pictures, and lead to the same pages, in Chinese where a
-// page is.
+// Both READMEs show the same code, the same output and the same pictures, and lead to the same pages, in Chinese where
+// there is one.
 func TestReadmesAreAlike(t *testing.T) {
 	english, chinese := readmes(t)
 	comments := regexp.MustCompile(`(?m) +# .*$`)
