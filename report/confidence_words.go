@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"path"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
@@ -119,10 +120,17 @@ func valuesWords(r *confidence.Reason) string {
 	panic("no words for the reason " + string(r.Kind))
 }
 
+// shortPlace is a place in code with the folder of its file alone: whole paths of installed packages fill lines. Journals
+// and JSON documents have the whole path.
+func shortPlace(place string) string {
+	folder, file := path.Split(place)
+	return path.Join(path.Base(folder), file)
+}
+
 // placesWords say what the script did at one place, or at several and where these are.
 func placesWords(places []schemas.Counted, did string) string {
 	if len(places) == 1 {
-		return places[0].Name + " " + did + ", " + times(places[0].Count)
+		return shortPlace(places[0].Name) + " " + did + ", " + times(places[0].Count)
 	}
 	var named []string
 	for i, c := range places {
@@ -130,7 +138,7 @@ func placesWords(places []schemas.Counted, did string) string {
 			named = append(named, "and at "+units.Plural(len(places)-i, "more place", "more places"))
 			break
 		}
-		named = append(named, c.Name+", "+times(c.Count))
+		named = append(named, shortPlace(c.Name)+", "+times(c.Count))
 	}
 	return fmt.Sprintf("the script %s, in %d places, %s (%s)", did, len(places), times(confidence.SumOf(places)),
 		strings.Join(named, "; "))

@@ -117,7 +117,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
-		!strings.Contains(p.Confidence.Reasons[0], script+":10 read values that nobody had computed, 3 times") {
+		!strings.Contains(p.Confidence.Reasons[0], filepath.Base(script)+":10 read values that nobody had computed, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if p.Confidence.KnownError == nil ||
@@ -145,7 +145,7 @@ func TestPredict(t *testing.T) {
 	}
 	text := must(t, t.TempDir(), "predict", "-v", "--store", store, "--device", "t4", "--", interpreter, script, "8")
 	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4",
-		script + ":10 read values that nobody had computed, 3 times", "workspace"} {
+		filepath.Base(script) + ":10 read values that nobody had computed, 3 times", "workspace"} {
 		if !strings.Contains(text.stdout, want) {
 			t.Errorf("no %q in\n%s", want, text.stdout)
 		}
@@ -158,7 +158,7 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
 		"assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "-v", "--store", store, "--", python(t), script)
-	if want := script +
+	if want := filepath.Base(script) +
 		":4 asked whether values that nobody had computed are finite or valid, 3 times: they were taken to " +
 		"be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
@@ -196,7 +196,7 @@ print(f"{epochs} epochs, {steps} steps")
 `)
 	r := must(t, t.TempDir(), "predict", "-v", "--store", t.TempDir(), "--", python(t), script)
 	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") ||
-		!strings.Contains(r.stdout, script+":10 read values that nobody had computed, 64 times") {
+		!strings.Contains(r.stdout, filepath.Base(script)+":10 read values that nobody had computed, 64 times") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
