@@ -120,8 +120,8 @@ func valuesWords(r *confidence.Reason) string {
 	panic("no words for the reason " + string(r.Kind))
 }
 
-// shortPlace is a place in code with the folder of its file alone: whole paths of installed packages fill lines. Journals
-// and JSON documents have the whole path.
+// shortPlace is a place in code with the folder of its file alone: whole paths of installed packages fill lines.
+// Journals and JSON documents have the whole path.
 func shortPlace(place string) string {
 	folder, file := path.Split(place)
 	return path.Join(path.Base(folder), file)

@@ -49,7 +49,8 @@ func TestConfidenceWords(t *testing.T) {
 			"torch tried workspaces that there was no memory for and took smaller ones" + fails},
 		{confidence.Reason{Kind: confidence.DrawnAnew}, "Poisson sampling draws the sizes of batches at random, and no " +
 			"seed was seen: each run has other batches and another peak, on a device too"},
-		{confidence.Reason{Kind: confidence.CopiedRead, Places: []schemas.Counted{{Name: "/home/ada/lora/train.py:7", Count: 2}}},
+		{confidence.Reason{Kind: confidence.CopiedRead, Places: []schemas.Counted{{Name: "/home/ada/lora/train.py:7",
+			Count: 2}}},
 			"lora/train.py:7 read values that other ranks have a part in, 2 times: this rank's value was taken for all " +
 				"ranks', and on devices the script may go another way there"},
 		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads[:1]}, "train.py:7 read values that nobody had " +

@@ -117,7 +117,8 @@ func TestPredict(t *testing.T) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
-		!strings.Contains(p.Confidence.Reasons[0], filepath.Base(script)+":10 read values that nobody had computed, 3 times") {
+		!strings.Contains(p.Confidence.Reasons[0], filepath.Base(script)+
+			":10 read values that nobody had computed, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if p.Confidence.KnownError == nil ||
