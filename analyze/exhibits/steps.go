@@ -1,16 +1,13 @@
 package exhibits
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/schemas"
 )
-
-// StepTables lists the tables that a [Step] needs.
-const StepTables = timeline.CategoryTables
 
 // mostStretches is how many stretches of events a step is reduced to: more than a figure can show.
 const mostStretches = 300
@@ -28,40 +25,40 @@ type Span struct {
 	From, To int64 // events
 }
 
-// StepOf returns the step of the peak of a run's main device; nil if it has none, or if it is not broken down.
-func StepOf(in schemas.Tables, s *analyze.Summary) *Step {
-	main := s.Main()
-	if main == nil || !s.BrokenDown() || main.At.Step == nil {
+// step is the step of the peak of a run's main device; nil where it has none, or where it is not broken down.
+func (r reader) step() *Step {
+	main := r.summary.Main()
+	if main == nil || !r.summary.BrokenDown() || main.At.Step == nil {
 		return nil
 	}
-	step := stretchOf(in, s, timeline.EventRange{Device: main.Device, Step: main.At.Step})
+	step := r.stretch(timeline.EventRange{Device: main.Device, Step: main.At.Step})
 	if step == nil {
 		return nil
 	}
-	for k := range in.Phases {
-		p := &in.Phases[k]
+	for k := range r.in.Phases {
+		p := &r.in.Phases[k]
 		if p.Step == *main.At.Step && p.Rank == main.Rank && p.EndSeq > p.BeginSeq {
 			step.Phases = append(step.Phases, Span{p.Phase, p.BeginSeq, p.EndSeq})
 		}
 	}
-	slices.SortStableFunc(step.Phases, func(a, b Span) int { return int(a.From - b.From) })
+	slices.SortStableFunc(step.Phases, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	return step
 }
 
-// WholeOf is all that was recorded of a run's main device, step after step; nil where it is not broken down, or where
+// whole is all that was recorded of a run's main device, step after step; nil where it is not broken down, or where
 // one step was recorded.
-func WholeOf(in schemas.Tables, s *analyze.Summary) *Step {
-	main := s.Main()
-	if main == nil || !s.BrokenDown() {
+func (r reader) whole() *Step {
+	main := r.summary.Main()
+	if main == nil || !r.summary.BrokenDown() {
 		return nil
 	}
-	whole := stretchOf(in, s, timeline.EventRange{Device: main.Device})
+	whole := r.stretch(timeline.EventRange{Device: main.Device})
 	if whole == nil {
 		return nil
 	}
 	at := map[int64]int{}
-	for k := range in.Phases {
-		p := &in.Phases[k]
+	for k := range r.in.Phases {
+		p := &r.in.Phases[k]
 		if p.Step < 0 || p.Rank != main.Rank || p.EndSeq <= p.BeginSeq {
 			continue
 		}
@@ -77,25 +74,24 @@ func WholeOf(in schemas.Tables, s *analyze.Summary) *Step {
 	if len(whole.Steps) < 2 {
 		return nil
 	}
-	slices.SortStableFunc(whole.Steps, func(a, b Span) int { return int(a.From - b.From) })
+	slices.SortStableFunc(whole.Steps, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	return whole
 }
 
-// stretchOf is the part of a run's main device in a range of events.
-func stretchOf(in schemas.Tables, s *analyze.Summary, within timeline.EventRange) *Step {
-	run, err := timeline.CategoryTimeline(in, within, mostStretches)
+// stretch is the part of a run's main device in a range of events.
+func (r reader) stretch(within timeline.EventRange) *Step {
+	run, err := timeline.CategoryTimelineWith(r.in, within, mostStretches, r.ledgers)
 	if err != nil {
 		return nil
 	}
-	i := slices.IndexFunc(run.Devices, func(d timeline.DeviceTimeline) bool { return d.Rank == s.Main().Rank })
+	i := slices.IndexFunc(run.Devices, func(d timeline.DeviceTimeline) bool { return d.Rank == r.summary.Main().Rank })
 	if i < 0 {
 		return nil
 	}
 	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
-// Cause returns the category that grew most from the beginning of the phase of the peak to the peak; "" if none
-// did.
+// Cause is the category that grew most from the beginning of the phase of the peak to the peak; empty where none did.
 func (s *Step) Cause() (cause schemas.Category) {
 	begin := 0
 	for _, p := range s.Phases {

@@ -8,11 +8,12 @@ import (
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // ViewTables are those that a [View] is of.
-const ViewTables = StepTables | ladder.Tables | grouping.Tables
+const ViewTables = timeline.CategoryTables | ladder.Tables | grouping.Tables
 
 // A View is what figures show of a run that its summary does not have. What is not known of the run is nil.
 type View struct {
@@ -22,23 +23,31 @@ type View struct {
 	Matrix *Matrix
 }
 
-// ViewOf looks at a run's main device at its peak; with whole at all its recorded steps too.
-func ViewOf(in schemas.Tables, s *analyze.Summary, whole bool) *View {
-	v := &View{Step: StepOf(in, s), Rungs: rungsOf(in, s), Matrix: matrixOf(in, s)}
+// ViewOf looks at a run's main device at its peak; with whole at all its recorded steps too. The ledgers are the run's.
+func ViewOf(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers, whole bool) *View {
+	r := reader{in, s, ledgers}
+	v := &View{Step: r.step(), Rungs: r.rungs(), Matrix: r.matrix()}
 	if whole {
-		v.Whole = WholeOf(in, s)
+		v.Whole = r.whole()
 	}
 	return v
 }
 
-// rungsOf are the device's memory at the allocator's peak, without what is part of another rung; nil where NVML was
+// A reader looks at one run.
+type reader struct {
+	in      *schemas.Tables
+	summary *analyze.Summary
+	ledgers *memory.Ledgers
+}
+
+// rungs are the device's memory at the allocator's peak, without what is part of another rung; nil where NVML was
 // not asked.
-func rungsOf(in schemas.Tables, s *analyze.Summary) (leaves []ladder.Rung) {
-	main := s.Main()
-	if main == nil || len(in.Samples) == 0 {
+func (r reader) rungs() (leaves []ladder.Rung) {
+	main := r.summary.Main()
+	if main == nil || len(r.in.Samples) == 0 {
 		return nil
 	}
-	run, err := ladder.Of(in)
+	run, err := ladder.With(r.in, r.ledgers)
 	if err != nil {
 		return nil
 	}
@@ -86,13 +95,13 @@ const (
 	leastOfMatrix = 0.01
 )
 
-func matrixOf(in schemas.Tables, s *analyze.Summary) *Matrix {
-	main := s.Main()
-	if main == nil || !s.BrokenDown() {
+func (r reader) matrix() *Matrix {
+	main := r.summary.Main()
+	if main == nil || !r.summary.BrokenDown() {
 		return nil
 	}
 	by := grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionRole, grouping.DimensionOp}}
-	run, err := grouping.BreakdownBy(in, memory.At{}, by)
+	run, err := grouping.BreakdownByWith(r.in, memory.At{}, by, r.ledgers)
 	if err != nil {
 		return nil
 	}

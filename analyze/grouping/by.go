@@ -128,17 +128,21 @@ type ByRow struct {
 // BreakdownBy divides each device's bytes at a moment by the dimensions of by. A run without allocator events gives
 // its identity, no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error) {
-	ledgers := memory.NewLedgers(&in)
-	whole, err := memory.BreakdownWith(&in, at, ledgers)
+	return BreakdownByWith(&in, at, by, memory.NewLedgers(&in))
+}
+
+// BreakdownByWith is [BreakdownBy] of a run whose blocks and owners are put together already.
+func BreakdownByWith(in *schemas.Tables, at memory.At, by By, ledgers *memory.Ledgers) (BreakdownByRun, error) {
+	whole, err := memory.BreakdownWith(in, at, ledgers)
 	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing,
 		Warnings: whole.Warnings, Remarks: whole.Remarks}
 	if err != nil {
 		return run, err
 	}
-	for _, p := range identity.Places(&in) {
+	for _, p := range identity.Places(in) {
 		for i := range whole.Devices {
 			if d := &whole.Devices[i]; d.Rank == p.Rank && d.Device == p.String() {
-				run.Devices = append(run.Devices, deviceBy(&in, p, ledgers.Of(p), d, by))
+				run.Devices = append(run.Devices, deviceBy(in, p, ledgers.Of(p), d, by))
 			}
 		}
 	}

@@ -128,17 +128,23 @@ func (r *EventRange) Check() error {
 // points, no extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling
 // events at a fixed interval would lose them: most peaks last for one event.
 func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTimelineRun, error) {
-	run := CategoryTimelineRun{Identity: identity.Of(&in), Devices: []DeviceTimeline{}, Warnings: []string{}}
+	return CategoryTimelineWith(&in, r, points, memory.NewLedgers(&in))
+}
+
+// CategoryTimelineWith is [CategoryTimeline] of a run whose blocks and owners are put together already.
+func CategoryTimelineWith(in *schemas.Tables, r EventRange, points int, ledgers *memory.Ledgers) (CategoryTimelineRun,
+	error) {
+	run := CategoryTimelineRun{Identity: identity.Of(in), Devices: []DeviceTimeline{}, Warnings: []string{}}
 	if in.Report != nil {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
 	}
-	if err := memory.NoEvents(&in); err != nil {
+	if err := memory.NoEvents(in); err != nil {
 		return run, err
 	}
 	var first error
 	var names []string
-	for _, p := range identity.Places(&in) {
-		l := memory.NewLedger(&in, p)
+	for _, p := range identity.Places(in) {
+		l := ledgers.Of(p)
 		if l.Len() == 0 {
 			continue
 		}
@@ -146,7 +152,7 @@ func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTime
 		if r.Device != "" && r.Device != p.String() && r.Device != strings.TrimPrefix(p.String(), "cuda:") {
 			continue
 		}
-		d, err := deviceTimeline(&in, p, l, r, points)
+		d, err := deviceTimeline(in, p, l, r, points)
 		if err != nil { // another device may have that step
 			run.Warnings, first = append(run.Warnings, err.Error()), cmp.Or(first, err)
 			continue

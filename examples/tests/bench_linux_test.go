@@ -13,6 +13,8 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/paper"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -26,6 +28,7 @@ const (
 	reportMemory = 300e6 / float64(1<<20) // MiB, of the process
 	threeShare   = 1.7
 	allShare     = 0.75
+	paperShare   = 1.0 // of a paper of all, which took 1.4 s
 )
 
 // BenchmarkReport is the whole of "dpsight report": the tables of the runs read, analysed, drawn and written. It fails
@@ -74,6 +77,52 @@ func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	}
 	if memory > reportMemory {
 		b.Errorf("a report takes %.0f MiB, at most %.0f", memory, reportMemory)
+	}
+}
+
+// BenchmarkReportPaper is the whole of "dpsight paper" in its default width and theme. It fails over the limits.
+func BenchmarkReportPaper(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(reportCores))
+	runs, _, err := store.Open(headline).Runs()
+	if err != nil {
+		b.Fatal(err)
+	}
+	quiet := func(string) {}
+	source := selected.Source{Store: headline, Named: true, Say: quiet, Note: quiet, Warn: quiet}
+	dir := b.TempDir()
+	var ours, peer time.Duration
+	fastest := time.Hour
+	for b.Loop() {
+		before, began := cpuTime(b), time.Now()
+		config, err := paper.ReadConfig("", dir, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := source.Paper(nil, "", config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := paper.Write(dir, m); err != nil {
+			b.Fatal(err)
+		}
+		ours, fastest = ours+cpuTime(b)-before, min(fastest, time.Since(began))
+	}
+	memory := highWater(b)
+	for range b.N {
+		before := cpuTime(b)
+		readRows(b, runs)
+		peer += cpuTime(b) - before
+	}
+	share := ours.Seconds() / peer.Seconds()
+	b.ReportMetric(fastest.Seconds(), "fastest-s/op")
+	b.ReportMetric(ours.Seconds()/float64(b.N), "cpu-s/op")
+	b.ReportMetric(share, "of-parquet-go's-rows")
+	b.ReportMetric(memory, "peak-MiB")
+	if share > paperShare {
+		b.Errorf("a paper takes %.2f times the CPU time of reading its rows, at most %.2f", share, paperShare)
+	}
+	if memory > reportMemory {
+		b.Errorf("a paper takes %.0f MiB, at most %.0f", memory, reportMemory)
 	}
 }
 

@@ -7,6 +7,59 @@ import (
 	"unicode/utf8"
 )
 
+// A markup is how a language writes the lines of a table.
+type markup struct {
+	text    func(Text) string
+	italic  func(string) string
+	heading func(string) string // a line of its own
+	label   func(string) string // the beginning of a row
+	cell    func(c *Cell, italic bool) string
+	end     string // of a row
+}
+
+// writeBody writes the lines below the heads. Rules and space are left out: pages have styles for these.
+func (g *Grid) writeBody(b *strings.Builder, m markup) {
+	for i := range g.Lines {
+		l := &g.Lines[i]
+		switch l.kind {
+		case heading:
+			b.WriteString(m.heading(m.text(l.label)))
+		case row:
+			label := m.text(l.label)
+			if l.italic {
+				label = m.italic(label)
+			}
+			if l.indent {
+				label = "&emsp;" + label
+			}
+			b.WriteString(m.label(label))
+			for c := range l.cells {
+				b.WriteString(m.cell(&l.cells[c], l.italic))
+			}
+			b.WriteString(m.end)
+		case ruled, thin, space:
+		}
+	}
+}
+
+// angles escapes what would begin a tag.
+var angles = strings.NewReplacer("<", "&lt;", ">", "&gt;")
+
+// html writes a cell of a table; italic is that of its line.
+func (c *Cell) html(italic bool) string {
+	text, style := angles.Replace(c.shown()), ""
+	if c.best {
+		text = "<b>" + text + "</b>"
+	}
+	if c.italic || italic {
+		text = "<i>" + text + "</i>"
+	}
+	if c.marked {
+		style = ` style="background:#e2e2e2"`
+	}
+	return "<td" + style + ">" + text + "</td>"
+}
+
 // writeMarkdown writes a table for Markdown.
 func (g *Grid) writeMarkdown(w io.Writer) error {
 	var b strings.Builder
@@ -16,28 +69,14 @@ func (g *Grid) writeMarkdown(w io.Writer) error {
 		b.WriteString(" " + g.title(c).markdown() + g.mark(c) + " |")
 	}
 	b.WriteString("\n|:---|" + strings.Repeat("---:|", len(g.Heads)) + "\n")
-	for i := range g.Lines {
-		l := &g.Lines[i]
-		switch l.kind {
-		case heading:
-			b.WriteString("| *" + l.label.markdown() + "* |" + strings.Repeat(" |", len(g.Heads)) + "\n")
-		case row:
-			label := l.label.markdown()
-			if l.italic {
-				label = "*" + label + "*"
-			}
-			if l.indent {
-				label = "&emsp;" + label
-			}
-			b.WriteString("| " + label + " |")
-			for c := range l.cells {
-				text := strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(l.cells[c].decorated("**", "*", " ←"))
-				b.WriteString(" " + text + " |")
-			}
-			b.WriteString("\n")
-		case ruled, thin, space:
-		}
-	}
+	g.writeBody(&b, markup{
+		text:    Text.markdown,
+		italic:  func(s string) string { return "*" + s + "*" },
+		heading: func(s string) string { return "| *" + s + "* |" + strings.Repeat(" |", len(g.Heads)) + "\n" },
+		label:   func(s string) string { return "| " + s + " |" },
+		cell:    func(c *Cell, _ bool) string { return " " + angles.Replace(c.decorated("**", "*", " ←")) + " |" },
+		end:     "\n",
+	})
 	for i, n := range g.Notes {
 		if i == 0 {
 			b.WriteString("\n")
@@ -80,39 +119,16 @@ func (g *Grid) writeHTML(w io.Writer) error {
 		b.WriteString("<th>" + h.text.html() + g.mark(c) + "</th>")
 	}
 	b.WriteString("</tr>\n</thead>\n<tbody>\n")
-	for i := range g.Lines {
-		l := &g.Lines[i]
-		switch l.kind {
-		case heading:
-			fmt.Fprintf(&b, "<tr><th colspan=\"%d\"><i>%s</i></th></tr>\n", len(g.Heads)+1, l.label.html())
-		case row:
-			label := l.label.html()
-			if l.italic {
-				label = "<i>" + label + "</i>"
-			}
-			if l.indent {
-				label = "&emsp;" + label
-			}
-			b.WriteString("<tr><th>" + label + "</th>")
-			for c := range l.cells {
-				cell := &l.cells[c]
-				text := strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(cell.shown())
-				style := ""
-				if cell.best {
-					text = "<b>" + text + "</b>"
-				}
-				if cell.italic || l.italic {
-					text = "<i>" + text + "</i>"
-				}
-				if cell.marked {
-					style = ` style="background:#e2e2e2"`
-				}
-				b.WriteString("<td" + style + ">" + text + "</td>")
-			}
-			b.WriteString("</tr>\n")
-		case ruled, thin, space:
-		}
-	}
+	g.writeBody(&b, markup{
+		text:   Text.html,
+		italic: func(s string) string { return "<i>" + s + "</i>" },
+		heading: func(s string) string {
+			return fmt.Sprintf("<tr><th colspan=\"%d\"><i>%s</i></th></tr>\n", len(g.Heads)+1, s)
+		},
+		label: func(s string) string { return "<tr><th>" + s + "</th>" },
+		cell:  (*Cell).html,
+		end:   "</tr>\n",
+	})
 	b.WriteString("</tbody>\n</table>\n")
 	for _, n := range g.Notes {
 		b.WriteString("<p>" + n.begin() + n.text.html() + "</p>\n")

@@ -158,7 +158,8 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// panel keeps what is drawn of one: series with a value at two or more places.
+// panel chooses what is drawn of one setting: series that have a value, over axes that hold all of them. It is nil
+// where fewer than two places were swept or every value is 0.
 func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 	q := &linesPanel{LinesPanel: p}
 	q.Series = nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"io"
 	"math"
 
@@ -35,12 +36,14 @@ func (d *Drawing) PNG(w io.Writer) error {
 
 // A bitmap collects a path and paints it: only the part of the picture that the path covers.
 type bitmap struct {
-	img   *image.RGBA
-	scale float64
-	style Style
-	ops   []sfnt.SegmentOp
-	args  [][3]point
-	box   box
+	img    *image.RGBA
+	scale  float64
+	style  Style
+	ops    []sfnt.SegmentOp
+	args   [][3]point
+	box    box
+	raster vector.Rasterizer
+	cover  []uint8 // how much of each point the path covers
 }
 
 func (p *bitmap) begin() {
@@ -87,7 +90,8 @@ func (p *bitmap) paint(c colour) {
 	if area.Empty() {
 		return
 	}
-	r := vector.NewRasterizer(area.Dx(), area.Dy())
+	r := &p.raster
+	r.Reset(area.Dx(), area.Dy())
 	at := func(q point) (x, y float32) {
 		return float32(q.x - float64(area.Min.X)), float32(q.y - float64(area.Min.Y))
 	}
@@ -110,7 +114,38 @@ func (p *bitmap) paint(c colour) {
 	}
 	r.ClosePath()
 	red, green, blue := channels(c.on(p.style))
-	r.Draw(p.img, area, image.NewUniform(color.RGBA{uint8(red), uint8(green), uint8(blue), 255}), image.Point{})
+	p.blend(area, color.RGBA{uint8(red), uint8(green), uint8(blue), 255})
+}
+
+// blend paints what the path covers of an area. Most points of a large area are covered wholly or not at all, and the
+// rasterizer's own painting mixes colours for these too.
+func (p *bitmap) blend(area image.Rectangle, c color.RGBA) {
+	width, size := area.Dx(), area.Dx()*area.Dy()
+	if cap(p.cover) < size {
+		p.cover = make([]uint8, size)
+	}
+	mask := image.Alpha{Pix: p.cover[:size], Stride: width, Rect: image.Rect(0, 0, width, area.Dy())}
+	p.raster.DrawOp = draw.Src
+	p.raster.Draw(&mask, mask.Rect, image.Opaque, image.Point{})
+	mix := func(over, under uint8, part uint32) uint8 {
+		return uint8((uint32(over)*part + uint32(under)*(255-part) + 127) / 255)
+	}
+	for y := range area.Dy() {
+		line := p.img.Pix[p.img.PixOffset(area.Min.X, area.Min.Y+y):]
+		for x, part := range mask.Pix[y*width : (y+1)*width] {
+			if part == 0 {
+				continue
+			}
+			at := line[4*x : 4*x+4 : 4*x+4]
+			if part < 255 {
+				n := uint32(part)
+				at[0], at[1], at[2] = mix(c.R, at[0], n), mix(c.G, at[1], n), mix(c.B, at[2], n)
+				at[3] = mix(255, at[3], n)
+				continue
+			}
+			at[0], at[1], at[2], at[3] = c.R, c.G, c.B, 255
+		}
+	}
 }
 
 func (p *bitmap) item(i item) {

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/paper"
 	"github.com/dpsight/dpsight/schemas"
@@ -34,7 +34,7 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	if err := r.Ingested(); err != nil {
 		return m, err
 	}
-	read, runs, err := r.summarize()
+	read, runs, views, err := r.viewed(c.Steps == paper.AllSteps)
 	if err != nil {
 		return m, err
 	}
@@ -58,8 +58,8 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	for _, run := range read.Runs {
 		m.Manifests = append(m.Manifests, run.Manifest)
 	}
-	m.Views, err = read.views(&m.Study, c.Steps == paper.AllSteps)
-	return m, err
+	m.Views = views
+	return m, nil
 }
 
 // trials returns the runs that searches tried.
@@ -69,27 +69,19 @@ func trials(r *Runs) *Runs {
 	})), r.from, nil}
 }
 
-// views returns, by run id, the view of each experiment in a study.
-func (r *Runs) views(study *compare.Study, whole bool) (map[string]*exhibits.View, error) {
-	cells := map[string]*compare.Cell{}
-	for i := range study.Cells {
-		if c := &study.Cells[i]; c.BrokenDown() {
-			cells[c.RunID] = c
+// viewed is summarize with what figures of single runs show, by run id.
+func (r *Runs) viewed(whole bool) (read *Runs, sums []analyze.Summary, views map[string]*exhibits.View, err error) {
+	views = map[string]*exhibits.View{}
+	read, err = r.Each(analyze.SummaryTables|exhibits.ViewTables, true, func(in schemas.Tables) error {
+		ledgers := memory.NewLedgers(&in) // once for both
+		s := analyze.SummarizeWith(&in, ledgers)
+		sums = append(sums, s)
+		if s.BrokenDown() {
+			views[s.RunID] = exhibits.ViewOf(&in, &s, ledgers, whole)
 		}
-	}
-	views := map[string]*exhibits.View{}
-	if len(cells) == 0 {
-		return views, nil
-	}
-	shown := &Runs{r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
-		return cells[run.ID] == nil
-	})), r.from, nil}
-	_, err := shown.Each(exhibits.ViewTables, true, func(in schemas.Tables) error {
-		id := in.Manifest.RunID
-		views[id] = exhibits.ViewOf(in, &cells[id].Summary, whole)
 		return nil
 	})
-	return views, err
+	return read, sums, views, err
 }
 
 // accuracies returns the predictions among runs whose experiments were also measured, the largest error first.
