@@ -159,11 +159,10 @@ func (b *builder) rolesPlate() []Plate {
 	p.figure = f
 	p.Finding = plain("Which modules and operations hold the peak.")
 	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
-		p.Finding = plain(fmt.Sprintf("%s of %s modules: the largest part of the peak.", opName(largest.Op),
-			strings.ToLower(roleName(largest.Role))))
+		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part of the peak.", roleName(largest.Role), opName(largest.Op)))
 	}
-	p.Caption = join(Text{{kind: words, text: "Allocated memory at the peak of "}}, b.labels[e.Key].inside(), b.where(),
-		plain(" by the module's role and the operation that keeps it for backward (None: it is no activation)."))
+	p.Caption = format("Allocated memory at the peak of {}{} by the module's role and the operation that keeps it for "+
+		"backward (None: it is no activation).", b.labels[e.Key].inside(), b.where())
 	return []Plate{p}
 }
 

@@ -51,7 +51,8 @@ func labels(p *exhibits.Paper, c *Config) map[string]Label {
 			l, known = variant(e)
 		}
 		if !known {
-			name := cut(strings.ReplaceAll(key, "_", " "), mostOfName)
+			name := strings.ReplaceAll(strings.ReplaceAll(key, "(revision ", "("), "_", " ")
+			name = cut(name, mostOfName)
 			l = Label{Full: name, Short: name, Head: twoLines(name)}
 		}
 		if full := c.Labels[key]; full != "" {

@@ -113,7 +113,7 @@ func (b *builder) hardware() Text {
 	if driver := b.gather(func(m *schemas.Manifest) string { return orEmpty(m.Driver) }); len(driver) > 0 {
 		first = append(first, "driver "+driver.text())
 	}
-	text := plain(strings.Join(first, ", "))
+	text := plain(upper(strings.Join(first, ", ")))
 	torch := b.gather(environment(func(e *schemas.Environment) string {
 		version, _, _ := strings.Cut(e.Torch, "+")
 		if version == "" {

@@ -97,7 +97,13 @@ func (b *builder) predicted(c *Cell, e *exhibits.Entry) {
 	}
 }
 
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// upper begins a sentence with s.
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
 
 func any64(values []int64) bool {
 	for _, v := range values {
