@@ -25,7 +25,7 @@ type Span struct {
 	From, To int64 // events
 }
 
-// step is the step of the peak of a run's main device; nil where it has none, or where it is not broken down.
+// step returns the step of the peak of a run's main device; nil if it has none, or if it is not broken down.
 func (r reader) step() *Step {
 	main := r.summary.Main()
 	if main == nil || !r.summary.BrokenDown() || main.At.Step == nil {
@@ -45,8 +45,8 @@ func (r reader) step() *Step {
 	return step
 }
 
-// whole is all that was recorded of a run's main device, step after step; nil where it is not broken down, or where
-// one step was recorded.
+// whole returns all that was recorded of a run's main device; nil if it is not broken down, or if only one step was
+// recorded.
 func (r reader) whole() *Step {
 	main := r.summary.Main()
 	if main == nil || !r.summary.BrokenDown() {
