@@ -124,7 +124,8 @@ func CheckPrivate(ctx context.Context, python string) error {
 	}
 	if install.Opacus == "" {
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no opacus", chosen.Path, install.Python),
-			"pip install opacus, or name an interpreter that has it with --python; dpsight doctor names that of make setup"}
+			"pip install opacus, or name an interpreter that has it with --python; dpsight doctor names the one that make " +
+				"setup made"}
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ func (in *Install) check(python string, builtin bool) error {
 	if builtin {
 		other = "name an interpreter that has it with --python"
 	}
-	install := "pip install torch (2.10 or later, a CUDA build), or " + other + "; dpsight doctor names that of make setup"
+	install := "pip install torch (2.10 or later, a CUDA build), or " + other + "; dpsight doctor names the one that " +
+		"make setup made"
 	switch major, minor := torchVersion(in.Torch); {
 	case in.Torch == "":
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no torch", python, in.Python), install}

@@ -189,8 +189,8 @@ func (w *World) astray(uses []phantom.Use, strangers []string) string {
 		return ""
 	}
 	slices.Sort(devices)
-	return fmt.Sprintf("%s took memory of %s, where each rank of a machine is taken to have a device of its "+
-		"own: with others there it has less, and NCCL refuses two ranks on one device; "+
-		`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten, or map_location of torch.load?`,
+	return fmt.Sprintf("%s used memory of %s, but each rank should have a device of its own: sharing leaves less "+
+		"memory, and NCCL refuses two ranks on one device. Did the script forget "+
+		`torch.cuda.set_device(int(os.environ["LOCAL_RANK"])), or map_location in torch.load?`,
 		ranksWords(slices.Compact(ranks)), strings.Join(slices.Compact(devices), ", "))
 }

@@ -234,7 +234,7 @@ func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestR
 	path := copyPath(dir, figuresFile)
 	if err := checkCopy(path, m.Import); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",
+			return nil, refuse("the run was imported from %s and keeps no copy: ingest that file again",
 				m.Import.File)
 		}
 		return nil, err

@@ -301,7 +301,7 @@ func (f *rankFile) open(store string) (*input, packed.Entry, error) {
 // onlySnapshot refuses what has figures.
 func onlySnapshot(e packed.Entry) error {
 	if figuresKind(e) != figures.None {
-		return refuse("it has figures and is no memory snapshot, and only those of ranks become one run")
+		return refuse("it has figures and is no memory snapshot; only snapshots of ranks become one run")
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.Ingest
 		path := copyPath(dir, f.file)
 		err := checkCopy(path, f.of)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again", f.of.File)
+			return nil, refuse("the run was imported from %s and keeps no copy: ingest that file again", f.of.File)
 		}
 		if err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func checkCopy(path string, of *schemas.Import) error {
 			return nil
 		}
 	}
-	return &schemas.DamagedError{File: filepath.Base(path), Reason: "its digest is not that of the file that was imported",
+	return &schemas.DamagedError{File: filepath.Base(path), Reason: "its digest differs from the imported file's",
 		Advice: "ingest " + of.File + " again; tables that were made from it stay as they are"}
 }
 

@@ -44,7 +44,7 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 // document.
 func KnownTable(doc memory.BreakdownDocument) table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
-	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns,
+	t := table.Table{Title: "How each byte was attributed", Document: doc, Columns: slices.Concat(machineColumns,
 		[]table.Column{
 			{Title: "Run", For: table.People},
 			{Title: "Device", For: table.People},
@@ -88,8 +88,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 		t.Notes = append(t.Notes, "bare runs, which have no breakdown, are left out")
 	}
 	t.Notes = append(t.Notes, notes.all()...)
-	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in "+
-		"them, by what says so")
+	t.Notes = append(t.Notes, "the three evidence columns sum to 100 %; they include other and untraced")
 	t.Notes = append(t.Notes, rulesNotesOf(len(doc.Runs), func(i int) *identity.Identity {
 		return &doc.Runs[i].Identity
 	})...)
@@ -228,10 +227,10 @@ func deviceTable(r *memory.BreakdownRun, d *memory.DeviceBreakdown) table.Table 
 	if d.PeakReservedBytes != nil {
 		row("highest reserved", table.Bytes(*d.PeakReservedBytes))
 	}
+	t.Notes = append(t.Notes, conservation(d))
 	if s := sharedSentence(d); s != "" {
 		t.Notes = append(t.Notes, s)
 	}
-	t.Notes = append(t.Notes, conservation(d))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
 	t.Notes = append(t.Notes, runSources(&r.Identity)...)
@@ -371,8 +370,8 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 				notes.add(label, w)
 			}
 			if !r.BrokenDown() {
-				notes.add(label, fmt.Sprintf("the peak is torch's counter and is not broken down: the categories are "+
-					"those of the highest recorded moment, %s MiB", units.InMiB(d.AllocatedBytes)))
+				notes.add(label, fmt.Sprintf("the peak is torch's counter and has no breakdown; the categories show the "+
+					"highest recorded moment, %s MiB", units.InMiB(d.AllocatedBytes)))
 			}
 		} else {
 			notes.add(label, ended(r))

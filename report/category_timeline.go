@@ -101,8 +101,8 @@ func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	t.Notes = append(t.Notes, "step and phase are those of the highest total; a category's figure is its own highest "+
-		"within the row's events, at whatever event that is")
+	t.Notes = append(t.Notes, "step and phase belong to the highest total; a category's figure is its own highest "+
+		"within the row's events")
 	if n := len(d.Categories) - len(largest); n > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d smaller categories are left out here: CSV and JSON have all", n))
 	}

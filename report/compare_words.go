@@ -35,7 +35,7 @@ func comparisonWord(r *compare.Remark) string {
 	case compare.RemarkOfBreakdown:
 		return memoryWord(r.Breakdown)
 	case compare.RemarkEnergyLent:
-		return "energy is that of the bare run of the same experiment"
+		return "energy comes from the bare run of the same experiment"
 	case compare.RemarkPeaksDiffer:
 		return fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down is the median one", r.N,
 			units.MiB(r.Low), units.MiB(r.High))
@@ -103,15 +103,15 @@ func unfairWords(r *compare.Remark) string {
 		if r.OfBaseline {
 			return "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step"
 		}
-		return "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; its " +
-			"overhead is not that of a DP-SGD step"
+		return "norm_only computes only norms: it neither clips nor adds noise and is not private, so its overhead is " +
+			"not a DP-SGD step's"
 	case compare.RemarkPoisson:
 		who, other := "the run", "the baseline"
 		if r.OfBaseline {
 			who, other = other, who
 		}
-		return fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its peak "+
-			"is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)
+		return fmt.Sprintf("Poisson sampling varies the batch size of %s and not of %s: its peak comes from the largest "+
+			"batch, and a larger batch is no overhead of the method", who, other)
 	case compare.RemarkThrottled:
 		switch slowed, theirs := throttleWords(r.Throttled[0]), throttleWords(r.Throttled[1]); {
 		case slowed != "" && theirs != "":

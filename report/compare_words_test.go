@@ -21,7 +21,7 @@ func TestComparisonWords(t *testing.T) {
 			"the GPU was slowed down in 1 of 2 timed steps that were sampled (power cap)"},
 		{compare.Remark{Kind: compare.RemarkThrottled, Throttled: [2]timing.Throttle{{}, cap}},
 			"the baseline's GPU was slowed down in 1 of 2 timed steps that were sampled (power cap)"},
-		{compare.Remark{Kind: compare.RemarkEnergyLent}, "energy is that of the bare run of the same experiment"},
+		{compare.Remark{Kind: compare.RemarkEnergyLent}, "energy comes from the bare run of the same experiment"},
 		{compare.Remark{Kind: compare.RemarkPeaksDiffer, N: 3, Low: 1 << 20, High: 3 << 20}, "the peaks of 3 repeats " +
 			"differ: 1.00 MiB to 3.00 MiB; what is broken down is the median one"},
 		{compare.Remark{Kind: compare.RemarkClocks, N: 2, Of: 3, What: timing.ClockGPU}, "times and rates are of 2 of " +

@@ -43,11 +43,11 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 	if len(repeated) > 0 {
 		f.Notes = append(f.Notes, strings.Join(repeated, ", ")+": the repeat with the median peak")
 	}
-	f.Notes = append(f.Notes, "at the allocator's peak, what is outside torch is that of the nearest NVML sample")
-	f.Notes = append(f.Notes, "how each part is known: dpsight analyze ladder")
+	f.Notes = append(f.Notes, "at the allocator's peak, the bytes outside torch come from the nearest NVML sample")
+	f.Notes = append(f.Notes, "dpsight analyze ladder says how each part is known")
 	slices.Sort(reserves)
 	for _, n := range reserves {
-		f.Notes = append(f.Notes, fmt.Sprintf("the driver's reserve, %s, is not in what NVML has in use",
+		f.Notes = append(f.Notes, fmt.Sprintf("NVML's device used excludes the driver's reserve, %s",
 			table.Size(n)))
 	}
 	if len(left) > 0 {

@@ -79,7 +79,7 @@ func together(names []string, what string) (label string, notes []string) {
 
 func peakFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " +
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s minus peak of %s", to, from), Axis: "Δ from the peak of " +
 		doc.Runs[0].Label}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
 		Text: "peak " + table.Size(*doc.Runs[0].PeakBytes)})
@@ -142,7 +142,7 @@ func moduleSteps(c *explain.CategoryPart, changed []*explain.ModulePart, least i
 func stepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	a, b := doc.Runs[0].StepMS, doc.Runs[1].StepMS
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " +
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s minus step of %s", to, from), Axis: "Δ from the step of " +
 		doc.Runs[0].Label, Time: true}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
 		Text: "step " + table.Milliseconds(a.Median).Text + " ms"})

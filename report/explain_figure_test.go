@@ -146,7 +146,7 @@ func TestWriteExplanation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Peak of after less that of before", "parte +100.00 MiB", "residue of medians"} {
+	for _, want := range []string{"Peak of after minus peak of before", "parte +100.00 MiB", "residue of medians"} {
 		// two sums of one phase leave none
 		if has := strings.Contains(string(svg), want); has == (want == "residue of medians") {
 			t.Errorf("%q: %t in the picture's description", want, has)

@@ -83,7 +83,7 @@ func timingNotes(r *explain.Run) []string {
 			r.StepMS.Median))
 	}
 	if m.Ranks > 1 {
-		notes = append(notes, fmt.Sprintf("%s: modules are those of rank %d, the slowest of %d", r.Label, m.Rank,
+		notes = append(notes, fmt.Sprintf("%s: modules of rank %d, the slowest of %d", r.Label, m.Rank,
 			m.Ranks))
 	}
 	return notes

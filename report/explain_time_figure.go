@@ -14,7 +14,7 @@ const figureTimedModules = 8
 // moduleStepFall is the difference of the steps by module, with the phases that make most of a module's under it.
 func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s, by module", to, from),
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s minus step of %s, by module", to, from),
 		Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
 		Text: "step " + table.Milliseconds(doc.Runs[0].StepMS.Median).Text + " ms"})

@@ -147,7 +147,7 @@ func TestExplainModuleTimeOfRanks(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	doc.Runs[1].ModuleTiming = &explain.ModuleTiming{Rank: 3, Ranks: 8}
 	notes := strings.Join(lastOf(report.ExplainTables(doc, 8)).Notes, "\n")
-	if !strings.Contains(notes, "ghost: modules are those of rank 3, the slowest of 8") ||
+	if !strings.Contains(notes, "ghost: modules of rank 3, the slowest of 8") ||
 		strings.Contains(notes, "ghost: shares come from") || !strings.Contains(notes, "plain: shares come from") {
 		t.Error(notes)
 	}

@@ -41,7 +41,7 @@ func moduleTimeSentences(e *explain.Explanation) []string {
 	// What the medians of the phases leave was said of the phases.
 	if r := *e.ModuleResidueMS - timing.OrZero(e.PhaseResidueMS); math.Abs(r) > rounding &&
 		!prose.Below(r, *e.StepDeltaMS) {
-		s.say("The times of the modules do not add up to those of the phases: %s are of neither.",
+		s.say("The modules' times do not sum to the phases' times: %s remain.",
 			prose.Signed(r, prose.MS))
 	}
 	return s

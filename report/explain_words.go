@@ -255,7 +255,7 @@ func (s *sentences) phases(e *explain.Explanation) {
 		}
 	}
 	if r := *e.PhaseResidueMS; !prose.Below(r, *e.StepDeltaMS) {
-		s.say("The medians of the phases do not add up to those of the steps: %s are of no phase.",
+		s.say("The phases' medians do not sum to the steps' medians: %s are in no phase.",
 			prose.Signed(r, prose.MS))
 	}
 }

@@ -70,7 +70,7 @@ func TestExplainedSentences(t *testing.T) {
 		"70.0 ms (96 %) are backward.norm (plain has none) and 20.0 ms (27 %) backward.grad (plain has none); " +
 			"against them stand 20.0 ms (27 %) less of backward (ghost has none).",
 		" of ghost take 90.0 ms, 70.0 ms (350 %) more than those of plain (20.0 ms).",
-		"The medians of the phases do not add up to those of the steps: +3.000 ms are of no phase.",
+		"The phases' medians do not sum to the steps' medians: +3.000 ms are in no phase.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -305,8 +305,8 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if want := "plain: times are medians over 3 repeats in the store, whose steps take 1,500.0 ms to 2,500.0 ms; " +
-		"that of run plain takes 2,500.0 ms"; !slices.Contains(report.NewExplainDocument(doc).Warnings, want) {
+	if want := "plain: times are medians over 3 repeats in the store, with steps of 1,500.0 ms to 2,500.0 ms; run " +
+		"plain has 2,500.0 ms"; !slices.Contains(report.NewExplainDocument(doc).Warnings, want) {
 		t.Errorf("no %q in %q", want, report.NewExplainDocument(doc).Warnings)
 	}
 }

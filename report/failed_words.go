@@ -107,10 +107,10 @@ func limitWords(r *memory.FailedRequest) string {
 	case r.Whole && r.ReservedBytes == nil:
 		text += ", with what the CUDA context and others take of it"
 	case r.Whole && taken > 0:
-		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
-			"left for tensors", units.MiB(taken), units.MiB(limit-taken))
+		text += fmt.Sprintf("; the CUDA context, the driver and other processes took %s, which left %s for "+
+			"tensors", units.MiB(taken), units.MiB(limit-taken))
 	case taken > 0:
-		text += fmt.Sprintf(", of which %s were left for tensors", units.MiB(limit-taken))
+		text += fmt.Sprintf("; %s were left for tensors", units.MiB(limit-taken))
 	}
 	return text
 }

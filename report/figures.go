@@ -132,7 +132,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	case len(wall) == len(t.Points) && len(wall) > 0:
 		t.Notes = append(t.Notes, "by wall time")
 	case len(wall) > 0:
-		t.Notes = append(t.Notes, "by GPU time, but for "+strings.Join(wall, ", ")+": by wall time, which cannot be "+
+		t.Notes = append(t.Notes, "by GPU time, except for "+strings.Join(wall, ", ")+": by wall time, which cannot be "+
 			"compared with it")
 	}
 	if len(left) > 0 {

@@ -44,7 +44,7 @@ func fragmentationWords(w *wording, x findings.FragmentationFacts) {
 	}
 	w.Title = "The cache is split into pieces: " + units.MiB(*w.Bytes) + " were reserved while as much was free"
 	from := "events.parquet: segment_alloc and segment_map; allocations.parquet: blocks not yet completely freed"
-	w.bytes("reserved anew while as much was free", *w.Bytes, from)
+	w.bytes("reserved again while as much was free", *w.Bytes, from)
 	w.count("times", x.Times, from)
 	w.bytes("free at the last of them", x.FreeBytes, fmt.Sprintf("the same, before event %d", x.Event))
 	w.bytes(title, x.ReservedBytes, "events.parquet: segments")
@@ -83,7 +83,7 @@ func streamWorkspacesWords(w *wording, x findings.StreamWorkspacesFacts) {
 	if x.Streams > 2 {
 		others = fmt.Sprintf("the %d others", x.Streams-1)
 	}
-	w.say("cuBLAS has workspaces on %d streams: %s of %s are those of %s.", x.Streams, units.MiB(*w.Bytes), w.peak,
+	w.say("cuBLAS has workspaces on %d streams: %s of %s belong to %s.", x.Streams, units.MiB(*w.Bytes), w.peak,
 		others)
 	w.Change = "run matrix products on one stream, or " + smallerWorkspaces
 	w.Assumption = "no matrix product runs on another stream; all other allocations stay as they are"

@@ -25,7 +25,7 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 		w.say(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them included.",
 			units.MiB(x.AtPeakBytes), w.peak, w.share(x.AtPeakBytes))
 	} else {
-		w.say("; %s has none of them.", w.peak)
+		w.say("; none of them are in %s.", w.peak)
 	}
 	w.Change = "call zero_grad(set_to_none=True) right after the optimizer's step"
 	if x.Opacus {
@@ -61,8 +61,8 @@ func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
 		", modules.parquet: role embedding")
 	w.bytes("parameters of "+grouping.ModulePath(x.Largest, 0), table, "modules.parquet: parameter_bytes")
 	w.peakFigure()
-	w.say("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table "+
-		"(%s), of which it touches no more rows than it has tokens.",
+	w.say("%s (%s) of %s are per-sample gradients of embeddings, the largest in %s: each sample has a whole table "+
+		"(%s), but touches at most as many rows as it has tokens.",
 		units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak, grouping.ModuleWords(x.Largest), units.MiB(table))
 	w.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its " +
 		"per-sample gradient sparse"

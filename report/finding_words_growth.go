@@ -128,7 +128,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
 		"each more adds to it", unit, steps)
 	if x.Elsewhere {
-		w.Assumption += "; the peak is that of this device, and another device has the highest of the run"
+		w.Assumption += "; the peak is this device's, and another device has the highest of the run"
 	}
 }
 
@@ -174,9 +174,9 @@ func growthChange(id, unit string) string {
 	case findings.ViewKeepsBase:
 		return viewChange
 	case findings.GradientGraphs:
-		return "leave create_graph=True out where nobody differentiates the gradient; else take it by " +
-			"torch.autograd.grad(…, create_graph=True), or set .grad to None before the tensor goes: a tensor, its " +
-			".grad and the graph between them keep each other alive, and Python's garbage collector does not see it"
+		return "remove create_graph=True if nothing differentiates the gradient. Otherwise use torch.autograd.grad(…, " +
+			"create_graph=True), or set .grad to None before dropping the tensor. A tensor, its .grad and the graph " +
+			"between them keep each other alive, and Python's garbage collector does not see it"
 	}
 	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
 		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"

@@ -15,8 +15,8 @@ func sharedHooksWords(w *wording, x findings.HookFacts) {
 	w.hookFigures(&x)
 	w.Title = fmt.Sprintf("What DP hooks hold costs %s, not %s", units.MiB(x.HeldBytes-x.SharedBytes),
 		units.MiB(x.HeldBytes))
-	w.say("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too (%s by autograd): "+
-		"what the hooks cost is %s, not what they hold.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
+	w.say("The hooks of the DP method hold %s at %s. Others also hold %s (%s) of it (%s by autograd), so the hooks "+
+		"cost %s, not what they hold.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
 		prose.Share(float64(x.SharedBytes), float64(x.HeldBytes)), units.MiB(x.AutogradBytes),
 		units.MiB(x.HeldBytes-x.SharedBytes))
 }

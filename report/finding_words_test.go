@@ -140,16 +140,16 @@ func TestWordsOfReserved(t *testing.T) {
 
 func TestWordsOfTimes(t *testing.T) {
 	f := saidOf(fixture.Sampled("slow", 3, 0))[findings.Throttled]
-	if f.Sentence != "The GPU ran slower than its set clock in 3 of 6 timed steps that were sampled (power cap). "+
-		"Their median is 14.0 ms, that of the others 10.0 ms." || len(f.Figures) != 4 || f.Figures[2].Value != 14 ||
+	if f.Sentence != "The GPU ran below its set clock in 3 of 6 sampled timed steps (power cap). Their median is 14.0 "+
+		"ms, the others' is 10.0 ms." || len(f.Figures) != 4 || f.Figures[2].Value != 14 ||
 		f.Assumption != "all else is equal in the steps not slowed down" {
 		t.Errorf("%+v", f)
 	}
 	for id, in := range map[string]schemas.Tables{findings.Throttled: fixture.Sampled("all", 6, 0),
 		findings.OtherProcess: fixture.Sampled("shared", 0, 1)} {
 		f := saidOf(in)[id]
-		if !strings.Contains(f.Sentence, "in 6 of 6 timed steps that were sampled") || f.Assumption != "" ||
-			!strings.HasSuffix(f.Sentence, " All timed steps were alike in that, so what it cost cannot be told.") {
+		if !strings.Contains(f.Sentence, "in 6 of 6 sampled timed steps") || f.Assumption != "" ||
+			!strings.HasSuffix(f.Sentence, " All timed steps were alike, so its cost is not known.") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -273,11 +273,11 @@ func TestWordsOfFailures(t *testing.T) {
 		words       string
 		left, taken bool
 	}{
-		{600 << 20, ". The limit is 600.00 MiB, of which the CUDA context, the driver and other processes took " +
-			"88.00 MiB, so that 512.00 MiB were left for tensors: ", true, true},
+		{600 << 20, ". The limit is 600.00 MiB; the CUDA context, the driver and other processes took 88.00 MiB, " +
+			"which left 512.00 MiB for tensors: ", true, true},
 		{400 << 20, ". The limit is 400.00 MiB: ", false, false}, // which the script has set: nothing is taken of it
 		// above what is free, and not all of the device: who took the rest is not said
-		{550 << 20, ". The limit is 550.00 MiB, of which 512.00 MiB were left for tensors: ", true, false},
+		{550 << 20, ". The limit is 550.00 MiB; 512.00 MiB were left for tensors: ", true, false},
 	} {
 		in.Report.OOMs[0].LimitBytes = c.limit
 		f := saidOf(in)[findings.OOM]

@@ -15,7 +15,7 @@ func throttledWords(w *wording, x findings.ThrottledFacts) {
 	w.Title = fmt.Sprintf("The GPU was slowed down in %d of %d timed steps", x.Steps, x.Sampled)
 	w.count("timed steps slowed down", x.Steps, "samples.parquet: throttle_reasons, within steps of steps.parquet")
 	w.count("timed steps sampled", x.Sampled, "the same")
-	w.say("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", x.Steps, x.Sampled,
+	w.say("The GPU ran below its set clock in %d of %d sampled timed steps (%s).", x.Steps, x.Sampled,
 		strings.Join(schemas.ThrottleNames(x.Reasons), ", "))
 	w.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi " +
 		"--lock-gpu-clocks) below where the limit sets in"
@@ -27,7 +27,7 @@ func otherProcessWords(w *wording, x findings.BesideFacts) {
 	w.count("timed steps with another process", x.Steps, "samples.parquet: other_processes, within steps of "+
 		"steps.parquet")
 	w.count("timed steps sampled", x.Sampled, "the same")
-	w.say("Another process was on the GPU in %d of %d timed steps that were sampled.", x.Steps, x.Sampled)
+	w.say("Another process was on the GPU in %d of %d sampled timed steps.", x.Steps, x.Sampled)
 	w.Change = "time the run again on a GPU of its own"
 	w.besideOthers(&x, "without another process")
 }
@@ -36,14 +36,14 @@ func otherProcessWords(w *wording, x findings.BesideFacts) {
 func (w *wording) besideOthers(x *findings.BesideFacts, others string) {
 	if x.Medians == nil {
 		if x.Steps == x.Sampled {
-			w.say(" All timed steps were alike in that, so what it cost cannot be told.")
+			w.say(" All timed steps were alike, so its cost is not known.")
 		}
 		return
 	}
 	from := "steps.parquet: " + clockColumn(x.Clock)
 	w.milliseconds("median of these", x.Medians[0], from)
 	w.milliseconds("median of the others", x.Medians[1], from)
-	w.say(" Their median is %s, that of the others %s.", prose.MS(x.Medians[0]), prose.MS(x.Medians[1]))
+	w.say(" Their median is %s, the others' is %s.", prose.MS(x.Medians[0]), prose.MS(x.Medians[1]))
 	w.Assumption = "all else is equal in the steps " + others
 }
 

@@ -110,19 +110,19 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 			prose.JoinWords(slices.Compact(more))+": --all shows all, and says more of each")
 	}
 	if len(unchanged) > 0 {
-		t.Notes = append(t.Notes, "nothing to change: "+prose.JoinWords(slices.Compact(unchanged))+
-			"; --all says what they are")
+		t.Notes = append(t.Notes, "nothing to change for "+prose.JoinWords(slices.Compact(unchanged))+
+			"; --all explains")
 	}
 	if ids := slices.Sorted(slices.Values(lineless)); len(ids) > 0 {
-		t.Notes = append(t.Notes, "which line of the script asked is not known of "+prose.JoinWords(slices.Compact(ids))+
+		t.Notes = append(t.Notes, "no line of the script is known for "+prose.JoinWords(slices.Compact(ids))+
 			": "+findsLines(r))
 	}
 	if saving > 1 {
-		t.Notes = append(t.Notes, "what findings save does not add up: each is said as if nothing else changed")
+		t.Notes = append(t.Notes, "savings do not add up: each assumes that nothing else changes")
 	}
 	if of > 1 {
-		t.Notes = append(t.Notes, fmt.Sprintf("of %d repeats; figures and sentences are of %s where no other run is "+
-			"named, --format json has those of each", of, r.RunID))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d repeats; figures and sentences show %s unless they name another run, "+
+			"--format json has every repeat's", of, r.RunID))
 	}
 	for _, n := range r.NotLooked {
 		t.Notes = append(t.Notes, "not looked at: "+notLookedWords(n))
@@ -279,7 +279,7 @@ func savingWords(f *findings.Finding) string {
 	text := strings.Join(saved, ", and ")
 	switch {
 	case f.SavesBytes == nil && f.SavesMS == nil:
-		return "this run does not tell how much"
+		return "not known from this run"
 	case text == "":
 		return "nothing"
 	}

@@ -60,10 +60,10 @@ func TestFindingsBlocks(t *testing.T) {
 		`outside the steps, 3.00 MiB (38 %) of it held nothing: 3.00 MiB in segments without any block, and 0.00 MiB ` +
 		`between blocks, which no call of empty_cache gives back.
    change  ` + expandable + `
-   saves   this run does not tell how much
+   saves   not known from this run
 
-note: nothing to change: shared-hooks; --all says what they are
-note: what findings save does not add up: each is said as if nothing else changed
+note: nothing to change for shared-hooks; --all explains
+note: savings do not add up: each assumes that nothing else changes
 note: not looked at: times: predicted runs have none
 note: the run ended early (oom): its peak and times are of what it did until then
 `
@@ -153,7 +153,7 @@ func TestFindingsNameTheirLine(t *testing.T) {
 		}
 		return b.String()
 	}
-	const unknown = "which line of the script asked is not known of clip-temporaries: "
+	const unknown = "no line of the script is known for clip-temporaries: "
 	for want, change := range map[string]func(*findings.Run){
 		" train.py:46 asked for 3.00 MiB of it (x = model(y)).":                            func(*findings.Run) {},
 		unknown + "dpsight collect and predict record lines, unless --lines none is given": func(*findings.Run) {},

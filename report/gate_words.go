@@ -235,9 +235,9 @@ func cautionWords(c *gate.Caution) string {
 		d := &c.Differ[0]
 		return fmt.Sprintf("%s differs: %s, baseline %s", d.What, *d.Now, *d.Baseline)
 	case gate.CautionRules:
-		mend := "dpsight ingest --again STORE makes the run's anew"
+		mend := "dpsight ingest --again STORE renews the run's"
 		if c.Rules[1] < c.Rules[0] {
-			mend = "dpsight ingest --again STORE makes those of runs anew, and --write-baseline a file's"
+			mend = "dpsight ingest --again STORE renews the runs', --write-baseline a file's"
 		}
 		return fmt.Sprintf("the peak is comparable, and its categories are not: they are by %s, the baseline's by %s; %s",
 			rulesName(c.Rules[0]), rulesName(c.Rules[1]), mend)

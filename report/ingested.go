@@ -98,8 +98,8 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 		}
 	}
 	if len(doc.OtherRules) > 0 {
-		t.Notes = append(t.Notes, "made by other rules than those of this dpsight: "+
-			schemas.Shortlist(doc.OtherRules, mostNamed)+"; --again makes them anew, and says what moved")
+		t.Notes = append(t.Notes, "made by rules of another dpsight: "+
+			schemas.Shortlist(doc.OtherRules, mostNamed)+"; --again renews them and lists what moved")
 	}
 	return t
 }
@@ -110,8 +110,8 @@ func IngestFailure(doc schemas.Ingested) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	hint := cmp.Or(refused[0].Hint, "ingest takes run folders, stores, torch's memory snapshots and result files of "+
-		"other tools; nothing was written for what it refused")
+	hint := cmp.Or(refused[0].Hint, "ingest accepts run folders, stores, torch's memory snapshots and result files "+
+		"of other tools. Refused inputs left no files")
 	if len(doc.Inputs) == 1 {
 		return schemas.WithHint(fmt.Errorf("%s: %s", refused[0].Path, *refused[0].Reason), hint)
 	}

@@ -79,7 +79,7 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 	}
 	t.Notes = append(t.Notes, m.Notes...)
 	if m.DriverReserveBytes != nil {
-		t.Notes = append(t.Notes, fmt.Sprintf("the driver's reserve, %s MiB, is not in what NVML has in use",
+		t.Notes = append(t.Notes, fmt.Sprintf("NVML's device used excludes the driver's reserve, %s MiB",
 			units.InMiB(*m.DriverReserveBytes)))
 	}
 	if m.OtherProcesses != nil && *m.OtherProcesses > 0 {

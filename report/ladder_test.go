@@ -39,7 +39,8 @@ func TestLadderTables(t *testing.T) {
 	text := print("table")
 	for _, want := range []string{"ghost, cuda:0 (NVIDIA H200), at the device's peak\n", "\ndevice used (NVML) ",
 		"\n··driver, charged to no process, CUDA context and modules ", "\n··reserved by torch ",
-		"\n····allocated ", "1,000.00   50.0  replayed\n", "note: the driver's reserve, 615.00 MiB, is not in",
+		"\n····allocated ", "1,000.00   50.0  replayed\n",
+		"note: NVML's device used excludes the driver's reserve, 615.00 MiB",
 		"note: other processes on the GPU: 2\n",
 		"each time it changed: 400.00; 500.00 (step 0, forward)\n", "idle: no moment to explain\n",
 		"note: nothing ran\n"} {

@@ -37,7 +37,7 @@ func tellLadders(doc ladder.Document) ladder.Document {
 
 // remarkWords states a caveat about a moment beside its rungs.
 func remarkWords(r ladder.Remark) string {
-	const counters = "the peak lies where allocator events were not recorded: torch's part is by its counters at the " +
+	const counters = "the peak is outside the recorded allocator events: torch's part comes from its counters at the " +
 		"ends of steps, which "
 	side := "before"
 	if r.After {
@@ -45,8 +45,8 @@ func remarkWords(r ladder.Remark) string {
 	}
 	switch r.Kind {
 	case ladder.RemarkPlateau:
-		return "device used is at this height in " + units.Plural(r.Samples, "sample", "samples") +
-			"; of those that can be set beside the allocator, the one with the most allocated is shown"
+		return "device used has this value in " + units.Plural(r.Samples, "sample", "samples") +
+			"; the table shows the comparable sample with the most allocated"
 	case ladder.RemarkNotRecorded:
 		return "the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
 			"reserved then is not known"
@@ -64,7 +64,7 @@ func remarkWords(r ladder.Remark) string {
 	case ladder.RemarkNoSample:
 		return "no NVML sample can be set beside the allocator"
 	case ladder.RemarkNearestSample:
-		return fmt.Sprintf("what is outside torch is that of the sample %.1f ms %s the event, and device used the sum",
+		return fmt.Sprintf("the bytes outside torch come from the sample %.1f ms %s the event; device used is the sum",
 			r.MS, side)
 	case ladder.RemarkOtherSide:
 		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, units.MiB(r.Bytes))

@@ -33,10 +33,10 @@ func TestLadderWords(t *testing.T) {
 		"it is not known which of 2 GPUs cuda:0 is"}; !slices.Equal(doc.Runs[0].Warnings, want) {
 		t.Errorf("%q", doc.Runs[0].Warnings)
 	}
-	const counters = "the peak lies where allocator events were not recorded: torch's part is by its counters at the " +
+	const counters = "the peak is outside the recorded allocator events: torch's part comes from its counters at the " +
 		"ends of steps, which "
-	if want := []string{"device used is at this height in 3 samples; of those that can be set beside the allocator, " +
-		"the one with the most allocated is shown",
+	if want := []string{"device used has this value in 3 samples; the table shows the comparable sample with the most " +
+		"allocated",
 		"the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
 			"reserved then is not known",
 		"a segment came or went within 50 ms of the sample: what is outside torch may hold it",
@@ -45,7 +45,7 @@ func TestLadderWords(t *testing.T) {
 		"torch reserved more than NVML has in use: the clocks, or the GPU, are not the same",
 		"the state of the other allocators on the GPU is not known then: the rungs are of cuda:1 alone",
 		"no NVML sample can be set beside the allocator",
-		"what is outside torch is that of the sample 1.2 ms after the event, and device used the sum",
+		"the bytes outside torch come from the sample 1.2 ms after the event; device used is the sum",
 		"2.0 ms before the event it was 3.00 MiB",
 		"cuda:0: only step 3, which has no tags, reached the peak: what was made in it is known by lifetime and " +
 			"phase only"}; !slices.Equal(doc.Runs[0].GPUs[0].Moments[0].Notes, want) {

@@ -19,19 +19,15 @@ func NewModel(sel *store.Selection, leftOut []string) Model {
 // SupersededNote says that runs were left out because they were made again.
 func SupersededNote(runs int) string {
 	if runs == 1 {
-		return "1 superseded run is left out: it did not end well, and its experiment was run again; " +
-			"named by its id it is shown"
+		return "skipped 1 failed run whose experiment was run again; name its run id to include it"
 	}
-	return fmt.Sprintf("%d superseded runs are left out: they did not end well, and their experiments were run again; "+
-		"named by its id each is shown", runs)
+	return fmt.Sprintf("skipped %d failed runs whose experiments were run again; name a run id to include it", runs)
 }
 
 // TrialsNote says that runs were left out because a search tried them.
 func TrialsNote(runs int) string {
 	if runs == 1 {
-		return "1 trial of a search of dpsight predict --vary is left out: it is a value that was tried, and no " +
-			"experiment; named by its id it is shown"
+		return "skipped 1 search trial of dpsight predict --vary; name its run id to include it"
 	}
-	return fmt.Sprintf("%d trials of searches of dpsight predict --vary are left out: they are values that were tried, "+
-		"and no experiments; named by its id each is shown", runs)
+	return fmt.Sprintf("skipped %d search trials of dpsight predict --vary; name a run id to include it", runs)
 }

@@ -84,9 +84,9 @@ func likenessWords(l *memory.Likeness) (text string) {
 	case memory.FromNoneAlike:
 		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
 	case memory.FromAlike:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", l.Like)
+		text = fmt.Sprintf("its categories come from step %d, which made the same allocations", l.Like)
 	case memory.FromAlikeInSizes:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes", l.Like)
+		text = fmt.Sprintf("its categories come from step %d, which made the same allocations in other sizes", l.Like)
 	case memory.FromParts:
 		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
 			"the same", l.Like)

@@ -42,8 +42,8 @@ func TestMemoryWords(t *testing.T) {
 		{memory.Remark{Kind: memory.RemarkDied, Failed: lost},
 			"the run died of a request for 3.00 MiB that failed outside the steps"},
 		{memory.Remark{Kind: memory.RemarkFailedHere, Device: "cuda:0", Failed: here}, "cuda:0: a request for " +
-			"1,024.00 MiB failed here; the limit is 600.00 MiB, of which the CUDA context, the driver and other " +
-			"processes took 88.00 MiB, so that 512.00 MiB were left for tensors, and 412.00 MiB were free on the " +
+			"1,024.00 MiB failed here; the limit is 600.00 MiB; the CUDA context, the driver and other processes took 88.00 " +
+			"MiB, which left 512.00 MiB for tensors, and 412.00 MiB were free on the " +
 			"device"},
 		{memory.Remark{Kind: memory.RemarkFailedHere, Device: "cuda:0", Failed: &memory.FailedRequest{
 			OOM: &schemas.OOM{RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20}}}, "cuda:0: a request for 64.00 MiB " +
@@ -59,9 +59,9 @@ func TestMemoryWords(t *testing.T) {
 		{untagged(memory.Likeness{From: memory.FromNoneAlike, Blocks: 4}), "cuda:0: step 0 has no tags: no step with " +
 			"tags allocated alike, and what was made in it is known by lifetime and phase only" + share},
 		{untagged(memory.Likeness{From: memory.FromAlike, Like: 1, Blocks: 4, Known: 4}), "cuda:0: step 0 has no tags: " +
-			"its categories are those of step 1, which made the same allocations" + share},
+			"its categories come from step 1, which made the same allocations" + share},
 		{untagged(memory.Likeness{From: memory.FromAlikeInSizes, Like: 1, Blocks: 4, Known: 4}), "cuda:0: step 0 has " +
-			"no tags: its categories are those of step 1, which made the same allocations in other sizes" + share},
+			"no tags: its categories come from step 1, which made the same allocations in other sizes" + share},
 		{untagged(memory.Likeness{From: memory.FromParts, Like: 1, Blocks: 4, Known: 3}), "cuda:0: step 0 has no tags: " +
 			"its categories are put together from parts of step 1 and of steps around it that did the same (3 of 4 " +
 			"blocks; the others are known by lifetime and phase only)" + share},

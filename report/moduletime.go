@@ -185,8 +185,8 @@ func timePhases(d *timing.RankModuleTime) (columns, merged []string) {
 }
 
 // ownTimeNote says what of a call is a module's time.
-const ownTimeNote = "a module's time is its own work, without what it calls; backward is charged to the module whose " +
-	"backward runs"
+const ownTimeNote = "a module's time is its own work, without the modules that it calls; backward counts for the " +
+	"module whose backward runs"
 
 func timeNotes(d *timing.RankModuleTime) []string {
 	notes := []string{ownTimeNote}
@@ -194,7 +194,7 @@ func timeNotes(d *timing.RankModuleTime) []string {
 		notes = append(notes, sharesNote(d.InstrumentedSteps, *d.InstrumentedStepMS, bareSteps(d.BareSteps), *d.StepMS))
 	}
 	if d.ResidueMS != nil {
-		notes = append(notes, "residue: the median of steps less the medians of their phases, whose sum it need not be")
+		notes = append(notes, "residue: the median of the steps minus the sum of the phases' medians")
 	}
 	return notes
 }

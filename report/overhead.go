@@ -267,8 +267,8 @@ func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Notes = append(t.Notes, "%: of the baseline's whole step, so that those of all phases add up to the "+
-			"step's, but for what medians leave")
+		t.Notes = append(t.Notes, "%: of the baseline's whole step; the phases' medians need not sum to the "+
+			"step's exactly")
 	}
 	return withSources(t, s)
 }

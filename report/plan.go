@@ -64,9 +64,9 @@ func planNotes(p *schemas.Plan, resuming bool, device string) []string {
 	}
 	notes = append(notes, device)
 	if p.SuiteID != nil {
-		done := "done and failed are those of suite " + *p.SuiteID
+		done := "done and failed come from suite " + *p.SuiteID
 		if !resuming {
-			done += "; without --resume all are made anew"
+			done += "; without --resume all run again"
 		}
 		notes = append(notes, done)
 	}

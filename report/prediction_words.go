@@ -114,7 +114,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 		on += " with " + units.MiB(*p.MemoryBytes) + " for its tensors"
 		// the figure that findings and torch's own error have
 		if all := p.OfDeviceBytes; all > *p.MemoryBytes {
-			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", units.MiB(all),
+			on += fmt.Sprintf(" (the device has %s, and its CUDA context takes %s)", units.MiB(all),
 				units.MiB(all-*p.MemoryBytes))
 		}
 	}

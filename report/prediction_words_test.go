@@ -36,8 +36,8 @@ func TestSurvivedIsTold(t *testing.T) {
 func TestPredictionTellsOfTheLimit(t *testing.T) {
 	p := predict.PredictionRun{GPU: "NVIDIA H200", MemoryBytes: new(int64(512 << 20)), Fits: new(false),
 		Failure: &schemas.OOM{RequestedBytes: 1 << 30, LimitBytes: 600 << 20}, OfDeviceBytes: 600 << 20}
-	if got := predictionSentence(&p); !strings.HasSuffix(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of "+
-		"which its CUDA context takes 88.00 MiB): a request for 1,024.00 MiB failed") {
+	if got := predictionSentence(&p); !strings.HasSuffix(got, " with 512.00 MiB for its tensors (the device has "+
+		"600.00 MiB, and its CUDA context takes 88.00 MiB): a request for 1,024.00 MiB failed") {
 		t.Error(got)
 	}
 	p.OfDeviceBytes = 0

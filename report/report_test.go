@@ -393,7 +393,7 @@ func TestLatePeakInCategories(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "tables", "categories.md"))
-	if err != nil || !strings.Contains(string(text), "the categories are those of the highest recorded moment") {
+	if err != nil || !strings.Contains(string(text), "the categories show the highest recorded moment") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -478,7 +478,7 @@ func TestFigureNotes(t *testing.T) {
 		return ""
 	}
 	if got := notes("performance_tradeoff", analyze.Summarize(a), analyze.Summarize(b)); !strings.Contains(got,
-		"by GPU time, but for ghost: by wall time") {
+		"by GPU time, except for ghost: by wall time") {
 		t.Error(got)
 	}
 	if got := notes("performance_tradeoff", analyze.Summarize(a)); strings.Contains(got, "wall time") {

@@ -55,13 +55,13 @@ func runWord(r *analyze.Remark) string {
 	case analyze.RemarkLatePeak:
 		return lateWords(r, "came outside the recorded steps")
 	case analyze.RemarkMissedPeak:
-		return lateWords(r, "is above all recorded events, of which some are missing,")
+		return lateWords(r, "is above all recorded events (some are missing)")
 	case analyze.RemarkBounded:
 		return boundedPeak(r.Bytes, r.OtherBytes)
 	case analyze.RemarkOfFullest:
-		return fmt.Sprintf("memory is that of the fullest of %d devices", r.N)
+		return fmt.Sprintf("memory is the fullest of %d devices'", r.N)
 	case analyze.RemarkInTurn:
-		return fmt.Sprintf("memory is that of the fullest of %d processes, which had a device one after the other", r.N)
+		return fmt.Sprintf("memory is the fullest of %d processes', which used the device in turn", r.N)
 	case analyze.RemarkTogether:
 		return togetherWords(r.N, "the most that they had together")
 	case analyze.RemarkSumReserved:
@@ -76,16 +76,16 @@ func lateWords(r *analyze.Remark, where string) string {
 }
 
 func togetherWords(processes int, reserved string) string {
-	return fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak is that of the fullest "+
-		"process, and a breakdown is of one process alone", units.Plural(processes, "process", "processes"), reserved)
+	return fmt.Sprintf("%s shared one device: reserved is %s, the peak is the fullest process's, and a breakdown "+
+		"shows one process", units.Plural(processes, "process", "processes"), reserved)
 }
 
 // repeatsWords say what all repeats of a run take.
 func repeatsWords(r *analyze.Remark) string {
 	low, high := prose.MS(r.StepMS.Low), prose.MS(r.StepMS.High)
 	if r.Kind == analyze.RemarkOverRepeats {
-		return fmt.Sprintf("times are medians over %d repeats in the store, whose steps take %s to %s; that of run %s "+
-			"takes %s", r.StepMS.N, low, high, r.Name, prose.MS(*r.MS))
+		return fmt.Sprintf("times are medians over %d repeats in the store, with steps of %s to %s; run %s has "+
+			"%s", r.StepMS.N, low, high, r.Name, prose.MS(*r.MS))
 	}
 	who := "one"
 	if r.N > 1 {

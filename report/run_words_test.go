@@ -17,8 +17,8 @@ func TestRunWords(t *testing.T) {
 	const captured = "forward and backward took none on the GPU, as where a CUDA graph captures them; replays of a " +
 		"graph are steps only where the script calls dpsight.step() after each"
 	const recompute = "recompute has no GPU ms of its own: in bare steps it is part of backward's"
-	const shared = "2 processes had memory of one device at once: what is reserved is "
-	const alone = ", the peak is that of the fullest process, and a breakdown is of one process alone"
+	const shared = "2 processes shared one device: reserved is "
+	const alone = ", the peak is the fullest process's, and a breakdown shows one process"
 	repeats := &timing.Interval{N: 3, Low: 10, Median: 20, High: 30}
 	told := []struct {
 		remark analyze.Remark
@@ -49,17 +49,17 @@ func TestRunWords(t *testing.T) {
 			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight analyze time)"},
 		{analyze.Remark{Kind: analyze.RemarkOneOfMany, N: 1, StepMS: repeats},
 			"one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median 20.0 ms"},
-		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are " +
-			"medians over 3 repeats in the store, whose steps take 10.0 ms to 30.0 ms; that of run r takes 25.0 ms"},
+		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are medians " +
+			"over 3 repeats in the store, with steps of 10.0 ms to 30.0 ms; run r has 25.0 ms"},
 		{analyze.Remark{Kind: analyze.RemarkLatePeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
 			"the peak of 3.00 MiB came outside the recorded steps and is torch's counter: it is not broken down; the " +
 				"highest recorded moment is 2.00 MiB"},
 		{analyze.Remark{Kind: analyze.RemarkMissedPeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
-			"the peak of 3.00 MiB is above all recorded events, of which some are missing, and is torch's counter: it " +
+			"the peak of 3.00 MiB is above all recorded events (some are missing) and is torch's counter: it " +
 				"is not broken down; the highest recorded moment is 2.00 MiB"},
-		{analyze.Remark{Kind: analyze.RemarkOfFullest, N: 2}, "memory is that of the fullest of 2 devices"},
+		{analyze.Remark{Kind: analyze.RemarkOfFullest, N: 2}, "memory is the fullest of 2 devices'"},
 		{analyze.Remark{Kind: analyze.RemarkInTurn, N: 2},
-			"memory is that of the fullest of 2 processes, which had a device one after the other"},
+			"memory is the fullest of 2 processes', which used the device in turn"},
 		{analyze.Remark{Kind: analyze.RemarkTogether, N: 2}, shared + "the most that they had together" + alone},
 		{analyze.Remark{Kind: analyze.RemarkSumReserved, N: 2}, shared + "the sum of the most that each had" + alone},
 		{analyze.Remark{Kind: analyze.RemarkBatchesVary},

@@ -52,8 +52,8 @@ func SuccessTables(doc compare.SuccessDocument) []table.Table {
 			units.Plural(bounded, "peak is", "peaks are")))
 	}
 	if bare > 0 {
-		t.Notes = append(t.Notes, "runs are counted, not experiments: repeats, and bare runs, which have counters "+
-			"and timers only, are among them")
+		t.Notes = append(t.Notes, "counts runs, not experiments: repeats and bare runs (counters and timers only) are "+
+			"included")
 	} else {
 		t.Columns[slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "bare" })].For =
 			table.Programs

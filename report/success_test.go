@@ -48,7 +48,7 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 	}
 	doc.Methods[0].Runs, doc.Methods[0].Bare = 3, 1
 	if got := print("table", doc); !strings.Contains(got, "Of them bare") ||
-		!strings.Contains(got, "runs are counted, not experiments") {
+		!strings.Contains(got, "counts runs, not experiments") {
 		t.Errorf("a bare run counts as any other, and nobody says so:\n%s", got)
 	}
 	if got := print("table", doc); strings.Contains(got, "Failures") {

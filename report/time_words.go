@@ -30,7 +30,7 @@ func timeWords(r timing.Remark) string {
 	case timing.RemarkNoInstrumented:
 		return "no instrumented step after warm-up: the times of modules are not known"
 	case timing.RemarkUnscaled:
-		return "there is no bare step with phases: times are those of instrumented steps, and not scaled"
+		return "there is no bare step with phases: times come from instrumented steps and are not scaled"
 	case timing.RemarkIdling:
 		return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
 			"include the GPU's idling, and modules of many short calls have too large a share",

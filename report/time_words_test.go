@@ -25,7 +25,7 @@ func TestModuleTimeWords(t *testing.T) {
 		"no instrumented step after warm-up: the times of modules are not known", notIngested,
 		"predicted runs have no times: nothing was computed", "step 3 has" + captured,
 		"the recording has no times of modules",
-		"there is no bare step with phases: times are those of instrumented steps, and not scaled",
+		"there is no bare step with phases: times come from instrumented steps and are not scaled",
 		"times come from instrumented steps: there is no bare one"}
 	slices.Sort(want)
 	if got := tellModuleTimes(was).Runs[0].Warnings; !slices.Equal(got, want) {

@@ -121,7 +121,7 @@ func Of(summaries []analyze.Summary, over Over, value compare.Metric) (Document,
 	}
 	switch {
 	case len(placed) == 0 && len(runs) > 0:
-		return doc, errors.New("no run says of which revision it is: a script says it that lies in a Git repository")
+		return doc, errors.New("no run has a revision: a run has one if its script is in a Git repository")
 	case !valued:
 		return doc, compare.NoValue(placed, value)
 	}

@@ -54,7 +54,7 @@ func (c *checkCmd) Run(s *streams) error {
 		"as in --baseline baseline.json --acknowledge peak@ghost"},
 		misuse{len(c.Acknowledge) == 0 && (c.Until != "" || c.Why != ""),
 			"--until and --why are of an acknowledgement, and no --acknowledge is given",
-			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'mended in the next release'"}); err != nil {
+			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'fixed in the next release'"}); err != nil {
 		return err
 	}
 	base, done, err := ingest.Baseline(c.Baseline, version)

@@ -122,7 +122,7 @@ func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Expe
 
 // check refuses options that would have no effect.
 func (c *collectCmd) check(given map[string]string) error {
-	const eachSays = "a suite's file says it for each experiment: name, bare"
+	const eachSays = "a suite's file sets it for each experiment: name, bare"
 	suite, builtin, command := c.Suite != "", len(given) > 0, len(c.Command) > 0
 	err := refuse(
 		misuse{!suite && !builtin && !command, "nothing to run",
@@ -148,7 +148,7 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version})
 	if err != nil {
 		return nil, failure{withHint(fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err),
-			"once that is mended, dpsight ingest "+r.Dir+" makes its tables")}
+			"once that is fixed, dpsight ingest "+r.Dir+" makes its tables")}
 	}
 	if err := judge(r.Dir); err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ dpsight: error: trian.py: no such script
 dpsight: hint: did you mean train.py? it is looked for in DIR`},
 		{"file that is not there", "ingest snapshot.pickle", `dpsight: error: snapshot.pickle: there is no such file or folder
 dpsight: hint: ingest takes run folders, stores, torch's memory snapshots and
-  result files of other tools; nothing was written for what it refused`},
+  result files of other tools. Refused inputs left no files`},
 		{"no unit", "predict --gpu-memory 24 python train.py",
 			`dpsight: error: --gpu-memory: size "24" is no memory of a GPU: from 1MiB to 2TiB
 dpsight: hint: it has no unit: did you mean 24GiB?`},

@@ -40,8 +40,7 @@ func (f *suiteFlags) check() error {
 		misuse{f.Jobs < 1, fmt.Sprintf("--jobs must be 1 or more, not %d", f.Jobs),
 			"1 makes the experiments one after another"},
 		misuse{f.RetryFailed && !f.resuming(), "--retry-failed goes with --resume",
-			"--resume --retry-failed goes on with the newest suite of the name; " +
-				"a suite that begins anew makes all its runs"},
+			"--resume --retry-failed continues the newest suite of the name; a new suite makes all its runs"},
 		misuse{f.Format != "table" && !f.DryRun, "--format is of the plan that --dry-run prints",
 			"dpsight runs and dpsight analyze print what was recorded in every format"})
 }

@@ -48,7 +48,7 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 	add("ghost-ok", 2, "g", schemas.StatusOK)
 	add("dpsgd-oom", 1, "d", schemas.StatusOOM) // was not run again: a result
 
-	const note = "dpsight: note: 2 superseded runs are left out: "
+	const note = "dpsight: note: skipped 2 failed runs whose experiments were run again; "
 	for _, args := range [][]string{
 		{"check", store, "--write-baseline", "b.json"}, {"check", store, "--baseline", "b.json"},
 		{"check", "vanilla-1", "--store", store, "--baseline", store, "--partial"},
@@ -110,12 +110,12 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	add("trial-1", 1, "n1")
 	add("trial-2", 2, "n2")
 	// Of nothing but trials there is a check.
-	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "left out") ||
+	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "skipped") ||
 		!strings.Contains(r.stderr, "baseline of 2 experiments") {
 		t.Error(r.stderr)
 	}
 	add("vanilla", 0, "")
-	const note = "dpsight: note: 2 trials of searches of dpsight predict --vary are left out: "
+	const note = "dpsight: note: skipped 2 search trials of dpsight predict --vary; "
 	if r := must(t, dir, "check", runs, "--write-baseline", "b.json"); strings.Count(r.stderr, note) != 1 ||
 		!strings.Contains(r.stderr, "baseline of 1 experiment") {
 		t.Error(r.stderr)
@@ -133,15 +133,15 @@ func TestTrialsAreLeftOut(t *testing.T) {
 		}
 	}
 	if r := must(t, dir, "check", "trial-1", "vanilla", "--store", runs, "--baseline",
-		"b.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stdout, " new") {
+		"b.json"); strings.Contains(r.stderr, "skipped") || !strings.Contains(r.stdout, " new") {
 		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
 	}
-	if r := must(t, dir, "check", runs, "--baseline", "trials.json"); strings.Contains(r.stderr, "left out") ||
+	if r := must(t, dir, "check", runs, "--baseline", "trials.json"); strings.Contains(r.stderr, "skipped") ||
 		strings.Count(r.stdout, " new") != 1 {
 		t.Errorf("in the baseline:\n%s%s", r.stdout, r.stderr)
 	}
 	if r := must(t, dir, "analyze", "overhead", "trial-1", "vanilla", "--store", runs); strings.Contains(r.stderr,
-		"left out") {
+		"skipped") {
 		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
 	}
 	add("ghost", 2, "")

@@ -53,7 +53,7 @@ func Mistake(err error, args []string) error {
 	case strings.Contains(err.Error(), "expected duration"):
 		hint = "a duration has a unit, as in 90s or 10m"
 	case takesCommand(at) && !slices.Contains(args, "--") && !strings.Contains(err.Error(), "did you mean"):
-		hint += "; those of a script go behind it, as in: " + command + " python train.py --epochs 1"
+		hint += "; a script's own options go behind it, as in: " + command + " python train.py --epochs 1"
 	}
 	return schemas.WithHint(err, hint)
 }

@@ -100,7 +100,7 @@ func findHeaders(found *interpreter.Answer, install torchInstall) (include strin
 			return folder, version, nil
 		}
 	}
-	return "", 0, fmt.Errorf("%w: torch %s in %s needs those of CUDA %s (driver_types.h, from the package "+
+	return "", 0, fmt.Errorf("%w: torch %s in %s needs the headers of CUDA %s (driver_types.h, from the package "+
 		"nvidia-cuda-runtime)",
 		ErrNoHeaders, install.version, found.Torch[0], major)
 }

@@ -237,7 +237,7 @@ func unreadable(st *store.Store, err error) error {
 // ResumeNote says what Resume found in a store.
 func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	if r.Begins {
-		return fmt.Sprintf("no suite %s to go on with in %s: beginning anew", s.Name, dir)
+		return fmt.Sprintf("no suite %s to continue in %s: starting a new one", s.Name, dir)
 	}
 	all := len(s.Tasks())
 	left := fmt.Sprintf("%d of %d experiments are left to do", len(r.Todo), all)

@@ -47,8 +47,8 @@ func (l *timelineLayout) drawGrowth(c *canvas.Canvas, p *timePanel) {
 func (m *MemoryTimeline) growthNote() []string {
 	for i := range m.Rows {
 		if m.showsGrowth(&m.Rows[i]) {
-			return []string{"slanting line: from the lowest allocated of the first step, or pass, that memory grows from " +
-				"to that of the last"}
+			return []string{"slanting line: growth, from the lowest allocated of the first step (or pass) to the lowest of " +
+				"the last"}
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func (s *Source) acknowledge(b *schemas.Baseline, r *gate.Result, o *gate.Option
 	}
 	if err := gate.Acknowledge(b, r, list, as, o.Today); err != nil {
 		return schemas.WithHint(err,
-			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'the new clipping, mended in the next release'")
+			"as in --acknowledge peak@ghost --until 2026-12-31 --why 'the new clipping, fixed in the next release'")
 	}
 	if err := schemas.WriteBaseline(o.Baseline, b); err != nil {
 		return schemas.WithHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")

@@ -278,7 +278,7 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	s, said := source(dir)
 	model, err := s.Report([]string{dir}, "")
 	if err != nil || !slices.Equal(runIDs(model.Study), []string{vanillaID}) || len(said.notes) != 1 ||
-		!slices.Equal(model.Notes, said.notes) || !strings.HasPrefix(said.notes[0], "1 trial of a search ") {
+		!slices.Equal(model.Notes, said.notes) || !strings.HasPrefix(said.notes[0], "skipped 1 search trial ") {
 		t.Errorf("%v, notes %q, said %q, %v", runIDs(model.Study), model.Notes, said.notes, err)
 	}
 	if model, err = s.Report([]string{vanillaID, ghostID}, ""); err != nil || len(model.Study.Runs) != 2 ||

@@ -26,19 +26,25 @@ type layout struct {
 	hidden  []int
 }
 
-// layoutFor fits a table into a number of terminal columns; 0 = as many as it needs. If the table is too wide,
-// empty columns are hidden, and headings and long texts are wrapped. Then columns are hidden: first columns of
-// zeros, then by lowest priority, and of equals the rightmost.
+// layoutFor fits a table to a number of columns of a terminal, 0 for as many as it needs. On a terminal it hides empty
+// columns. If the table is still too wide, it breaks headings and long texts. Then it hides columns: zeros first, then
+// the lowest priority, and among equals the rightmost.
 func layoutFor(t *Table, most int) layout {
 	all := layout{}
 	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
 	total := -gap
 	for j := range t.Columns {
 		natural[j], least[j] = t.widths(j)
+		if most > 0 && j > 0 && !t.Columns[j].Names && t.each(j, isEmpty) {
+			all.hidden = append(all.hidden, j)
+			continue
+		}
 		all.columns, total = append(all.columns, j), total+natural[j]+gap
 	}
 	if most <= 0 || total <= most || len(t.Columns) == 0 {
-		all.widths = natural
+		for _, j := range all.columns {
+			all.widths = append(all.widths, natural[j])
+		}
 		return all
 	}
 	var byPriority []int
@@ -46,7 +52,7 @@ func layoutFor(t *Table, most int) layout {
 	for _, j := range all.columns[1:] {
 		if t.Columns[j].Names {
 			shown = append(shown, j)
-		} else if !t.each(j, isEmpty) {
+		} else {
 			byPriority = append(byPriority, j)
 		}
 	}
@@ -69,7 +75,7 @@ func layoutFor(t *Table, most int) layout {
 	}
 	slices.Sort(shown)
 	fitted := layout{columns: shown}
-	for _, j := range all.columns {
+	for j := range t.Columns {
 		if !slices.Contains(shown, j) {
 			fitted.hidden = append(fitted.hidden, j)
 		}
@@ -150,7 +156,7 @@ func isEmpty(text string) bool { return text == "" || text == absentText }
 
 func isZero(text string) bool { return isEmpty(text) || strings.Trim(text, "0.") == "" }
 
-// note says which columns are hidden, and how they are seen.
+// note names the hidden columns, and says how to see them.
 func (l *layout) note(t *Table) string {
 	if len(l.hidden) == 0 {
 		return ""

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,8 +76,9 @@ func TestFitsATerminal(t *testing.T) {
 	if got := show(0); got != plain.String() {
 		t.Errorf("no terminal:\n%s\nwant\n%s", got, plain.String())
 	}
-	if got := show(200); got != plain.String() {
-		t.Errorf("a wide terminal:\n%s\nwant\n%s", got, plain.String())
+	if got := show(200); strings.Contains(strings.Split(got, "\n")[1], "Empty") ||
+		!strings.Contains(got, "note: 1 more column (Empty): --wide or --format csv\n") {
+		t.Errorf("a wide terminal has an empty column:\n%s", got)
 	}
 	for _, columns := range []int{80, 60, 40} {
 		got := show(columns)
@@ -108,5 +110,42 @@ note: one that is longer than the terminal is wide, and goes
 `
 	if got := show(60); got != at60 {
 		t.Errorf("60 columns:\n%s\nwant\n%s", got, at60)
+	}
+}
+
+// On a terminal a table has three notes, and says how many more there are. A note that all tables have stands once, under
+// the last. Elsewhere, and in other formats, all tables have all of them.
+func TestNotes(t *testing.T) {
+	tables := []Table{{Notes: []string{"a1", "all", "a2", "a3", "a4"}}, {Notes: []string{"all", "b"}}}
+	for i := range tables {
+		tables[i].Columns = []Column{{Title: "Run", Key: "run"}}
+	}
+	for _, c := range []struct {
+		format  string
+		columns int
+		want    []string
+	}{
+		{"table", 80, []string{"a1", "a2", "a3", "1 more note: --wide", "all", "b"}},
+		{"table", 0, []string{"a1", "a2", "a3", "a4", "all", "b"}},
+		{"markdown", 80, []string{"a1", "all", "a2", "a3", "a4", "all", "b"}},
+	} {
+		var b bytes.Buffer
+		if err := Write(&screen.Output{Writer: &b, Columns: c.columns}, c.format, tables...); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(b.String()) {
+			for _, before := range []string{"note: ", "- "} {
+				if note, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), before); ok {
+					got = append(got, note)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s, %d columns: %q, want %q", c.format, c.columns, got, c.want)
+		}
+	}
+	if !slices.Equal(tables[0].Notes, []string{"a1", "all", "a2", "a3", "a4"}) {
+		t.Errorf("printing changed the notes: %q", tables[0].Notes)
 	}
 }

@@ -123,6 +123,9 @@ func Write(w io.Writer, format string, tables ...Table) error {
 				return len(t.Columns) > 0 && len(t.keys()) == 0
 			})
 		}
+		if f.Name == "table" {
+			tables = withoutRepeats(tables)
+		}
 		for i := range tables {
 			if i > 0 && f.Name == "json" {
 				break

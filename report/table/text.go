@@ -2,11 +2,27 @@ package table
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas/screen"
 	"github.com/dpsight/dpsight/schemas/units"
 )
+
+// mostNotes is how many notes a table has on a terminal. Elsewhere, and with --wide, it has all.
+const mostNotes = 3
+
+// withoutRepeats takes a note that all tables have out of all but the last.
+func withoutRepeats(tables []Table) []Table {
+	shared := func(note string) bool {
+		return !slices.ContainsFunc(tables, func(t Table) bool { return !slices.Contains(t.Notes, note) })
+	}
+	out := slices.Clone(tables)
+	for i := range max(0, len(out)-1) {
+		out[i].Notes = slices.DeleteFunc(slices.Clone(out[i].Notes), shared)
+	}
+	return out
+}
 
 // writeText aligns columns with spaces. On a terminal it keeps to the width.
 func writeText(w io.Writer, t *Table) error {
@@ -28,6 +44,9 @@ func writeText(w io.Writer, t *Table) error {
 		}
 	}
 	notes := t.Notes
+	if more := len(notes) - mostNotes; more > 0 && out.Columns > 0 {
+		notes = append(slices.Clone(notes[:mostNotes]), units.Plural(more, "more note", "more notes")+": --wide")
+	}
 	if hidden := l.note(t); hidden != "" && t.Blocks == nil {
 		notes = append([]string{hidden}, notes...)
 	}

@@ -57,7 +57,7 @@ func (e *TablesError) Hint() string {
 	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error says it
 		return ""
 	}
-	return "dpsight ingest --again " + e.Dir + " makes the tables anew from the recording"
+	return "dpsight ingest --again " + e.Dir + " makes the tables again from the recording"
 }
 
 // Hint is the command that ingests the runs.
@@ -65,7 +65,7 @@ func (e *NoneIngestedError) Hint() string { return "dpsight ingest " + e.Folder 
 
 // Hint is the command that makes all tables again.
 func (e *NoneReadableError) Hint() string {
-	return "dpsight ingest --again FOLDER makes the tables anew from the recordings"
+	return "dpsight ingest --again FOLDER makes the tables again from the recordings"
 }
 
 // Hint says how to name a single run.
