@@ -9,8 +9,8 @@
 # make wheels     wheels for Linux, macOS and Windows, and a source distribution, in dist
 # make walk       the wheel for Linux on x86-64, in fresh environments without Go and gcc, under Python 3.10 to 3.13
 # make site       the documentation as a site, in the folder site
-# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, builds for Linux, macOS and Windows, and a report
-#                 by a build that has nothing else
+# make lint       gofmt, go vet, staticcheck, actionlint, ruff, mypy, Vale (docs/style.md), builds for Linux, macOS and
+#                 Windows, and a report by a build that has nothing else
 .PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone wheels
 .PHONY: walk clean test-notebooks test-page test-paper tex-packages site
 
@@ -149,6 +149,7 @@ lint:
 	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples scripts
 	MYPYPATH=$(AGENT) $$(dirname $$($(VENV)/lint.txt))/mypy --strict --python-version 3.10 --follow-imports=silent \
 	  $(AGENT)/dpsight/{__init__,__main__,api}.py $(AGENT)/dpsight/client collect/agent/tests/typed.py
+	scripts/words.sh
 	@for os in linux darwin windows; do \
 	  echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go vet ./...

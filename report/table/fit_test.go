@@ -113,8 +113,8 @@ note: one that is longer than the terminal is wide, and goes
 	}
 }
 
-// On a terminal a table has three notes, and says how many more there are. A note that all tables have stands once, under
-// the last. Elsewhere, and in other formats, all tables have all of them.
+// On a terminal a table has three notes, and says how many more there are. A note that all tables have stands once,
+// under the last. Elsewhere, and in other formats, all tables have all of them.
 func TestNotes(t *testing.T) {
 	tables := []Table{{Notes: []string{"a1", "all", "a2", "a3", "a4"}}, {Notes: []string{"all", "b"}}}
 	for i := range tables {
