@@ -29,7 +29,7 @@ func Show(ctx context.Context, v *View, o Options) error {
 	return s.Serve(ctx)
 }
 
-// Beside serves a view while something else goes on, until stop is called.
+// Beside serves a view while the caller does something else, until stop is called.
 func Beside(v *View, o Options) (stop func(), err error) {
 	s, err := begin(v, o)
 	if err != nil {
@@ -82,7 +82,7 @@ func (v *View) Look() error {
 	return err
 }
 
-// tunnel is the command that makes the server reachable from where the user sits; empty where that is this machine.
+// tunnel returns the command that makes the server reachable from the user's machine; "" if that is this machine.
 func (s *Server) tunnel() string {
 	if os.Getenv("SSH_CONNECTION") == "" {
 		return ""

@@ -79,7 +79,7 @@ func (f *Folders) candidates() (dirs []string) {
 	return dirs
 }
 
-// named reports whether one of the names is meant for a run: its id, the beginning of its id, or its own name.
+// named reports whether one of the names means a run: its id, the beginning of its id, or its own name.
 func (f *Folders) named(dir string) bool {
 	id := filepath.Base(dir)
 	called, known := f.called[dir]

@@ -222,7 +222,7 @@ func TestReadingLeavesTheRunAlone(t *testing.T) {
 	}
 }
 
-// A journal that is no journal, or that ends in the middle, is said to be so and ends nothing.
+// A file that is no journal, or a journal that ends in the middle, is reported and ends nothing.
 func TestDamagedJournals(t *testing.T) {
 	store := t.TempDir()
 	p := play(t, "vanilla", store)

@@ -23,7 +23,7 @@ type guard struct {
 	once string // a token that lets one browser in
 }
 
-// admitOnce gives a token that works once. Others on this machine can read what a program is started with.
+// admitOnce returns a token that works once, since others on this machine can read a program's arguments.
 func (g *guard) admitOnce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -178,7 +178,7 @@ func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	give(w, "application/json", b, err)
 }
 
-// live gives what is known of a run that is being recorded.
+// live returns what is known of a run that is being recorded.
 func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	runs, _ := h.content.Running()
 	for _, l := range runs {
@@ -191,7 +191,7 @@ func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no such run is being recorded", http.StatusNotFound)
 }
 
-// number is a parameter from 0 to most, or what it is where it is not given.
+// number returns a parameter from 0 to most, or otherwise if it is not given.
 func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -201,7 +201,7 @@ func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	return n, err == nil && n >= 0 && n <= most
 }
 
-// give answers with a body, or says what is wrong.
+// give answers with a body, or with an error.
 func give(w http.ResponseWriter, kind string, body []byte, err error) {
 	if err != nil {
 		http.Error(w, printable(err.Error()), http.StatusInternalServerError)

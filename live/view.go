@@ -29,7 +29,7 @@ type View struct {
 	ended   map[string]*endedRun
 	version int64
 
-	reading sync.Mutex // of what is below: documents take longer
+	reading sync.Mutex // for the fields below: documents take longer
 	served  *selected.Served
 	of      int64 // version
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
+// AccuracyTable prints predictions beside measurements, with their errors in its notes.
 func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	doc = tellAccuracy(doc)
 	t := table.Table{Title: "Predicted beside measured", Document: doc,

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellAccuracy fills in the warnings: what experiments were predicted for and measured with otherwise, and which
-// measured runs do not count.
+// tellAccuracy fills in the warnings: conditions in which predictions and measurements differ, and measured runs
+// that do not count.
 func tellAccuracy(doc predict.AccuracyDocument) predict.AccuracyDocument {
 	warnings := compare.NewGrouped()
 	for _, u := range doc.Unlike {

@@ -27,7 +27,7 @@ func boundedRun(source string) schemas.Tables {
 	return in
 }
 
-// Tables of a prediction, and of predictions beside what was measured, say that a peak is bounded, to programs too.
+// Tables of a prediction, and of predictions beside measurements, say that a peak is bounded, also to programs.
 func TestBoundedPredictionsSayIt(t *testing.T) {
 	in := boundedRun(schemas.Predicted)
 	if c := in.Confidence; c.Level != schemas.Indicative || !strings.HasPrefix(c.Reasons[0], "the peak is bounded: ") {

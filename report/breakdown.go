@@ -40,8 +40,8 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	return tables
 }
 
-// KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole
-// document.
+// KnownTable has a row for each device: how the purpose of its allocated bytes is known, and of how many it is not.
+// It carries the whole document.
 func KnownTable(doc memory.BreakdownDocument) table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
 	t := table.Table{Title: "How each byte was attributed", Document: doc, Columns: slices.Concat(machineColumns,
@@ -95,7 +95,8 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	return t.WithoutZero("stack_percent")
 }
 
-// ofBroken is the badge of all runs with a breakdown; empty where a run without one, which a note names, has another.
+// ofBroken returns the badge that all runs with a breakdown share; "" if a run without one, which a note names, has
+// another.
 func ofBroken(runs []memory.BreakdownRun) common {
 	named := slices.DeleteFunc(slices.Clone(runs), func(r memory.BreakdownRun) bool {
 		return len(r.Devices) == 0 && r.Bare()
@@ -188,7 +189,7 @@ func emptyTable(runs []*memory.BreakdownRun) table.Table {
 	return t
 }
 
-// withoutBreakdown is why a run has none; empty where nothing says it.
+// withoutBreakdown returns why a run has no breakdown; "" if unknown.
 func withoutBreakdown(r *memory.BreakdownRun) string {
 	switch {
 	case r.Missing != "":
@@ -262,8 +263,8 @@ func percent(part, whole int64) table.Cell {
 	return table.Number(100*float64(part)/float64(whole), 1)
 }
 
-// sharedSentence is printed under every breakdown in which DP hooks hold what others hold too: it is the figure that
-// most tools get wrong.
+// sharedSentence is printed under every breakdown in which DP hooks hold what others hold too. Most tools get this
+// figure wrong.
 func sharedSentence(d *memory.DeviceBreakdown) string {
 	s := d.SharedHookActivations()
 	if s == nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// shownCategories is how many categories have a column in the table of points: a line has to fit a terminal. The others
-// are in the table of maxima, and programs get all of them.
+// shownCategories is how many categories have a column in the printed table of points, so that a line fits a
+// terminal. The table of maxima has the others, and programs get all.
 const shownCategories = 5
 
-// CategoryTimelineTables prints two tables a device of each run, its categories' maxima and its points, and one that
-// lists the runs without any. All of them carry the whole document.
+// CategoryTimelineTables prints two tables for each device of each run, its categories' maxima and its points, and
+// one that lists the runs without any. Each carries the whole document.
 func CategoryTimelineTables(doc timeline.CategoryTimelineDocument) []table.Table {
 	doc = tellTimelines(doc)
 	var tables []table.Table

@@ -17,7 +17,7 @@ import (
 // Every visible category is marked once in its run's panel, at the top of its bytes at the event where it counts
 // most. The mark's height, relative to the peak's, corresponds to the bytes.
 func TestMaximaAreShown(t *testing.T) {
-	// of the peak: what is worth a mark, and what the categories without one may add up to
+	// of the peak: the least share worth a mark, and what the categories without a mark may add up to
 	const visible, hair = 0.005, 0.02
 	for name, s := range gallery() {
 		for _, steps := range []string{report.StepsPeak, report.StepsAll} {

@@ -37,7 +37,7 @@ func CompareTables(doc compare.Document) []table.Table {
 // comparedColumns is the most columns of a pivot side by side before the table is split.
 const comparedColumns = 5
 
-// columnsOf gives the cells column by column; they come row by row.
+// columnsOf returns the cells column by column; the document has them row by row.
 func columnsOf(doc *compare.Document) [][]*compare.CompareCell {
 	n := slices.IndexFunc(doc.Cells, func(c compare.CompareCell) bool {
 		return placeText(doc.Rows, c.Row) != placeText(doc.Rows, doc.Cells[0].Row)
@@ -226,7 +226,8 @@ func badgesOf(doc *compare.Document) []string {
 	return notes
 }
 
-// cellName is the values of a cell's row and column that its runs have, else their names: commands have no parameters.
+// cellName returns the values of a cell's row and column that its runs have, else their names, since commands have
+// no parameters.
 func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*identity.Identity) string {
 	var words []string
 	add := func(keys []string, at map[string]*string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// otherClocks is said where two runs are not timed by the same clock.
+// otherClocks is printed if two runs are timed by different clocks.
 const otherClocks = "GPU time cannot be compared with wall time: no difference is given"
 
 // comparisonWords say each remark in a sentence, and each sentence once.
@@ -127,7 +127,7 @@ func unfairWords(r *compare.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// keptWords say what the gradients that one of two loops keeps do to the difference of the peaks.
+// keptWords says how the gradients that one of two loops keeps change the difference of the peaks.
 func keptWords(r *compare.Remark) string {
 	who := "the run keeps .grad between steps and the baseline frees it"
 	if r.OfBaseline {

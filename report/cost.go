@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CostTable prints what the instrument cost each run, beside the proof that it lost and moved nothing.
+// CostTable prints what recording cost each run, with the proof that it lost and changed nothing.
 func CostTable(doc analyze.CostDocument) table.Table {
 	doc.Runs = tellCosts(doc.Runs)
 	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{

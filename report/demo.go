@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// demoColumns is how wide the demo's lines are: whoever sees it first sees it on any terminal.
+// demoColumns is the width of the demo's lines, which fits any terminal.
 const demoColumns = 80
 
 // demoMethods are what the demo calls its methods.
@@ -34,7 +34,7 @@ func DemoOpening(gpu string, params map[string]any) string {
 		" would hold. It takes about a minute.", demoColumns, "")
 }
 
-// DemoOnGPU says what the demo does where there is a GPU.
+// DemoOnGPU says what the demo does on a machine with a GPU.
 func DemoOnGPU(device string) string {
 	return screen.Wrap("dpsight: "+device+". The demo records five small experiments on it, with memory and times; "+
 		"dpsight demo --device phantom shows a model of 1.3 billion parameters.", demoColumns, "  ")

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// deviceLadder shows the GPUs of the runs that NVML sampled; nil where it sampled none. Runs without samples are left
+// deviceLadder shows the GPUs of the runs that NVML sampled; nil if it sampled none. Runs without samples are left
 // out and named.
 func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f := &figure.DeviceLadder{}

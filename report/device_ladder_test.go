@@ -185,7 +185,7 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Runs without samples are left out and named; where no run has any, there is no picture.
+// Runs without samples are left out and named. If no run has any, there is no picture.
 func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 	for name, s := range gallery() {
 		if drawnLadder(report.Model{Study: s}) != nil {

@@ -123,7 +123,8 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	return t
 }
 
-// shareOfPeak is a part's share of the difference of the peaks, absent where that is nothing beside the largest part.
+// shareOfPeak returns a part's share of the difference of the peaks; absent if that is negligible beside the
+// largest part.
 func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
 		return table.Absent()

@@ -15,8 +15,8 @@ import (
 const (
 	// figureModules is the most modules under a category of the picture. The table has as many as requested.
 	figureModules = 3
-	// A category or phase is drawn by itself from the smallStep-th part of the largest difference on, a module from the
-	// smallPart-th.
+	// A category or phase is drawn separately if it is at least the smallStep-th part of the largest difference, a
+	// module the smallPart-th.
 	smallStep, smallPart = 200, 50
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// timedPart is what a module takes in a phase of a bare step; no module is outside of all.
+// timedPart is the time of a module in a phase of a bare step. No module means outside of all.
 type timedPart struct {
 	phase, module string
 	ms            float64

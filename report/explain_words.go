@@ -53,8 +53,8 @@ func explainWarnings(e *explain.Explanation) []string {
 	return out
 }
 
-// sentences are written one after another. Each says what was recorded, with its figure: that one thing is there and
-// another is not, and never that it is the reason.
+// sentences are written one after another. Each states what was recorded, with its figure: that something is there
+// and something else is not. It never claims a cause.
 type sentences []string
 
 func (s *sentences) say(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }

@@ -178,7 +178,7 @@ func TestExplainedWorkspacesAreTold(t *testing.T) {
 	}
 }
 
-// A run without a breakdown is said to have none.
+// A note says that a run has no breakdown.
 func TestExplainedWithoutBreakdownIsTold(t *testing.T) {
 	bare := schemas.Tables{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
@@ -311,7 +311,7 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 	}
 }
 
-// A run that was taken out of several repeats is said to be.
+// A note says that a run is one of several repeats.
 func TestRepeatsAreNoted(t *testing.T) {
 	repeat := func(id string, ms float64) analyze.Summary {
 		s := runs.Private(id, "ghost", 1000, ms)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// failedTable has a row a request that failed for want of memory: what the run's peak does not show.
+// failedTable has a row for each request that failed for want of memory, which the run's peak does not show.
 func failedTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Requests that failed for want of memory",
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},

@@ -44,7 +44,7 @@ func TestFailedWords(t *testing.T) {
 		}), asked + "and the script went on. The limit is 1,024.00 MiB: " + holders + ", and 400.00 MiB were cached and " +
 			"free, the largest piece of them 200.00 MiB. The cache had as many bytes as were asked for, but not in one " +
 			"piece. With 276.00 MiB less held or cached it would have been served."},
-		// of a trace: it says neither a limit nor whether the script went on
+		// of a trace: it states neither a limit nor whether the script went on
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) {
 			r.Breakdown, r.Layout, o.LimitBytes, o.EndUnknown = held, lay, 0, true
 		}), asked + "and nothing says whether the run went on. The limit is not known, and 24.00 MiB were free on the " +

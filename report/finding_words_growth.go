@@ -15,7 +15,7 @@ import (
 
 // FindingGrowth is how memory grows, in a finding of it.
 type FindingGrowth struct {
-	// Unit is what it is counted by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
+	// Unit is the unit in which it is counted: "step", "evaluation_pass" or "line_pass". Passes count from 0.
 	Unit string `json:"unit"`
 	// InStep is the step that all passes lie in; null for steps, and for passes outside of all steps.
 	InStep *int64 `json:"in_step"`
@@ -27,11 +27,11 @@ type FindingGrowth struct {
 	SlopeBytes     float64 `json:"slope_bytes_per_step"`
 	SlopeLowBytes  float64 `json:"slope_low_bytes_per_step"`
 	SlopeHighBytes float64 `json:"slope_high_bytes_per_step"`
-	Tau            float64 `json:"tau"` // Kendall's: 1 where each step's lowest is above all before it
+	Tau            float64 `json:"tau"` // Kendall's: 1 if each step's lowest is above all before it
 	Probability    float64 `json:"p"`   // of such a tau or a higher one for steps in random order
 	Steady         bool    `json:"steady"`
 	GivenBack      bool    `json:"given_back"`
-	// LimitBytes and ExhaustedStep say when the device is full if it goes on like this; null where that is not known.
+	// LimitBytes and ExhaustedStep say when the device will be full at this rate; null if unknown.
 	LimitBytes    *int64 `json:"limit_bytes"`
 	ExhaustedStep *int64 `json:"exhausted_at_step"`
 	EarliestStep  *int64 `json:"exhausted_earliest_step"`

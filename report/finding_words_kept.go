@@ -68,7 +68,7 @@ func previousValueWords(w *wording, x findings.HeldFacts) {
 		"not computed from it; all other allocations stay as they are"
 }
 
-// variable is the variable that a holder is: "x" of "global x" and of "local x of train()". It is empty where something
+// variable returns a holder's variable: "x" for "global x" and for "local x of train()". It returns "" if anything
 // else lies between.
 func variable(holder string) string {
 	words := strings.Fields(holder)

@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// saidOf are the findings of one run by itself, in words.
+// saidOf returns the findings of a single run, in words.
 func saidOf(in schemas.Tables) map[string]report.Finding1 {
 	return saidIn(findings.Find([]findings.Checked{findings.CheckRun(in)}, nil))
 }
@@ -331,7 +331,7 @@ func TestWordsOfIdleAdvice(t *testing.T) {
 		". Doing without would save nothing: as much is allocated at another moment.") {
 		t.Errorf("%+v", f)
 	}
-	// No other method peaks lower: what has nothing to do with the method is still advised.
+	// No other method peaks lower, but advice unrelated to the method stays.
 	clip.Idle, clip.SavesBytes = false, nil
 	clip.Methods = &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100),
 		Lowest: trial("f", "flash", 1010<<20, 120)}
@@ -355,7 +355,7 @@ func trial(id, method string, peak int64, ms float64) findings.Trial {
 	return findings.Trial{Run: &s, Runs: 1, PeakBytes: peak, Step: s.StepMS}
 }
 
-// What other methods' runs tell is said with their figures, and whether they were measured.
+// Comparisons with other methods' runs state their figures, and whether they were measured.
 func TestWordsOfMethods(t *testing.T) {
 	best := trial("run-bk", "bk", 1200<<20, 60)
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)),
@@ -427,7 +427,7 @@ func TestWordsOfRepeats(t *testing.T) {
 	}
 }
 
-// What keeps memory alive has a title of its own, and says what gives it up.
+// What keeps memory alive has its own title, and a text that says what releases it.
 func TestWordsOfWhatIsKept(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {

@@ -44,7 +44,7 @@ const findingsShown = 5
 // A FindingsView says what of findings is printed.
 type FindingsView struct {
 	All    bool // each finding, at length
-	Schema int  // of the JSON document: 1 is what dpsight printed before
+	Schema int  // version of the JSON document: 1 is the older form
 }
 
 // Tables prints a table for each experiment, with a block of text for each finding for people. Each table carries
@@ -163,7 +163,7 @@ func findingRow(x *findings.Experiment, f *findings.Pooled, told *wording) []tab
 		table.Text(string(f.Confidence)))
 }
 
-// findingBlock is a finding for people: where it is, who holds it, what to change, and what that saves.
+// findingBlock formats a finding for people: where it is, who holds it, what to change, and what that saves.
 func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block {
 	b := table.Block{Title: told.Title}
 	part := func(label, text string) {
@@ -218,7 +218,7 @@ func lineName(l *schemas.Line) string { return fmt.Sprintf("%s:%d", path.Base(l.
 // maxQuoted is how many characters of a line of the script a finding shows. The part to change may be at its end.
 const maxQuoted = 160
 
-// editWords say which lines are to change: "train.py:52: losses.append(loss)".
+// editWords lists the lines to change: "train.py:52: losses.append(loss)".
 func editWords(f *findings.Finding) string {
 	var parts []string
 	for i := range f.Edits {

@@ -29,7 +29,7 @@ type FindingsRun struct {
 	Warnings  []string  `json:"warnings"`
 }
 
-// A Finding is one of [findings.Finding] in words.
+// A Finding is a [findings.Finding] in words.
 type Finding struct {
 	ID     string         `json:"id"`    // stable; docs/findings.md has an anchor of that name
 	Title  string         `json:"title"` // says it in a line
@@ -43,7 +43,7 @@ type Finding struct {
 	Sentence string `json:"sentence"`
 	// Edits are the lines of the script to change, where they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
-	// Change is what to change; empty where nothing is to be.
+	// Change is what to change; empty if there is nothing to change.
 	Change string         `json:"change,omitempty"`
 	Saving *FindingSaving `json:"saving"` // null where this run does not tell
 	// Confidence is how the saving is known: see [findings.Confidence].
@@ -58,7 +58,7 @@ type FindingPlace struct {
 	Device *string        `json:"device"`
 	Rank   *int32         `json:"rank"`
 	At     *memory.Moment `json:"at"`
-	// Phase and Module made more than half of the bytes; null where none did.
+	// Phase and Module made more than half of the bytes; null if none did.
 	Phase  *string `json:"phase"`
 	Module *string `json:"module"`
 	// Line asked for the largest part of the bytes; null if unknown.
@@ -91,11 +91,11 @@ type FindingLine struct {
 	File     string `json:"file"`
 	Line     int64  `json:"line"`
 	Function string `json:"function"`
-	Source   string `json:"source,omitempty"` // what it says, where its file is at hand
+	Source   string `json:"source,omitempty"` // text of the line, if its file is available
 	Bytes    int64  `json:"bytes"`
 }
 
-// FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
+// FindingFigure is one figure of a finding. From states its source: table, column, category, event, or a run.
 type FindingFigure struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`

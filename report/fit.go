@@ -104,7 +104,7 @@ func writeFit(dir string, doc predict.FitDocument) (err error) {
 	return err
 }
 
-// SaveFit writes a search to the first of fitFolders where nothing is lost, and gives the folder.
+// SaveFit writes a search to the first of fitFolders in which nothing is lost, and returns the folder.
 func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
 	folder = fitFolder(dir, &doc)
 	return folder, writeFit(folder, doc)
@@ -259,8 +259,8 @@ func fitTable(doc *predict.FitDocument) table.Table {
 const marginNote = "margin: what should stay free of the memory, as a device can hold more than was predicted; by " +
 	"default 5 % of it where no prediction was ever compared with such a device, else nothing (--margin)"
 
-// fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and
-// what the answer rests on.
+// fitNotes states the special facts of a cell: a search that ended early, memory that does not grow with the value,
+// and what the answer depends on.
 func fitNotes(doc *predict.FitDocument) []string {
 	var notes runNotes
 	for i := range doc.Cells {

@@ -106,7 +106,7 @@ func outcomeWords(c *predict.FitCell, v *predict.Vary) string {
 		spareWords(c.SpareBytes), *c.Refused)
 }
 
-// spareWords say in brackets what a value leaves, where that is known.
+// spareWords says in brackets what a value leaves free, if known.
 func spareWords(bytes *int64) string {
 	if bytes == nil {
 		return ""
@@ -114,8 +114,8 @@ func spareWords(bytes *int64) string {
 	return " (" + units.MiB(*bytes) + " to spare)"
 }
 
-// marginWords go on with the largest value that leaves the margin; empty where there is no margin, nothing fits, or the
-// search was stopped, whose reason ends the sentence.
+// marginWords continues with the largest value that leaves the margin. It returns "" if there is no margin, if
+// nothing fits, or if the search was stopped, whose reason ends the sentence.
 func marginWords(c *predict.FitCell, v *predict.Vary) string {
 	switch m := c.Margin; {
 	case m == nil || c.Largest == nil || c.Outcome == predict.FitUnset:

@@ -24,7 +24,7 @@ func wordsCached(r predict.FitRun, reserved int64) predict.FitRun {
 	return r
 }
 
-// wordsSpare is a probe that leaves so many bytes.
+// wordsSpare is a probe that leaves that many bytes free.
 func wordsSpare(r predict.FitRun, bytes int64) predict.FitRun {
 	r.Run.SpareBytes = &bytes
 	return r

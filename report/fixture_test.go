@@ -162,7 +162,7 @@ func (m madeUp) tables() schemas.Tables {
 
 func one(c ...schemas.Category) []schemas.Category { return c }
 
-// methodRun is one of the headline methods, in about the proportions of the real ones.
+// methodRun returns a run of one of the headline methods, roughly in the real proportions.
 func methodRun(id, method string) madeUp {
 	m := madeUp{id: id, name: method, status: schemas.StatusOK, source: schemas.Measured, steps: 8, stepNS: 4052e6,
 		params: map[string]any{"method": method, "batch_size": 1.0, "seq_len": 16384.0, "precision": "fp32"},

@@ -204,8 +204,8 @@ func placesTable(x *CheckExperiment, room commentRoom) table.Table {
 	return t
 }
 
-// place is where most of the growth of a metric is: of a category's within the category, of others where the category
-// grew most, if it is known. Nil where no place is known.
+// place returns where most of a metric's growth is. For a category it is within the category. For other metrics it
+// is in the category that grew most, if known. It returns nil if no place is known.
 func (x *CheckExperiment) place(metric string) *gate.Place {
 	category := x.Grown
 	if m, err := compare.ParseMetric(metric); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// grownAt is a check of an experiment that grew at a line, beside one that did not.
+// grownAt returns a check of an experiment that grew at a line, and of one that did not grow.
 func grownAt(t *testing.T) report.CheckDocument {
 	t.Helper()
 	was := map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}
@@ -37,7 +37,7 @@ func grownAt(t *testing.T) report.CheckDocument {
 	return report.NewCheckDocument(r)
 }
 
-// What fails comes first, with its category, module and line; what a script is called is no markup.
+// Failures come first, with category, module and line. A script's name is never taken for markup.
 func TestComment(t *testing.T) {
 	doc := grownAt(t)
 	var b strings.Builder

@@ -141,7 +141,7 @@ func BaselineGaps(b *schemas.Baseline) []string {
 // A checkFailure is one reason why an experiment fails the check.
 type checkFailure struct {
 	sentence string
-	place    *gate.Place // where most of it is; nil where that is not known
+	place    *gate.Place // where most of it is; nil if unknown
 }
 
 // failures are the reasons why the experiment fails the check.
@@ -220,7 +220,7 @@ func differenceWords(d *gate.Difference) string {
 	return d.What + ": " + text(d.Now) + ", baseline " + text(d.Baseline)
 }
 
-// cautionWords say what else may have moved the figures of a pair.
+// cautionWords states what else may have changed the figures of a pair.
 func cautionWords(c *gate.Caution) string {
 	var differ []string
 	for i := range c.Differ {

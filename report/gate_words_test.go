@@ -32,7 +32,7 @@ func reduced(ins ...schemas.Tables) (out []analyze.Summary) {
 	return out
 }
 
-// baselineOf goes through the file's own form: what a baseline on disk loses, a check must not need.
+// baselineOf goes through the file's own form: a check must not need what a baseline on disk loses.
 func baselineOf(ins ...schemas.Tables) (baseline schemas.Baseline) {
 	doc := gate.BaselineOf(reduced(ins...), "test")
 	text, err := json.Marshal(&doc)
@@ -198,7 +198,7 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	}
 }
 
-// A missing experiment and a new one of its name say in what they differ.
+// A missing experiment and a new one with its name state their difference.
 func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	run := func(batch int) schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Parameters: base})
@@ -215,7 +215,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 			t.Errorf("%s: %q", x.State, x.DiffersIn)
 		}
 	}
-	// Of several the nearest speaks; one that was found is not named at all.
+	// Of several, the nearest is shown. A matched experiment is not named at all.
 	far := run(8)
 	far.Manifest.Params["clipping"] = "per_layer"
 	doc = check(t, []schemas.Tables{run(16), run(32)}, []schemas.Tables{far, run(32), run(8)}, "peak=1")
@@ -225,7 +225,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	}
 }
 
-// What a predicted run has is bytes: those are held to a measured baseline's, its times to nothing.
+// Of a predicted run, bytes are compared with a measured baseline's, and times are not compared.
 func TestPredictedBesideMeasured(t *testing.T) {
 	versions := func(in schemas.Tables, torch string) schemas.Tables {
 		in.Manifest.Environment = &schemas.Environment{Torch: torch}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each kind of remark, reason and caution that analyze has is a case of some function here: a kind without words of its
-// own would be said by another's.
+// Each kind of remark, reason and caution in analyze is a case of some function here. A kind without words of its
+// own would get another's.
 func TestEveryKindHasWords(t *testing.T) {
 	said := map[string]bool{}
 	for _, file := range parseAll(t, "*_words.go") {

@@ -18,8 +18,8 @@ var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For
 	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true},
 	{Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
 
-// LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them
-// carry the whole document.
+// LadderTables prints a table for each moment of each GPU of each run, and one that lists the runs without any.
+// Each carries the whole document.
 func LadderTables(doc ladder.Document) []table.Table {
 	doc = tellLadders(doc)
 	tables := []table.Table{}

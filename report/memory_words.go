@@ -58,7 +58,7 @@ func untaggedMomentWords(r *memory.Remark) string {
 	return text
 }
 
-// conservationReason is why a recording is not proved whole; empty where nothing says it.
+// conservationReason returns why a recording is not proved complete; "" if unknown.
 func conservationReason(c *memory.Conservation) string {
 	if c.Sum == nil {
 		return c.Reason

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// OverheadTables prints a study's overhead: a row an experiment; then categories and phases, a column an experiment. It
-// needs a baseline.
+// OverheadTables prints a study's overhead: a row for each experiment, then categories and phases with a column for
+// each. It needs a baseline.
 func OverheadTables(s compare.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
 	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil),
@@ -156,7 +156,7 @@ func categoryDeltaTable(s *compare.Study, from, to int) table.Table {
 			case k < 0 && len(runs[i].Categories) == 0: // not broken down
 				cells, percents = append(cells, table.Absent()), append(percents, table.Absent())
 				continue
-			case k < 0: // neither in the run nor in the baseline
+			case k < 0: // missing in the run and in the baseline
 				cells, percents = append(cells, table.DeltaBytes(0)), append(percents, deltaPercent(0))
 				continue
 			}

@@ -149,9 +149,9 @@ func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phaseFamilies are the phases of some cells that have what is asked for, by family, both in the order in which they
-// first come. A family is divided where one run or its baseline has it as one phase and another has parts of it: those
-// of set-up are no such parts.
+// phaseFamilies returns the phases of some cells for which has is true, by family, both in order of appearance. A
+// family is divided if one run or its baseline has it as one phase and another has parts of it. Parts of set-up do
+// not count.
 func phaseFamilies(s *compare.Study, from, to int, has func(*compare.PhaseDelta) bool) (families []string,
 	members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}

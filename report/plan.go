@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// PlanTable prints a suite's plan. resuming says whether the command goes on with the suite that the plan names; device
+// PlanTable prints a suite's plan. resuming says whether the command resumes the suite that the plan names. device
 // describes where the runs would be made.
 func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
 	todo := table.Column{Title: "To make", Key: "todo", Right: true, For: table.Programs}

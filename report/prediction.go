@@ -82,7 +82,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 	return t
 }
 
-// fitsCell says whether a run fits: of one that its time limit ended, that it did until then.
+// fitsCell says whether a run fits. If its time limit ended it, the cell says that it fitted until then.
 func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	switch {
 	case fits == nil:
@@ -182,7 +182,7 @@ func times(n int64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// onDevice is a run with what it holds of another of its devices.
+// onDevice returns a run with what it holds on another of its devices.
 func onDevice(r *predict.PredictionRun, d *predict.OtherDevice) *predict.PredictionRun {
 	other := *r
 	other.GPU += " (" + d.Device + ")"

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PredictionFailure is the error of the first run that does not fit, or that leaves open whether it would; nil where
-// all fit. dirs are the runs' folders.
+// PredictionFailure returns the error of the first run that does not fit, or for which that is unknown; nil if all
+// fit. dirs are the runs' folders.
 func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
 	for i := range runs {
 		r := &runs[i]

@@ -73,7 +73,7 @@ func tightWords(p *predict.PredictionRun) string {
 	return text
 }
 
-// predictionAdvice says what can be done about what ended the run, empty where nothing is known.
+// predictionAdvice says what can be done about the run's end; "" if there is no advice.
 func predictionAdvice(p *predict.PredictionRun) string {
 	reason := strings.ToLower(p.Because.Reason)
 	switch {

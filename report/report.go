@@ -20,10 +20,10 @@ import (
 type Model struct {
 	Title string
 	Study compare.Study
-	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
+	Notes []string // on the whole report: damaged run folders, and what was chosen because nothing was named
 	// Ladders are the ladders of the study's runs, by run id. If it is empty, their picture is not drawn.
 	Ladders map[string]ladder.Run
-	// Steps is what timelines show: one of the constants below. Empty is StepsAuto.
+	// Steps is what timelines show: one of the constants below. "" is StepsAuto.
 	Steps string
 	// Force writes over files that no report wrote.
 	Force bool
@@ -35,7 +35,7 @@ type Model struct {
 
 // What timelines show.
 const (
-	StepsAuto = "auto" // all steps where the memory of a run grows from step to step, else the step of the peak
+	StepsAuto = "auto" // all steps if the memory of a run grows from step to step, else the step of the peak
 	StepsPeak = "peak" // the step of the peak
 	StepsAll  = "all"  // the whole recording
 )
@@ -50,7 +50,7 @@ func (m *Model) allSteps() bool {
 	})
 }
 
-// Print writes a report's summary, one of the files that were written, or with gist the overhead alone.
+// Print writes a report's summary, one of the written files, or with gist only the overhead.
 func Print(w io.Writer, m Model, summary string, gist bool) error {
 	if gist {
 		return table.Write(w, "table", Gist(m.Study))
@@ -164,7 +164,7 @@ func (c common) notes() []string {
 	return []string{"all runs: " + string(c)}
 }
 
-// identified is [badged] for a run shown by itself.
+// identified is [badged] for a run shown alone.
 func identified(id *identity.Identity) string {
 	return badged(id.Shown(), id)
 }

@@ -61,7 +61,7 @@ func TestReportGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			// compression and fonts may change; their layout has tests of its own
+			// compression and fonts may change; other tests check their layout
 			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" {
 				continue
 			}
@@ -171,7 +171,7 @@ func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 			ext, of := filepath.Ext(f), filepath.Base(f)
 			if name == "names" && strings.HasPrefix(of, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) ||
 				strings.HasPrefix(of, "success.") {
-				continue // of another run alone, or of all runs of a method together
+				continue // it belongs to another run, or to all runs of a method together
 			}
 			badge := "predicted (phantom h200"
 			if ext == ".json" || ext == ".csv" {
@@ -398,8 +398,8 @@ func TestLatePeakInCategories(t *testing.T) {
 	}
 }
 
-// A report of a run that died for want of memory shows the failure, which its peak does not: what was asked, by whom,
-// and what was held.
+// A report of a run that ran out of memory shows the failure, which its peak does not: what was asked, by whom, and
+// what was held.
 func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	in := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input()
 	in.Manifest.Status = schemas.StatusOOM
@@ -554,7 +554,7 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 	}
 }
 
-// One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
+// One row for each device: the columns of evidence sum to all, and a share above nothing never looks like nothing.
 func TestKnownTable(t *testing.T) {
 	d := memory.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
 		Conservation: memory.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2},

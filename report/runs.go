@@ -134,9 +134,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	return t
 }
 
-// RecordedTables print what was just recorded: its ending, or the run and its peak by category as well. Where a run
-// that was to have a peak has none and its collector does not say why, as with a script that trains on the CPU,
-// warnings do.
+// RecordedTables prints what was just recorded: its ending, or the run and its peak by category as well. If a run
+// has no peak although it should, and its collector does not say why, warnings do. A script that trains on the CPU
+// is an example.
 func RecordedTables(e Ending, m *schemas.Manifest, all bool) (tables []table.Table, warnings []string) {
 	if all {
 		tables = []table.Table{RunsTable(analyze.Runs([]analyze.Summary{*e.Run}))}

@@ -14,19 +14,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// A tableSet is one subject of a report: tables of a page's width for people, and one that is as wide as it must be for
+// A tableSet is one subject of a report: tables of a page's width for people, and one as wide as necessary for
 // programs.
 type tableSet struct {
 	name   string
 	tables []table.Table
 	// names are the LaTeX files of tables, beyond the set's name; empty = numbers.
 	names []string
-	// csv is what the CSV file holds: nil = tables.
+	// csv is the CSV file's contents: nil = tables.
 	csv []table.Table
 }
 
-// outputs are the set's files: Markdown on one page, LaTeX a file a table so that each can be \input by itself, and
-// CSV.
+// outputs are the set's files: Markdown on one page, one LaTeX file for each table, so that each can be \input
+// separately, and CSV.
 func (s *tableSet) outputs() []folder.File {
 	csv := s.csv
 	if csv == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where
-// its log is.
+// SuccessTables prints by method how many runs ended well and their figures, and for each other run why it failed
+// and where its log is.
 func SuccessTables(doc compare.SuccessDocument) []table.Table {
 	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{
 		{Title: "Method", Key: "method"},

@@ -30,7 +30,7 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit) + " over " + overNames[doc.Over], Document: doc}
 	badge := trendBadge(&doc)
-	if badge != "" { // of all of them: a narrow terminal has room for it once
+	if badge != "" { // the same for all: a narrow terminal has room for it once
 		t.Title += " [" + badge + "]"
 	}
 	for _, c := range []table.Column{{Title: "Experiment", Names: true}, {Title: "From", Names: true, Priority: 9},
@@ -51,7 +51,7 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	return []table.Table{t}
 }
 
-// trendBadge is the badge of all experiments; empty where they have different ones.
+// trendBadge returns the badge that all experiments share; "" if they differ.
 func trendBadge(doc *trend.Document) (badge string) {
 	for i := range doc.Experiments {
 		own := doc.Experiments[i].Identity.Badge()
@@ -270,7 +270,7 @@ func trendNotes(doc *trend.Document) (notes []string) {
 	return append(notes, said...)
 }
 
-// trendWarnings say what does not count, and what else changed at a step.
+// trendWarnings says what does not count, and what else changed at a step.
 func trendWarnings(doc *trend.Document) []string {
 	out := []string{}
 	if len(doc.Twins) > 0 {
@@ -381,8 +381,8 @@ func WriteTrend(dir string, doc trend.Document, force bool) ([]string, error) {
 	return writeFigure(dir, TrendFigure(doc), force)
 }
 
-// writeFigure draws one picture into dir, which is created, and gives the paths written. Without force it replaces only
-// pictures of its own title (*folder.ForeignError).
+// writeFigure draws one picture into dir, which it creates, and returns the written paths. Without force it
+// replaces only pictures with its own title (*folder.ForeignError).
 func writeFigure(dir string, f figure.Figure, force bool) (written []string, err error) {
 	defer func() { err = folder.Unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {

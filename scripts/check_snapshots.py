@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds dpsight's import of memory snapshots against an independent replay: check_snapshots.py DPSIGHT FOLDER [--list
-FILE]. A line a file and device: the highest sum of requested bytes as this script finds it in the events, and as
-dpsight's table of allocations has it. It exits with 1 if they differ, or if dpsight refuses a file. Of a list (lines of
-repository, commit, path and SHA-256, as scripts/snapshots.tsv) the files that are in FOLDER are checked, by their
-digests. Needs pyarrow; files are loaded by an unpickler that makes plain values only."""
+"""Compares dpsight's import of memory snapshots with an independent replay: check_snapshots.py DPSIGHT FOLDER
+[--list FILE]. Prints a line for each file and device: the highest sum of requested bytes by this script's count
+of the events, and by dpsight's table of allocations. Exits 1 if they differ, or if dpsight refuses a file. With
+a list (lines of repository, commit, path and SHA-256, as scripts/snapshots.tsv) it checks the listed files that
+are in FOLDER, by their digests. Needs pyarrow. Files are loaded by an unpickler that makes plain values only."""
 
 import argparse
 import hashlib
@@ -35,7 +35,7 @@ def requested_peaks(snapshot: Any) -> dict[int, int]:
 
 
 def device_peak(events: list[dict[str, Any]], segments: list[dict[str, Any]], device: int) -> int | None:
-    """One pass finds what is older than the events: what they give back without having made it, and what is in use at
+    """One pass finds what is older than the events: what they free without having made it, and what is in use at
     the end without them. The second pass sums."""
     ends = "free_requested" if any(e["action"] == "free_requested" for e in events) else ("free", "free_completed")
     ends = (ends,) if isinstance(ends, str) else ends

@@ -66,7 +66,7 @@ TITLES = ("Script", "Peak of", "MiB", "Tagged %", "By lifetime %", "By phase onl
 
 
 def main() -> int:
-    """Prints the table; 1 where a script fails, or is beyond the limits."""
+    """Prints the table; returns 1 if a script fails or exceeds the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dpsight", required=True)
     parser.add_argument("--python", required=True)
@@ -127,7 +127,7 @@ def figures(options: argparse.Namespace, name: str, phases: tuple[str, ...]) -> 
 
 
 def make_files(folder: Path) -> None:
-    """Makes what the scripts read: names, a table to say in words, a small GPT-2 without weights."""
+    """Makes the files that the scripts read: names, a table to put into words, a small GPT-2 without weights."""
     (folder / "names").mkdir()
     for language in ("English", "German"):
         (folder / "names" / f"{language}.txt").write_text("\n".join(f"{language}{n}" for n in range(80)))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 def train(objects: int, seconds: float, like_a_gpu: bool) -> None:
-    """What is recorded: trains for so long, and prints what the looks took."""
+    """The recorded script: trains for so long, and prints what the looks took."""
     import torch
     from dpsight.holders import keepers
     from dpsight.recorder import recorder

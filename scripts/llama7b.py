@@ -1,7 +1,7 @@
 """A model of the size of Llama 2's smallest, 6.7 B parameters, in plain torch, and two steps: llama7b.py HOW DTYPE.
 
-HOW is where the weights are drawn: host (with DTYPE, then moved), cast (on the host in fp32, then changed to DTYPE and
-moved) or device.
+HOW is where the weights are drawn: host (with DTYPE, then moved), cast (on the host in fp32, then changed to
+DTYPE and moved) or device.
 """
 
 from __future__ import annotations

@@ -130,8 +130,7 @@ def work() -> float:
 
 
 def idle(count: int, seconds: float, store: str) -> dict[str, Any]:
-    """What a recorder takes of a process that does not use the device: of a core while it sleeps, and of its own
-    work."""
+    """What a recorder costs a process that does not use the device: of a core while it sleeps, and of its own work."""
 
     def asleep() -> float:
         begin = time.process_time()

@@ -115,7 +115,7 @@ def run(options: argparse.Namespace, mode: str, turn: int) -> list[dict[str, Any
 
 
 def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str, Any]]]:
-    """Trains in each mode, in processes of their own that take turns block by block; gives each one's blocks."""
+    """Trains in each mode, in separate processes that take turns block by block. Returns the blocks of each."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         for name in (*MODES, "ended"):
             os.mkfifo(Path(folder, name))
@@ -159,7 +159,7 @@ def bare(blocks: list[dict[str, Any]]) -> list[float]:
 
 
 def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
-    """Milliseconds a step: the median block of those that hold no recorded step, or the mean of all but the first and
+    """Milliseconds per step: the median of the blocks without a recorded step, or the mean of all but the first and
     the last."""
     kept = blocks[1:-1] or blocks
     return statistics.median(bare(blocks)) if bare_only else sum(b["ms"] for b in kept) / sum(b["steps"] for b in kept)

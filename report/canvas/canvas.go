@@ -91,7 +91,7 @@ type surface interface {
 	save(w io.Writer, title, description string) error
 }
 
-// New makes a canvas; svg says whether it is saved as SVG, else as PNG.
+// New makes a canvas. svg says whether it is saved as SVG or as PNG.
 func New(width, height float64, svg bool) (*Canvas, error) {
 	font, err := builtin()
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Canvas) Shape(what string, box, within Box) {
 	c.Shapes = append(c.Shapes, Shape{what, box, within})
 }
 
-// Area fills what lies under a line of steps: value i holds from x[i] to x[i+1], down to y0.
+// Area fills the area under a line of steps: value i holds from x[i] to x[i+1], down to y0.
 func (c *Canvas) Area(x, y []float64, y0 float64, fill Color) {
 	if len(y) == 0 {
 		return
@@ -310,7 +310,7 @@ func (c *Canvas) Covered() []string {
 	return out
 }
 
-// Save writes the figure. title and description go into an SVG for whoever cannot see it, and for search.
+// Save writes the figure. An SVG includes title and description, for readers who cannot see it and for search.
 func (c *Canvas) Save(w io.Writer, title, description string) error {
 	return c.r.save(w, title, description)
 }

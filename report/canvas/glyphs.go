@@ -49,7 +49,7 @@ func Lacks(s string) bool { return strings.ContainsRune(Printable(s), Missing) }
 // unit is the size in which glyphs are measured and outlined: the font's own units, so that nothing is hinted.
 func unit(f *truetype.Font) fixed.Int26_6 { return fixed.Int26_6(f.FUnitsPerEm()) }
 
-// advance is where the glyph after r begins, in the font's units; previous is the glyph before, for kerning.
+// advance returns where the glyph after r begins, in the font's units. previous is the glyph before, for kerning.
 func advance(f *truetype.Font, previous, glyph truetype.Index) (kern, width float64) {
 	if previous != 0 {
 		kern = float64(f.Kern(unit(f), previous, glyph))

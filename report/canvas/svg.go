@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A vector is the surface of an SVG. go-chart's own formats every point by itself and writes colours that readers of
+// A vector is the surface of an SVG. go-chart's own formats every point separately, writes colours that readers of
 // SVG 1.1 do not know, and no size.
 type vector struct {
 	width, height float64 // nominal

@@ -28,7 +28,7 @@ type Device struct {
 	Rank   int32
 	// Timeline has a point for each event; nil of a device without allocator events.
 	Timeline *timeline.DeviceTimeline
-	TimeNS   []int64        // when event i+1 happened, Unix time; empty where that is not known
+	TimeNS   []int64        // when event i+1 happened, Unix time; empty if unknown
 	Reserved []memory.Level // what was reserved, from each event that changed it
 	Steps    []schemas.Step
 	Phases   []schemas.Phase

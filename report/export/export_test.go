@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// run has two devices: one with events and a name that is hard to quote, and one with steps alone.
+// run has two devices: one with events and a name that is hard to quote, and one with steps only.
 func run() *Run {
 	peak := int64(48)
 	points := []timeline.TimelinePoint{{HighEvent: 0, Bytes: []int64{0, 0}},

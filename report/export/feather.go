@@ -76,7 +76,7 @@ func (d *Device) Tables() (out []Table) {
 	return out
 }
 
-// knownTimeOf is when an event happened, Unix time in ns; nil where that is not known.
+// knownTimeOf returns when an event happened, Unix time in ns; nil if unknown.
 func (d *Device) knownTimeOf(event int64) *int64 {
 	if len(d.TimeNS) == 0 {
 		return nil

@@ -21,7 +21,7 @@ const (
 	Arrow       = "arrow"
 )
 
-// A File is one of a run's files.
+// A File is one file of a run.
 type File struct {
 	Path  string // below the folder of the export, with slashes
 	Write func(io.Writer) error

@@ -70,7 +70,7 @@ func (m *CategoryTimeline) maxima(r *TimelineRow) []timeline.CategoryMaximum {
 	return r.Timeline.StepMaxima
 }
 
-// group gives a colour to what is worth one at its own maximum in some run.
+// group gives a colour to each category that is large enough at its own maximum in some run.
 func (m *CategoryTimeline) group() grouping {
 	var g grouping
 	present, major := map[schemas.Category]bool{}, map[schemas.Category]bool{}

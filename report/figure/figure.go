@@ -26,8 +26,8 @@ type Figure struct {
 	Name    string // without ending
 	Title   string
 	Picture Picture
-	// Badge is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the
-	// picture a note says it.
+	// Badge must be shown for all runs, for example that they are predicted. An SVG's description includes it, and
+	// in the picture a note does.
 	Badge string
 }
 
@@ -73,8 +73,9 @@ type Row struct {
 	Baseline  bool                    // this row is what the others are compared with
 }
 
-// A MemoryBreakdown is the picture memory_breakdown_comparison: stacked categories whose bars end at the peak; next to
-// them the overhead over the baseline. Bars are horizontal: names of runs are long and there may be many.
+// A MemoryBreakdown is the picture memory_breakdown_comparison: stacked categories whose bars end at the peak, and
+// beside them the overhead over the baseline. Bars are horizontal, since runs have long names and there may be
+// many.
 type MemoryBreakdown struct {
 	Rows     []Row
 	Baseline string // label; empty = no overhead panel

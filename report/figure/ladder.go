@@ -50,8 +50,7 @@ func (r *LadderRow) moments() [2]*ladder.Moment {
 	return [2]*ladder.Moment{r.Device, r.Allocator}
 }
 
-// extent is how far a bar reaches, and whether what the device has in use is less: torch's part is then more than the
-// whole.
+// extent returns how far a bar reaches, and whether device used is less than torch's part.
 func extent(m *ladder.Moment) (end int64, over bool) {
 	for _, r := range leaves(m) {
 		end += max(*r.Bytes, 0)

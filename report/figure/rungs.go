@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// rungTitles are the words for the rungs; categories are their own.
+// rungTitles are the titles of the rungs. Categories are their own titles.
 var rungTitles = map[string]string{
 	ladder.RungDeviceUsed: "device used (NVML)", ladder.RungOtherProcesses: "other processes",
 	ladder.RungDriverReserve: "driver's reserve",

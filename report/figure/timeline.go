@@ -18,7 +18,7 @@ type TimelineRow struct {
 	Label     string // unique in the picture
 	Badge     string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
-	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
+	PeakBytes *int64 // of the whole run; above the timeline's if the peak came outside the recorded steps
 	Timeline  *timeline.Timeline
 	Breakdown *memory.DeviceBreakdown // at the timeline's peak
 	Growth    *growth.Trend           // nil where what is held does not grow
@@ -58,7 +58,7 @@ type timePanel struct {
 	perByte      float64
 	unit         unit
 	slots        []slot
-	steps        []slot // what stretch belongs to which step; named where there are several
+	steps        []slot // which stretch belongs to which step; steps are named if there are several
 	peak         []peakLine
 	peakX, peakY float64
 	unnamed      bool // some phase had no room for its name
@@ -178,7 +178,7 @@ func (m *MemoryTimeline) title(i int, width float64) []string {
 	return canvas.Wrap(text, nameSize, width, 2)
 }
 
-// high is the top of a row's axis: above all that is drawn.
+// high returns the top of a row's axis, above everything drawn.
 func (m *MemoryTimeline) high(r *TimelineRow) int64 {
 	var high int64
 	for _, s := range m.shown(r) {
@@ -192,7 +192,7 @@ func (m *MemoryTimeline) high(r *TimelineRow) int64 {
 	return high + high/32
 }
 
-// group gives a colour to what is worth one in some shown column.
+// group gives a colour to each category that is large enough in some shown column.
 func (m *MemoryTimeline) group() grouping {
 	var g grouping
 	present, major := make([]bool, len(schemas.Categories)), make([]bool, len(schemas.Categories))

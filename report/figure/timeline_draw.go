@@ -134,7 +134,8 @@ func (l *timelineLayout) columns(p *timePanel) stack {
 	return st
 }
 
-// stacking gives a column's bytes in the order of the legend: the categories with a colour, then all others together.
+// stacking returns a column's bytes in the order of the legend: the categories with a colour, then all others
+// together.
 func (g *grouping) stacking() func(*timeline.TimelineColumn) []int64 {
 	var major []int
 	for _, c := range g.major {
@@ -171,8 +172,8 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		}
 		return palette[l.groups.major[k]]
 	}
-	// From the whole stack down to its lowest part: each covers what the one before has below it. A part that is
-	// nowhere would be covered whole.
+	// From the whole stack down to its lowest part: each layer covers the previous one below its own top. A part
+	// without bytes anywhere would be covered completely.
 	layer := func(tops [][]float64, k int, fill canvas.Color) {
 		if k == 0 || !slices.Equal(tops[k], tops[k-1]) {
 			c.Area(st.x, tops[k], p.plot.Y1, fill)
@@ -208,7 +209,7 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		p.plot)
 }
 
-// drawPeak marks the peak and says beside the plot what it is made of.
+// drawPeak marks the peak and lists its composition beside the plot.
 func (l *timelineLayout) drawPeak(c *canvas.Canvas, p *timePanel) {
 	x := p.plot.X1 + peakGap
 	c.Line(p.peakX, p.peakY, x-4, p.peakY, 0.6, softInk)

@@ -43,7 +43,7 @@ func (l *timelineLayout) drawGrowth(c *canvas.Canvas, p *timePanel) {
 	c.Text(p.row.Rate, left, base, insideSize, canvas.Start, ink)
 }
 
-// growthNote says what the line is, where one is drawn.
+// growthNote explains the line if one is drawn.
 func (m *MemoryTimeline) growthNote() []string {
 	for i := range m.Rows {
 		if m.showsGrowth(&m.Rows[i]) {

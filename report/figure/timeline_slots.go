@@ -14,7 +14,7 @@ type slot struct {
 	name        string // empty where it has none, or no room for it
 }
 
-// lay gives each segment its width: its name's at least where that can be done, the rest by events.
+// lay gives each segment its width: if possible at least its name's, and the rest by events.
 func (p *timePanel) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 	var events, need float64
 	for _, s := range segments {

@@ -21,7 +21,8 @@ type Point struct {
 	Baseline          bool
 }
 
-// A Tradeoff is the picture performance_tradeoff: peak memory against what a step costs, a point a run with error bars.
+// A Tradeoff is the picture performance_tradeoff: peak memory against the cost of a step, one point with error bars
+// for each run.
 type Tradeoff struct {
 	Points []Point // one at least
 	Cost   string  // what the horizontal axis shows, with its unit
@@ -130,7 +131,7 @@ type tradeoffLayout struct {
 	legend        legend
 }
 
-// placed is a point's label: where its text begins, and where a line leads to its point from, if it needs one.
+// placed is a point's label: where its text begins, and where a line to its point begins, if it needs one.
 type placed struct {
 	text  string
 	x, y  float64 // of the baseline's start

@@ -24,7 +24,7 @@ const (
 type WaterfallStep struct {
 	Kind     StepKind
 	Label    string
-	Category schemas.Category // whose colour it has; empty: a colour of no category
+	Category schemas.Category // the category whose colour it has; empty: no category's colour
 	Delta    int64            // bytes or nanoseconds
 	Text     string           // its size in words
 }
@@ -131,7 +131,7 @@ func (f *fall) run() {
 	}
 }
 
-// place scales the panel and puts its rows from y down; it gives the y below it.
+// place scales the panel and puts its rows from y down. It returns the y below it.
 func (f *fall) place(left, y float64) float64 {
 	text := 0.0
 	for _, s := range f.Steps {

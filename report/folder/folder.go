@@ -61,7 +61,7 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 			return nil, fmt.Errorf("making the report's folder: %w", err)
 		}
 	}
-	if err := list(dir, names); err != nil { // first: one that is interrupted can be made again
+	if err := list(dir, names); err != nil { // first, so that an interrupted report can be made again
 		return nil, err
 	}
 	if written, err = WriteAll(dir, files, o.Written); err != nil {
@@ -175,7 +175,7 @@ func removeStale(dir string, files []File) error {
 // listed are the files that reports wrote into dir.
 func listed(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, schemas.ReportFiles))
-	// a file in the folder's place is said when it is made
+	// a file in the folder's place is reported when the folder is made
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("reading what the last report wrote: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column is one of a table, with the array that has its values.
+// A column is a column of a table, with the array of its values.
 type column struct {
 	name   string
 	values arrow.Array

@@ -19,7 +19,7 @@ type Live struct {
 	Status string `json:"status"`
 	// Planned is how many steps there will be, 0 if unknown.
 	Planned int64 `json:"planned"`
-	// LimitBytes is the memory of a device, 0 where that is not known; of several, of the smallest.
+	// LimitBytes is the memory of a device, 0 if unknown; of several devices, the smallest.
 	LimitBytes int64         `json:"limit_bytes"`
 	GPU        string        `json:"gpu"`
 	Processes  []LiveProcess `json:"processes"`
@@ -97,7 +97,7 @@ type LiveFinding struct {
 	To   int64  `json:"to"`
 }
 
-// LiveStreams gives the Arrow streams of a run that is being recorded. The first has what is one value, as JSON.
+// LiveStreams returns the Arrow streams of a run that is being recorded. The first has the single values, as JSON.
 func LiveStreams(l *Live) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MostBytes is how large a page becomes at most: what a mail may carry.
+// MostBytes is the largest size of a page: what a mail may carry.
 const MostBytes = 6_000_000
 
 // Generator is what tells a page from other files.
@@ -34,8 +34,8 @@ const (
 	DetailAll    = "all"    // every event
 )
 
-// smallDevice is how much text of all of a device's events always finds room, or nothing of it does: of so small a one
-// there is no smaller choice.
+// smallDevice bounds a device whose events are always shown completely or not at all: a smaller selection would not
+// save anything.
 const smallDevice = 20_000
 
 // details are in the order of their sizes.
@@ -138,7 +138,7 @@ func packed(write func(io.Writer) error) (string, error) {
 	return text.String(), err
 }
 
-// choose gives each device the most detail that fits: all get points before one gets its blocks.
+// choose gives each device the most detail that fits. All get points before one gets its blocks.
 func (b *Builder) choose(left int) {
 	at := make([]int, len(b.devices))
 	for level := range details {
@@ -226,8 +226,8 @@ func (b *Builder) about() ([]byte, error) {
 		"missing": b.missing, "revisions": b.revisions})
 }
 
-// policy lets the page run its own program and nothing else. A file loads nothing at all, a page that is served what
-// its server gives.
+// policy lets the page run only its own program. A page from a file loads nothing, a served page only what its
+// server sends.
 func policy(served bool) string {
 	sum := sha256.Sum256(web.Script())
 	text := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +

@@ -26,7 +26,7 @@ func noise(n int) *blocks.Device {
 	return d
 }
 
-// Devices get the detail that fits, the first ones most, and all of them points; the page says which.
+// Devices get the detail that fits, the first ones most, and all of them points. The page says which.
 func TestDetailThatFits(t *testing.T) {
 	b := NewBuilder("large")
 	points := &timeline.DeviceTimeline{Points: make([]timeline.TimelinePoint, 600)}

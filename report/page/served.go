@@ -26,8 +26,8 @@ func WriteServed(w io.Writer) error {
 	return out.Flush()
 }
 
-// ServedDevice adds a device whose blocks a server gives when they are asked for: most at once. Of a device that has
-// more, those around its peak are shown first.
+// ServedDevice adds a device whose blocks a server sends on request, at most most at once. If a device has more,
+// the blocks around its peak are shown first.
 func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, most int64) {
 	d := &device{RunID: runID, Device: name, Rank: rank, Events: events, Detail: DetailAll, To: events}
 	if events > most {
@@ -36,7 +36,7 @@ func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, mos
 	b.devices = append(b.devices, d)
 }
 
-// Served gives what a page knows of itself, and the commands' documents.
+// Served returns the page's facts about itself, and the commands' documents.
 func (b *Builder) Served() (about, documents []byte, err error) {
 	if about, err = b.about(); err == nil {
 		documents, err = json.Marshal(b.documents)
@@ -44,7 +44,7 @@ func (b *Builder) Served() (about, documents []byte, err error) {
 	return about, documents, err
 }
 
-// Streams gives a device's Arrow streams: its blocks, unless d is nil, and its points, unless points is nil.
+// Streams returns a device's Arrow streams: its blocks, unless d is nil, and its points, unless points is nil.
 func Streams(d *blocks.Device, points *timeline.DeviceTimeline) ([]byte, error) {
 	var out bytes.Buffer
 	err := writeDevice(&out, d, points)

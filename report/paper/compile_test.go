@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/report/paper"
 )
 
-// needsTeX skips where LaTeX is not to be run: make test-paper sets the variable where it is installed.
+// needsTeX skips a test if LaTeX is not to be run: make test-paper sets the variable if it is installed.
 func needsTeX(t *testing.T) {
 	t.Helper()
 	if os.Getenv("DPSIGHT_TEST_TEX") == "" {
@@ -96,7 +96,7 @@ func compileIn(t *testing.T, c class) {
 	compile(t, dir, "other")
 }
 
-// Tables and figures fit the columns of other classes, whose widths are said in the settings.
+// Tables and figures fit the columns of other classes, whose widths are in the settings.
 func TestOtherClassesCompile(t *testing.T) {
 	needsTeX(t)
 	const fonts = `\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{textcomp}\usepackage{mathptmx}

@@ -151,8 +151,8 @@ func (c *Config) name(run, other string) string {
 // wants reports whether an exhibit is requested. Without names, all are.
 func wants(asked []string, name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 
-// Init writes a [ConfigFile] into a folder, which is created, and gives its path. Over one that is there it writes only
-// if it is forced to: it may have been edited.
+// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. It overwrites an existing file
+// only with force, since it may have been edited.
 func Init(dir string, m *Model) (string, error) {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Lstat(path); err == nil && !m.Force {

@@ -147,7 +147,7 @@ func (l Label) drawn() string {
 	return l.Short
 }
 
-// placeName is a group's in figures; empty where there is one group.
+// placeName returns a group's name in figures; "" if there is only one group.
 func (b *builder) placeName(g *exhibits.Group) string {
 	if len(b.paper.Groups) < 2 {
 		return ""

@@ -47,7 +47,7 @@ type lineKind int
 const (
 	row     lineKind = iota
 	ruled            // a rule: the next line is compared with those above, or is their sum
-	thin             // a thin rule: what follows is not private
+	thin             // a thin rule: the lines below are not private
 	space            // a little space
 	heading          // a label over the rows that follow
 )
@@ -135,7 +135,7 @@ func (g *Grid) columnOf(key string) int {
 	return slices.IndexFunc(g.Heads, func(h head) bool { return h.key == key })
 }
 
-// note adds a note, at most three of them, and gives its letter; the rest is for the README.
+// note adds a note and returns its letter. A table has at most three; further ones go into the README.
 func (g *Grid) note(text Text) string {
 	letter := string(rune('a' + len(g.Notes)))
 	g.Notes = append(g.Notes, note{letter, text})

@@ -141,7 +141,7 @@ func twoLines(label string) string {
 	return cut(first, mostOfHead) + "|" + cut(second, mostOfHead)
 }
 
-// said is one of the label's forms.
+// said returns one of the label's forms.
 func (l Label) said(form string) Text {
 	if hasCJK(form) {
 		return Text{{kind: foreign, text: units.OneLine(form), alt: l.plain}}

@@ -35,7 +35,7 @@ func largest(values []float64) (most float64) {
 	return most
 }
 
-// chosen is the unit of a column: of the name that somebody asked for, else the larger one where a value fills it.
+// chosen returns the unit of a column: the requested one, else the larger one if a value reaches it.
 func chosen(asked string, values []float64, large, small unit) unit {
 	switch {
 	case asked == small.name, asked != large.name && largest(values) < large.size:

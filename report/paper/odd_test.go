@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// renamed is a recorded run under another name, which is all that says what it is.
+// renamed returns a recorded run under another name, the only thing that identifies it.
 func renamed(s *analyze.Summary, name string) analyze.Summary {
 	odd := *s
 	odd.Name, odd.RunID, odd.Params = name, "20260101T000000Z-"+name, map[string]any{"case": name}

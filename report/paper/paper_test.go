@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// write makes the paper of a recorded store in a folder of its own, after change to what it is made of.
+// write makes the paper of a recorded store in a new folder, after change has changed its model.
 func write(t *testing.T, example string, change func(*paper.Model)) (dir string, m paper.Model) {
 	t.Helper()
 	dir = t.TempDir()
@@ -188,7 +188,7 @@ func document(t *testing.T, m *paper.Model) (doc struct {
 	return doc
 }
 
-// Every number of the main table is one of the overhead document, rounded.
+// Every number of the main table is a number of the overhead document, rounded.
 func TestMainTableIsTheDocument(t *testing.T) {
 	t.Parallel()
 	dir, m := write(t, "headline", nil)

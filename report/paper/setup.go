@@ -253,7 +253,7 @@ func (b *builder) trained() Text {
 // accountants have references.
 var accountants = map[string]string{"prv": "gopi2021numerical", "rdp": "mironov2017renyi"}
 
-// privacy says what the private runs promise, where that was recorded.
+// privacy states what the private runs guarantee, if that was recorded.
 func (b *builder) privacy() Text {
 	private := func(of func(*schemas.Privacy) string) facts {
 		return b.gather(func(m *schemas.Manifest) string {

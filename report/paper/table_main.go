@@ -206,7 +206,7 @@ func (b *builder) mainTable() *Grid {
 // worthColumn reports whether a column has a figure, and whether it says anything.
 func (b *builder) worthColumn(name string) bool {
 	switch name {
-	case colPeak: // what ran out of memory is said there
+	case colPeak: // running out of memory is shown there
 		return true
 	case colFreed:
 		return b.paper.Freed()
@@ -257,7 +257,7 @@ func pick(lines []Line, at []int) (out []*Line) {
 	return out
 }
 
-// cellOf is what a column shows of an entry: its figure, or what became of the run in the place of its peak.
+// cellOf returns a column's cell for an entry: its figure, or the run's end in place of its peak.
 func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
 	if e.Status != schemas.StatusOK {
 		if c.key != "peak_bytes" {

@@ -25,7 +25,7 @@ const (
 	code         // `.grad`
 	symbol       // *T*: a variable
 	bold         // **…**
-	cite         // [@key]: nothing where there is no bibliography
+	cite         // [@key]: nothing if there is no bibliography
 	foreign      // words for which some TeX installations lack fonts; alt replaces them there
 )
 
@@ -58,7 +58,7 @@ func parse(sentence string) (t Text) {
 	return t
 }
 
-// plain is a text without marks: what a user wrote.
+// plain returns a text without marks, as a user wrote it.
 func plain(s string) Text { return Text{{kind: words, text: units.OneLine(s)}} }
 
 // join puts texts behind each other.

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// A State says what a value is, where it is not simply measured.
+// A State says how a value is known, if it was not simply measured.
 type State int
 
 // The states.
@@ -39,15 +39,15 @@ func (b Bar) total() (sum float64) {
 	return sum
 }
 
-// Breakdown shows what each run's peak is made of: stacked bars of bytes from 0.
+// Breakdown shows the composition of each run's peak: stacked bars of bytes from 0.
 type Breakdown struct {
 	Bars     []Bar             // in the order in which they are read, segments in stacking order
 	Baseline string            // the label of the bar that others are compared with, in each group; "" for none
-	Capacity float64           // of the device, in bytes: the length of bars that ran out of memory; 0 where unknown
+	Capacity float64           // memory of the device, in bytes: the length of bars that ran out of memory; 0 if unknown
 	Names    map[string]string // of categories, where the package's own do not fit
 }
 
-// Time shows where a step's time goes: stacked bars of seconds from 0.
+// Time shows the parts of a step's time: stacked bars of seconds from 0.
 type Time struct {
 	Bars     []Bar
 	Baseline string
@@ -325,7 +325,7 @@ func (f *bars) keep(scale float64) {
 	}
 }
 
-// entries is the legend: what is seen, in stacking order, and not named in a segment of its own.
+// entries returns the legend: visible keys in stacking order, without those whose name is inside a segment.
 func (f *bars) entries(scale float64) (out []entry) {
 	for _, key := range f.keys {
 		out = append(out, entry{nameOf(key, f.names), f.colours[key]})

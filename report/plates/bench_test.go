@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ofPaper are the figures of one paper: one of each kind, with recorded values.
+// ofPaper are the figures of one paper, one of each kind, with recorded values.
 var ofPaper = []string{"breakdown", "waterfall", "step", "time", "tradeoff", "lines", "heatmap", "ladder", "largest",
 	"trend", "accuracy"}
 

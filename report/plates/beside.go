@@ -3,7 +3,7 @@ package plates
 import "slices"
 
 // nameBeside writes lines of values beside a box, at the first of several places within limits where they cover no
-// text, no mark and no piece of a line.
+// text, mark or piece of a line.
 func (d *Drawing) nameBeside(limits box, lines []string, around box, line []point, marks []box) bool {
 	size := d.style.Value
 	height := 1.1 * size * float64(len(lines))

@@ -41,7 +41,7 @@ var (
 	rampDark   = both("dpsRampDark", 0x174a7c)
 )
 
-// phases are no categories: one neutral ramp, and sand for what is done to gradients between passes.
+// phases are no categories. They have one neutral ramp, and sand for work on gradients between passes.
 var phases = map[string]colour{
 	"forward":       both("dpsForward", 0xc3ceda),
 	"backward":      both("dpsOnePass", 0x4f6a83),

@@ -29,7 +29,7 @@ type face struct {
 	font   *sfnt.Font
 	mu     sync.Mutex
 	buffer sfnt.Buffer
-	widths map[rune]float64 // in multiples of the size; below 0: the font lacks it
+	widths map[rune]float64 // in multiples of the size; negative: the font lacks it
 }
 
 func parsed(ttf []byte) func() *face {

@@ -221,7 +221,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// What pdftotext, where there is one, reads from a PDF is what the figure says, words in Chinese apart: they are drawn.
+// pdftotext, if it is installed, reads the figure's text from a PDF, except words in Chinese, which are drawn.
 func TestPDFIsRead(t *testing.T) {
 	program, err := exec.LookPath("pdftotext")
 	if err != nil {

@@ -1,6 +1,7 @@
 package plates
 
-// Ladder shows what uses a device's memory beside the tensors: stacked bars of bytes, of the rungs of dpsight ladder.
+// Ladder shows what uses a device's memory besides the tensors: stacked bars of bytes, with the rungs of dpsight
+// ladder.
 type Ladder struct {
 	Bars  []Bar // segments have the keys of [RungKeys], in that order
 	Names map[string]string

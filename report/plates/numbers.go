@@ -41,7 +41,7 @@ func unitOfSeconds(most float64) unit {
 // in is a value in a unit, rounded once, from the exact one.
 func (u unit) in(v float64) string { return decimal(v/u.size, u.digits) }
 
-// decimal prints a number; one that is above 0 and below half of the last digit as "<0.1".
+// decimal prints a number. A number above 0 and below half of the last digit is printed as "<0.1".
 func decimal(v float64, digits int) string {
 	s := units.Fixed(math.Abs(v), digits)
 	if v == 0 {

@@ -20,7 +20,7 @@ func gridOf(s Style, n int) panelGrid {
 	return g
 }
 
-// tall is the height of one panel's plot: near want, less where the place has a height to keep.
+// tall returns the height of one panel's plot: near want, or less if the place limits the height.
 func (g panelGrid) tall(s Style, want, rest float64) float64 {
 	if s.slide() {
 		return max(4*s.Label, (s.Height-rest*float64(g.down))/float64(g.down))

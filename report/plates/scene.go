@@ -50,7 +50,7 @@ type item struct {
 	stroke *colour
 	width  float64 // of the stroke
 	dash   bool
-	points []point // of a polygon if it is filled, else of a line; of a circle the centre
+	points []point // of a polygon if it is filled, else of a line; the centre of a circle
 	radius float64 // of a circle
 	label  *label
 }

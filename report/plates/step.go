@@ -16,12 +16,12 @@ type Band struct {
 
 // A Span is a phase of the step.
 type Span struct {
-	Key, Name string  // Name: where the key in words does not fit
+	Key, Name string  // Name is used if the key's words do not fit
 	From, To  float64 // events
 }
 
-// Step shows when and why one step's memory peaks: stacked areas over its allocator events, which are in order but not
-// to scale of time.
+// Step shows when and why one step's memory peaks: stacked areas over its allocator events, which are in order but
+// not to scale in time.
 type Step struct {
 	At     []float64 // events at which values begin; the last one ends the step, so there is one more than values
 	Bands  []Band    // in stacking order
@@ -186,8 +186,8 @@ type place struct {
 	ok   bool
 }
 
-// placeIn finds where a band is tall enough over the width of a label: within a phase and near the middle of the axes,
-// if there is a choice.
+// placeIn finds where a band is tall enough over the width of a label. It prefers places within a phase and near
+// the middle of the axes.
 func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
 	w := wide(l) + 4
 	var found []place
@@ -338,7 +338,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			if level > 0 && (x1-x0 < slightest || p.Key == "zero_grad" || p.Key == "between") {
 				break // too narrow to see, or without memory of its own
 			}
-			crossed := false // a tick must not cross the names under it, nor this name a tick
+			crossed := false // a tick must not cross the names under it, nor a tick this name
 			for below := range level {
 				for _, o := range taken[below] {
 					crossed = crossed || mid >= o[0] && mid <= o[1]

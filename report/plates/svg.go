@@ -76,7 +76,7 @@ func (d *Drawing) svgText(b *bytes.Buffer, l label, at point) {
 	fmt.Fprintf(b, `<text x="%.2f" y="%.2f"%s>%s</text>`+"\n", x, y, how, html.EscapeString(printable(l.text)))
 }
 
-// printable leaves out what neither XML nor TeX may have.
+// printable removes characters that neither XML nor TeX may contain.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd {

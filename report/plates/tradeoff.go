@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Point is one run: what it needs in time and in memory.
+// A Point is one run: the time and the memory that it needs.
 type Point struct {
 	Label             string
 	Time, Peak        float64 // seconds of a step, bytes

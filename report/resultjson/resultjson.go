@@ -242,8 +242,8 @@ func IsFolder(name string) bool {
 	return err == nil && st.IsDir() || name[len(name)-1] == '/' || os.IsPathSeparator(name[len(name)-1])
 }
 
-// FileNames gives each run a file name of its own: NAME_result.json, with the run's id in the place of a name that
-// several have. A run that is named after its method has the name that the profiler would give it.
+// FileNames returns a distinct file name for each run: NAME_result.json, with the run's id if several share a name.
+// A run that is named after its method has the name that the profiler would give it.
 func FileNames(profiles []analyze.ComponentProfile) []string {
 	names, count := make([]string, len(profiles)), map[string]int{}
 	for i := range profiles {

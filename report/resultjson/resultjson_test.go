@@ -176,7 +176,7 @@ func TestReadAsNotebooksDo(t *testing.T) {
 				number(breakdown, "total_allocated_mb") > number(breakdown, "total_reserved_mb") {
 				t.Errorf("%v", breakdown)
 			}
-			if tab.Manifest.Bare { // nothing is known but what torch counts at the ends of steps
+			if tab.Manifest.Bare { // only what torch counts at the ends of steps is known
 				if len(names) != 1 || !strings.HasSuffix(names[0], "_after_warmup") ||
 					breakdown.(map[string]any)["gradients_mb"] != nil {
 					t.Errorf("snapshots %v, %v", names, breakdown)

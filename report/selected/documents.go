@@ -82,7 +82,7 @@ func (r *Runs) Marks() (timeline.MarksDocument, error) {
 	return timeline.NewMarksDocument(rows...), err
 }
 
-// Ranks are the peaks of each run's devices, and what the one that lies apart holds more of.
+// Ranks returns the peaks of each run's devices, and what the one that lies apart holds more of.
 func (r *Runs) Ranks() (ranks.Document, error) {
 	rows, err := rows(r, ranks.Tables, ranks.Of)
 	return ranks.NewDocument(rows...), err
@@ -177,8 +177,8 @@ func ofPhase(m compare.Metric) bool {
 	return m.Name == compare.MetricPhase || m.Name == compare.MetricPhasePeak
 }
 
-// maybePair reports whether a comparison may be of two runs, side by side in all that they have: bare runs are left out
-// beside those that are recorded in full.
+// maybePair reports whether a comparison may be of two runs, side by side in everything that they have. Bare runs
+// beside runs recorded in full do not count.
 func (r *Runs) maybePair() bool {
 	full, bare := 0, 0
 	for _, run := range r.Runs {

@@ -151,7 +151,7 @@ func (c *Checked) locate(beside *Runs) {
 	}
 }
 
-// places divides the peak of a run; nil where its tables cannot be read, which changes no verdict.
+// places divides the peak of a run; nil if its tables cannot be read, which changes no verdict.
 func (r *Runs) places(id string) []schemas.BaselinePlace {
 	i := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == id })
 	if i < 0 {
@@ -186,8 +186,8 @@ func (c *Checked) Baseline(version string) schemas.Baseline {
 	return b
 }
 
-// Accuracy holds predictions beside what was measured: files of baselines or runs. Without names of predictions it is
-// the predicted ones among the runs.
+// Accuracy compares predictions with measurements: files of baselines or runs. Without names of predictions it
+// takes the predicted ones among the runs.
 func (s *Source) Accuracy(predicted, measured []string, version string) (doc predict.AccuracyDocument, err error) {
 	if len(predicted) == 0 {
 		_, runs, err := s.Summaries(measured, leaveNone)

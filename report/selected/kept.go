@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// keeper makes what is kept of a run. Of a prediction whose confidence no report keeps it makes nothing: that rests on
-// what is known of predictions today.
+// keeper makes the kept document of a run. It makes none for a prediction whose report has no confidence, since
+// that depends on what is known of predictions today.
 func keeper() store.Keeper {
 	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,
 		Make: func(t *schemas.Tables, s *schemas.Summary) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What is kept of runs says the same as their tables: the list of runs, comparisons of every kind of value, and checks.
+// Kept documents of runs agree with their tables: the list of runs, comparisons of every kind of value, and checks.
 func TestKeptIsWhatTablesSay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "headline"))); err != nil {

@@ -132,8 +132,8 @@ func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
 	return doc, nil
 }
 
-// Remove removes runs, one after another, where the answer to a question is yes; asked says whether anybody could be
-// asked. A run that is being recorded is refused.
+// Remove removes runs, one after another, if the answer to a question is yes. asked says whether a user could be
+// asked. It refuses a run that is being recorded.
 func (s *Source) Remove(names []string, confirm func(question string) (yes, asked bool)) error {
 	r, err := s.selectEvery(names)
 	if err != nil {

@@ -23,8 +23,8 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 	return r.Model(baseline)
 }
 
-// Model is what a report shows of the runs: beside the baseline of a name, if any, and with the memory explained of the
-// GPUs that NVML sampled.
+// Model returns what a report shows of the runs: compared with the named baseline, if any, and with the memory of
+// the GPUs that NVML sampled explained.
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}

@@ -21,8 +21,8 @@ func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, err
 	return out, lacking.all()
 }
 
-// withoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
-// without devices.
+// withoutEvents handles a run without allocator events: a single run is an error, one of many is listed without
+// devices.
 func withoutEvents(err error, many bool) error {
 	var none *memory.NoEventsError
 	switch {

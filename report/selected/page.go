@@ -25,7 +25,7 @@ const (
 	pagePoints = 600
 )
 
-// page collects what a page shows of the runs of a report: the documents that the commands print, and the blocks.
+// page collects what a page shows of a report's runs: the documents that the commands print, and the blocks.
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	r = r.quiet(r.Selection) // the report itself says what there is to say of the runs
 	b := page.NewBuilder(title)
@@ -35,8 +35,8 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	return b, err
 }
 
-// firstDocuments adds what a reader needs to look at anything: the list of the runs, and their breakdown, which it
-// gives.
+// firstDocuments adds what a reader needs for any view: the list of the runs, and their breakdown, which it
+// returns.
 func (r *Runs) firstDocuments(b *page.Builder) memory.BreakdownDocument {
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Paper is what a paper shows of runs that a command names or, where it names none, that the configuration does.
+// Paper returns what a paper shows of runs that a command names or, if it names none, of the configuration's runs.
 func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m paper.Model, err error) {
 	if len(names) == 0 {
 		names = c.Runs

@@ -259,7 +259,7 @@ func TestOthersHaveReasons(t *testing.T) {
 	}
 }
 
-// Trials of a search are taken out of a store, and said to be; one that is named stays.
+// Trials of a search are left out of a store, with a note. A named trial stays.
 func TestTrialsAreLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, id := range []string{vanillaID, ghostID} {

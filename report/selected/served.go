@@ -16,10 +16,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Served is what a server shows of runs: the page's documents, and the blocks of a device when they are asked for.
+// Served is what a server shows of runs: the page's documents, and on request the blocks of a device.
 type Served struct {
-	// First is what the page needs to show anything. Whole is all of it, which takes several readings of the runs more,
-	// the first time that it is asked for.
+	// First is what the page needs to show anything. Whole is everything, which takes several more readings of the
+	// runs at the first request.
 	First Told
 	Whole func() (Told, error)
 
@@ -130,8 +130,8 @@ func (s *Served) warm() {
 	}
 }
 
-// Device gives the Arrow streams of a device over a range of events: every block that lives in it, and points of all
-// events. Of a range that is too long there are more points and no blocks.
+// Device returns the Arrow streams of a device over a range of events: every block that lives in it, and points of
+// all events. For a range that is too long it returns more points and no blocks.
 func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

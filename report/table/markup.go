@@ -71,8 +71,8 @@ func Markdown(s string) string { return units.Printable(markdownEscapes.Replace(
 // latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
 const latexWidth = 110
 
-// writeLaTeX writes a tabular with booktabs' rules, ready for \input; one that is wider than a page is continued below
-// itself, with its first column again. Caption and float are the paper's own affair.
+// writeLaTeX writes a tabular with booktabs' rules, ready for \input. A table wider than a page continues below
+// itself, with its first column again. Caption and float are left to the paper.
 func writeLaTeX(w io.Writer, t *Table) error {
 	var b strings.Builder
 	b.WriteString("% needs \\usepackage{booktabs}\n")

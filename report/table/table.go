@@ -14,17 +14,17 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]Cell // as many cells as columns
-	// Stream, if not nil, gives the rows in place of Rows, as they are written: millions of them fit in no memory as
-	// cells.
+	// Stream, if not nil, yields the rows in place of Rows while they are written: millions of rows do not fit in
+	// memory as cells.
 	Stream iter.Seq[[]Cell]
 	// Blocks, if not nil, are what people read in place of columns and rows, which are for programs then.
 	Blocks []Block
 	Notes  []string
-	// Document is what the JSON format prints instead of the rows, where a schema fixes that.
+	// Document is what the JSON format prints instead of the rows, if a schema defines that.
 	Document any
 }
 
-// A Block is a short text of its own: a title, and below it what each label says.
+// A Block is a short separate text: a title, and below it labels with their texts.
 type Block struct {
 	Title string
 	Parts []Part
@@ -44,8 +44,8 @@ type Column struct {
 	Begins bool
 	// Names says that the column names a row's subject. Like the first column, it is never hidden.
 	Names bool
-	// Priority says how long the column stays where a terminal is too narrow for all: the lowest go first, and of equals
-	// the rightmost. Columns of zeros go before all others.
+	// Priority says how long the column stays if a terminal is too narrow for all: the lowest go first, and of
+	// equals the rightmost. Columns of zeros go before all others.
 	Priority int
 }
 
@@ -118,7 +118,7 @@ func Write(w io.Writer, format string, tables ...Table) error {
 		if f.Name != format {
 			continue
 		}
-		if f.Name == "csv" { // what is for people alone is no records
+		if f.Name == "csv" { // text for people only is not a record
 			tables = slices.DeleteFunc(slices.Clone(tables), func(t Table) bool {
 				return len(t.Columns) > 0 && len(t.keys()) == 0
 			})

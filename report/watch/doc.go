@@ -1,2 +1,2 @@
-// Package watch shows runs that are being recorded on a terminal: what the page's Live view says, in text.
+// Package watch shows runs that are being recorded on a terminal: the page's Live view, as text.
 package watch

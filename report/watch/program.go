@@ -82,7 +82,7 @@ type (
 
 func (m model) Init() tea.Cmd { return m.look }
 
-// look reads on a goroutine of its own: keys are answered meanwhile.
+// look reads on a separate goroutine, so that keys are answered meanwhile.
 func (m model) look() tea.Msg { return seen(m.read()) }
 
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {

@@ -125,8 +125,8 @@ func (s Screen) share(name string, bytes, limit int64) string {
 	return text + fmt.Sprintf(" %.1f %%", 100*part)
 }
 
-// chart draws the highest allocated of each column of time: full blocks where every event was recorded, light ones
-// where torch's counters are all that there is. Right of now there is nothing.
+// chart draws the highest allocated of each column of time: full blocks if every event was recorded, light ones if
+// there are only torch's counters. The area after now is empty.
 func (s Screen) chart(l *page.Live, d *page.LiveDevice, lines int) []string {
 	width := s.Columns - labels - 1
 	if width < 10 || len(d.Points) == 0 {

@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	for line := range strings.Lines(text) { // what is planned takes as long again: nothing is drawn there
+	for line := range strings.Lines(text) { // the planned part takes as long again, and is empty
 		if chart := []rune(strings.TrimRight(line, "\n")); strings.ContainsAny(line, "░█▄") && len(chart) > labels+2+33 {
 			t.Errorf("something is drawn right of now: %q", line)
 		}

@@ -24,7 +24,8 @@ var (
 	Style  = sync.OnceValue(func() []byte { return unpacked(style) })
 )
 
-// unpacked is what a file of the bundle holds. It is part of this program: what cannot be read was built wrong.
+// unpacked returns the contents of a file of the bundle. The bundle is part of this program, so a file that cannot
+// be read is a build error.
 func unpacked(packed []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -1,7 +1,7 @@
-"""Boots the agent: run by the interpreter's site module before the script, it waits until torch is imported.
+"""Boots the agent. The interpreter's site module runs it before the script, and it waits until torch is imported.
 
-It must be invisible to the script: it imports nothing that site has not loaded, never imports torch, runs the
-sitecustomize that would have run without it, and takes its own folder off sys.path again.
+It must be invisible to the script. It imports nothing that site has not loaded, never imports torch, runs the
+sitecustomize that would have run otherwise, and removes its own folder from sys.path.
 """
 
 import os
@@ -50,7 +50,7 @@ class Finder:
 
         def exec_module(module):
             try:
-                del loader.exec_module  # the loader is left exactly as it was
+                del loader.exec_module  # the loader is left unchanged
             except AttributeError:
                 pass
             execute(module)

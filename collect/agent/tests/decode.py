@@ -93,7 +93,7 @@ class Journal:
         ]
 
     def modes(self) -> list[str]:
-        """How each step was to be recorded, in words; "bare" is with none of them."""
+        """How each step was to be recorded, in words; "bare" if there are none."""
         modes = [m.flags for m in self.marks if m.kind == kinds.MODE]
         return [" ".join(word for flag, word in MODES.items() if flags & flag) or "bare" for flags in modes]
 
@@ -106,8 +106,8 @@ class Journal:
         return {k for begin, end, _ in self.intervals() for k in (begin, end)}
 
     def unclosed(self) -> list[Mark]:
-        """Marks that open what is not closed where it should be, or close what is not open, thread by thread. Modules
-        in backward are left out: they are left when others are entered, or with the run."""
+        """Marks that open a span which is not closed where it should be, or close one that is not open, thread by
+        thread. Modules in backward are left out: entering others, or the run's end, leaves them."""
         open_: dict[int, list[Mark]] = {}
         wrong = []
         for m in self.marks:

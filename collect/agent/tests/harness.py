@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 
 def rest(test: Callable[..., None]) -> Callable[..., None]:
-    """Marks a test that `make test` leaves out: further cases of what another test shows, each a start of torch."""
+    """Marks a test that `make test` leaves out: a further case of what another test shows, which starts torch."""
     test.rest = True  # type: ignore[attr-defined]
     return test
 

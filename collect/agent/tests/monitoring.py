@@ -1,5 +1,5 @@
-"""What tells of lines does so in order: sys.monitoring, or before Python 3.12 the phantom GPU's tracer, where that is
-preloaded. monitoring_test.go runs this under each Python that it finds; no torch is needed."""
+"""Line events come in order: from sys.monitoring, or before Python 3.12 from the phantom GPU's tracer, if that is
+preloaded. monitoring_test.go runs this under each Python that it finds. It needs no torch."""
 
 from __future__ import annotations
 

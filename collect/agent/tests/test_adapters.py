@@ -1,5 +1,5 @@
-"""What the libraries keep that adapters.py knows, beside Opacus, which test_extensions.py and others have: small
-libraries, built as the real ones are, in cases/libraries."""
+"""What the libraries in adapters.py keep, apart from Opacus, which test_extensions.py and others test.
+cases/libraries has small libraries that are built like the real ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TestLibraries(Phantom):
         return j
 
     def layers(self, j: Journal, kind: int) -> Counter[tuple[str, int]]:
-        """How often each layer was said to keep a tensor of so many bytes."""
+        """How often each layer was recorded as keeping a tensor of so many bytes."""
         return Counter((j.modules[t.module]["path"], t.bytes) for t in j.tags if t.kind == kind and not t.ends)
 
     def parameters(self, j: Journal, kind: int, ends: bool = False) -> dict[str, int]:

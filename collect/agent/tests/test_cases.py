@@ -82,7 +82,7 @@ class TestLoops(Case):
 
     @rest
     def test_backward_enters_whatever_modules_return(self) -> None:
-        """Dictionaries, dataclasses, and what is inside each other; and leaves for whatever they are given."""
+        """Dictionaries, dataclasses and nested containers, and leaves for every value."""
         kinds = ["tensor", "tuple", "named", "list", "dict", "ordered", "user dict", "stubborn", "output", "dataclass"]
         kinds += ["slots", "namespace", "stale", "nested"]
         with run("structures", "cpu", *kinds, env={"DPSIGHT_WARMUP": str(len(kinds))}) as r:
@@ -144,11 +144,12 @@ class TestLoops(Case):
 
     @rest
     def test_the_script_gets_what_its_handlers_raise(self) -> None:
-        # A handler may run while a hook of the agent's does: then the agent neither keeps what it raised nor gives up.
+        # A handler may run while a hook of the agent runs. Then the agent neither swallows its exception nor gives
+        # up.
         for args in (("timeout",), ("timeout", "partial")):
             with self.subTest(args), run("odd", *args) as r:
                 self.assertEqual((r.code, r.complaints()), (0, []), r.err[-2000:])
-                # Of 150: Python drops what is raised in a weak reference's callback.
+                # Out of 150: Python drops what is raised in a weak reference's callback.
                 self.assertGreater(int(r.out.split()[1]), 100)
 
     def test_threads(self) -> None:
@@ -170,7 +171,7 @@ class TestLoops(Case):
     def test_user_steps(self) -> None:
         # Without a plan the first update has ended a step before the script was heard.
         j = self.check("odd", "user", steps=4)
-        counts = [(m.a - 1, m.b - 1) for m in j.marks if m.kind == K.USER_STEP]  # 0 is for what was not said
+        counts = [(m.a - 1, m.b - 1) for m in j.marks if m.kind == K.USER_STEP]  # 0 means not stated
         self.assertEqual(counts, [(32, 64)] * 3)
         self.assertEqual(j.json(K.FRAME_CONFIG)[0], {"method": "vanilla", "api_key": "***", "rate": None})
         self.assertEqual([m["value"] for m in j.json(K.FRAME_METRIC)], [0.5, 1.5, 2.5])
@@ -336,7 +337,7 @@ class TestTimes(Parted):
             ("all of one stream", [True] * 100, [0] * 100, 100, 1),
             ("some of one stream", [True] * 37 + [False] * 63, [0] * 100, 37, 8),
             ("none", [False] * 3, [0] * 3, 0, 3),
-            # A stream that is behind says nothing of another's events, nor the other of its own.
+            # A stream that is behind says nothing about another's events, and the other nothing about its events.
             ("two streams", [True, True, False, True], [0, 0, 1, 0], 2, 2),
             ("all of two streams", [True] * 4, [0, 1, 0, 1], 4, 3),
         ):
@@ -372,7 +373,7 @@ class TestInterruptions(Parted):
 
     @rest
     def test_whatever_handlers_raise_the_context_is_left(self) -> None:
-        """Wherever they do: else what people press would wait for ever."""
+        """Wherever they run: otherwise a key press would wait for ever."""
 
         def late(_number: int, _frame: object) -> None:
             raise TimeoutError
@@ -425,7 +426,7 @@ class TestWindows(Parted):
             ("measured", 0.46, 10.0, False),  # 0.46 s would be below, 0.506 s is not
             ("measured", 0.46, 10.2, True),
             ("measured", 0.0, 0.001, True),
-            ("predicted", 5.0, 10.0, True),  # no times there: the number of steps decides alone
+            ("predicted", 5.0, 10.0, True),  # no times there: only the number of steps decides
         ):
             with self.subTest(source=source, drained=drained, seconds=seconds):
                 window = at(source, drained, seconds=seconds)

@@ -1,5 +1,5 @@
-"""Parts of the flight recorder that need no torch: what it reads of NVML, from a library that answers as the driver's
-does, and what it is asked for."""
+"""Parts of the flight recorder that need no torch: what it reads from NVML, using a library that answers as the
+driver's does, and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who keeps a block: found by name, whatever keeps it, and kept no longer for that."""
+"""Who keeps a block: found by name, whatever keeps it, and not kept longer because of the look."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PLANTED = {
 
 class TestHolders(Phantom):
     def looked(self, *arguments: str, script: str = "holders") -> tuple[list[Any], dict[int, tuple[str, str, int]]]:
-        """The looks of a run, and the last word on each block, by its thousands of entries: how it is kept, by whom,
-        and what a view shows of it. The run ends as it does without us, and has as little memory."""
+        """The looks of a run, and the last record of each block, by its thousands of entries: how it is kept, by
+        whom, and what a view shows of it. The run ends as it does without the agent, with the same memory."""
         every = {**self.env, "DPSIGHT_LIKE_A_GPU": ""}
         with run(script, *arguments, env=every) as r, run(script, *arguments, env=every, agent=False) as without:
             self.assertEqual((r.code, r.out, r.err), (0, without.out, without.err))
@@ -55,7 +55,7 @@ class TestHolders(Phantom):
 
     @rest
     def test_holders_change(self) -> None:
-        """The last word on a block is of who keeps it then, also where another did at the look before."""
+        """The last record of a block names its present keeper, even if another kept it at the look before."""
         looks, found = self.looked(script="holders_change")
         self.assertIn("local out[0] of main()", [path for look in looks for _, _, _, _, path in look["blocks"]])
         self.assertEqual(found[30][:2], ("python", "global kept[1]"))

@@ -1,4 +1,4 @@
-"""Names that are no text, paths that are none, and descriptors that are closed: scripts end as they do without us."""
+"""Names that are no text, invalid paths, and closed descriptors: scripts end as they do without the agent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestLabels(Phantom):
 
     @rest
     def test_descriptors_that_a_script_closes(self) -> None:
-        """Its own files, which get their numbers, hold what it wrote and no more; ours are opened again."""
+        """Its own files, which get their numbers, contain only what it wrote. The journal's files are opened again."""
         with tempfile.TemporaryDirectory() as folder, run("labels", "descriptors", folder, env=self.env) as r:
             self.assertEqual((r.code, r.out, r.complaints()), (0, f"end {[4] * 12}\n", []), r.err[-2000:])
             j = r.journal
@@ -55,7 +55,7 @@ class TestLabels(Phantom):
             )
             self.assertEqual((done.returncode, done.stdout), (0, b"end []\n"), done.stderr[-2000:])
             said = [line for line in done.stderr.splitlines() if line.startswith(b"dpsight:")]
-            # Of such a path torch gives no stacks.
+            # For such a path torch gives no stacks.
             self.assertEqual(
                 [line.split(b":")[1] for line in said], [b" recording stacks failed, the agent goes on without"]
             )

@@ -13,7 +13,7 @@ import nbformat
 from nbclient import NotebookClient
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python"
-# The kernel's interpreter has no torch: the one that has takes its place in what is recorded.
+# The kernel's interpreter has no torch, so another one replaces it in recorded processes.
 SETUP = f"""
 import sys
 sys.path.insert(0, {str(PACKAGE)!r})

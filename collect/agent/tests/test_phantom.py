@@ -76,7 +76,7 @@ def _definitions(tree: ast.AST, within: str) -> Iterator[tuple[str, ast.Function
 
 
 def subscriptions() -> Iterator[tuple[str, str]]:
-    """Events, and the names of what the agent's sources subscribe to them."""
+    """Events, and the names of the functions that the agent's sources subscribe to them."""
     for tree in modules().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "subscribe":
@@ -89,7 +89,7 @@ def subscriptions() -> Iterator[tuple[str, str]]:
 
 
 def mark_of(event: dict[str, Any]) -> int:
-    """The mark that an event carries; the number of a line may stand behind it."""
+    """The mark that an event carries. The number of a line may follow it."""
     return int(event["user_metadata"].partition("@")[0] or 0)
 
 
@@ -168,7 +168,7 @@ class TestMemory(Phantom):
         self.assertEqual(unbound, [])
 
     def walks_agree(self, j: Journal, walks: list[dict[str, Any]], private: bool) -> None:
-        """At the edge of each instrumented step: what was tagged and still lives is what the walk finds, no more."""
+        """At the boundary of each instrumented step, the live tagged tensors are exactly those that the walk finds."""
         ends = {m.a: m.k for m in j.marks if m.kind == K.STEP_END}
         instrumented = [True, True, True, False, True, False]
         replay, tags = Replay(j), sorted(j.tags)
@@ -205,8 +205,8 @@ class TestMemory(Phantom):
 
     @rest
     def test_agent_does_not_move_the_peak(self) -> None:
-        """Nor does it take anything else of the device: the allocator is asked for what the script by itself asks for,
-        nothing is taken past it, and no stream is made."""
+        """It also takes nothing else of the device: the allocator gets only the script's requests, nothing is taken
+        past it, and no stream is made."""
         for case, *args in (
             ("plain", "cuda", "6"),
             ("private", "cuda", "hooks"),
@@ -284,7 +284,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_gpu_times_of_compiled_steps(self) -> None:
-        """Where the optimizer has vanished into what was compiled, the region's end closes the step."""
+        """If the optimizer has vanished into compiled code, the region's end closes the step."""
         with run("compiled", "cuda", "step", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             stamped = j.stamped()
@@ -370,8 +370,8 @@ class TestMemory(Phantom):
 
     @rest
     def test_engines_threads_of_bare_runs(self) -> None:
-        """Where nothing is recorded a thread of the engine's says what it is before a mark of its own, in each run:
-        what it does has its time and module there, and is not taken for what the training thread does."""
+        """Without events, a thread of the engine announces itself before its first mark in each run. So its work
+        has its time and module there, and does not count as the training thread's."""
         env = {**self.env, "DPSIGHT_MODE": "bare", "DPSIGHT_SOURCE": "measured", "PHANTOM_DEVICES": "2"}
         for what, kind, runs in (
             ("phase", K.PHASE_BEGIN, 20),
@@ -506,7 +506,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_devices_are_identified(self) -> None:
-        """By UUID: CUDA_VISIBLE_DEVICES gives them numbers of its own. A device that was not used is not named."""
+        """By UUID, since CUDA_VISIBLE_DEVICES renumbers devices. An unused device is not named."""
         env = {**self.env, "PHANTOM_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2,0,1"}
         for mode in ("full", "bare"):
             with self.subTest(mode), run("devices", "0", "2", env={**env, "DPSIGHT_MODE": mode}) as r:
@@ -538,8 +538,8 @@ class TestMemory(Phantom):
                 if not opens:
                     continue
                 modes = self.windowed(r).modes()
-                # Set-up has two modes: from the second on lines are followed. Step 200 has two: it begins, and so does
-                # its recording.
+                # Set-up has two modes: from the second on lines are followed. Step 200 has two: one when it begins,
+                # one when its recording begins.
                 later = [i for i, mode in enumerate(modes) if "instrumented" in mode and i >= 5]
                 self.assertEqual(later, [201, 202, 210])
                 at = opens[0]
@@ -559,7 +559,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_windows_longer_than_their_distance(self) -> None:
-        """Where one still lasts no other opens: its events are recorded without a break."""
+        """While one window lasts, no other opens: its events are recorded without a break."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "1", "DPSIGHT_WINDOW_STEPS": "205"}
         with run("plain", "cuda", "404", env=env) as r:
             reasons = [c["reason"] for _, c in self.windowed(r).chunks()]
@@ -614,7 +614,7 @@ class TestSetups(Phantom):
             before = ["setup.model", "setup.model", "setup.model", "setup.optimizer", "setup.data"]
             loss = ["setup.model"]  # moved to the device in each iteration: marked until the first update
             self.assertEqual(self.stages(j), before + loss)
-            # All that is allocated until the loader is made is in a stage: weights packed after a move, and Adagrad's
+            # All allocations until the loader is made are in a stage: weights packed after a move, and Adagrad's
             # sums.
             begins, ends = ([m.k for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
             spans = list(zip(begins, ends, strict=True))
@@ -685,7 +685,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_errors_that_reach_python_as_others(self) -> None:
-        """What no convolution asked for is the script's to hear of, by whichever error."""
+        """The script gets the error of a request that no convolution made, whatever its type."""
         with run("workspaces", "scripted", env=self.env) as r:
             j = self.checked(r)
             self.assertEqual(r.out, "scripted 1\n")
@@ -693,7 +693,8 @@ class TestEnds(Phantom):
 
     @rest
     def test_a_failure_while_a_backward_runs(self) -> None:
-        """Gradients and graphs are read on the engine's own thread only: another would read what is being written."""
+        """Gradients and graphs are read only on the engine's own thread: another thread would read what is being
+        written."""
         for mode in ("aside", "inside", "host"):
             with self.subTest(mode), run("failing", mode, env=self.env) as r:
                 j = self.checked(r)
@@ -706,7 +707,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_a_look_that_fails_at_a_failure(self) -> None:
-        """It is said once, that look is taken no more, and all other tags go on."""
+        """It is reported once, that look is not taken any more, and all other tags continue."""
         with run("failing", "refused", env=self.env) as r:
             self.assertEqual((r.code, len(r.complaints())), (0, 1), r.err)
             j = r.journal
@@ -718,7 +719,7 @@ class TestEnds(Phantom):
             self.assertGreater(len([t for t in j.tags if t.kind == K.GRADIENT and t.k > second.k]), 3)
 
     def tagged_at(self, j: Journal, m: Mark) -> set[tuple[str, int]]:
-        """Names and kinds of what was tagged at a mark, by its thread."""
+        """Names and kinds of the tensors tagged at a mark, by its thread."""
         k = next(t.k for t in j.marks if t.kind == K.TAGS and t.k > m.k and t.thread == m.thread)
         return {(t.name, t.kind) for t in j.tags if t.k == k}
 
@@ -733,7 +734,7 @@ class TestEnds(Phantom):
 
     @rest
     def test_inputs_of_checkpoints_are_saved_tensors(self) -> None:
-        """Those of nested ones too, and what is computed anew."""
+        """Also for nested ones, and for what is recomputed."""
         for mode in ("plain", "reentrant", "nested"):
             with self.subTest(mode), run("checkpointed", mode, env={**self.env, "DPSIGHT_WARMUP": "9"}) as r:
                 j = self.checked(r)
@@ -834,7 +835,7 @@ class TestEnds(Phantom):
         """One at a time is taken out, and said: the script, the allocator's events and the other hooks go on."""
         j, printed = self.broken("hooks")
         self.assertNotIn("silent", printed)
-        # Every hook of the sources is one of these places.
+        # Every hook in the sources is one of these places.
         self.assertEqual({place.split(" | ")[1] for place in printed["point"]}, set(guarded_functions()))
         reached = {place.split(" | ")[1] for place in printed["reached"]}
         elsewhere = {
@@ -869,7 +870,7 @@ class TestEnds(Phantom):
         }
         self.assertEqual(Counter(subscriptions()) - places, Counter(elsewhere), "subscribed, and not among the places")
         told = {event for event, _ in map(str.split, printed["reached"])}
-        once = {  # of the beginning, of what has failed, or of what this script has not
+        once = {  # of the beginning, of failures, or of what this script does not have
             "buckets_made",
             "compiled_update_begins",
             "compiled_update_ended",

@@ -50,7 +50,7 @@ def own_names(tree: ast.Module) -> set[str]:
 
 
 def private_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Lines and names of uses of what somebody else keeps to himself."""
+    """Lines and names of uses of private names of others."""
     own = own_names(tree)
     texts = {id(s.value) for s in ast.walk(tree) if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)}
     for node in ast.walk(tree):

@@ -317,7 +317,7 @@ class TestDrains(Recorded):
 
 
 class TestDrainTimer(Recorded):
-    """Where no step ends: the main thread drains between two of its lines, or the timer's thread does."""
+    """If no step ends, the main thread drains between two of its lines, or the timer's thread does."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -526,7 +526,7 @@ class TestStepLimit(Recorded):
 
 
 class TestRaisingLater(unittest.TestCase):
-    """What is called by the interpreter itself can raise nothing: a script's handler runs after it."""
+    """Code that the interpreter itself calls can raise nothing: a script's handler runs after it."""
 
     def test_handler_runs_at_the_next_line(self) -> None:
         inside, after = False, False
@@ -548,7 +548,7 @@ class TestRaisingLater(unittest.TestCase):
 
 
 class TestPhase(unittest.TestCase):
-    """What @dpsight.phase is open around: a function's own code, and not what goes on while it waits."""
+    """What @dpsight.phase covers: a function's own code, and not what runs while it waits."""
 
     def setUp(self) -> None:
         self.said: list[str] = []

@@ -14,9 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "python" / "dpsight"
 GROUND = {"kinds", "interruptions", "masking", "journal", "torch_compat"}
 LOOKING = {"tensors", "tags", "registry", "parameters", "nodes", "graph_safety"}
-# Where tensors lie is said above the hooks, which report what happens and no more.
+# Modules that know addresses of tensors are above the hooks, which only report what happens.
 NOT_FOR_HOOKS = {"tags", "parameters", "graph_safety"}
-# What a module may import, by the room that it is in: the first part of its name.
+# What a module may import, by its room: the first part of its name.
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
     "adapters": {"kinds"},
@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "torch_compat": {"interruptions"},
     "torch_probes": {"torch_compat"},
     "recorder": {*GROUND, "recorder"},
-    # How the recorder is told of what it cannot see itself, and who has which number: below hooks and taggers.
+    # How the recorder learns what it cannot see itself, and which numbers objects have: below hooks and taggers.
     "patch": {"recorder"},
     "stages": {"kinds", "recorder", "patch"},
     "tensors": {"kinds", "interruptions", "torch_compat", "recorder"},
@@ -174,7 +174,8 @@ class TestSources(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_functions_import_nothing(self) -> None:
-        """But for what a script may call: one that nobody records does not load the agent, nor what reads tables."""
+        """Exception: what a script may call. A script that is not recorded loads neither the agent nor what reads
+        tables."""
         found = {
             name
             for name, tree in self.modules.items()
@@ -211,7 +212,7 @@ class TestSources(unittest.TestCase):
         self.assertEqual({name: size for name, size in sizes.items() if size > MOST_LINES}, {})
 
     def test_unrecorded(self) -> None:
-        """The package costs a script that nobody records next to nothing, and its calls do nothing."""
+        """The package costs a script that is not recorded next to nothing, and its calls do nothing."""
 
         def python(*arguments: str) -> subprocess.CompletedProcess[str]:
             env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}

@@ -1,5 +1,5 @@
-"""dpsight.open gives the tables that DuckDB reads from the same files. Its interpreter has what is in
-requirements/notebooks.txt; the store is named by DPSIGHT_TEST_STORE."""
+"""dpsight.open returns the tables that DuckDB reads from the same files. Its interpreter has the packages of
+requirements/notebooks.txt. DPSIGHT_TEST_STORE names the store."""
 
 from __future__ import annotations
 

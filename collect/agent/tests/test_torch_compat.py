@@ -1,5 +1,5 @@
-"""The private names that the agent uses, in the interpreter's torch: each is there, a probe notices where one is not,
-and the agent does without it.
+"""The private names that the agent uses, in the interpreter's torch: each exists, a probe notices a missing one,
+and the agent works without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A script that calls all of the API: mypy --strict reads it in make lint, and make test runs it unrecorded."""
+"""A script that calls the whole API. mypy --strict checks it in make lint, and make test runs it unrecorded."""
 
 from __future__ import annotations
 

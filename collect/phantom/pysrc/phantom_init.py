@@ -71,7 +71,7 @@ class Init:
     # -- deferring
 
     def _whole(self, tensor: Any) -> bool:
-        """Whether a tensor is all of a block of pages of its own, and of a kind whose draws are known."""
+        """Whether a tensor fills a block that has pages of its own, and is of a kind whose draws are known."""
         torch = self._torch
         if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.dtype not in self._word_draws:
             return False
@@ -88,8 +88,9 @@ class Init:
         return storage.nbytes() == size and self._phantom.phantom_deferrable(storage.data_ptr())
 
     def _defer(self, tensor: Any, recipe: _Recipe) -> bool:
-        # The recipe is there before anybody can ask for it, so there is no lock. A handler of signals may run at each
-        # line, and raise, or read what is deferred; and a child has inherited the locks of threads that it has not.
+        # The recipe exists before anybody can ask for it, so no lock is needed. A lock would not be safe: a signal
+        # handler may run at each line, and raise or read deferred memory, and a child inherits the locks of threads
+        # that it does not have.
         storage, number = tensor.untyped_storage(), next(self._numbers)
         self._recipes[number] = recipe
         if not self._phantom.phantom_defer(storage.data_ptr(), storage.nbytes(), number):
@@ -134,7 +135,7 @@ class Init:
     # -- making
 
     def _make(self, number: int) -> None:
-        """Makes a deferred tensor. Called on a thread of its own, for which the one that touched the tensor waits."""
+        """Makes a deferred tensor. It runs on a separate thread, while the thread that touched the tensor waits."""
         self._local.makes = True
         try:
             recipe = self._recipes.get(number)
@@ -210,8 +211,9 @@ class Init:
         return call
 
     def _apply(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``Module._apply``, through which modules change type. An operator below it would see all copies, but one of
-        ours costs each of them ten microseconds, and turns Python's numbers, which are tensors there, into floats."""
+        """``Module._apply``, through which modules change type. An operator below it would see all copies, but in
+        Python it costs each of them ten microseconds, and turns Python's numbers, which are tensors there, into
+        floats."""
         torch = self._torch
 
         def apply(module: Any, change: Callable[[Any], Any], *args: Any, **kwargs: Any) -> Any:
@@ -271,9 +273,9 @@ _installed: Init | None = None
 
 
 def install(torch: Any) -> Init | None:
-    """Defers from now on. Gives None, and does nothing, where no phantom GPU is loaded or PHANTOM_INIT is ``eager``.
+    """Defers from now on. Returns None, and does nothing, if no phantom GPU is loaded or PHANTOM_INIT is ``eager``.
 
-    Calling it again gives the state of the first call.
+    Calling it again returns the state of the first call.
     """
     global _installed
     if _installed is not None:

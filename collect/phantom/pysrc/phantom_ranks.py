@@ -159,7 +159,7 @@ def _values() -> Any:
 
 
 def _took_for_all(size: int) -> None:
-    """The script is given this rank's value for another's, where the host alone is asked."""
+    """The script gets this rank's value for another's, if only the host is asked."""
     values = _values()
     if values and size > 1:
         values.took_for_all()
@@ -183,8 +183,8 @@ def _pickled(there: Any) -> bytes:
 
 
 class Ranks:
-    """The collectives that torch makes of others, or that its fake group leaves undone. Those of objects allocate on
-    the device what torch's own do, if all ranks have what this one has."""
+    """The collectives that torch builds from others, or that its fake group leaves undone. Collectives of objects
+    allocate on the device what torch's own do, if all ranks have what this one has."""
 
     OBJECTS = (
         "all_gather_object",
@@ -506,8 +506,9 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
 
 
 class _Sizes:
-    """The collectives by which torch's functions for objects agree on sizes and move bytes. They do on the device what
-    they would; sizes, which say what is allocated there next, arrive by the host, and bytes do not arrive."""
+    """The collectives by which torch's functions for objects agree on sizes and move bytes. On the device they do
+    what they would do otherwise. Sizes, which decide the next allocation, arrive by the host, and bytes do not
+    arrive."""
 
     def __init__(self, c10d: Any, carrier: Any) -> None:
         self._c10d, self._carrier = c10d, carrier

@@ -63,7 +63,7 @@ _ENGINE = "_engine_run_backward"
 
 
 def graph_task(torch: Any) -> Callable[[], int]:
-    """A function that gives the run of autograd's engine that this thread is inside of; -1 = none."""
+    """A function that returns the run of autograd's engine that this thread is inside of; -1 = none."""
     return getattr(torch._C, "_current_graph_task_id", lambda: -1)
 
 
@@ -108,8 +108,8 @@ def replace_apply(torch: Any, wrapper: Callable[[Callable[..., Any]], Callable[.
 
 
 def truncated_normal(torch: Any) -> Callable[..., Any] | None:
-    """The function that ``trunc_normal_`` is, where the number of values that it draws is known: torch 2.15 draws until
-    all are inside the bounds."""
+    """``trunc_normal_``'s function, if the number of values that it draws is known: torch 2.15 draws until all are
+    inside the bounds."""
     function = getattr(torch.nn.init, "_no_grad_trunc_normal_", None)
     return function if function is not None and "erfinv_" in function.__code__.co_names else None
 

@@ -83,7 +83,7 @@ _OF_RANKS = (os.path.join("distributed", ""), os.path.join("nn", "parallel", "")
 
 
 class Values:
-    """The state of an installed module: what was guessed, what was assumed, and what was read unknown."""
+    """The state of an installed module: what was guessed, what was assumed, and which reads were unknown."""
 
     def __init__(self, torch: Any, phantom: ctypes.CDLL, library: ctypes.CDLL) -> None:
         self._phantom = phantom
@@ -92,7 +92,7 @@ class Values:
         self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
         # Reads that are answered the other way, as the collector wants them: by their names.
         self._decided = frozenset(json.loads(os.environ.get("PHANTOM_DECISIONS") or "[]"))
-        # Where the script was at the latest reads: the frames of each, as their code and line, by the read's name.
+        # The position of the script at the latest reads: the code and line of each frame, by the read's name.
         self._recent: dict[str, list[tuple[Any, int]]] = {}
         self._falses: collections.Counter[str] = collections.Counter()  # in a row, by place
         self._flips: collections.Counter[str] = collections.Counter()
@@ -106,7 +106,7 @@ class Values:
         self.grown: Callable[[], None] | None = None
         """Called now and then, while there is something new: a process that is killed has said then what it read."""
         self._due = 0.0
-        # Code that is not the script's own: torch, the modules that lie beside this one, and the collector's agent.
+        # Code that is not the script's own: torch, the modules beside this one, and the collector's agent.
         here = os.path.dirname(__file__)
         self._outside = (
             os.path.dirname(torch.__file__) + os.sep,
@@ -149,7 +149,7 @@ class Values:
         return self._tally(_ASSUMED)
 
     def assumed(self) -> dict[str, int]:
-        """How often such questions were asked at each ``file:line``, so far; one may take several operators."""
+        """How often such questions were asked at each ``file:line``, so far. One may take several operators."""
         places: dict[str, int] = {}
         with self._lock:
             for (place, _), count in self._asked.items():
@@ -239,9 +239,9 @@ class Values:
         return bool(self._library.phantom_values_known(phantom_torch.tensor_address(tensor)))
 
     def _watch_counts(self, graph: Any) -> None:
-        """Forgets what Python tells autograd to be changed: by compiled code and by custom operators.
+        """Forgets values that Python reports to autograd as changed: by compiled code and by custom operators.
 
-        The count of changes alone does not show it, since aliases (``x.data``) may have a count each.
+        The version count alone does not show it, since aliases (``x.data``) may have a count each.
         """
         before = graph.increment_version
 
@@ -323,7 +323,7 @@ class Values:
             return dict(self._tallies[told])
 
     def _told(self, told: int, name: bytes) -> int:
-        """Takes what the library tells. Of a read it gives the way in which it is to be answered."""
+        """Receives the library's reports. For a read it returns how the read is to be answered."""
         if getattr(self._unlisted, "on", False) or (told == _COPIED and _among_ranks(self._outside[0])):
             return _USUAL
         way = _USUAL
@@ -370,8 +370,8 @@ class Values:
         return b"torch.distributions" if path.startswith(torch) and path.endswith(_CHECKS) else b""
 
     def _remember(self, place: str) -> str:
-        """Keeps where the script is at a read, and gives the read's name: its line of the script and, where the
-        function that reads is a library's, of that too."""
+        """Notes the script's position at a read, and returns the read's name: its line of the script and, if a
+        library's function reads, that line too."""
         frame = sys._getframe(1).f_back  # None below the listener, on a thread of autograd's
         ours = self._outside[1:]
         while frame is not None and frame.f_code.co_filename.startswith(ours):
@@ -451,9 +451,9 @@ def installed() -> Values | None:
 
 
 def install(torch: Any) -> Values | None:
-    """Follows values from now on. Gives None, and does nothing, where no phantom GPU is loaded.
+    """Follows values from now on. Returns None, and does nothing, if no phantom GPU is loaded.
 
-    Calling it again gives the state of the first call. Raises ``RuntimeError`` where the library was compiled for
+    Calling it again returns the state of the first call. Raises ``RuntimeError`` if the library was compiled for
     another torch.
     """
     global _installed

@@ -1,4 +1,4 @@
-"""python -m dpsight: the program dpsight, with this interpreter for what it runs."""
+"""python -m dpsight: runs the program dpsight, with this interpreter for Python scripts."""
 
 from dpsight.client.program import run
 

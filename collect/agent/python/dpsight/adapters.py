@@ -1,6 +1,7 @@
-"""What is known of libraries that train with differential privacy: an adapter for each. It says which of the library's
-functions do what, and which attributes of layers and of parameters hold what. hooks/private_training.py hooks them,
-taggers/per_sample.py tags what they hold. Another library is another adapter here, and nothing else.
+"""What is known of libraries that train with differential privacy: an adapter for each. It names the library's
+functions by purpose, and the attributes of layers and parameters by contents. hooks/private_training.py hooks
+the functions, taggers/per_sample.py tags the contents. Support for another library only needs another adapter
+here.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class Does(enum.Enum):
     ADDS_NOISE = "noise"
     ASKS_FOR_SAMPLES = "asks for samples"  # (parameter) Clipping takes the parameters in turn, and calls it for each.
     STORES_SAMPLES = "stores samples"  # (param=, grad_sample=) It copies per-sample gradients to the parameter.
-    MAKES_NOISE = "makes noise"  # () For one parameter; what it returns is the noise.
+    MAKES_NOISE = "makes noise"  # () For one parameter. It returns the noise.
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes of one kind: those with one of these names, and those that extend them, others' too."""
+    """Classes of one kind: those with one of these names, and classes that extend them, also in other libraries."""
 
     names: tuple[str, ...]
     methods: Mapping[str, Does]
@@ -125,8 +126,8 @@ OPACUS = Adapter(
     },
 )
 
-# fastDP, of the book-keeping and bias-only methods. Hooks keep a layer's input and output gradient until the hook of
-# the last layer clips all of them; in evaluation each layer keeps its last input. Noise comes with the clipped sum.
+# fastDP, with its book-keeping and bias-only methods. Hooks keep a layer's input and output gradient until the last
+# layer's hook clips all of them. In evaluation each layer keeps its last input. Noise comes with the clipped sum.
 FASTDP = Adapter(
     name="fastDP",
     modules=("fastDP.autograd_grad_sample", "fastDP.autograd_grad_sample_dist", "fastDP.privacy_engine"),
@@ -181,6 +182,6 @@ PRIVATE_TRANSFORMERS = Adapter(
 )
 
 ADAPTERS = (OPACUS, FASTDP, PRIVATE_TRANSFORMERS)
-# Of all of them: an attribute of a parameter is what its name says in a script that has no library, too.
+# Of all libraries: an attribute of a parameter means what its name says, even in a script without a library.
 PARAMETERS: dict[str, int] = {name: kind for adapter in ADAPTERS for name, kind in adapter.parameters.items()}
 LAYERS: dict[str, int] = {name: kind for adapter in ADAPTERS for name, kind in adapter.layers.items()}

@@ -37,7 +37,7 @@ def _collecting() -> bool:
 
 
 def installed() -> None:
-    """The agent is in place: catches up on what was said before."""
+    """The agent is in place: catches up on earlier calls."""
     _waiting.installed = True
     for say in _waiting.said:
         say()
@@ -182,7 +182,7 @@ def mark(name: str) -> None:
 
 
 def tag(tensor: Any, category: str, name: str) -> None:
-    """Says what a tensor's memory is: one of dpsight's categories, and a name."""
+    """States what a tensor's memory is: one of dpsight's categories, and a name."""
     if _recording():
         from dpsight.tags import tags
 

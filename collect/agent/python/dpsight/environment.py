@@ -108,6 +108,6 @@ def _sdpa(cuda: Any) -> list[str]:
 
 
 def _seed(torch: Any) -> int | None:
-    """The seed, where one was set that fits: torch's own default is a random 64-bit number."""
+    """The seed, if one was set that fits: torch's own default is a random 64-bit number."""
     seed = _ask(torch.initial_seed)
     return seed if seed is not None and seed < 1 << 63 else None

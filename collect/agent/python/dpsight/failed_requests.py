@@ -55,8 +55,8 @@ class Requests:
         self._noted = True  # errors are seen where they reach Python
 
     def install(self, patches: Patches) -> None:
-        """Waits for CUDA, and for errors: an error is seen when its object is made. What runs a graph of its own, as
-        TorchScript does, makes another error of it."""
+        """Waits for CUDA, and for errors: an error is noticed when its object is made. Code that runs its own
+        graph, as TorchScript does, makes another error of it."""
         events.cuda_starts.subscribe(self._observe)
         kind = recorder.torch.OutOfMemoryError
         make = kind.__init__
@@ -129,7 +129,7 @@ class Requests:
 
 
 def _may_be_absorbed() -> bool:
-    """Whether torch may go on without what was asked for: only a convolution does."""
+    """Whether torch may recover from the failed request: only a convolution does."""
     frame = script()
     while frame is not None and frame.f_globals.get("__name__") == OPS:
         frame = frame.f_back
@@ -140,7 +140,7 @@ def _may_be_absorbed() -> bool:
 
 
 def _module() -> int:
-    """The number of the module that this thread asks for memory for, where a bare step has no mark of it; 0 = none."""
+    """The number of the module for which this thread asks for memory, if a bare step has no mark of it; 0 = none."""
     if recorder.level >= MODULES:
         return 0
     for frame in frames(script()):

@@ -90,7 +90,7 @@ class Garbage:
         self.left, self.collected = self.left + self.collected - collected, collected
 
     def _begin(self) -> None:
-        """What there is before the device is used is looked at no more: a library's objects are many."""
+        """Objects from before the device is used are not visited any more, since libraries have many."""
         if threading.current_thread() is not threading.main_thread() or sys.getprofile() is not None:
             return
         if not lines.on and sys.gettrace() is not None:
@@ -148,7 +148,7 @@ class Garbage:
 
 
 def _of_torch(function: Any) -> bool:
-    """Whether a function written in C is one of torch's, or a tensor's method."""
+    """Whether a function written in C is torch's, or a tensor's method."""
     owner = getattr(function, "__self__", None)
     name = getattr(owner, "__module__", None) or getattr(owner, "__name__", None)
     return isinstance(name, str) and name.startswith("torch") or isinstance(owner, recorder.torch.Tensor)

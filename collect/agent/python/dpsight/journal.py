@@ -1,5 +1,5 @@
-"""The two files of a recording process. Marks are records in a shared memory map: what was written survives SIGKILL
-without a flush. Frames are appended whole, each with its checksum."""
+"""The two files of a recording process. Marks are records in a shared memory map, so written marks survive SIGKILL
+without a flush. Frames are appended as a whole, each with its checksum."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ REQUEST_OFFSET = 12
 REQUESTED = 1
 ANSWERING = 2
 _ERROR_OFFSET = 24  # of the number of the error for which nothing more is written
-# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS. Each doubles the
-# file, up to this size; where there is no room for that, a smaller one has to do.
+# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS. Each doubles
+# the file, up to this size. If there is no room for that, it takes a smaller one.
 SEGMENT = (1 << 20) * RECORD
 _FIRST = 1 << 20
 _LEAST = 1 << 12
@@ -96,7 +96,7 @@ class Journal:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
         self.start_ns = time.time_ns()
-        # The process id alone would not do: exec keeps it.
+        # The process id alone would not do, since exec keeps it.
         base = os.path.join(os.path.abspath(folder), f"{os.getpid()}-{self.start_ns:x}")
         files: list[_File] = []
         try:
@@ -154,7 +154,8 @@ class Journal:
         return self._lock.locked()
 
     def json(self, kind: int, value: Any) -> None:
-        """Appends a frame of JSON, secrets masked where it holds words of the script's. NaN, no JSON, becomes null.
+        """Appends a frame of JSON, with secrets masked if it contains words of the script. NaN, which JSON lacks,
+        becomes null.
 
         The agent's own words ("native", "step") stay: a secret may happen to be one of them.
         """

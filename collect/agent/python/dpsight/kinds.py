@@ -77,7 +77,7 @@ INITIALIZES = 1 << 2  # torch itself steps with zero gradients, to make the opti
 # Flag of marks of updates: the step ended with it.
 ENDS = 1 << 0
 
-# Flag of OOM marks: torch may go on without; if not, a RAISED mark follows.
+# Flag of OOM marks: torch may recover; if not, a RAISED mark follows.
 NOTED = 1 << 0
 
 # Flag of phase marks.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 MASK = "***"
 # Shorter values, in bytes, would occur everywhere: masking "true" or "1" protects nothing and ruins the text.
 _SHORTEST = 6
-_OPEN, _WEAK, _STRONG = range(3)  # what a name says: nothing, secret if it looks random, secret
+_OPEN, _WEAK, _STRONG = range(3)  # what a name says: nothing, secret if the value looks random, secret
 _BORDERS = " \t\r\n'\"`;<>=:(),\\"  # what a pattern may match besides the secret itself
 
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
@@ -106,7 +106,7 @@ class Naming(NamedTuple):
         return self.word != "dsn" or not value.startswith("sqlite:")
 
     def in_text(self) -> Naming:
-        """What the name says in the middle of a text, where "token: the" and "key=layer.0" are common."""
+        """What the name means in running text, where "token: the" and "key=layer.0" are common."""
         words = _rules().words
         known = self.word in words["text_strong"] or self.before in words["text_qualifiers"].get(self.word, ())
         return self if known or self.level < _STRONG else self._replace(level=_WEAK)
@@ -355,7 +355,7 @@ def _in_arguments(arguments: list[str]) -> list[str]:
 
 
 def gather(environment: dict[str, str], arguments: list[str]) -> list[str]:
-    """The values to mask, longest first: one may be part of another."""
+    """The values to mask, longest first, since one may be part of another."""
     words = _rules().words
     found = _in_arguments(arguments)
     for name, value in environment.items():
@@ -389,8 +389,8 @@ def mask(text: str) -> str:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """A JSON-able value with every string in it masked; what JSON does not know becomes text. A name says what a value
-    and those in it are."""
+    """A JSON-able value with every string in it masked. Types that JSON lacks become text. A name says what a value
+    and its contents are."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, dict):

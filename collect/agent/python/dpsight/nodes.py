@@ -1,6 +1,6 @@
-"""In which module each node of autograd's graph was made. Nodes are numbered in the order in which a thread makes them,
-so it is enough to note at which number a module was entered or left. In bare steps no module is entered: a forward pass
-that makes as many nodes as an instrumented one did has made them in the same modules."""
+"""In which module each node of autograd's graph was made. Nodes are numbered in the order in which a thread makes
+them, so it is enough to note the numbers at which a module was entered and left. In bare steps no module is
+entered: a forward pass that makes as many nodes as an instrumented one made them in the same modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _threads = itertools.count()
 
 
 class ThreadNodes(threading.local):
-    """What a thread knows of its own graphs."""
+    """What a thread knows about its own graphs."""
 
     def __init__(self) -> None:
         self.number = next(_threads)  # no other thread gets it; an identifier is given again after its thread's end
@@ -59,7 +59,7 @@ class Nodes:
         return first
 
     def learn(self, root: int, first: int) -> None:
-        """Notes where the nodes of a forward pass were made, for bare steps: they repeat it."""
+        """Notes where the nodes of a forward pass were made, for bare steps, which repeat it."""
         mine, key = thread_nodes.now(), (root, private.sequence_number() - first)
         if key not in self._learned and len(self._learned) < _MOST_LEARNED:
             i = bisect_left(mine.sequence, first)

@@ -1,4 +1,4 @@
-"""What hangs on parameters: gradients, and the attributes that libraries of differential privacy give them."""
+"""What is attached to parameters: gradients, and the attributes that libraries of differential privacy give them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gradients:
         return out
 
     def forget(self) -> None:
-        """Addresses are used again: what was tagged in a step says nothing in the next."""
+        """Addresses are used again, so a tag of one step says nothing about the next."""
         self._tagged.clear()
 
 

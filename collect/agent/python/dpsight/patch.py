@@ -12,7 +12,7 @@ _MISSING = object()
 
 
 class Patches:
-    """What was changed so far. Installing is all or nothing: half an agent once broke a script."""
+    """The changes made so far. Installing is all or nothing: half an agent once broke a script."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], Any]] = []

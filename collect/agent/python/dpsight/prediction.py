@@ -1,6 +1,6 @@
-"""What a prediction rests on: the values that the script read without anyone having computed them, the sizes that were
-bounds, and what the phantom GPU could not do. Written whole and again whenever it has grown, so that a process that is
-killed has said what it had read by its last drain."""
+"""What a prediction depends on: unknown values that the script read, sizes that were bounds, and what the phantom
+GPU could not do. It is written as a whole, and again whenever it has grown, so that a killed process has
+reported what it had read by its last drain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Prediction:
         self._suspects: list[str] | None = None
 
     def follow(self, values: Any) -> None:
-        """values: what the phantom GPU's module gave when it was installed; None on a real GPU."""
+        """values: what the phantom GPU's module returned when it was installed; None on a real GPU."""
         if values is not None:
             _phantom.values = values
             if hasattr(values, "grown"):

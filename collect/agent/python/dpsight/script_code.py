@@ -21,12 +21,12 @@ from dpsight.recorder import events, recorder
 MAIN = "__main__"
 COMMAND_TEXT = "-c"
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
-_GENERATED = "torchinductor_"  # and the user's name: where torch.compile writes code, unless a variable says where
+_GENERATED = "torchinductor_"  # followed by the user's name: the folder where torch.compile writes code by default
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 class ScriptCode:
-    """What is known so far. A forked child keeps it: its parent has imported what it has."""
+    """What is known so far. A forked child keeps it, since its parent's imports are its own."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[str, Any]] = {}  # by module and path
@@ -37,7 +37,8 @@ class ScriptCode:
         self._names: dict[str, str] = {}  # that name_of has found: to find one asks the file system
 
     def install(self) -> None:
-        """Reads what has been imported by now; again when recording begins, after the first step and at the end."""
+        """Reads what has been imported so far. It runs again when recording begins, after the first step and at the
+        end."""
         self._began, self._written = _process_start_ns(), (0, 0)
         try:
             self._folder = os.getcwd()  # scripts change it later; relative paths are relative to this one
@@ -60,7 +61,7 @@ class ScriptCode:
             self._write()
 
     def _write(self) -> None:
-        """Writes all that is known, if that is more than was written: a later frame replaces an earlier one."""
+        """Writes everything known, if that is more than was written. A later frame replaces an earlier one."""
         self._read()
         now = (len(self._known), recorder.pid)
         if self._known and now != self._written:
@@ -161,7 +162,7 @@ def _repository(folder: str) -> str:
 
 
 def _process_start_ns() -> int:
-    """When this process began, by the clock of files; now where the system does not say."""
+    """When this process began, by the clock of files; now if the system does not say."""
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])

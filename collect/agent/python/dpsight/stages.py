@@ -1,8 +1,9 @@
 """Set-up stages: marks around the calls that put a model on the device, wrap it, make its optimizer and make both
 private.
 
-Most of this happens before CUDA is there, in launchers too, which shall write no journal: a stage is marked once one is
-open, in the middle if need be. Which stages count, ingest decides: those before the first forward pass that trains.
+Most of this happens before CUDA is initialised, also in launchers, which must write no journal. So a stage is
+marked once a journal is open, in the middle if need be. Ingest decides which stages count: those before the
+first forward pass that trains.
 """
 
 from __future__ import annotations

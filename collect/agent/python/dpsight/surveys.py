@@ -81,8 +81,8 @@ class Surveys:
         return True
 
     def _look(self, every: bool) -> None:
-        """Looks. every: also at tensors that no name leads to. An interrupt in the middle would have all of them in its
-        traceback."""
+        """Looks. every: also at tensors that no name leads to. An interrupt in the middle would put all of them
+        into its traceback."""
         with uninterrupted:
             tensors = living() if every else None
             recorder.mark(kinds.SURVEY, a=tag(True, tensors))

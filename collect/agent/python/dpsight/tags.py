@@ -1,4 +1,4 @@
-"""Tags: which tensor lies at which address at which mark. A tag says what was seen, and ingest what it is called."""
+"""Tags: which tensor lies at which address at which mark. A tag says what was seen, and ingest names it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpsight.torch_compat import Weak, expired, private, weak
 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
-_ENOUGH = 2  # beside a first allocation of its size a tag may be ambiguous; the next is not
+_ENOUGH = 2  # next to a first allocation of the same size a tag may be ambiguous; the next is not
 
 Record = tuple[int, int, int, int, int, int]
 """Kind, address, bytes, number of the name, number of the module, number of the dtype."""
 
-# Who owns a tensor beyond autograd: the script that keeps it, too, adds nothing.
+# Categories that own a tensor beyond autograd: a script that also keeps it adds nothing.
 _OWNED = {
     kinds.PARAMETER,
     kinds.BUFFER,
@@ -90,7 +90,8 @@ class Tags:
         if recorder.level >= TAGS:
             self.emit(self.within(kinds.USER, tensor, recorder.tag_name(name), recorder.tag_name(category)))
 
-    # What lives from step to step is tagged until its place is known: a tag holds for the whole life of a block.
+    # What lives from step to step is tagged until its place is known, since a tag holds for the whole life of a
+    # block.
 
     def place_known(self, kind: int, tensor: Any) -> bool:
         """Whether tags have said where a tensor lies that lives from step to step, and it lies there still. Call it
@@ -127,7 +128,7 @@ class Tags:
         self._lasting.clear()
 
     def step_ended(self, _number: int) -> None:
-        """Sharding resizes storages: what comes back to the same address is another block."""
+        """Sharding resizes storages: memory that returns at the same address is another block."""
         ranks = sys.modules.get("torch.distributed")
         if drains.recording and ranks is not None and ranks.is_available() and ranks.is_initialized():
             self.forget_places()
@@ -151,7 +152,7 @@ class Tags:
     # Writing.
 
     def flush(self) -> None:
-        """Writes what is buffered: names first, or a kill in between would leave tags without them."""
+        """Writes the buffer. Names come first, since a kill in between would leave tags without them."""
         with uninterrupted:
             self._bytes = 0
             full = b"".join(self._taken())

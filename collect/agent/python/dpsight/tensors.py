@@ -76,7 +76,7 @@ def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
 
 
 def dtype(tensor: Any) -> int:
-    """The number of a tensor's dtype; 0 = one that kinds does not list."""
+    """The number of a tensor's dtype; 0 = kinds does not list it."""
     return numbers().get(tensor.dtype, 0)
 
 
@@ -218,7 +218,7 @@ _EMPTY = frozenset((type(None), bool, int, float, str))
 
 
 def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
-    """What is inside a container, a dataclass or, with objects, any object; no method of the script's is asked."""
+    """The contents of a container, a dataclass or, with objects, any object. It calls no method of the script."""
     for container in (dict, tuple, list, collections.deque):
         if issubclass(kind, container):
             if container.__len__(value) > MOST_ENTRIES:

@@ -1,8 +1,8 @@
-"""The one place that uses what torch, or the interpreter, does not promise to keep: private names, and how private
-objects are built. The rest of the agent has it from here.
+"""The only module that uses what torch, or the interpreter, does not promise to keep: private names, and how
+private objects are built. The rest of the agent gets it from here.
 
-Each function is looked up once, so that a hook pays for no more than it would with torch's own name. What this torch
-does not have is None, or finds nothing; torch_probes says of each feature what it gives, and what is lost without it.
+Each function is looked up once, so a hook costs no more than with torch's own name. What this torch lacks is
+None, or finds nothing. torch_probes says for each feature what it provides, and what is lost without it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WRAPPERS_NAMED_BY = (  # where torch says so
     ("torch.distributed.fsdp._common_utils", "FSDP_WRAPPED_MODULE"),
     ("torch.distributed.algorithms._checkpoint.checkpoint_wrapper", "_CHECKPOINT_WRAPPED_MODULE"),
 )
-SHARD = "_local_tensor"  # of a DTensor: what this rank has of it
+SHARD = "_local_tensor"  # of a DTensor: this rank's part
 # What an optimizer's attributes for its own hooks begin with.
 OPTIMIZER_HOOKS = "_optimizer_"
 
@@ -61,7 +61,7 @@ CONVOLUTIONS = frozenset(
 )
 
 
-# torch's functions that have no public name, by what they are called here.
+# torch's functions without a public name, by their names here.
 _FUNCTIONS = {
     "lazy_call": "cuda._lazy_call",
     "record_history": "cuda.memory._record_memory_history",
@@ -93,7 +93,7 @@ _CUDA = ("_C._cuda", "_C._Cuda")  # what a build without CUDA need not have
 
 
 class Private:
-    """Those functions, looked up once; None where this torch has none."""
+    """Those functions, looked up once; None if this torch lacks one."""
 
     __slots__ = (*_FUNCTIONS, "fake_mode")
 
@@ -128,8 +128,8 @@ class Private:
     disable_dynamo: Function
 
     def traces(self) -> bool:
-        """Whether something notes what is done with tensors, as torch.jit.trace, torch.export and make_fx do: what we
-        ask of one, a size that is a symbol, would become a part of their graph. With fake tensors nothing runs."""
+        """Whether something records operations on tensors, as torch.jit.trace, torch.export and make_fx do: asking
+        a tensor for a symbolic size would become part of their graph. With fake tensors nothing runs."""
         if self.tracing_state() is not None or self.fake_mode() is not None:
             return True
         return self.dispatch_mode(self.proxy_key) is not None
@@ -181,7 +181,7 @@ def own_parameters(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 def compile_with(module: Any, impl: Any, compile_module: Callable[[], None]) -> Function:
-    """Compiles a module as if impl ran its calls: Module.compile takes the attribute. Returns what it has compiled."""
+    """Compiles a module as if impl ran its calls: Module.compile takes the attribute. Returns what it compiled."""
     vars(module)[CALL] = impl
     try:
         compile_module()
@@ -245,7 +245,7 @@ def is_saved(value: Any) -> bool:
 
 
 def recomputed(frame: Any, group: Any) -> list[Any]:
-    """What a checkpointed block has computed anew for one run of the engine."""
+    """What a checkpointed block has recomputed for one run of the engine."""
     return list(getattr(frame, "recomputed", {}).get(group, {}).values())
 
 
@@ -263,14 +263,14 @@ _SET_HOOKS = (
 
 @functools.cache
 def _set_hooks() -> Callable[..., None] | None:
-    """torch's function, which has the engine forget a dictionary of hooks: to set Python's attribute to None does not,
-    and torch has no other way from Python. It takes two pointers: to a tensor, which is a pointer to what _cdata says,
-    and to a unique_ptr, which is one to the hooks. The name spells out both types: where torch changes one, nothing is
-    found.
+    """torch's function that makes the engine forget a dictionary of hooks. Setting Python's attribute to None does
+    not, and torch has no other way from Python. It takes two pointers: to a tensor, which is a pointer to what
+    _cdata says, and to a unique_ptr to the hooks. The name spells out both types: if torch changes one, nothing
+    is found.
     """
     library = os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), "lib", "libtorch_cpu.so")
     try:
-        # What torch has loaded and nothing else; by PyDLL the lock stays ours, and torch takes it once more.
+        # Only what torch has already loaded. With PyDLL the lock stays held, and torch takes it once more.
         found = getattr(ctypes.PyDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW), _SET_HOOKS)
     except (OSError, AttributeError) as error:
         if by_script(error):
@@ -282,11 +282,11 @@ def _set_hooks() -> Callable[..., None] | None:
 
 @functools.cache
 def forgets_gradient_hooks() -> bool:
-    """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. It is tried on a tensor of
-    ours: nobody but us may have its dictionary afterwards. Where the trial fails, the dictionaries stay.
+    """Whether the engine can be made to forget an empty dictionary of a parameter's hooks. It is tried on a tensor
+    whose dictionary nothing else may have afterwards. If the trial fails, the dictionaries stay.
 
-    What it buys: the engine takes the interpreter's lock to look into an empty dictionary, which makes a bare step one
-    to two microseconds slower for each parameter, a tenth of the time that a small layer's backward takes.
+    What it buys: the engine takes the interpreter's lock to look into an empty dictionary. That makes a bare
+    step one to two microseconds slower for each parameter, a tenth of a small layer's backward.
     """
     if _set_hooks() is None:
         return False
@@ -316,11 +316,11 @@ def forget_gradient_hooks(p: Any) -> None:
 
 
 def lasting(event: Any) -> Any:
-    """Gives an event back with a reference that nobody gives up, not even an interpreter that ends.
+    """Returns an event with a reference that is never released, not even when the interpreter ends.
 
-    What it buys: torch's destructor of an event asks for the current device, and where there is none to ask for (in a
-    forked child that exits, after an error that the device keeps) it ends the process. Python's own references would go
-    with the module that has them.
+    What it buys: torch's destructor of an event asks for the current device. If there is none (in a forked child
+    that exits, after an error that the device keeps) it ends the process. Python's own references would go with
+    the module that has them.
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
     return event
@@ -330,20 +330,20 @@ def lasting(event: Any) -> Any:
 
 
 def local_tensor(tensor: Any) -> Any:
-    """What this rank has of a DTensor; None of any other tensor."""
+    """This rank's part of a DTensor; None for any other tensor."""
     return getattr(tensor, SHARD, None)
 
 
 def sparse_parts(tensor: Any) -> tuple[Any, Any]:
-    """Indices and values of a tensor in COO layout; the public names refuse one that is not coalesced."""
+    """Indices and values of a tensor in COO layout. The public names refuse one that is not coalesced."""
     return tensor._indices(), tensor._values()
 
 
 class Weak:
-    """A weak reference to a storage, which lets the memory go: to see later who still holds it. torch has such a
-    reference freed by hand. It is an object so that Python counts who uses it: threads share them, and a lock around
-    that would stay held where a script's signal handler raises. It keeps torch's functions itself: when the interpreter
-    ends, modules lose their names before the last objects go."""
+    """A weak reference to a storage, which releases the memory, to see later who still holds it. torch needs such a
+    reference to be freed by hand. It is an object so that Python counts its users: threads share them, and a
+    lock would stay held if a script's signal handler raised. It keeps torch's functions itself: when the
+    interpreter ends, modules lose their names before the last objects go."""
 
     __slots__ = ("_expired", "_free", "_reference")
 
@@ -357,7 +357,7 @@ class Weak:
 
 
 def weak(storage: Any) -> Weak | None:
-    """A weak reference to a storage; None if torch makes none of it."""
+    """A weak reference to a storage; None if torch supports none for it."""
     return Weak(storage) if hasattr(storage, "_weak_ref") else None
 
 
@@ -388,12 +388,12 @@ def gathered(group: Any) -> Iterator[tuple[Any, Any, str]]:
 
 
 def gathered_flat(group: Any) -> Any:
-    """The flat tensor that a group's parameters came in; None = there is none."""
+    """The flat tensor with a group's parameters; None = there is none."""
     return getattr(group._all_gather_result, "all_gather_output", None)
 
 
 def scattered_flat(group: Any) -> Any:
-    """The flat tensor that a group's gradients were put into; None = there is none."""
+    """The flat tensor with a group's gradients; None = there is none."""
     # The latest, which this group has sent; newer releases of torch keep a list.
     states = getattr(group.comm_ctx, "reduce_scatter_states", None) or [
         getattr(group.comm_ctx, "reduce_scatter_state", None)
@@ -415,7 +415,7 @@ def group_path(group: Any) -> str:
 
 
 def dynamo_skips(torch: Any) -> Callable[[CodeType], Any] | None:
-    """The function that has Dynamo skip a code object; None if there is none."""
+    """The function that makes Dynamo skip a code object; None if there is none."""
     frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
     if hasattr(frames, "set_code_exec_strategy"):
         strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
@@ -440,7 +440,7 @@ def inductor_ran() -> bool:
 
 _OPTIMIZED = 1  # flag of code whose variables lie in no dictionary: a function's
 _COPIES = sys.version_info < (3, 13)  # a frame that is asked for its variables keeps a copy of them
-# What gives a function that copy. One that names none of these has it in no variable of its own, so it can be emptied.
+# What gives a function that copy. If it names none of these, no variable of its own has it, so it can be emptied.
 _ASKING = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 
 
@@ -450,14 +450,14 @@ def is_function(code: CodeType) -> bool:
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """A function's local variables; none where the question would be noticed, by who follows the function or has asked
-    for them itself, or where the interpreter does not do as we expect.
+    """A function's local variables; none if a tracer, or the function itself, would notice the question, or if the
+    interpreter does not behave as expected.
 
-    Until Python 3.13 the frame keeps a copy of what it is asked for, and with it every tensor in it: a script that
-    catches the error and goes on would have less memory than without us. So the copy is emptied, if nobody else has it.
+    Until Python 3.13 the frame keeps a copy of its variables after a read, with every tensor in it. A script that
+    catches the error and goes on would then have less memory. So the copy is emptied, if nothing else has it.
 
-    What it buys: the names of the tensors that only a function's variable holds when a request fails. Without it they
-    count as memory whose owner is unknown.
+    What it buys: the names of tensors that only a function's variable holds when a request fails. Without it
+    their owner is unknown.
     """
     code = frame.f_code
     if not is_function(code):
@@ -472,7 +472,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
 def _uncopied(frame: FrameType) -> dict[str, Any]:
     code, copy = frame.f_code, frame.f_locals
     found = dict(copy)
-    if sys.getrefcount(copy) > 3:  # another function has asked for it: all that it notices is what has changed since
+    if sys.getrefcount(copy) > 3:  # another function has asked for it and only notices changes since
         return found
     for name in code.co_varnames + code.co_cellvars + code.co_freevars:
         copy.pop(name, None)
@@ -481,8 +481,8 @@ def _uncopied(frame: FrameType) -> dict[str, Any]:
 
 @functools.cache
 def reads_variables() -> bool:
-    """Whether a frame's variables can be read without a trace: tried on a frame of ours, whose object must go when its
-    function lets go of it, though it was asked for."""
+    """Whether a frame's variables can be read without a trace. It is tried on a frame of its own: its object must
+    go when its function releases it, although the frame was read."""
     if not _COPIES:
         return True
 

@@ -1,6 +1,6 @@
 """Whether each private feature of torch that the agent uses works in an interpreter: what "dpsight doctor" prints.
 
-A probe tries a feature on the CPU where that is possible. Of what needs a GPU it looks whether torch has it: CUDA is
+A probe tries a feature on the CPU if possible. For what needs a GPU it checks whether torch has it: CUDA is
 never initialised. The agent itself does not load this module.
 """
 
@@ -29,7 +29,7 @@ class Feature:
 
     name: str
     gives: str
-    without: str  # what is lost where the probe fails
+    without: str  # what is lost if the probe fails
     needed: bool  # nothing can be recorded without it
     probe: Probe
 
@@ -456,7 +456,7 @@ def _names(*owners: Any) -> set[str]:
 
 
 def results(torch: Any) -> list[dict[str, Any]]:
-    """What each probe says; of one that raised, the error."""
+    """The result of each probe; for one that raised, the error."""
     private.look_up(torch)
     out = []
     for feature in FEATURES:

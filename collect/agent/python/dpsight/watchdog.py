@@ -1,7 +1,7 @@
-"""NCCL's watchdog, on a phantom GPU. It is a thread that looks ten times a second, and only then lets go of what a
-collective that has ended used. DDP makes its buckets anew in the second forward: whether the first ones are still there
-is a matter of time, on a device too. A prediction waits for it, so that equal runs have equal peaks, and says how much
-more there may be."""
+"""NCCL's watchdog, on a phantom GPU. The thread looks ten times a second, and only then releases what a finished
+collective used. DDP makes its buckets again in the second forward. Whether the first ones still exist then
+depends on timing, on a device too. A prediction waits for the watchdog, so that equal runs have equal peaks, and
+says how much more there may be."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpsight.recorder.counters import total_allocated
 from dpsight.torch_compat import WATCHDOGS
 
 _PAUSE = 0.01  # s, between two looks at the watchdogs
-_SLEEPS = 3  # of each: one may be under way, and what it did before may be half of its work
+_SLEEPS = 3  # of each: one may be under way and half done
 _PATIENCE = 5.0  # s
-_CALLS = 8  # of a reducer that are waited for: it makes its buckets anew after the first backward that averages
+_CALLS = 8  # of a reducer that are waited for: it makes its buckets again after the first backward that averages
 
 
 class Watchdog:
-    """What DDP's reducers make anew, and what the watchdog may still hold beside it."""
+    """What DDP's reducers make again, and what the watchdog may still hold at the same time."""
 
     def __init__(self) -> None:
         self._calls: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._before = 0  # bytes allocated before the call under way
-        self._beside = 0  # bytes that were made anew at once, at most
+        self._beside = 0  # bytes that were made again at once, at most
 
     def install(self) -> None:
         """Waits in each reducer's first calls."""
@@ -74,7 +74,7 @@ def _watchdogs() -> Iterator[str]:
 
 
 def _sleeps(task: str) -> int:
-    """How often a thread has gone to sleep; -1 = it is no more."""
+    """How often a thread has gone to sleep; -1 = it has ended."""
     _, found, rest = _read(f"{task}/status").partition("\nvoluntary_ctxt_switches:")
     return int(rest.split()[0]) if found else -1
 

@@ -1,1 +1,1 @@
-"""What a user's own Python calls, in no recorded process: it runs the program dpsight, and reads what that writes."""
+"""What a user's own Python calls outside of recorded processes. It runs the program dpsight and reads its output."""

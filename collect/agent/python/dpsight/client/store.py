@@ -29,7 +29,7 @@ class Store:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The manifests of the runs: name, parameters, status, and what else is known of each."""
+        """The manifests of the runs: name, parameters, status, and the other facts of each."""
         return [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in self._folders]
 
     @property

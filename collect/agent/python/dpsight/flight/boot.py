@@ -1,5 +1,5 @@
-"""DPSIGHT_ATTACH=1: what the .pth file of the installed package imports as an interpreter begins. It waits for torch,
-and loads nothing before: most processes never import it."""
+"""DPSIGHT_ATTACH=1: imported by the installed package's .pth file when an interpreter begins. It waits for torch
+and loads nothing before, since most processes never import torch."""
 
 from __future__ import annotations
 

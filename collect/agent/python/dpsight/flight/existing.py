@@ -1,5 +1,5 @@
-"""Tags what was alive before recording began: the tensors of models and of optimizers, and all others that a name leads
-to. When they were made is not known, so what has no tag is untraced."""
+"""Tags what was alive before recording began: the tensors of models and of optimizers, and all others that a name
+leads to. Their births are unknown, so what has no tag is untraced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 def tag_existing() -> Found:
     """Makes the models and the optimizers of this process known, and tags what they and others hold on a device."""
     torch = recorder.torch
-    found = gc.get_objects()  # by their types: an object may pretend to be of another class
+    found = gc.get_objects()  # by their types: an object may pretend to have another class
     modules = [o for o in found if issubclass(type(o), torch.nn.Module)]
     optimizers = [o for o in found if issubclass(type(o), torch.optim.Optimizer)]
     del found

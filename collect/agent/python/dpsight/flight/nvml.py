@@ -1,5 +1,5 @@
-"""NVML by ctypes: what of a device's memory is in use, and by which process. It is the driver's library, and makes no
-CUDA context."""
+"""NVML by ctypes: how much of a device's memory is in use, and by which process. It is the driver's library, and
+makes no CUDA context."""
 
 from __future__ import annotations
 

@@ -342,7 +342,7 @@ def _finish(folder: Path, wait: bool) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started, as the kernel counts; "" = it is no more."""
+    """When a process started, in the kernel's count; "" = it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[19]

@@ -29,7 +29,7 @@ class Wishes:
     def checked(
         store: str | os.PathLike[str], name: str | None, events: int, journal_mib: int, dumps: int, signals: bool
     ) -> Wishes:
-        """The wishes, if they mean something; a ValueError says what does not."""
+        """The options, if they are valid; a ValueError says which is not."""
         for what, value, least in (
             ("events", events, _LEAST_EVENTS),
             ("journal_mib", journal_mib, _LEAST_MIB),

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Waiting:
-    """A finder that finds nothing by itself: it has the others find a module, and hears when it was executed."""
+    """A finder that finds nothing itself: it lets the others find a module, and notices when it was executed."""
 
     def __init__(self) -> None:
         self.callbacks: dict[str, Callable[[Any], None]] = {}

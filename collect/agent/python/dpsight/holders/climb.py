@@ -255,7 +255,7 @@ def isinstance_of(value: Any, kinds: tuple[type, ...]) -> bool:
 
 
 def _described(value: Any) -> str:
-    """What an object is called that is more than a container on the way; empty = it is not."""
+    """The name of an object that is more than a container on the path; empty = it has none."""
     kind = type(value)
     if issubclass(kind, BaseException):
         return references.caught_at(value)

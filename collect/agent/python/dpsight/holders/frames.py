@@ -13,8 +13,8 @@ _MOST_FRAMES = 1000
 
 
 def script() -> FrameType | None:
-    """The frame in which this thread asked for memory. Not one of ours: a frame that has itself as a variable stays,
-    with all that it knows."""
+    """The frame in which this thread asked for memory. It is never one of dpsight's: a frame with itself as a
+    variable would stay alive, with everything that it refers to."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and ours(frame) and frame.f_code is not codes.call:
         frame = frame.f_back

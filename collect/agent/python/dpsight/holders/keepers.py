@@ -32,7 +32,7 @@ _FAILURES = 4  # requests that fail and are looked at one by one; then the 8th, 
 _WORK = 384  # objects that one look asks about
 _MOST = 128  # tensors that one look starts from, of graphs and of others
 _MOST_BLOCKS = 2_000  # that one look tells of
-_EACH = 3  # steps of a prediction that are looked at one by one; then each that comes so much later
+_EACH = 3  # steps of a prediction that are all looked at; then each that comes this many times later
 _LATER = 1.5
 _AGAIN = 4  # looks, from one at which blocks whose holder is known are asked about to the next
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
@@ -111,7 +111,7 @@ class Keepers:
 
     @guarded("looking for who keeps the memory")
     def look(self, moment: str, tensors: list[Any] | None = None) -> None:
-        """Looks, and writes what is news. tensors: those that live, if somebody has them already."""
+        """Looks, and writes what is new. tensors: the living tensors, if the caller has them already."""
         began = time.monotonic_ns()
         with freeze_threads():
             found = self._find(began, moment, tensors)
@@ -145,8 +145,8 @@ class Keepers:
         goes_on = functools.partial(self._goes_on, until)
         search = Climb(found, title, _WORK, goes_on)
         search.hide(*roots.hidden())
-        # All at once: each level of the climb takes as long for one object as for all. What a variable has for the
-        # first time will mostly be gone at the next look, and is asked about then.
+        # All at once: each level of the climb takes as long for one object as for all. What a variable holds for
+        # the first time will mostly be gone at the next look, so it is asked about only then.
         asked = [b.root for b in blocks[:_MOST_BLOCKS] if b.root is not None]
         asked += [t for b in blocks[:_MOST_BLOCKS] for t in b.tensors]
         told = {id(t) for b in blocks if b.address in self._said for t in (b.root, *b.tensors)}
@@ -225,7 +225,8 @@ class Keepers:
         return said is not None and said.path.rank < (climb.INSIDE if self._anew else climb.VARIABLE)
 
     def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
-        """What is written of a block: its address, its bytes, those that its tensors show, how it is kept, by whom."""
+        """The record of a block: its address, its bytes, the bytes that its tensors show, how it is kept, and by
+        whom."""
         found: list[tuple[Path, str]] = []
         shown: list[tuple[bool, int]] = []  # whether the tensor is kept only for now, and what it shows
         for tensor, viewed in zip(block.tensors, block.viewed, strict=False):

@@ -37,8 +37,8 @@ class Looks:
         self._failed: set[str] = set()
 
     def tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
-        """What a look finds, or otherwise: from its first failure on this look is taken no more, and all others go
-        on."""
+        """What a look returns, or otherwise: after its first failure this look is not taken any more, while all
+        others continue."""
         if what in self._failed:
             return otherwise
         try:
@@ -139,7 +139,7 @@ class _Variables(Walk):
                 if address in self.known:
                     continue
                 self.known.add(address)
-                if nodes:  # what takes it had no memory to go on: it is held for backward, or would be
+                if nodes:  # its consumer had no memory to go on: it is held for backward, or would be
                     out.append((kinds.SAVED_TENSOR, address, size, *saved.made(nodes[0]), dtype))
                 elif within:
                     category = recorder.tag_name(within)

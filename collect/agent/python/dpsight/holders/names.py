@@ -58,7 +58,7 @@ class Names:
 
 
 def _thread(outermost: FrameType) -> str:
-    """What a thread is called: its first function has its object."""
+    """The name of a thread: its first function holds the thread's object."""
     own = variables(outermost).get("self")
     if issubclass(type(own), threading.Thread):
         name: property = vars(threading.Thread)["name"]

@@ -1,5 +1,5 @@
-"""How one object of Python's refers to others: the steps of a path. Nothing of the script's runs on the way: what a
-thing is, type() says, and containers are read by the built-in type's own methods."""
+"""How one Python object refers to others: the steps of a path. No code of the script runs on the way: type() tells
+what a thing is, and containers are read by the built-in type's own methods."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def frame_name(frame: FrameType) -> str:
 
 
 def caught_at(error: BaseException) -> str:
-    """What an exception is called: where it was caught, as the first entry of its traceback says."""
+    """The name of an exception: where it was caught, by the first entry of its traceback."""
     first = BaseException.__getattribute__(error, "__traceback__")
     name = type(error).__name__
     if first is None:

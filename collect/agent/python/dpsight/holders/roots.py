@@ -1,5 +1,5 @@
-"""What of the device's memory Python can reach: the storages of its living tensors, and what the graphs below those
-with a grad_fn save."""
+"""The part of the device's memory that Python can reach: the storages of its living tensors, and what the graphs
+below tensors with a grad_fn save."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Roots:
         return found
 
     def _walk(self, safe: Safe | None) -> None:
-        """Looks at what graphs save. The node that was made last is above the others: what its tensor keeps, that
-        tensor keeps all of."""
+        """Looks at what graphs save. The node that was made last is above the others: everything that its tensor
+        keeps is found from that tensor."""
         above = [(t, grad_fn(t)) for t in self.living if base(t, "requires_grad")]
         tops = [(t, node) for t, node in above if node is not None]
         tops.sort(key=lambda top: node_number(top[1]), reverse=True)

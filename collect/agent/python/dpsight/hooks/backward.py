@@ -126,8 +126,8 @@ def _leave(nested: bool, released: bool) -> None:
 
 @guarded("the backward hook")
 def _ran(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool, out: Any) -> None:
-    """Tells of what a run has made, after its end's mark: the engine's threads are done by then, so it is known what
-    lies where."""
+    """Reports what a run has made, after the mark of its end. The engine's threads are done by then, so addresses
+    are certain."""
     argument = functools.partial(_argument, args, kwargs)
     transform = private.functorch_level() is not None
     if transform:

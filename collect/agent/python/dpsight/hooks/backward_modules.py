@@ -37,8 +37,8 @@ def _watch_inputs(args: Any, kwargs: dict[str, Any], serial: int) -> None:
 
 @quiet
 def _watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
-    """Marks where backward enters a module: when a node that made one of its outputs begins, if that was made
-    inside."""
+    """Marks where backward enters a module: when a node that made one of its outputs begins, if the module made
+    that output."""
     _, number, serial, first = call
     if not serial or _no_graph():
         return

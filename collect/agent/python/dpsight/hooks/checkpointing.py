@@ -12,7 +12,7 @@ from dpsight.recorder import TAGS, events, guarded, recorder, stamps, steps, thr
 
 
 def install(checkpoint: Any, patches: Patches) -> None:
-    """Hooks torch.utils.checkpoint; what this release does not have is left out."""
+    """Hooks torch.utils.checkpoint. Parts that this release lacks are left out."""
     base = getattr(checkpoint, torch_compat.RECOMPUTATION, None)
     if isinstance(base, type):
         patches.set(checkpoint, torch_compat.RECOMPUTATION, _recomputation(base))
@@ -71,7 +71,7 @@ def _reentrant(function: Any) -> Any:
 
 @guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _reentrant_ended(depth: int) -> None:
-    # Its own backward ends the recompute; without one, nothing else has.
+    # Its own backward ends the recompute. Without one, nothing else has ended it.
     if thread.recomputes and len(thread.recomputes) >= depth and thread.recomputes[-1]:
         thread.recomputes.pop()
         stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))

@@ -1,4 +1,4 @@
-"""Marks of compiled code. Hooks vanish inside what Dynamo has traced, so it is bracketed from outside."""
+"""Marks of compiled code. Hooks vanish inside code that Dynamo has traced, so it is bracketed from outside."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ _frame = sys._getframe
 
 
 class Torch:
-    """torch's functions, looked up once: they run cold, once a step, where each look-up in a large module would
-    show."""
+    """torch's functions, looked up once: they run rarely, once a step, and each look-up in a large module would be
+    noticeable."""
 
     __slots__ = ("GraphModule", "grad_enabled", "impl", "inference")
 

@@ -33,7 +33,7 @@ class Privacy:
         self.engine: Callable[[], Any] = lambda: None  # a weak reference
 
     def learn(self, **facts: Any) -> None:
-        """Adds to what is known, and writes all of it."""
+        """Adds to the known facts, and writes all of them."""
         for key, value in facts.items():
             if value is not None:
                 self.facts[key] = value

@@ -27,7 +27,7 @@ class Present:
     def __init__(self) -> None:
         self.libraries: set[str] = set()
         self.patched: weakref.WeakSet[type] = weakref.WeakSet()
-        # Phases and forward hooks under way, by object: an override and what it calls are one.
+        # Running phases and forward hooks, by object: an override and the function that it calls are one.
         self.calls: set[tuple[int, int | Does]] = set()
 
 
@@ -70,8 +70,8 @@ def _patch(cls: type, classes: Classes, patches: Patches) -> None:
 
 @guarded("hooking classes of a library")
 def _patch_subclasses(base: type, classes: Classes, made: type) -> None:
-    """Patches what lies between a class of a library and the class of an object that is being made: others extend them
-    too. Hooks bind their methods only after this."""
+    """Patches the classes between a class of a library and the class of an object that is being made, since other
+    classes may extend them. Hooks bind their methods only after this."""
     patches = installed.new()
     try:
         for cls in made.__mro__:

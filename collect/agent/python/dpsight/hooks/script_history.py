@@ -22,7 +22,7 @@ _RESETS = (
 
 
 class Resets:
-    """Whether the script resets counters now: one of torch's functions calls another."""
+    """Whether the script is resetting counters: one of torch's functions calls another."""
 
     __slots__ = ("inside",)
 
@@ -142,7 +142,7 @@ def _snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded("keeping events for the script")
 def _add_drained(result: dict[str, Any]) -> None:
-    """What was drained since the script began to record is a part of its own snapshot."""
+    """What was drained since the script began to record is part of its own snapshot."""
     for i, kept in enumerate(drains.user_traces):
         if i < len(result["device_traces"]):
             result["device_traces"][i] = kept + result["device_traces"][i]

@@ -146,7 +146,8 @@ class Lines:
         self._look_again()
 
     def _choose(self) -> None:
-        """Follows lines, or no longer: where what is allocated is recorded, on a GPU in instrumented steps."""
+        """Begins or ends following lines. They are followed where allocations are recorded, on a GPU only in
+        instrumented steps."""
         measured = recorder.settings.source == "measured"
         wanted = self._source is not None and drains.recording and (recorder.level >= TAGS or not measured)
         if wanted and measured:
@@ -286,7 +287,7 @@ class Lines:
             return numbers[line]
 
     def failed(self, error: Exception) -> None:
-        """Follows none any more: what the interpreter and the engine call must not raise."""
+        """Stops following lines: what the interpreter and the engine call must not raise."""
         recorder.hook_failed(_WHAT, error)
         if self.on:
             self._follow(False)
@@ -392,8 +393,8 @@ class Lines:
         self._other_ns += time.monotonic_ns() - began
 
     def _measure(self) -> float:
-        """What a line takes, in ns, or a return through calls that are not the user's: functions of ours are followed
-        as the user's are."""
+        """The time of following a line, in ns, or of a return through calls that are not the user's. Functions of
+        dpsight are followed here like the user's."""
         codes, source = (_sample.__code__, _inner.__code__), self._source
         assert source is not None
         _sample()

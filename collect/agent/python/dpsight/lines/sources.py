@@ -1,5 +1,5 @@
-"""Who tells which line of the script is reached: sys.monitoring from Python 3.12 on, before that the phantom GPU's
-library, where there is one."""
+"""The source of line events: sys.monitoring from Python 3.12 on, before that the phantom GPU's library, if it is
+loaded."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Source:
         raise NotImplementedError
 
     def goes_on(self) -> bool:
-        """Whether it still tells of this thread's lines; what the script took from it for a while it takes back."""
+        """Whether it still reports this thread's lines. If the script has taken the tracer for a while, it takes it
+        back."""
         return True
 
     def end(self) -> None:

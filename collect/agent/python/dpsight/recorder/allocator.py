@@ -23,7 +23,8 @@ from dpsight.recorder.timing import stamps
 from dpsight.torch_compat import private
 
 _ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
-# Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
+# Between steps only the clock is checked, since the counters would take a tenth of a millisecond. In a long step
+# check() reads them.
 _EVERY_NS = 250_000_000
 # The limit without a step's end: it bounds what a kill may lose, and how much memory recording may take, some 200
 # MB. A waiting event takes 0.8 kB, and a drain makes a dictionary of each.
@@ -71,7 +72,7 @@ class Drains:
             # process, not to one recording, since a thread may wait for it while recording begins again.
             self._turn = threading.RLock()
         self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
-        self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must hold it
+        self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must contain it
         self._stacks = False  # Python stacks are being recorded
         self._last_ns = 0
         self._told: Acts = {}  # the counters of all devices when events were last drained
@@ -80,7 +81,7 @@ class Drains:
         self._failures = 0
         self._at_drain: Acts = {}
         self.failed = 0  # drains, since the last that did not
-        # The ring was emptied and what was in it is not on disk: replay needs a list of blocks to go on from.
+        # The ring was emptied and its contents are not on disk: replay needs a list of blocks to go on from.
         self._lost = False
 
     # Recording.
@@ -163,12 +164,14 @@ class Drains:
             yield
 
     def can_resume(self) -> bool:
-        """Whether recording can begin once more. Not beside a script that records for itself: its history would go."""
+        """Whether recording can begin once more. It cannot while a script records for itself, since that history
+        would be lost."""
         return recorder.cuda and recorder.tagging and self.user_options is None
 
     def resume_recording(self) -> None:
-        """Opens another window. Its first drain holds no events, but the allocator's own list of blocks: what replay
-        goes on from. The one before it gives the counters up to here, and says that until then nothing was recorded."""
+        """Opens another window. Its first drain has no events, but the allocator's own list of blocks, from which
+        replay goes on. The drain before it has the counters up to here, and says that nothing was recorded until
+        then."""
         with uninterrupted:
             self.drain("step")
             self.record(clear=True)
@@ -264,8 +267,8 @@ class Drains:
             self._drain_in_turn(reason)
 
     def drain_alone(self) -> None:
-        """Drains on a thread that nothing else runs on. It has no device of its own, and asks none: a question could
-        begin one's context."""
+        """Drains on a thread that runs nothing else. It has no device of its own and asks none, since a query could
+        create a context."""
         self.drain(_ALONE)
 
     def _drains_here(self) -> bool:
@@ -273,7 +276,7 @@ class Drains:
         return self.draining and self._by == get_ident()
 
     def _drain_in_turn(self, reason: str) -> None:
-        """Waits for another thread's drain first: the one that is wanted now may be the last."""
+        """First waits for another thread's drain: the one wanted now may be the last."""
         if not self._turn.acquire(timeout=_WAIT):
             return
         try:
@@ -347,9 +350,10 @@ class Drains:
                 self._drain_in_turn(_LOST)
 
     def _snapshot(self, empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A snapshot, and torch's counters of that same moment: none moved while it was taken. Nothing is lost by
-        another try, since the ring is emptied later. empty: the list of blocks is wanted, of a moment from which on the
-        ring has every event. Out of patience it returns what there is, and the counters tell that events are missing.
+        """A snapshot, and torch's counters of the same moment: none changed while it was taken. Another try loses
+        nothing, since the ring is emptied later. empty: the list of blocks is wanted, at a moment after which
+        the ring has every event. When its patience ends, it returns what there is, and the counters show that
+        events are missing.
         """
         until = time.monotonic_ns() + _PATIENCE_NS
         while True:

@@ -1,6 +1,6 @@
-"""Which optimizer's update ends a step. With several (GANs) it is the one that updates least often, of equals the one
-that came last. That is settled during warm-up, which a new optimizer begins again: later changes would switch modes
-within a step. One that has evidently been put aside (training in stages) is forgotten."""
+"""Which optimizer's update ends a step. With several (GANs) it is the one that updates least often, and of equals
+the one that came last. This is settled during warm-up, which a new optimizer begins again, since later changes
+would switch modes within a step. An optimizer that is no longer used (training in stages) is forgotten."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The recorder of this process: every hook reports to it. It owns the journal, the level (how much is recorded), what
-becomes of a hook that fails, and what a forked child begins with.
+"""The recorder of this process: every hook reports to it. It owns the journal and the level (how much is recorded),
+and decides what follows from a failed hook and what state a forked child begins with.
 
-Marks say what the training was doing, counted. Each mark's number is also set as the allocator's metadata, so that
-every allocation carries the number of the last mark in its thread. No clock is needed to join the two.
+Marks say what the training was doing, and are numbered. Each mark's number is also set as the allocator's
+metadata, so every allocation carries the number of the last mark in its thread. No clock is needed to join the
+two.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ class Recorder:
         self._begin()
 
     def _begin(self) -> None:
-        """Sets what each process has of its own."""
+        """Sets the state that each process has of its own."""
         self.pid = os.getpid()
         self.cuda = False  # CUDA is initialised
         self.tagging = not self.settings.bare  # tags are possible at all
         self.level = PHASES if self.settings.bare else MODULES
-        # The thread that trains, at level COUNTERS, at which the others are recorded as at PHASES; else 0.
+        # The training thread, at level COUNTERS, at which the other threads are recorded as at PHASES; else 0.
         self.unphased_thread = 0
         self.journal: Journal | None = None
         self._failures_written = 0
@@ -122,7 +123,7 @@ class Recorder:
             self.level = level
 
     def without_phases(self) -> bool:
-        """Whether this thread passes over its marks: it is the one that trains, in a step without phases."""
+        """Whether this thread skips its marks: it is the training thread, in a step without phases."""
         return self.unphased_thread == _ident()
 
     def cuda_starts(self, tagging: bool) -> None:
@@ -190,7 +191,7 @@ class Recorder:
             events.hook_failed.tell(opens)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Says once what went wrong inside the agent without which nothing can be recorded: it goes quiet."""
+        """Reports, once, an error inside the agent that makes recording impossible, and then records nothing."""
         if by_script(error):
             raise error
         if self.journal is not None and self.level != SILENT:
@@ -335,7 +336,7 @@ class Recorder:
         }
 
     def frame(self, kind: int, value: Any) -> None:
-        """Writes a frame: bytes as they are, anything else as JSON. Opens the journal if need be."""
+        """Writes a frame: bytes unchanged, anything else as JSON. Opens the journal if need be."""
         if (self.journal is None and not self.open_journal()) or self.level == SILENT or self.journal is None:
             return
         try:

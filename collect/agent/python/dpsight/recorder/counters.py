@@ -1,4 +1,4 @@
-"""torch's own counters of device memory, by device: what a drain's events must agree with."""
+"""torch's own counters of device memory, by device: a drain's events must agree with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = [
     for part in parts
 ]
 FLAT_KEYS = ("num_alloc_retries", "num_ooms")
-# What goes up with every event but a snapshot's.
+# Counters that rise with every event except a snapshot's.
 _ACTS = (
     ("allocation", "allocated"),
     ("allocation", "freed"),

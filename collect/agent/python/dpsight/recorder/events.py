@@ -43,34 +43,34 @@ class Event:
 
 # Of the recorder.
 journal_opened = Event()  # () The first mark has been written.
-cuda_starts = Event()  # (native) CUDA was initialised, its mark is not written; native: by torch's own allocator.
+cuda_starts = Event()  # (native) CUDA was initialised, before its mark is written; native: by torch's own allocator.
 cuda_ready = Event()  # () The first checkpoint is written.
-drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
+drain_begins = Event()  # () The mark of a drain is written: buffered tags go to the journal.
 drain_alone = Event()  # () The same, on a thread of the recorder's own: nothing may be asked of the device.
-counters_written = Event()  # () So are the events and the counters.
+counters_written = Event()  # () The events and the counters are written too.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
 hook_failed = Event()  # (kinds) A hook that opens spans of these kinds has failed, and will close none of them.
 silenced = Event()  # () Nothing is recorded from here on: this process is not, or its recording has failed.
-window_opened = Event()  # () Recording has begun again: what was tagged before is not known to the journal.
+window_opened = Event()  # () Recording has begun again: earlier tags are not in the journal.
 
 # Of steps.
-step_ended = Event()  # (number) A step's last mark is written; number: how many have ended.
-step_begins = Event()  # (number, recorded) The next is about to begin, drains are done; recorded: this one or the last.
+step_ended = Event()  # (number) A step's last mark is written; number: how many steps have ended.
+step_begins = Event()  # (number, recorded) The next begins soon, drains are done; recorded: this step or the last.
 
 # Of forward, in no step without phases.
 model_called = Event()  # (module, args) The outermost call has begun, not in backward.
 model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised.
 module_called = Event()  # (args, kwargs, serial) A call inside another has begun, at level MODULES or above.
-module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: those around it.
+module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: the calls around it.
 
 # Of the script.
-line_reached = Event()  # () A line of the user's own, where lines are followed; not every one: see script_lines.py.
+line_reached = Event()  # () A line of the user's own code, if lines are followed; not every one: see script_lines.py.
 
 # Of backward.
 run_begins = Event()  # (roots) Any run is about to be marked, nested ones and torch.func's too.
 run_ended = Event()  # () It has ended, before its mark.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
-backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
+backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has released its whole graph.
 graph_made = Event()  # (roots, gradients) An outermost run has made its gradients differentiable, at level TAGS.
 transform_runs = Event()  # (roots) A run inside torch.func is about to be marked, at level TAGS.
 transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
@@ -87,7 +87,7 @@ update_ended = Event()  # (optimizer) At level TAGS, before its mark.
 compiled_update_begins = Event()  # (optimizer) A compiled step begins. torch runs none of its hooks around it.
 compiled_update_ended = Event()  # (optimizer)
 
-# Of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.
+# Events of libraries of differential privacy and of torch's expanded weights; all but the first two at level TAGS.
 dp_imported = Event()  # (adapter) A library is there.
 dp_configured = Event()  # (facts) An optimizer or an engine was made, which says this of privacy.
 dp_phase_begins = Event()  # (parameters, phase) "clip", "accumulate" or "noise" has begun for these parameters.

@@ -24,7 +24,7 @@ class Freeze:
         """No other thread is given the interpreter's lock that does not find it free: most then wait at their next
         line. And no garbage is collected: tensors may be among it."""
         usual = sys.getswitchinterval(), gc.isenabled()
-        if not self._inside and usual[0] < _LONG:  # several may be in here: the last one out gives back what was before
+        if not self._inside and usual[0] < _LONG:  # the last of several threads restores the script's value
             self._usual = usual
         self._inside.append(None)
         try:

@@ -1,6 +1,6 @@
-"""The memory of this process on the host: resident, and page-locked by torch. It is read at the marks between phases of
-instrumented steps and at the ends of bare ones, so that growth has a phase. Steps without phases have no reading of
-their own: what they add lies between two others."""
+"""The memory of this process on the host: resident, and page-locked by torch. It is read at the marks between
+phases of instrumented steps and at the ends of bare ones, so that growth has a phase. Steps without phases have
+no reading of their own: their growth lies between two others."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Resident:
-    """What the kernel says of this process. From the first reading on it keeps the file open: to open it would take
-    longer than to read."""
+    """What the kernel says about this process. From the first reading on it keeps the file open: opening it would
+    take longer than reading it."""
 
     __slots__ = ("_file",)
 

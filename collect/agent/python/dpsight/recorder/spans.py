@@ -43,7 +43,7 @@ class Codes:
 
 
 class Trainer:
-    """A thread that has run a backward of its own: an object that goes when the thread does."""
+    """A thread that has run a backward of its own: an object that lives as long as the thread."""
 
     __slots__ = ("__weakref__",)
 
@@ -101,7 +101,7 @@ class Thread(threading.local):
         return recorder.mark(kind, flags, a)
 
     def enter(self, kind: int, a: int = 0) -> int:
-        """Opens a span inside one that is alive: nothing can be stale."""
+        """Opens a span inside a live one, so nothing can be stale."""
         self.spans.append(kind)
         return recorder.mark(kind, 0, a)
 
@@ -167,7 +167,7 @@ class Thread(threading.local):
                 return
 
     def close_failed(self, failed: tuple[int, ...]) -> None:
-        """Closes what a hook has left open that has failed: of the phases, which others mark too, the innermost."""
+        """Closes what a failed hook has left open: of the phases, which others mark too, the innermost."""
         for kind in failed:
             if kind == _CALL:
                 self.calls.clear()

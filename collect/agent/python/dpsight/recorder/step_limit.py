@@ -131,7 +131,8 @@ class StepLimit:
         return bool(self._end) and number >= self._end
 
     def leave(self) -> None:
-        """Ends the script, if it is time: called where an update has ended, after all that is to be recorded of it."""
+        """Ends the script, if it is time. It is called where an update has ended and everything about it is
+        recorded."""
         if not self.due or in_backward() or any(thread.inside(kind) for kind in _UPDATES):
             return
         self.due = False

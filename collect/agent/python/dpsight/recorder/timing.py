@@ -69,8 +69,8 @@ class Stamps:
 
     def begin(self) -> None:
         """From here on stamps are recorded."""
-        # Torch's functions are kept here, since these run cold: Event.record is a method of Python around one of C, and
-        # torch.cuda.current_stream() builds a stream each time. Each would take longer than the stamp.
+        # torch's functions are kept here, since these run rarely. Event.record is a Python method around one in C,
+        # and torch.cuda.current_stream() builds a stream each time. Each would take longer than the stamp.
         self._current_device, self._raw_stream = private.current_device, private.raw_stream
         self._record_event = private.record_event
         self.on = True
@@ -103,7 +103,7 @@ class Stamps:
         self._engine = _NOBODY
 
     def engine_arrives(self) -> None:
-        """This is a thread of the engine. Of several devices' threads the one that goes on where the run began
+        """This is a thread of the engine. Of several devices' threads, the one that continues where the run began
         stamps."""
         if self._engine == _FIRST and self.on and self.pending and private.current_device() == self.pending[-1][2]:
             self._engine = _ident()
@@ -135,8 +135,8 @@ class Stamps:
         self.pending.append((k, event, device, raw))
 
     def flush(self, patience: float = 0.0) -> None:
-        """Writes the intervals whose events have happened; with patience, in seconds, all of them, unless the device
-        hangs: a script that ends because of that is to end."""
+        """Writes the intervals whose events have happened; with patience, in seconds, all of them, unless the
+        device hangs: a script that ends because of that must be able to end."""
         pending = self.pending
         if not pending:
             return

@@ -40,13 +40,13 @@ class Unphased:
     def __init__(self) -> None:
         self.at = NOWHERE
         self.calling = False  # its thread is inside a module's call
-        self.optimizer = 0  # id() of the one that makes all updates, each with one mark; 0 = updates have two
+        self.optimizer = 0  # id() of the optimizer that makes all updates, each with one mark; 0 = updates have two
         self.number = 0  # of that optimizer, or of the one that did so last
         self.updating = 0  # id() of the optimizer whose update has begun so; stays if it raised, until the next
         self.updating_thread = 0  # in which it began
 
     def call_begins(self) -> None:
-        """A module is called; what it calls is a part of it."""
+        """A module is called. What it calls is part of it."""
         self.calling = True
 
     def call_ended(self) -> None:

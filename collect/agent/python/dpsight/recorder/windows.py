@@ -44,7 +44,7 @@ class Windows:
         return self._due if self.again() else sys.maxsize
 
     def advance(self, step: int) -> None:
-        """A step begins: so does a window, if it is time and its drains can be afforded."""
+        """A step begins, and with it a window, if it is time and its drains are affordable."""
         if step < self._due or not self.again() or not drains.can_resume() or not self._affordable():
             return
         steps = recorder.settings.window_steps

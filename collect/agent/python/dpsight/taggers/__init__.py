@@ -1,1 +1,2 @@
-"""Taggers: each says what some tensors are, when the recorder tells that it is time to look. No hook knows one."""
+"""Taggers: each says what some tensors are, when the recorder signals that it is time to look. No hook knows a
+tagger."""

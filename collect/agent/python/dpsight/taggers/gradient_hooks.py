@@ -53,7 +53,7 @@ class GradientHooks:
         events.update_begins.subscribe(_tag_assigned)
 
     def watch(self, p: Any, owned: bool = True) -> None:
-        """Sets the hook on a parameter that lies on a GPU, once. Not where a bare step fails: the engine may be at
+        """Sets the hook on a parameter on a GPU, once. Not where a bare step fails, since the engine may be at
         work. owned: a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return

@@ -39,7 +39,7 @@ class Models:
 
     def _called(self, root: Any, args: Any) -> None:
         if recorder.level >= TAGS:
-            # Inside torch.func a model may have other parameters at each call: what it is lent for that call.
+            # Inside torch.func a model may have other parameters at each call, lent for that call.
             known = id(root) in self._tagged and private.functorch_level() is None
             tags.emit(tags.within(kinds.INPUT, args) + ([] if known else self.records(root)))
             if not self._grads():

@@ -44,8 +44,8 @@ class ModuleAttrs:
             self._private.add(number)
 
     def _step_begins(self, number: int, recorded: bool) -> None:
-        """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next one
-        is bare: it may not outlive that one."""
+        """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next
+        step is bare, since it may not outlive that."""
         owned = tags.take_owned()
         if not recorded:
             return
@@ -124,7 +124,7 @@ def _kept(value: Any, root: Any, path: str, module: Any, kind: int = kinds.HELD)
     if not tensors:
         return []
     name, number = recorder.tag_name(registry.labelled(path, root)), registry.known(module)
-    if kind != kinds.HELD:  # what a hook keeps for a layer has the layer's name alone, here and when it is kept
+    if kind != kinds.HELD:  # what a hook keeps for a layer has only the layer's name, here and when it is kept
         name = 0
     return [r for tensor in tensors for r in tags.of(kind, tensor, name, number)]
 

@@ -29,8 +29,8 @@ class OptimizerState:
 
     @quiet
     def records(self, optimizer: Any, safe: Safe | None = None) -> list[Record]:
-        """Records of an optimizer's state and of its parameters, those that no model has shown included. Where it is
-        not safe, gradients and hooks are let alone."""
+        """Records of an optimizer's state and of its parameters, including those that no model has. If it is not
+        safe, gradients and hooks are left alone."""
         out: list[Record] = []
         position, all_readable = 0, True
         for group in optimizer.param_groups:

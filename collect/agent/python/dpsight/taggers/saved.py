@@ -1,8 +1,8 @@
-"""Tags what autograd holds for backward: found by walking the graph when backward begins, which costs forward nothing.
+"""Tags what autograd holds for backward. It walks the graph when backward begins, which costs forward nothing.
 
-Only raw attributes of nodes are read. The others, and saved_tensors, unpack: that recomputes checkpoints, copies
-offloaded tensors back, and kills scripts under selective checkpointing. Hooks on saving were rejected too: pushed
-globally they break torch.func inside a forward.
+It reads only raw attributes of nodes. Other attributes, and saved_tensors, unpack: that recomputes checkpoints,
+copies offloaded tensors back, and crashes scripts with selective checkpointing. Hooks on saving would not do
+either: set globally, they break torch.func inside a forward.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Saved:
 
     @quiet
     def _graph_made(self, roots: Any, gradients: Any) -> None:
-        """Tags what a run holds of its own, which has made its gradients differentiable: those that it gave back, and
-        those that it left on the leaves of the graph."""
+        """Tags what a run with differentiable gradients holds: the gradients that it returned, and those on the
+        leaves of the graph."""
         left = [] if gradients else _gradients_below([_node(root) for root in roots])
         tags.emit(self.below(grad_fns([g for g in (*(gradients or ()), *left) if g is not None])))
 

@@ -73,7 +73,7 @@ class ScriptTensors:
         return walk.out
 
     def _places(self) -> Iterator[tuple[str, int, Any]]:
-        """Names, numbers of modules, and what goes by them: first the hooks and functions of models, then the hooks of
+        """Names, numbers of modules, and their objects: first the hooks and functions of models, then the hooks of
         tensors, then the globals of the script's own modules."""
         for root in list(registry.roots()):
             for module in _tree(root):
@@ -135,7 +135,7 @@ def _names_beside(main: ModuleType, file: str) -> list[str]:
 
 
 class Walk:
-    """One walk: what it has seen, and how much it may still look at."""
+    """One walk: what it has seen, and how much more it may visit."""
 
     def __init__(self, known: set[int]) -> None:
         self.left = _MOST
@@ -194,7 +194,7 @@ def _of(function: Any, where: str) -> str:
 
 
 def _entries(value: Any, kind: type) -> list[Any] | None:
-    """What is inside a container or an object; None = not looked into."""
+    """The contents of a container or an object; None = not looked into."""
     if issubclass(kind, dict):
         return list(dict.values(value)) if dict.__len__(value) <= MOST_ENTRIES else None
     for container in (list, tuple, collections.deque):

@@ -45,7 +45,7 @@ class TensorHooks:
         @functools.wraps(function)
         def register(tensor: Any, hook: Any) -> Any:
             handle = function(tensor, hook)
-            # A subclass may give back something of its own.
+            # A subclass may return a handle of its own.
             if not compiling() and type(handle) is handles and type(hook) is not GradientHook:
                 self._note(tensor, handle)
             return handle
