@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// conclude reads what the agents wrote, says how the run ended, and seals it.
+// conclude reads what the agents wrote, determines how the run ended, and seals it.
 func (r *recording) conclude(c *child, watch *torchWatch, lastError string) error {
 	m := r.manifest
 	m.Collector.LeftRunning = c.exit.LeftRunning
@@ -40,7 +40,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 		r.warn("nothing was recorded: no process of the run trained with torch" + scriptless(m.Command))
 	}
 	if masking != nil {
-		// What may hold a secret is not sealed as if it held none.
+		// A journal that may contain a secret is not sealed.
 		return fmt.Errorf("masking the journals: %w", masking)
 	}
 	sealed, sealing := spool.Seal(r.spool)

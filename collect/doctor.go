@@ -203,8 +203,8 @@ func checkGPU() Check {
 	return c
 }
 
-// checkCompiler is content without compilers where the phantom GPU was made without them. library is nil where there is
-// no phantom GPU.
+// checkCompiler accepts missing compilers if the phantom GPU was made without them. library is nil if there is no
+// phantom GPU.
 func checkCompiler(ctx context.Context, library *phantom.Library) Check {
 	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is " +
 		"compiled at first use"}

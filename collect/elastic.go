@@ -35,7 +35,7 @@ func (e *elasticReport) line(text string) {
 	}
 }
 
-// String is the report in a sentence, empty where there was none.
+// String returns the report as a sentence, "" if there was none.
 func (e *elasticReport) String() string {
 	code, err := strconv.Atoi(e.code)
 	switch {

@@ -42,11 +42,12 @@ type Experiment struct {
 	World          *World        // play ranks of a script that torchrun would start; nil = run the command alone
 	Suite          *schemas.SuiteRef
 	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
-	GPUs           int                 // devices of a phantom machine; 0 = one, or one a rank that a launcher starts
-	Decisions      []schemas.Decision  // reads of unknown values that get the other answer
-	Steps          string              // after which step a prediction ends the script; see [CheckSteps]
-	Garbage        string              // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
-	Version        string              // of dpsight
+	// devices of a phantom machine; 0 = one, or one for each rank that a launcher starts
+	GPUs      int
+	Decisions []schemas.Decision // reads of unknown values that get the other answer
+	Steps     string             // after which step a prediction ends the script; see [CheckSteps]
+	Garbage   string             // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
+	Version   string             // of dpsight
 
 	Stdin          *os.File  // nil is no input; a terminal without Terminal counts as nil
 	Stdout, Stderr io.Writer // where the output is shown, in addition to the logs; may be nil
@@ -79,8 +80,8 @@ func (e *Experiment) Check() error {
 	return nil
 }
 
-// plannedSteps is how many steps the experiment will have, 0 where it does not say. A built-in one has two to each
-// timed step, a bare and an instrumented one.
+// plannedSteps returns how many steps the experiment will have, 0 if it does not say. A built-in one has two for
+// each timed step, a bare and an instrumented one.
 func (e *Experiment) plannedSteps() int64 {
 	if n, err := strconv.ParseInt(e.Steps, 10, 64); err == nil {
 		return n

@@ -13,7 +13,7 @@ import (
 func TestSampleInterval(t *testing.T) {
 	for _, test := range []struct {
 		interval time.Duration
-		rows     int // in a second: one at once, one a tick, the one in which it ends, one more
+		rows     int // in a second: one at once, one for each tick, the one in which it ends, one more
 		full     int // with gauges, each 100 ms at most
 	}{
 		{5 * time.Millisecond, 203, 11},

@@ -129,7 +129,7 @@ func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 			m.Privacy = j.Privacy
 		}
 		for name, value := range j.Config {
-			// What the script says of itself comes after what it was started with.
+			// The script's own statements come after the options with which it was started.
 			if _, ok := m.Params[name]; !ok {
 				m.Params[name] = value
 			}

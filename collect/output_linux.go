@@ -19,7 +19,7 @@ type stream struct {
 	tee    *tee
 }
 
-// startOutput opens the streams and logs of an experiment, in a terminal where that is not nil.
+// startOutput opens the streams and logs of an experiment. If terminal is not nil, the streams are the terminal's.
 func (r *recording) startOutput(terminal *session) (*output, error) {
 	stdout, stderr, err := terminal.streams()
 	if err != nil {

@@ -38,7 +38,7 @@ func PhantomEnv(ctx context.Context, m *Machine, python string, devices int) (ma
 	return vars, nil
 }
 
-// WriteExports writes variables as a shell reads them. What is in a search list of the loader already stays in it.
+// WriteExports writes variables in the form that a shell reads. Existing entries of the loader's search lists stay.
 func WriteExports(w io.Writer, vars map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		value := quoted(vars[name])

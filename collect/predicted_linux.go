@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// onPhantom puts the phantom GPU under the experiment. leave takes down what the processes held of it, once they have
+// onPhantom puts the phantom GPU under the experiment. leave records what the processes held of it, after they have
 // ended.
 func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	library := *r.plan.phantom

@@ -46,7 +46,7 @@ type Console struct {
 	shown     bool // the progress line is on the screen
 	midLine   bool // the experiment has begun a line and not ended it
 	announced string
-	// Of experiments that run at the same time: the newest state of each, in the order of their beginning.
+	// For experiments that run at the same time: the newest state of each, in the order of their beginning.
 	together bool
 	running  []Progress
 	plan     series
@@ -268,7 +268,7 @@ func (c *Console) show(running []Progress) {
 	c.shown = true
 }
 
-// share is how much of a run is done, 0 where that is not known.
+// share returns how much of a run is done, 0 if unknown.
 func (p Progress) share() float64 {
 	if p.Planned <= 0 || p.Steps <= 0 {
 		return 0

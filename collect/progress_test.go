@@ -96,7 +96,7 @@ func TestProgressOfAPrediction(t *testing.T) {
 	}
 }
 
-// A suite's line says which run of how many is made, and how far all of them are.
+// A suite's line says which run of how many is being made, and the progress of all.
 func TestProgressOfASuite(t *testing.T) {
 	var shown bytes.Buffer
 	c := &Console{err: &shown, terminal: true}

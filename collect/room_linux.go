@@ -72,7 +72,7 @@ func asked(dir string) error {
 	return nil
 }
 
-// roomError says what is in the way of a run's files.
+// roomError says what prevents a run's files.
 func roomError(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):

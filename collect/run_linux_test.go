@@ -21,7 +21,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What processes held of a device together is in the manifest, or that it is not known.
+// The manifest says what processes held of a device together, or that it is unknown.
 func TestDeviceUsesAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "devices")
 	shared, err := phantom.NewShared(path, 1)

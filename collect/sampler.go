@@ -205,7 +205,7 @@ func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	g.used.Store(used)
 }
 
-// look notices that memory is in use which was not at the start. What waited for that is due at once.
+// look notices memory in use that was not in use at the start. Readings that waited for that are due at once.
 func (s *deviceState) look(used int64) {
 	switch {
 	case !s.begun:

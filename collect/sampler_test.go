@@ -39,7 +39,7 @@ func TestGPUSampler(t *testing.T) {
 	a, b, c := int64(100), int64(20), int64(3)
 	gpu.processes = []nvml.Process{{PID: 7, Bytes: &a}, {PID: 8, Bytes: &b}, {PID: 9, Bytes: &c}}
 	g, rows := sample(t, gpu, 10*time.Millisecond, time.Minute+5*time.Millisecond)
-	// One at once, one a tick until the first after the end, and one more.
+	// One at once, one for each tick until the first after the end, and one more.
 	if len(rows) != 6003 || g.samples != 6003 || g.missed != 0 {
 		t.Fatalf("%d rows, %d samples, %d missed", len(rows), g.samples, g.missed)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a killed collector left is cleared, and nothing that may be in use.
+// The folders of killed collectors are removed, and nothing that may be in use.
 func TestScratchOfKilledCollectorsIsCleared(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, remove, err := newScratch()

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// What [Experiment.Steps] can be beside a number of steps. Empty is StepsAll.
+// The words that [Experiment.Steps] accepts besides a number of steps. "" is StepsAll.
 const (
 	// StepsAuto ends the script when the highest allocated and the highest reserved have not risen for three steps
 	// after the first update, and either an evaluation was seen or a minute has passed. A script that announces its

@@ -58,7 +58,7 @@ func (s *stepCounter) read() int64 {
 			p = &followed{journal: spool.Follow(path)}
 			s.processes[path] = p
 		}
-		// What cannot be read now is read with the next look.
+		// What cannot be read now is read at the next look.
 		_ = p.journal.Marks(func(m spool.Mark) { p.steps.Add(m) })
 		furthest = max(furthest, p.steps.Steps())
 	}

@@ -104,7 +104,7 @@ func (k *supervisor) start() error {
 		return err
 	}
 	k.main = pid
-	// What the supervisor keeps open of the experiment's output would hide its end from the collector.
+	// A stream that the supervisor keeps open would hide the end of the experiment's output from the collector.
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for fd := range 3 {
 			unix.Dup3(int(null.Fd()), fd, 0)

@@ -68,7 +68,7 @@ func (t *tee) copy(live io.Writer, secrets *mask.Secrets) {
 	t.err = errors.Join(file.err, t.log.Sync(), t.log.Close())
 }
 
-// close ends the copy. Whatever holds the stream open by now is no process of the run.
+// close ends the copy. A process that still holds the stream open does not belong to the run.
 func (t *tee) close(wait <-chan struct{}) error {
 	select {
 	case <-t.done:

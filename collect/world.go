@@ -26,7 +26,7 @@ type World struct {
 	PerNode int   // GPUs of a machine
 }
 
-// What --ranks and --gpus-per-node are where they are left out.
+// The defaults of --ranks and --gpus-per-node.
 const (
 	defaultRanks   = "0"
 	defaultPerNode = 8

@@ -51,7 +51,7 @@ func TestWorldOfARank(t *testing.T) {
 	if w.devices() != 4 {
 		t.Errorf("%d devices", w.devices())
 	}
-	// What was set before is a launcher's that this one runs under.
+	// Variables that were set before belong to a launcher under which this process runs.
 	env := []string{"RANK=0", "HOME=/h", "WORLD_SIZE=1"}
 	path, argv, got := w.command("/s", "/py", "/bin/x", []string{"x", "-a", "b"}, env)
 	if path != "/py" || len(argv) != 6 || argv[1] != "/s/phantom_launch.py" || strings.Count(argv[2], ";") != 1 ||

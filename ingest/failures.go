@@ -63,7 +63,7 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 		if o.Recorded == nil || *o.Recorded {
 			seen[o.Device]++
 		}
-		// What an attached process did after its last failed request is not in what it wrote then.
+		// An attached process's record does not show what the process did after its last failed request.
 		row.EndUnknown = r.attached && i == len(j.OOMs)-1
 		r.OOMs = append(r.OOMs, row)
 	}

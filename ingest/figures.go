@@ -120,7 +120,7 @@ func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run,
 		_, err = io.Copy(io.Discard, t)
 	}
 	sums, keeping := t.end()
-	if t.failed != nil { // it says more than what a reader makes of it
+	if t.failed != nil { // it says more than the reader's own error
 		err = t.failed
 	}
 	if err != nil && keeping == nil {

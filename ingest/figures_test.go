@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a file knows to be 0 is 0 in the tables, and what it does not know is absent.
+// A value that a file states as 0 is 0 in the tables, and an unknown one is absent.
 func TestFiguresOfZero(t *testing.T) {
 	begin := func(p *schemas.Phase) *int64 { return p.AllocatedBegin }
 	gpu := func(p *schemas.Phase) *int64 { return p.GPUNS }

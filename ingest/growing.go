@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A Growing replays the drains of a journal one after another, while the journal is written. It says what was allocated
-// and reserved after each event, as [Run] finds it afterwards, and not what it was for.
+// A Growing replays the drains of a journal one after another, while the journal is written. It returns what was
+// allocated and reserved after each event, as [Run] does later, but not what it was for.
 type Growing struct {
 	stacks  *torchsnap.Stacks
 	devices map[int32]*growing

@@ -29,8 +29,8 @@ type Outcome struct {
 	Warnings []string
 }
 
-// ImportAll ingests each path and says what became of it. Snapshots of one folder whose names differ in the rank alone
-// become one run, as all paths do with o.Ranks.
+// ImportAll ingests each path and reports the outcomes. Snapshots in one folder whose names differ only in the rank
+// become one run. With o.Ranks all paths do.
 func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
 	groups := byRun(rankFiles(paths), func(f *rankFile) bool { return schemas.CheckRegular(f.path) == nil })

@@ -345,8 +345,8 @@ func TestImportSaysWhereHistoryBegins(t *testing.T) {
 	}
 }
 
-// A snapshot without a history says what was allocated when it was written, with the stacks of its blocks, and nothing
-// of a peak.
+// A snapshot without a history says what was allocated when it was written, with the stacks of its blocks, and
+// nothing about a peak.
 func TestImportWithoutHistory(t *testing.T) {
 	outs, err := Import(filepath.Join(snapshots, "eras", "bare_list.pickle"), t.TempDir(), Options{})
 	if err != nil || outs[0].State != schemas.IngestNew {
@@ -520,7 +520,7 @@ func TestCopiesHaveDigests(t *testing.T) {
 	}
 }
 
-// What dpsight cannot take is refused in a sentence, and leaves nothing in the store.
+// Files that dpsight cannot read are refused in a sentence, and leave nothing in the store.
 func TestImportRefuses(t *testing.T) {
 	dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
 	write := func(name string, b []byte) string {
@@ -650,7 +650,7 @@ func TestRulesHash(t *testing.T) {
 	}
 }
 
-// What each version changed is in the table that users read, this one's last.
+// The changes of each version are in the table that users read, this version's last.
 func TestRulesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/categories.md")
 	if err != nil {

@@ -33,9 +33,9 @@ type Options struct {
 	Begin func(path string)
 }
 
-// Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them,
-// whatever was derived before. It never touches run.json. Where another process ingests the same folder, it waits for
-// that one to end.
+// Run ingests a run folder. It seals the journals that a killed collector left, and derives all tables from the
+// journals, replacing earlier ones. It never touches run.json. If another process ingests the same folder, it waits
+// for that to end.
 func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	lock, err := schemas.LockPath(dir)
 	if err != nil {

@@ -27,7 +27,7 @@ type truth struct {
 	Steps          int64 `json:"steps"`
 }
 
-// What torch and the model said of themselves in the recorded runs is what the tables say, to the byte.
+// The tables equal what torch and the model reported in the recorded runs, to the byte.
 func TestJournals(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(journals, "truth.json"))
 	if err != nil {
@@ -224,7 +224,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Whatever a SIGKILL leaves of a journal, what was drained before it is recovered, and is exact.
+// Whatever a SIGKILL leaves of a journal, what was drained before is recovered, and is exact.
 func TestCutAnywhere(t *testing.T) {
 	for _, name := range []string{"vanilla", "windows"} {
 		t.Run(name, func(t *testing.T) { cutAnywhere(t, name) })

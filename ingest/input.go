@@ -17,7 +17,7 @@ import (
 // Stdin is the path that means the standard input.
 const Stdin = "-"
 
-// input is a file that was named, open. What cannot be read twice, such as a pipe, was written to a file first.
+// input is a named file, open. An input that cannot be read twice, such as a pipe, was first written to a file.
 type input struct {
 	*os.File
 	path    string

@@ -183,7 +183,7 @@ func openAt(res *replay.Result) []int64 {
 	return open
 }
 
-// What torch cannot have written, or what this version cannot read, is no exact recording.
+// A trace that torch cannot have written, or that this version cannot read, is no exact recording.
 func TestOddTraces(t *testing.T) {
 	s, err := readSnapshot("torchsnap/testdata/vanilla.pickle.zst")
 	if err != nil {

@@ -92,8 +92,8 @@ func mutated(rnd *rand.Rand, p []byte) []byte {
 	return out
 }
 
-// TestMutationsAreNeverExactAndWrong damages snapshots that torch wrote and whose verdict is exact. Whatever a damaged
-// file is called, it is not exact with another peak. What changes no event may stay exact.
+// TestMutationsAreNeverExactAndWrong damages snapshots that torch wrote and whose verdict is exact. A damaged file
+// may get any verdict except exact with another peak. If the damage changes no event, the verdict may stay exact.
 func TestMutationsAreNeverExactAndWrong(t *testing.T) {
 	paths, _ := filepath.Glob("torchsnap/testdata/eras/*.pickle*")
 	recordings, _ := filepath.Glob("torchsnap/testdata/*.pickle.zst")

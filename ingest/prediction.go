@@ -14,7 +14,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 	if m.Source != schemas.Predicted {
 		return nil
 	}
-	// Where no process used torch there was nothing to say.
+	// If no process used torch, there was nothing to report.
 	p := &schemas.Prediction{Complete: len(journals) > 0 || m.Status == schemas.StatusOK &&
 		len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{},
 		Notes: []string{}}

@@ -169,8 +169,8 @@ func removeAbandoned(path string) {
 	}
 }
 
-// Partials lists what is being written of a file or folder, and what killed processes have left of it. Earlier versions
-// of dpsight wrote all under one name.
+// Partials lists unfinished files beside a file or folder, both being written and left by killed processes. Earlier
+// versions of dpsight used a single name.
 func Partials(path string) []string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

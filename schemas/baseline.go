@@ -78,7 +78,8 @@ type BaselineExperiment struct {
 	Places []BaselinePlace `json:"places,omitempty"`
 	// RunID is the id of the run with the median peak. The document leaves it out.
 	RunID string `json:"-"`
-	// Gone are tables that were taken away from the runs: files. What rests on them is null. A document has none.
+	// Gone lists tables that were removed from the runs, as file names. Values that need them are null. A document
+	// does not have it.
 	Gone []string `json:"-"`
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	Check GateConfig
 }
 
-// GateConfig is what "dpsight check" holds runs to where its command line does not say.
+// GateConfig has the thresholds of "dpsight check" that its command line does not give.
 type GateConfig struct {
 	Floor      ConfigValue
 	Thresholds []ConfigThreshold // in the order of the file, the thresholds for all experiments first
@@ -40,8 +40,8 @@ type ConfigThreshold struct {
 // ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Without a value its text is empty.
 type ConfigValue struct{ Text, Place string }
 
-// FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. Where that is not there,
-// nothing is configured.
+// FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. If that does not
+// exist, nothing is configured.
 func FindConfig(name string) (*Config, error) {
 	path := name
 	if path == "" {

@@ -41,7 +41,7 @@ func TestEventColumns(t *testing.T) {
 				from := r.IntN(n + 1)
 				to := from + r.IntN(n-from+1)
 				part := e.Part(from, to)
-				// What is added to a part does not reach what it is a part of.
+				// Appending to a part does not change the whole.
 				more := e.Part(from, to)
 				more.Append(ActionAlloc, 1, 1, 9, 1, 1, 1, 9)
 				more.SetLine(more.Len()-1, 9)

@@ -48,7 +48,7 @@ type IngestedInput struct {
 	State  string   `json:"state"`  // [IngestNew], [IngestKnown] or [IngestRefused]
 	Again  bool     `json:"again"`  // the run had tables before, and has new ones
 	Reason *string  `json:"reason"` // why it was refused, else null
-	Hint   string   `json:"-"`      // what to do about that, where it is known
+	Hint   string   `json:"-"`      // what to do about that, if known
 	// Warnings are the report's, of a snapshot that was imported: what its figures are worth.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -14,8 +14,8 @@ const ManifestSchema = "dpsight.run/2"
 // undigestedManifest is the version before, which is read too: it has no digests.
 const undigestedManifest = "dpsight.run/1"
 
-// Manifest (run.json) says what was run, where, and how it ended. Written by collect (or by ingest for an imported
-// file), and never by a later stage. Secrets in Command and Params are masked as "***".
+// Manifest (run.json) says what was run, where, and how it ended. collect writes it (or ingest, for an imported
+// file), and no later stage changes it. Secrets in Command and Params are masked as "***".
 type Manifest struct {
 	Schema string `json:"schema"`
 	RunID  string `json:"run_id"`
@@ -165,7 +165,7 @@ type Git struct {
 	Committed *time.Time `json:"committed,omitempty"`
 }
 
-// Isolation says what the devices looked like before the run.
+// Isolation describes the devices before the run.
 type Isolation struct {
 	// Verified is set if no other process was on the devices, their memory was back at its idle level, their clocks
 	// were not throttled, and all of this could be checked.
@@ -185,8 +185,8 @@ type Isolation struct {
 	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
 
-// Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the
-// same time, each has the CPU time of all.
+// Collector describes the instrument outside the experiment's process, and its cost. If one collector records
+// several runs at the same time, each has the CPU time of all.
 type Collector struct {
 	Version string `json:"version"`
 	// Built is the code that recorded; null where an older version did, and for an imported file.

@@ -45,8 +45,8 @@ type Tables struct {
 	Stacks      []StackFrame // detail
 	Lines       []Line       // detail
 	Holders     []Holder     // detail
-	// Sources are the files of Lines, by their names and in their lines, where they are at hand and have not changed
-	// since they ran. They are no table.
+	// Sources are the files of Lines, by their names and divided into lines, if they are available and have not
+	// changed since they ran. They are no table.
 	Sources     map[string][]string // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime

@@ -128,7 +128,7 @@ func (r *runner) run(t *testing.T, a *githubAction, with map[string]string) {
 	}
 }
 
-// contents is a file's text, empty where it is not there.
+// contents returns a file's text, "" if it does not exist.
 func contents(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)

@@ -38,7 +38,7 @@ func bounded(t *testing.T, which int) (dir string) {
 	return dir
 }
 
-// Whatever prints a peak that is known within bounds only says so.
+// Every output of a bounded peak says that it is bounded.
 func TestBoundedPeaksAreSaid(t *testing.T) {
 	const base, run = 0, 1
 	dir := bounded(t, run)

@@ -94,7 +94,7 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 		t.Errorf("the page says that the bar of vanilla has nothing for activations and gradients: %v", b)
 	}
 
-	// What it called ghost makes one backward pass that computes norms.
+	// Its method ghost makes one backward pass that computes norms.
 	recorded := map[string]string{"vanilla": "vanilla", "ghost": "norm_only"}
 	drawn, params := chartedHere(t, filepath.Join("..", "..", "examples", "headline"))
 	for method, here := range recorded {

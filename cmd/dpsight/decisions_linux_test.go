@@ -132,8 +132,8 @@ func listed(t *testing.T, store string, n int) []analyze.RunsRow {
 	return doc.Runs
 }
 
-// What a suite or collect predicts is made again with another answer as what predict does, and only the last run of
-// each experiment counts.
+// Predictions of a suite or of collect are repeated with other answers, as predict's are. Only the last run of each
+// experiment counts.
 func TestSuitesDecide(t *testing.T) {
 	testkit.Rest(t)
 	interpreter, store, script := python(t), t.TempDir(), scriptFile(t, decider)
@@ -157,7 +157,7 @@ func TestSuitesDecide(t *testing.T) {
 			t.Errorf("%s: %s, superseded by %v, %d decisions", m.Name, m.Status, x.SupersededBy, decided)
 		}
 	}
-	// What is done is not made again.
+	// Finished runs are not made again.
 	r = dpsight(t, t.TempDir(), "collect", "--device", "phantom", "--store", store, "--suite", plan, "--no-report",
 		"--resume")
 	if r.code != exitDone {

@@ -98,8 +98,8 @@ func TestDefectsAreFound(t *testing.T) {
 		results[mode] = recorded{peak, findingsOf(t, e.store)[mode]}
 	}
 	clean := results["clean"]
-	// Where torch keeps a workspace for each thread (2.15 keeps none), backward's is in every small run. The loop has
-	// no other defect.
+	// If torch keeps a workspace for each thread (2.15 keeps none), every small run has backward's. The loop has no
+	// other defect.
 	want := []string{"rule-of-thumb"}
 	keepsWorkspaces := clean.peak != results["samethread"].peak
 	if keepsWorkspaces {

@@ -50,7 +50,7 @@ func (c *demoCmd) Run(s *streams) error {
 	return c.predict(s, console, e)
 }
 
-// predict makes the runs of the demo on the phantom GPU, and says what they show.
+// predict makes the demo's runs on the phantom GPU and prints what they show.
 func (c *demoCmd) predict(s *streams, console *collect.Console, e collect.Experiment) error {
 	plan, err := suite.Demo()
 	if err != nil {

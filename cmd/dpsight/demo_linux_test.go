@@ -133,8 +133,7 @@ esac`
 	if n := strings.Count(said, "\n"); n > 25 {
 		t.Errorf("%d lines are more than a newcomer reads:\n%s", n, said)
 	}
-	// Of make and all that it has waited for. Two minutes of two cores are the most that a quiet machine could have
-	// spent on it.
+	// For make and all its children. On a quiet machine, two cores could spend at most two minutes on it.
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.Logf("%s of CPU time in %s", took.Round(time.Second), time.Since(begin).Round(time.Second))
 	if took > 2*2*time.Minute {

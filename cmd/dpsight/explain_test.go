@@ -110,7 +110,7 @@ func TestExplainDocument(t *testing.T) {
 				for _, p := range doc.Births {
 					sum -= p.Delta
 				}
-				// Of an import phases are known where annotations name them.
+				// The phases of an import are known if annotations name them.
 				imported := a.Manifest.Source == schemas.Imported || b.Manifest.Source == schemas.Imported
 				if none := len(doc.Births) == 0; none && !imported || !none && sum != 0 {
 					t.Errorf("%s to %s: %d phases of birth leave %d of %d", a.ID, b.ID, len(doc.Births), sum,

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// In the figures of recordings, of one run, and of a store where measured and predicted runs lie together, no text
-// sticks out or lies over another. The GPU's memory is drawn where NVML sampled it, and nowhere else.
+// In the figures of recordings, of single runs, and of a store with both measured and predicted runs, no text
+// leaves the picture or overlaps another. The GPU's memory is drawn only if NVML sampled it.
 func TestFiguresOfRecordings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws many pictures on one goroutine: slow under the race detector, which finds nothing there")

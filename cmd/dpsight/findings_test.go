@@ -51,7 +51,7 @@ type finding struct {
 	}
 }
 
-// saves are the bytes that a finding saves, nil where it does not say.
+// saves returns the bytes that a finding saves, nil if it does not say.
 func (f *finding) saves() *int64 {
 	if f.Saving == nil {
 		return nil
@@ -153,7 +153,7 @@ func TestFindingsSayWhatToChange(t *testing.T) {
 	}
 }
 
-// The recordings have what is known of them, and nothing that is wrong.
+// The recordings have their known findings and no wrong ones.
 func TestFindingsOfHeadline(t *testing.T) {
 	t.Parallel()
 	store, err := filepath.Abs(headlineStore)

@@ -91,7 +91,7 @@ func (c *predictCmd) marginOf(m *collect.Machine) int64 {
 	return predict.MarginBytes(m.ProcessBytes(), m.Checked(), (*float64)(c.Margin))
 }
 
-// writeFit prints what searches found, and writes it to a folder where no other search's tables are.
+// writeFit prints the results of searches, and writes them to a folder without other searches' tables.
 func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) error {
 	if err := table.Write(s.out, c.Format, report.FitTables(doc)...); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// shownSearch is a search in a comment of the page on predictions, and what the page shows of it.
+// shownSearch matches a search in a comment of the page on predictions, and the result that the page shows.
 var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
 // mostPicture bounds the page's picture in bytes, since each redrawn version stays in the repository's history.

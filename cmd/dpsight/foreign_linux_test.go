@@ -47,7 +47,7 @@ func TestPipesAreNotOpened(t *testing.T) {
 	}
 }
 
-// What dpsight did not write is written over only with --force.
+// Files that dpsight did not write are overwritten only with --force.
 func TestForeignFilesStay(t *testing.T) {
 	t.Parallel()
 	store := ingested(t)

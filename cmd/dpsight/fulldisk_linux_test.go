@@ -65,7 +65,7 @@ exit $code`, mib, fill, limited, seconds)
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, dirs
 }
 
-// needsSmallDisks ends a test where no namespace, and so no small disk, can be made.
+// needsSmallDisks skips a test if no namespace, and so no small disk, can be made.
 func needsSmallDisks(t *testing.T) {
 	t.Helper()
 	if err := exec.Command("unshare", "--map-root-user", "--mount", "true").Run(); err != nil {
@@ -76,7 +76,7 @@ func needsSmallDisks(t *testing.T) {
 	}
 }
 
-// sound expects that a store which may have been full says what became of the run, and holds what was recorded.
+// sound checks that a store which may have been full says how the run ended, and contains what was recorded.
 func sound(t *testing.T, r result, dirs []string) {
 	t.Helper()
 	if r.code == exitUsage {

@@ -79,7 +79,7 @@ func TestPredictGarbage(t *testing.T) {
 	if p := *run.PeakBytes >> 20; p < 8 || p > 172 {
 		t.Errorf("a peak of %d MiB", p)
 	}
-	// Where no collection came before the end the run is itself the one without.
+	// If no collection came before the end, the run is itself the one without collections.
 	none := !strings.Contains(r.stderr, "were freed by Python's garbage collector")
 	if !strings.Contains(r.stderr, "predicting again with garbage collected at once") ||
 		strings.Contains(r.stderr, "predicting again without it") == none {

@@ -25,7 +25,7 @@ func TestPredictGPUs(t *testing.T) {
 	if *p.Device == other.Device || sum != other.AllocatedBytes || sum == 0 || p.Params["gpus"] != 2. {
 		t.Errorf("%s beside %s with %d of %d bytes", other.Device, *p.Device, sum, other.AllocatedBytes)
 	}
-	// What NCCL does not set is then no address by chance.
+	// Values that NCCL does not set are then never valid addresses by chance.
 	t.Setenv("MALLOC_PERTURB_", "165")
 	r = dpsight(t, t.TempDir(), "predict", "--gpus", "2", "--", interpreter, caseFile(t, "dataparallel.py"))
 	for _, device := range []string{"(cuda:0)", "(cuda:1)"} {

@@ -17,7 +17,8 @@ type commit struct {
 	moves bool
 }
 
-// ganCommits are what was done to examples/scripts/gan.py after the commit that added it. Three of them change memory.
+// ganCommits are the changes to examples/scripts/gan.py after the commit that added it. Three of them change
+// memory.
 var ganCommits = []commit{
 	{message: "add a README", file: "README.md", new: "# DCGAN\n\nTrains a DCGAN on synthetic images.\n"},
 	{message: "ignore what Python compiles", file: ".gitignore", new: "__pycache__/\n"},

@@ -109,7 +109,7 @@ func pack(t *testing.T, dir string, revisions []string, archive string) {
 	}
 }
 
-// anonymous takes from a run's documents where it was made.
+// anonymous removes from a run's documents where it was made.
 func anonymous(t *testing.T, r store.Run) {
 	t.Helper()
 	python := r.Manifest.Command[0]

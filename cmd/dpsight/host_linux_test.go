@@ -60,7 +60,8 @@ func TestHostDocument(t *testing.T) {
 	}
 }
 
-// Of planted growth, 8 MiB a step in forward and 4 MiB page-locked between the steps, 95 % and more have the phase.
+// With planted growth, 8 MiB a step in forward and 4 MiB page-locked between the steps, 95 % and more get the right
+// phase.
 func TestHostGrowthHasItsPhase(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()

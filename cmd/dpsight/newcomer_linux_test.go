@@ -143,7 +143,7 @@ dpsight: hint: give a command, a --method, or a --suite; dpsight collect --help
 			r := dpsight(t, dir, strings.Fields(test.line)...)
 			fits80(t, "stderr", r.stderr)
 			said := version.ReplaceAllString(strings.ReplaceAll(r.stderr, dir, "DIR"), "Python 3")
-			// Where a line is broken depends on the length of the folder's path.
+			// Line breaks depend on the length of the folder's path.
 			unbroken := func(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
 			if got := strings.TrimRight(said, "\n"); r.code != exitUsage || unbroken(got) != unbroken(test.says) {
 				t.Errorf("exit code %d\n%s\nwant\n%s", r.code, got, test.says)

@@ -343,7 +343,7 @@ func TestPredictFailure(t *testing.T) {
 	}
 }
 
-// Of a script that takes nothing of a device it is not said that it fits: it may have wanted to.
+// A script that takes nothing of a device is not said to fit, since it may have wanted to use one.
 func TestPredictOnTheHost(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)
@@ -412,7 +412,7 @@ torch.linalg.solve(torch.eye(8, device="cuda").requires_grad_(), a).sum().backwa
 torch.sparse.mm(torch.eye(8, device="cuda").to_sparse(), a).sum().backward()
 `
 
-// What only a device tells the size of is estimated, and the prediction is indicative for that reason.
+// Sizes that only a device reports are estimated, which makes the prediction indicative.
 func TestPredictEstimates(t *testing.T) {
 	testkit.Rest(t)
 	interpreter := python(t)

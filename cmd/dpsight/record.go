@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// recordFlags say what to keep of an experiment and how, the same where it is measured and where it is predicted.
+// recordFlags say what to keep of an experiment and how, both for measuring and for predicting.
 type recordFlags struct {
 	Name        string            `help:"Name of the run (default: the method, or the script)." placeholder:"NAME"`
 	Param       map[string]string `help:"${param}" placeholder:"K=V" mapsep:"none"`

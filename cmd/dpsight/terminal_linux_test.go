@@ -201,7 +201,7 @@ func TestQuietScriptHasATerminal(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo three; echo 'name?'; read name; echo "hello $name" >&2`,
 		func(cmd *exec.Cmd) { cmd.Args = slices.Insert(cmd.Args, 2, "--quiet") })
-	// What is typed before the question would be echoed before it.
+	// Input before the question would be echoed before it.
 	testkit.Eventually(t, "the question", func() bool {
 		paths, _ := filepath.Glob(filepath.Join(s.store, "*", schemas.StdoutFile))
 		if len(paths) != 1 {

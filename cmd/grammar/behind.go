@@ -49,7 +49,7 @@ func takes(script, option string) bool {
 	return regexp.MustCompile(`(--|["'])` + name + `\b|\b` + name + `\s*:`).MatchString(script)
 }
 
-// commandOf are the words of the user's command on a line, nil where it has none.
+// commandOf returns the words of the user's command on a line, nil if it has none.
 func commandOf(line *kong.Context) []string {
 	node := line.Selected()
 	if node == nil {

@@ -31,8 +31,8 @@ func Parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	}
 }
 
-// joinNegative makes one word of the option and the number that an error names, nil where it names none. The parser
-// stops at its first error, so the first such pair is the one.
+// joinNegative joins the option and the number that an error names into one word; nil if it names none. The parser
+// stops at its first error, so the first such pair is the right one.
 func joinNegative(args []string, problem string) []string {
 	said := negative.FindStringSubmatch(problem)
 	if said == nil {

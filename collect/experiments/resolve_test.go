@@ -137,7 +137,7 @@ func TestMethodsWithParameters(t *testing.T) {
 	}
 }
 
-// What Resolve returns is fit to be resolved again: a run can be repeated from its manifest.
+// The result of Resolve can be resolved again, so a run can be repeated from its manifest.
 func TestResolveIsIdempotent(t *testing.T) {
 	for _, text := range []string{
 		"method=hooks preset=tiny checkpointing=false learning_rate=3e-5 seed=9223372036854775807",

@@ -12,7 +12,7 @@ import (
 type Trail[A Answer] struct {
 	*Cell
 	Found   []Found[A]
-	Stopped error // nil where it came to its end
+	Stopped error // nil if it ended normally
 }
 
 // All searches every cell. It calls begin for each cell, and found for each value with an answer. A failure in one

@@ -37,7 +37,7 @@ func (c *Cell) Probes() int {
 // mostChecked bounds how many values are tried on the options before the search begins.
 const mostChecked = 1 << 14
 
-// Cells are the methods times the devices. What can be refused is refused here, before anything runs, by a
+// Cells returns the methods times the devices. It refuses whatever can be refused before anything runs, with a
 // [collect.UsageError] or the sentence of the experiments' options.
 func (s *Search[A]) Cells() ([]Cell, error) {
 	methods := []string{""}

@@ -79,7 +79,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	return c
 }
 
-// A looker goes through folders, one of them possibly in another.
+// A looker walks several folders, of which one may contain another.
 type looker struct {
 	change *Change
 	skip   map[string]bool // dpsight's own
@@ -115,7 +115,7 @@ func (l *looker) walk(root string) {
 	})
 }
 
-// skipReport leaves out the files of the report that lies in a folder, if one does. Others may lie beside them.
+// skipReport leaves out the files of a report in a folder, if there is one. Other files may be beside them.
 func (l *looker) skipReport(dir string) {
 	names, _ := os.ReadFile(filepath.Join(dir, schemas.ReportFiles)) // without a list there is no report
 	for name := range strings.Lines(string(names)) {

@@ -277,7 +277,7 @@ func TestCellsOfOneMethodWithOptions(t *testing.T) {
 	}
 }
 
-// What can be known to fail is refused before anything runs, with a hint.
+// A search that is sure to fail is refused before anything runs, with a hint.
 func TestCellsRefuse(t *testing.T) {
 	for _, c := range []struct {
 		vary, given string // given is method=… options, or a command
@@ -315,7 +315,7 @@ func TestCellsRefuse(t *testing.T) {
 	}
 }
 
-// Where options must divide each other, only the values that do are the cell's, whatever the ends of the range are.
+// If options must divide each other, a cell has only the values that do, whatever the ends of the range are.
 func TestCellsOfValuesThatDivide(t *testing.T) {
 	for _, c := range []struct {
 		vary, given, only string

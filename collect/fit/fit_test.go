@@ -48,7 +48,7 @@ func search(t *testing.T, r Range, fits func(int64) bool) (largest int64, probes
 	return largest, len(seen)
 }
 
-// Whatever the limit, the largest value that fits is found, in no more probes than were announced.
+// Whatever the limit, the search finds the largest value that fits, in no more probes than announced.
 func TestSearchFindsTheLargest(t *testing.T) {
 	for _, r := range []Range{{"n", 1, 1, 1}, {"n", 1, 2, 1}, {"n", 3, 40, 1}, {"n", 512, 16384, 512},
 		{"n", 1, 1000, 7}} {
@@ -67,7 +67,8 @@ func TestSearchFindsTheLargest(t *testing.T) {
 	}
 }
 
-// Of values that the options allow alone, as divisors, the largest that fits is found, and no other is asked for.
+// If the options allow only some values, such as divisors, the search finds the largest allowed one that fits, and
+// tries no others.
 func TestSearchAmongSomeValues(t *testing.T) {
 	only := []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 	for n := range only {
@@ -128,7 +129,7 @@ func TestSearchBeyondAHole(t *testing.T) {
 	}
 }
 
-// Where the whole range seems to fit, holes in it are looked for in the middle and just below its end.
+// If the whole range seems to fit, the search looks for holes in the middle and just below the end.
 func TestSearchLooksBelow(t *testing.T) {
 	for _, hole := range []int64{32, 63} {
 		var refused []int64

@@ -42,7 +42,7 @@ func made(st *store.Store, key string, changed func() Change) (*store.Run, error
 		return nil, err
 	}
 	var newest *store.Run
-	var since *Change // looked for once, and only where there is a run that it could rule out
+	var since *Change // looked up once, and only if there is a run that it could rule out
 	for i := range runs {
 		m := runs[i].Manifest
 		if m.Suite == nil || m.Suite.Key != key || m.Interrupted || !runs[i].Ingested() ||

@@ -176,7 +176,7 @@ func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f.changed(3, Changed(other.dir, []string{"python", filepath.Join(f.dir, "scripts", "train.py")}))
 }
 
-// A command whose script cannot be seen runs what lies in its folder.
+// A command whose script cannot be seen depends on its whole folder.
 func TestChangedWithoutAScript(t *testing.T) {
 	f := newFolder(t)
 	f.put("pkg/train.py", 1)
@@ -232,7 +232,7 @@ func TestChangedLeavesOutReportsAndDocuments(t *testing.T) {
 	f.changed(3, Changed(f.dir, command))
 }
 
-// Where there is too much to look at, nothing made before can be relied on.
+// If there are too many files to look at, no earlier run can be relied on.
 func TestChangedAmongTooManyFiles(t *testing.T) {
 	f := newFolder(t)
 	f.put("zz/train.py", 0)

@@ -62,7 +62,7 @@ func attachedRun(t *testing.T, dir string) (*schemas.Manifest, *schemas.IngestRe
 	return m, r
 }
 
-// expectPlanted holds a run against the request for a tebibyte that its script planted, at a line with a comment.
+// expectPlanted checks a run's failed request for a tebibyte, which its script planted at a line with a comment.
 func expectPlanted(t *testing.T, dir, script string) {
 	t.Helper()
 	m, r := attachedRun(t, dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a model is given by keyword is an input, too.
+// A keyword argument of a model is an input, too.
 func TestKeywordInputs(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

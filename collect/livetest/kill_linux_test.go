@@ -187,7 +187,8 @@ func (s *subject) expectCollectorEnds(t *testing.T) {
 	}
 }
 
-// expectRecovered ingests the run, and holds what ingest kept against the journals as they were right after the kill.
+// expectRecovered ingests the run, and compares what ingest kept with the journals as they were right after the
+// kill.
 func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered) {
 	t.Helper()
 	dir := s.dir()

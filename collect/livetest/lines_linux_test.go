@@ -169,7 +169,7 @@ func expectKnown(t *testing.T, d *memory.DeviceBreakdown, least map[schemas.Cate
 	}
 }
 
-// Of scripts from public reports, and of those in examples, nearly every byte at the peak has its owner and its line.
+// In scripts from public reports and in examples, nearly every byte at the peak has its owner and its line.
 func TestScriptsAreKnown(t *testing.T) {
 	python := testkit.Python(t)
 	cases, err := filepath.Glob(filepath.Join("testdata", "cases", "*.py"))

@@ -26,7 +26,7 @@ type held struct {
 	name  string
 }
 
-// What MemTracker calls dpsight's categories. All others are its activations, whatever they are for.
+// MemTracker's names for dpsight's categories. All other categories are its activations.
 var trackerKinds = map[string]string{schemas.Parameters: "Parameter", schemas.Buffers: "Buffer",
 	schemas.OptimizerState: "Optstate",
 	schemas.Gradients:      "Gradient"}

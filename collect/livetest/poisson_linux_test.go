@@ -101,8 +101,8 @@ func expectInputs(t *testing.T, dir string) {
 	}
 }
 
-// expectSameCategories holds every block that steps without tags made against the same block of a run whose steps all
-// have tags.
+// expectSameCategories compares every block of steps without tags with the same block of a run whose steps all have
+// tags.
 func expectSameCategories(t *testing.T, dir, tagged string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)

@@ -36,7 +36,7 @@ func TestOneProcessPollutes(t *testing.T) {
 		if err := json.Unmarshal([]byte(strings.TrimSpace(r.stdout)), &found); err != nil {
 			t.Fatalf("%v: %s", err, r.stdout)
 		}
-		// What the script's own counters say is what was recorded.
+		// The script's own counters equal the recorded ones.
 		highest := int64(0)
 		for _, f := range found {
 			highest = max(highest, f.Peak)

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// What a script computes is the same to the bit with and without dpsight, also where holders are found in it. Nothing
-// is computed on a phantom GPU, so the model is in host memory.
+// A script computes the same bits with and without dpsight, even while holders are looked for. Nothing is computed
+// on a phantom GPU, so the model is in host memory.
 func TestScriptsComputeTheSameBits(t *testing.T) {
 	testkit.Rest(t)
 	python := testkit.Python(t)

@@ -66,7 +66,7 @@ func TestStacks(t *testing.T) {
 	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
 		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
 	}
-	// Frames of ours, which lie between a script's own, are never shown, and take no place of them.
+	// dpsight's own frames between a script's frames are never shown, and do not count in the depth.
 	whole, err := grouping.BreakdownBy(in, memory.At{},
 		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack}, Depth: 100, FullStack: true})
 	if err != nil {

@@ -15,7 +15,7 @@ type Writer struct {
 	out     []byte
 }
 
-// NewWriter returns a writer to w, for what is only shown.
+// NewWriter returns a writer to w, for text that is shown and not kept.
 func (s *Secrets) NewWriter(w io.Writer) *Writer { return &Writer{w: w, secrets: s} }
 
 // Write always reports all of b as written unless the underlying writer fails.

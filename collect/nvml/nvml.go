@@ -49,7 +49,7 @@ type Memory struct {
 // Process is a process that has a compute context on the device.
 type Process struct {
 	PID int
-	// Bytes is nil where the driver does not say (it cannot under some virtualisation).
+	// Bytes is nil if the driver does not say (under some virtualisation it cannot).
 	Bytes *int64
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Reading is a device's memory at a moment. Where it could not be read, OK is false.
+// A Reading is a device's memory at a moment. OK is false if it could not be read.
 type Reading struct {
 	TimeNS int64 // Unix time
 	Memory

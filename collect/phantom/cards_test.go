@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The cards that the page holds runs against have the memory of their profiles.
+// The cards with which the page compares runs have the memory of their profiles.
 func TestCardsOfThePage(t *testing.T) {
 	text, err := os.ReadFile("../../report/web/src/cards.ts")
 	if err != nil {

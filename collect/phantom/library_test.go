@@ -41,7 +41,7 @@ func TestEnvKeepsHowOpenMPWaits(t *testing.T) {
 	}
 }
 
-// What Triton compiles is kept though a run has a cache of TorchInductor's of its own.
+// Triton's compiled kernels are kept, although a run has its own TorchInductor cache.
 func TestInductorsOwnFolder(t *testing.T) {
 	vars := (&Library{ScratchDir: "/cache/compiled", InductorDir: "/run/inductor"}).Vars()
 	if vars["TORCHINDUCTOR_CACHE_DIR"] != "/run/inductor" || vars["TRITON_CACHE_DIR"] != "/cache/compiled/triton" {

@@ -17,7 +17,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// testLibrary is the phantom GPU from the user's cache, where it is built if these sources were not built before.
+// testLibrary is the phantom GPU from the user's cache, or is built there if these sources were not built before.
 func testLibrary(t *testing.T) *Library {
 	t.Helper()
 	python := testkit.Python(t)
@@ -207,7 +207,7 @@ func TestOperators(t *testing.T) {
 		Failed         map[string]string
 		Notes, Assumed []string
 	}
-	// What is freed is overwritten, so that what is used after it was freed ends the script.
+	// Freed memory is overwritten, so that a use after free crashes the script.
 	runScript(t, library, &got, "operators.py", []string{"MALLOC_PERTURB_=165"}, module)
 	for name, failure := range got.Failed {
 		t.Errorf("%s: %s", name, failure)

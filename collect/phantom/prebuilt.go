@@ -21,7 +21,7 @@ import (
 //go:embed prebuilt
 var prebuilt embed.FS
 
-// symbolList is the file of an archive that has the CUDA functions that its libraries answer for, one a line.
+// symbolList is the file in an archive that lists the CUDA functions that its libraries provide, one per line.
 const symbolList = "symbols"
 
 // versionsIn lists the versions of torch that there are archives for, such as 2.11.0+cu130.

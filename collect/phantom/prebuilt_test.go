@@ -91,7 +91,7 @@ func TestBuildUnpacks(t *testing.T) {
 		t.Errorf("a broken archive: %v", err)
 	}
 
-	// Who names a compiler wants it used.
+	// An explicitly named compiler must be used.
 	t.Setenv("PATH", path)
 	named := options
 	named.Compiler = "no-such-compiler"

@@ -216,8 +216,7 @@ func checkText(text string) error {
 	return nil
 }
 
-// PropertyNames lists the properties of a profile in the order of the C library's table, which is where they are
-// declared.
+// PropertyNames lists the properties of a profile in the order of the C library's table, which declares them.
 func PropertyNames() []string {
 	header, err := sources.ReadFile("csrc/phantom.h")
 	if err != nil {

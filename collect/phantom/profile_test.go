@@ -15,7 +15,8 @@ func TestLoadProfile(t *testing.T) {
 		if profile.ID != name {
 			t.Errorf("the file of profile %q has the id %q", name, profile.ID)
 		}
-		// What every device read or posted has in common; a nominal size, or a slip of the pen, has not.
+		// Common to everything read from a device or published. A nominal size, or a typing error, does not have
+		// it.
 		for _, property := range []string{"total_memory_bytes", "context_bytes"} {
 			if bytes := profile.Properties[property]; bytes%(64<<10) != 0 || bytes%(1<<30) == 0 {
 				t.Errorf("%s of profile %q is %d, which no device reports", property, name, bytes)
@@ -31,7 +32,7 @@ func TestLoadProfile(t *testing.T) {
 	}
 }
 
-// What NVIDIA says holds for every device of a compute capability: two files that disagree have a slip of the pen.
+// NVIDIA's statements hold for every device of a compute capability: if two files disagree, one has a typing error.
 func TestProfilesOfOneArchitectureAgree(t *testing.T) {
 	first := map[int64]Profile{}
 	for _, name := range Profiles() {

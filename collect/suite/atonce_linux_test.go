@@ -38,8 +38,8 @@ func twice(request []byte) (outputs [2]string, errs [2]error) {
 	return outputs, errs
 }
 
-// Of two that go on with a suite that the store has nothing of, one begins it; the other finds that it is being made,
-// or finds it made.
+// When two processes resume a suite of which the store has nothing, one begins it. The other reports that it is
+// being made, or finds it complete.
 func TestBeginTwiceAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")
 	if err := os.WriteFile(file, []byte("name: s\ncommand: ['true']\nmatrix: {n: [1]}\n"), 0o600); err != nil {

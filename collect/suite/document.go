@@ -44,7 +44,7 @@ const (
 // fields is a mapping in the order of the file: it is the order of the experiments.
 type fields []field
 
-// A field is a name and its values. Where a list is not allowed there is one.
+// A field is a name and its values. If a list is not allowed, there is one value.
 type field struct {
 	name   string
 	values []scalar

@@ -61,8 +61,8 @@ func newExpansion(d *document) (*expansion, error) {
 	return e, nil
 }
 
-// cells lists the matrix, then the experiments, then those that are included whatever exclude and where say. Of the
-// matrix the first name varies slowest.
+// cells lists the matrix, then the experiments, then those included regardless of exclude and where. In the matrix
+// the first name varies slowest.
 func (e *expansion) cells() (subject, included []cell, err error) {
 	size := 1
 	for _, f := range e.doc.Matrix {

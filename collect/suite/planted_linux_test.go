@@ -26,7 +26,7 @@ func TestPlantedInNames(t *testing.T) {
 		"baseline":    "baseline: {token: SECRET}\nmatrix: {n: [1, 2]}\ndefaults: {token: SECRET}",
 		"the suite's": "name: of-gh~p_PwEabcdeFGHIJK0123456789LmnopQRSTUV\nmatrix: {n: [1, 2]}",
 	} {
-		// In a folder's name some of its characters become dashes. What a scanner would find is written with a ~.
+		// In a folder's name some characters become dashes. Text that a scanner would find is written with a ~.
 		text = strings.NewReplacer("SECRET", "hush@hush!77", "~", "").Replace(text)
 		secrets := []string{"hush", "x7Z", "PwEabcde"}
 		if !strings.HasPrefix(text, "name:") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Where one repeat of each is recorded, the recorded ones do not all lie in the first round, and a file that is
-// reordered records the same.
+// If one repeat of each is recorded, the recorded ones are not all in the first round, and a reordered file records
+// the same ones.
 func TestOneRepeatIsRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {

@@ -119,7 +119,7 @@ type edge struct {
 	lo, hi int64
 }
 
-// edges places the annotations among the events. ok is false where times do not say where that is.
+// edges places the annotations among the events. ok is false if the times do not determine the places.
 func (in *Input) edges() (edges []edge, ok bool) {
 	times := in.Events.TimeNS
 	if len(times) == 0 || times[0] <= 0 || !slices.IsSorted(times) {

@@ -26,7 +26,7 @@ type Run struct {
 // A Device is what a file says of one device of one process.
 type Device struct {
 	Rank, Device int32
-	// Peak and PeakReserved are the highest of the run, nil where the file does not say.
+	// Peak and PeakReserved are the highest values of the run, nil if the file does not say.
 	Peak, PeakReserved *int64
 	// Why says what the peak is, if it is not torch's own counter.
 	Why    string
@@ -100,7 +100,7 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	return nil, errors.New("not a file with figures")
 }
 
-// byteOrderMark is what some editors begin a text with. No tool reads it as a part of that.
+// byteOrderMark begins a text from some editors. It is not part of the text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // unmarked reads a text without its byte order mark.

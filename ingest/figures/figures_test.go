@@ -116,7 +116,7 @@ func TestComponentsOfOlderFiles(t *testing.T) {
 	}
 }
 
-// What dpsight's own export wrote is no norm pass.
+// A result that dpsight itself exported is no norm pass.
 func TestExported(t *testing.T) {
 	text := `{"experiment": "ghost", "peak_memory_mb": 5, "dpsight": {"run_id": "20261121T010314Z-ghost-a50208"}}`
 	runs, err := Read(KindOf([]byte(text)), strings.NewReader(text), "ghost_result.json")

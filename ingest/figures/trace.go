@@ -440,8 +440,8 @@ func (t *trace) ownMarks() (out []span) {
 	return out
 }
 
-// passes are the backward passes of a step. What autograd computes without an operation of the step's own thread in
-// between is one: while a backward pass runs, the thread that asked for it waits.
+// passes returns the backward passes of a step. What autograd computes without an operation of the step's own
+// thread in between is one pass: while a backward pass runs, the calling thread waits.
 func (t *trace) passes(s span) (out []span) {
 	at, _ := slices.BinarySearchFunc(t.backward, s.start, func(b span, ns int64) int {
 		return byStart(b, span{start: ns})

@@ -8,8 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackFinder says what allocations are for by the roles of their stacks and by when they live, where there are no
-// marks.
+// stackFinder determines what allocations are for without marks, by the roles of their stacks and by their lives.
 type stackFinder struct {
 	f *facts
 	// The events, in order, at which a part of the program asked for memory or gave it back.

@@ -53,7 +53,7 @@ func findBirths(f *facts) []birth {
 	return births
 }
 
-// untraced reports whether no event tells of an allocation's birth: it lay before recording, or in a gap of it.
+// untraced reports whether an allocation has no birth event: it was made before recording, or in a gap.
 func (f *facts) untraced(alloc int) bool {
 	seq := f.allocs[alloc].AllocSeq
 	return seq == 0 || f.actions[seq-1] == schemas.ActionGap

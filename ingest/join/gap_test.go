@@ -205,8 +205,8 @@ func TestModuleTimes(t *testing.T) {
 	}
 }
 
-// What another thread tagged while events were lost, and gave back, is not ambiguous though another block lies there
-// now: it is unknown.
+// A block that another thread tagged and released while events were lost is not ambiguous, even if another block is
+// at its address now: it is unknown.
 func TestTagInLostGap(t *testing.T) {
 	const other = uint16(2)
 	w := trained(t, instrumented)

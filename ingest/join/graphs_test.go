@@ -17,7 +17,7 @@ func (w *world) update() {
 	})
 }
 
-// What forward has left and no tag explains is an activation as long as there is a graph that could hold it.
+// An untagged block that forward left is an activation as long as a graph exists that could hold it.
 func TestNoActivationWithoutAGraph(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() { w.alloc(main, "kept", 3*mib); w.alloc(main, "dies", 3*mib); w.alloc(main, "generator", 3*mib) })

@@ -20,8 +20,8 @@ type holder struct {
 // needsNoHolder lists the categories that already say who keeps a block.
 var needsNoHolder = []categoryIndex{parameters, index(schemas.Buffers), gradients, optimizerState}
 
-// findHolders finds the allocations that looks for holders name. What outlives a step, and no complete look at its end
-// finds, is kept by C++ alone.
+// findHolders finds the allocations that looks for holders name. An allocation that outlives a step, and that no
+// complete look at its end finds, is kept by C++ only.
 func findHolders(f *facts, owners lists[owner]) (found []holder) {
 	looks := f.context.rank.Holders
 	if len(looks) == 0 {
@@ -48,7 +48,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 			b := &look.Blocks[k]
 			tag := spool.Tag{K: look.K, Address: b.Address, Bytes: b.Bytes}
 			alloc, ok := named(f, index.of(b.Address), &tag, lo, seq)
-			if !ok { // that somebody keeps one of them was said, and not which
+			if !ok { // the record says that one of them is kept, but not which
 				for _, candidate := range index.of(b.Address) {
 					native.told[candidate] = native.told[candidate] || f.allocs[candidate].AllocSeq <= seq
 				}

@@ -474,7 +474,7 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	})
 }
 
-// What hooks hold in a forward pass that never came to backward is autograd's too, by phase; a backward that begins
+// What hooks hold in a forward pass without a backward belongs to autograd too, by phase. A backward that begins
 // shows what autograd holds, and then nothing is assumed.
 func TestUnfinishedForward(t *testing.T) {
 	for _, c := range []struct {
@@ -745,8 +745,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// What the user calls a loss's target wins over the rule, in bare steps too, and whether the script's name for it was
-// seen before or after.
+// The user's name for a loss's target takes precedence over the rule, also in bare steps, and whether the script's
+// own name for it was seen before or after.
 func TestTargetsOfTheUser(t *testing.T) {
 	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser},
 		{spool.TagUser, spool.TagHeld}} {

@@ -47,7 +47,7 @@ func TestLinesOfTimesInWhichTheyAreFollowed(t *testing.T) {
 	}
 }
 
-// Where lines end within a phase, what is asked for afterwards has none.
+// If following lines ends within a phase, later requests have no line.
 func TestLinesThatEndWithinAPhase(t *testing.T) {
 	w := newWorld(t)
 	w.mode(instrumented | spool.FlagLines)

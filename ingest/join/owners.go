@@ -7,14 +7,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// owner is one ownership of one allocation, compactly. It holds just after the events from begin on, up to but not
-// including end.
+// owner is one ownership of one allocation, in compact form. It holds just after the events from begin on, up to
+// but not including end.
 type owner struct {
 	alloc      int32
 	category   categoryIndex
 	evidence   evidence
 	observed   bool // the end is the owner's own: it let go before the allocation was freed
-	user       bool // a tag of the user's says it, of this allocation or of its match
+	user       bool // from a tag of the user's, of this allocation or of its match
 	name       uint32
 	module     uint32
 	begin, end int64 // end 0 = to the end of recording

@@ -74,7 +74,7 @@ func made(in family, with ...func(*unowned)) *unowned {
 func inside(u *unowned)    { u.inside = true }
 func unmatched(u *unowned) { u.unmatched = true }
 
-// expect holds a rule's verdict against "category/evidence", or "" where it does not apply.
+// expect compares a rule's verdict with "category/evidence", or "" if the rule does not apply.
 func expect(t *testing.T, apply rule, r *rules, u *unowned, want string) verdict {
 	t.Helper()
 	v, ok := apply(r, u)
@@ -234,7 +234,7 @@ func TestRuleActivation(t *testing.T) {
 		}
 		expect(t, activation, r, made(in, inside), "")
 	}
-	// Autograd was seen to hold it, and to let go.
+	// Autograd held it, and released it.
 	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "script/phase")
 	expect(t, activation, r, made(evalFamily), "")
 	r.phaseEnd[0] = 100 // the recording ends in forward

@@ -69,7 +69,7 @@ type rules struct {
 	events     int64
 	private    bool // per-sample gradients, or their norms, are computed
 	calls      bool // a model is called
-	marked     bool // the agent says what the script calls, and it is no foreign file
+	marked     bool // the agent says what the script calls, and the file is dpsight's own
 	scratch    []owner
 	time       unowned // that is judged
 }
@@ -126,7 +126,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 		return r.own(all, u, begin, end)
 	}
 	r.scratch = append(r.scratch[:0], all[first:]...)
-	if u.lossTarget { // the name that a script keeps it by says less than what it is for, unless the user says so
+	if u.lossTarget { // a name in the script says less than the purpose, unless the user states it
 		r.scratch = slices.DeleteFunc(r.scratch, func(o owner) bool { return o.category == script && !o.user })
 	}
 	slices.SortFunc(r.scratch, func(a, b owner) int { return cmp.Compare(a.begin, b.begin) })

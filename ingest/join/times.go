@@ -41,7 +41,7 @@ type Times struct {
 	Steps  []schemas.Step
 }
 
-// Times are the rank's steps and phases. They are the rows of the tables where it used no device.
+// Times returns the rank's steps and phases. They are the rows of the tables if it used no device.
 func (c *Context) Times() Times { return c.times }
 
 func findTimes(c *Context) (t Times) {

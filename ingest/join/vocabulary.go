@@ -14,7 +14,7 @@ import (
 // Categories of different versions are not compared. docs/categories.md says what each version changed.
 const RulesVersion = 13
 
-// tagCategories says what a tagged block is.
+// tagCategories maps a tag's kind to the category of the tagged block.
 var tagCategories = map[spool.TagKind]schemas.Category{
 	spool.TagParameter: schemas.Parameters, spool.TagBuffer: schemas.Buffers, spool.TagGradient: schemas.Gradients,
 	spool.TagOptimizerState: schemas.OptimizerState, spool.TagSavedTensor: schemas.Activations,

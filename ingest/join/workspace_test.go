@@ -90,7 +90,8 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	}
 }
 
-// Of the blocks of the first step that have a workspace's size and stay, one for each thread and stream is one.
+// Of the blocks of the first step that have a workspace's size and stay, one for each thread and stream is a
+// workspace.
 func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
 	w := newWorld(t)
 	for step := range 2 {

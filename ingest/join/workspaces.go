@@ -11,7 +11,7 @@ import (
 // CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
 var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
 
-// ownSizes are those that tensors do not have by chance.
+// ownSizes are the sizes that no tensor has by chance.
 var ownSizes = []int64{32<<20 + 8<<10, 8<<20 + 136<<10}
 
 // perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.

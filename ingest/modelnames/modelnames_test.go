@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// unlabelled is a model's root module as the agent writes it where no model before it has the same names.
+// unlabelled returns a model's root module as the agent writes it if no model before it has the same names.
 func unlabelled(class string) spool.ModuleInfo { return spool.ModuleInfo{Class: class, First: true} }
 
 // labelled is the root module of a model that the agent labelled.

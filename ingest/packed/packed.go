@@ -162,7 +162,7 @@ func peek(open opener) ([]byte, error) {
 	return begin(r)
 }
 
-// begin reads as much of a stream as tells what it is.
+// begin reads enough of a stream to recognise its kind.
 func begin(r io.Reader) ([]byte, error) {
 	head := make([]byte, tarHead)
 	n, err := io.ReadFull(r, head)

@@ -59,7 +59,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// What is no whole binary pickle is refused, wherever it is cut.
+// Anything but a whole binary pickle is refused, wherever it is cut.
 func TestRewriteRefuses(t *testing.T) {
 	whole := []byte("\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00]\x94(\x8c\x01a\x94Ke.")
 	whole = append(whole[:len(whole)-2], "\x07e."...)

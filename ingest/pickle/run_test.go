@@ -89,7 +89,7 @@ func TestFetchedLists(t *testing.T) {
 	}
 }
 
-// What is remembered of lists is bounded, and counts as memory.
+// The memory for remembered lists is bounded, and counts as memory.
 func TestFetchedListsAreForgotten(t *testing.T) {
 	var p []byte
 	p = append(p, "\x80\x04]("...)

@@ -147,7 +147,7 @@ func isScript(word string) bool {
 	return strings.HasSuffix(word, ".py") && !strings.HasPrefix(word, "-")
 }
 
-// Ranks is how many processes a launcher starts on this machine, 1 where none can be seen.
+// Ranks returns how many processes a launcher starts on this machine, 1 if none can be seen.
 func Ranks(argv []string) int {
 	words := Behind(argv)
 	for i, word := range words {

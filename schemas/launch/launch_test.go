@@ -47,7 +47,8 @@ func TestWhatACommandRuns(t *testing.T) {
 		{"uv run t.py --launcher torchrun", "t.py", "", false},
 		{"uv run torchrun -m pkg a.py", "", "pkg", false},
 		{"./train.py --config b.py", "./train.py", "", false},
-		// The value of an option is no script, and -m is a program's own where that is no Python and no launcher.
+		// The value of an option is no script. -m is a program's own option unless the program is Python or a
+		// launcher.
 		{"mytrain --config=configs/dp.py", "", "", false},
 		{"mytrain -m large", "", "", false},
 		{"./train --fast", "", "", false},

@@ -28,7 +28,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// What is no terminal has no width and no colours, unless COLUMNS asks for a width.
+// An output that is no terminal has no width and no colours, unless COLUMNS asks for a width.
 func TestOn(t *testing.T) {
 	t.Setenv("COLUMNS", "")
 	var b bytes.Buffer

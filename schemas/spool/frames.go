@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A FrameType says what a frame's payload is.
+// A FrameType says what a frame's payload contains.
 type FrameType uint8
 
 // The types of frames. A reader skips types that it does not know.

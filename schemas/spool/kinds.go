@@ -1,6 +1,6 @@
 package spool
 
-// A Kind says what a mark marks. Kinds that begin with an odd number open a span that the next number closes, up to
+// A Kind says what a mark means. Kinds with an odd number open a span that the next number closes, up to
 // [OpenKinds].
 type Kind uint8
 

@@ -45,7 +45,7 @@ func (s trailer) bytes() []byte {
 	return append(append(b, s.digests[0][:]...), s.digests[1][:]...)
 }
 
-// verify holds what was unpacked against the trailer that it was sealed with.
+// verify compares what was unpacked with the trailer with which it was sealed.
 func verify(sealed, marks, frames []byte) error {
 	got := trailerOf(marks, frames)
 	if bytes.Equal(got.bytes(), sealed) {

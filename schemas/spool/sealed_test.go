@@ -285,7 +285,7 @@ func TestSealedDamaged(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, a journal comes of them or an error, and no more of it than they can hold.
+// Whatever the bytes, the result is a journal or an error, and the journal is never larger than the bytes allow.
 func FuzzUnsealed(f *testing.F) {
 	// Go's fuzzer makes every input smaller that reaches new code, for a minute each, and tries nothing else meanwhile.
 	// Inputs here are so long that a run of seconds would spend all its time on the first.

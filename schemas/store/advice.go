@@ -46,7 +46,7 @@ func (d Damaged) Hint() string {
 	return "a run is its folder: take it from a copy, or leave it out"
 }
 
-// Hint is the command that makes the tables of a run again from its recording, where that can.
+// Hint returns the command that makes the tables of a run again from its recording, if that is possible.
 func (e *TablesError) Hint() string {
 	var damaged *schemas.DamagedError
 	if errors.As(e.Err, &damaged) && schemas.Sampled(damaged.File) {

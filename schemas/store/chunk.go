@@ -25,7 +25,7 @@ type entry struct {
 	data  []byte
 }
 
-// readChunk hands on the documents of a chunk. What follows a document that cannot be read counts as none.
+// readChunk passes on the documents of a chunk. Everything after a document that cannot be read is ignored.
 func readChunk(b []byte, use func(folder, stamp, data []byte)) {
 	field := func() []byte {
 		n, size := binary.Uvarint(b)
@@ -201,7 +201,7 @@ func firstsOf(tx *sql.Tx, table string) (firsts []string, err error) {
 	return firsts, rows.Err()
 }
 
-// put writes the documents of one chunk, or of several where they are too many for one.
+// put writes the documents of one chunk, or of several if they are too many for one.
 func put(tx *sql.Tx, table string, all map[string]entry) error {
 	folders := slices.Sorted(maps.Keys(all))
 	size := chunkRuns

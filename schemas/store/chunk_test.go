@@ -46,7 +46,7 @@ func TestChunksHaveWhatWasKept(t *testing.T) {
 	}
 }
 
-// Of a chunk that is cut off, or has any other byte, no document is read.
+// If a chunk is cut off, or has any wrong byte, none of its documents is read.
 func TestChunksThatAreDamagedCountAsNone(t *testing.T) {
 	b := appendChunk(nil, "run-1", entry{"stamp", []byte("data")})
 	sum := checksum("run-1", b)

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The columns that analysis reads are those that were written, over several pages and row groups.
+// The columns that analysis reads equal the written ones, over several pages and row groups.
 func TestColumnsAreTheRows(t *testing.T) {
 	dir := t.TempDir()
 	const n = 120_000
@@ -156,8 +156,8 @@ func TestSamplesAreTheRows(t *testing.T) {
 	}
 }
 
-// A gradient's hook ran after the last event whose mark, or one before it, is lower than the hook's own. What a survey
-// finds was written before.
+// A gradient's hook ran after the last event whose mark, or a mark before it, is lower than the hook's own. What a
+// survey finds was written before.
 func TestGradientWrites(t *testing.T) {
 	dir := t.TempDir()
 	var events []schemas.Event

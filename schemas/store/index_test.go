@@ -121,7 +121,7 @@ func mustAnswer(t *testing.T, dir string, indexed bool) string {
 	return text
 }
 
-// What is listed from an index is what the run folders say, whatever came, went or changed since it was made.
+// A list from an index equals the run folders, whatever came, went or changed since it was made.
 func TestIndexFollowsTheRuns(t *testing.T) {
 	dir := manyRuns(t)
 	first := mustAnswer(t, dir, true)

@@ -84,11 +84,11 @@ func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableL
 	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
 	events := sync.OnceValues(func() ([]schemas.Event, error) { return segmentEvents(r.Dir, recorded) })
 	lists := schemas.WantDetail
-	if len(report.OOMs) > 0 { // what was cached when they failed is in the lists, and a summary says it
+	if len(report.OOMs) > 0 { // the lists have what was cached when they failed, and a summary states it
 		lists |= schemas.WantMemory
 	}
 	processes := schemas.WantSamples
-	if len(report.Devices) > 1 { // what is reserved depends on whether several had one GPU, and a summary says it
+	if len(report.Devices) > 1 { // reserved depends on whether several processes had one GPU, and a summary states it
 		processes |= schemas.WantMemory | schemas.WantLives | schemas.WantTimes
 	}
 	detail := want&schemas.WantDetail != 0

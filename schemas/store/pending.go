@@ -12,7 +12,7 @@ import (
 type Pending struct {
 	Runs []Run // nothing records them any more
 	Of   int   // runs in the selection
-	// Running are those that have not ended.
+	// Running lists the runs that have not ended.
 	Running []Run
 }
 

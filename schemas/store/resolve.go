@@ -88,7 +88,7 @@ func (e *NoRunsError) Error() string {
 
 func (e *NoRunsError) Unwrap() error { return ErrNoRuns }
 
-// An UnreadableError is a store's first damaged run folder where it has no others.
+// An UnreadableError is a store's first damaged run folder if all of its folders are damaged.
 type UnreadableError struct{ Damaged }
 
 func (e UnreadableError) Error() string { return "no run can be read: " + e.Damaged.Error() }

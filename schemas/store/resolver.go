@@ -198,7 +198,7 @@ func (r *resolver) addAs(run Run, key string) {
 	}
 }
 
-// find looks arg up among runs, which are sorted oldest first. Where it is a name it also says of how many.
+// find looks arg up among runs, which are sorted oldest first. If it is a name, namesakes is how many runs have it.
 func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
 	var named, prefixed []Run
 	for _, r := range runs {

@@ -135,7 +135,7 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 		sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
-	// What another suite recorded under that name may be anything.
+	// Runs of another suite with that name may be anything.
 	if sel, err = s.Resolve([]string{"flash"}); err != nil || ids(sel.Runs) != "r5" || sel.Newest[0].Bare {
 		t.Errorf("%+v, %v", sel, err)
 	}
@@ -362,7 +362,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Of the allocator's own lists those are loaded with which later windows open, and only for a run that has such.
+// Only the allocator's lists with which later windows open are loaded, and only for a run that has such windows.
 func TestLoadOfWindows(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()

@@ -103,7 +103,7 @@ func (s *Store) LockSuiteName(name string) (unlock func(), err error) {
 	return s.lockSuites(name, schemas.LockPath)
 }
 
-// lockSuites takes the lock of a file in the folder of suite documents, and makes both where they are missing.
+// lockSuites takes the lock of a file in the folder of suite documents. It makes both if they are missing.
 func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)) (unlock func(), err error) {
 	dir := filepath.Join(s.dir, suitesFolder)
 	path := filepath.Join(dir, name+lockSuffix)

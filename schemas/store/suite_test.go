@@ -34,7 +34,7 @@ func TestSweepSuites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// What a suite that is being made is writing stays.
+	// A file that a running suite is writing stays.
 	busy := filepath.Join(folder, "20261121T101500Z-headline-3f9a1c.json.13"+schemas.PartialSuffix)
 	if err := os.WriteFile(busy, nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 type Keeper struct {
 	Version int          // see [schemas.Summary.Kept]
 	Want    schemas.Want // what Make looks at
-	// Make fills in what is kept of a run, and says whether anything is to be.
+	// Make fills in the kept document of a run, and reports whether there is anything to keep.
 	Make func(*schemas.Tables, *schemas.Summary) bool
 	// Pack encodes a summary for an index, which is read in place of JSON.
 	Pack func(*schemas.Summary) (map[KeptKind][]byte, error)

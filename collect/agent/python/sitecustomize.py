@@ -125,7 +125,7 @@ def _boot():
 
 
 def _chain():
-    """Runs the sitecustomize that would have run without us, with its own semantics."""
+    """Runs the sitecustomize that would otherwise have run, with its own semantics."""
     me = sys.modules.pop("sitecustomize", None)
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
     try:

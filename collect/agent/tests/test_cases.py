@@ -431,7 +431,7 @@ class TestWindows(Parted):
             with self.subTest(source=source, drained=drained, seconds=seconds):
                 window = at(source, drained, seconds=seconds)
                 self.assertEqual(window, (200, 210) if opens else (0, 100))
-        # What could not be afforded is looked at once more at every step, and the window opens late.
+        # A window that was not affordable is tried again at every step, and opens late.
         self.assertEqual(at("measured", 0.46, step=205, seconds=10.2), (205, 215))
         self.assertEqual(at("measured", 0.0, step=199, seconds=10.0), (0, 100))
 

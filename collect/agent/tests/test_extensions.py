@@ -16,7 +16,7 @@ class TestSubclasses(Phantom):
             j = self.checked(r)
         steps, layers = 3, {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         numbers = {m["id"]: path for path, m in layers.items()}
-        # What hooks say of themselves is written when it is known, and when it changes.
+        # What hooks say about themselves is written when it is known, and when it changes.
         self.assertEqual({path: m["norm_by"] for path, m in layers.items()}, {"0": "later", "2": "later"})
         words = [m["norm_by"] for f in j.json(K.FRAME_MODULES) for m in f["modules"] if m["path"] == "2"]
         self.assertEqual(words, [None, "first", "later"])

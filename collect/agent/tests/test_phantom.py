@@ -224,7 +224,8 @@ class TestMemory(Phantom):
                     peaks = re.findall(r"(?:peak|taken).*", r.out)
                     self.assertTrue(peaks, r.err)
                     self.assertRegex(peaks[-1], r'taken .*"allocation.all.allocated": [1-9].*"streams": [1-9]', r.err)
-                # What follows values for predictions is not the agent, and allocates a little while torch compiles.
+                # The module that follows values for predictions is not part of the agent, and allocates a little
+                # while torch compiles.
                 env = {k: v for k, v in self.env.items() if case != "compiled" or k != "DPSIGHT_PLUGIN"}
                 for mode in ("full", "bare"):
                     with run(case, *args, env={**env, "DPSIGHT_MODE": mode}) as r:
@@ -445,7 +446,7 @@ class TestMemory(Phantom):
 
     @rest
     def test_steps_that_need_their_phases_have_them(self) -> None:
-        """Where what a script does changes, each step still ends, and what tells of it is marked."""
+        """If a script's behaviour changes, each step still ends, and what shows it is marked."""
         keep = ("user", "inside", "compiled", "closure-inside", "closure-checkpoint")
         both = ("another", "wraps", "inner", "inner-raises", "twice", "scaler", "scaled")
         for what in (*keep, *both, "eval", "raises", "closure-phase"):
@@ -744,7 +745,7 @@ class TestEnds(Phantom):
                 inputs = {int(line.removeprefix("input ")) for line in r.out.splitlines()}
                 self.assertEqual(len(inputs), 3)
                 self.assertLessEqual(inputs, {t.address for t in tags if t.k < runs[0]})
-                # Of a block: the linear layers' inputs, and GELU's.
+                # For one block: the linear layers' inputs, and GELU's.
                 anew = [t for t in tags if t.k > runs[0] and t.bytes == 32 * 96 * 4]
                 self.assertGreaterEqual(len(anew), 6)
 
@@ -851,7 +852,7 @@ class TestEnds(Phantom):
         }
         self.assertEqual(set(guarded_functions()) - reached - elsewhere, set(), "no iteration reaches it")
         self.assertEqual({f["hook"] for f in j.json(K.FRAME_FAILURE)}, {p.split(" | ")[0] for p in printed["reached"]})
-        # What one hook had open and another saw the end of has an end too many, which does no harm.
+        # A span that one hook opened and whose end another saw has one end too many, which does no harm.
         self.assertEqual([m for m in j.unclosed() if m.kind % 2], [])
         end = [m.k for m in j.marks if m.kind == K.USER_STEP][-2]
         after = {m.kind for m in j.marks if m.k > end}

@@ -76,7 +76,7 @@ class TestPrivateNames(unittest.TestCase):
         self.check(sorted(PHANTOM.glob("*.py")), PHANTOM_ROOM)
 
     def check(self, files: list[Path], room: Path) -> None:
-        """Whether of these files the room alone has private names."""
+        """Whether only the room, of these files, has private names."""
         self.assertIn(room, files)
         found = [
             f"{file.name}:{line}: {name}"

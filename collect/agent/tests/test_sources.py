@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"client"},
 }
 ANYTHING = {"agent", "__main__"}  # what installs all of it
-# What owns its fields: who reports to it calls its methods.
+# Objects that own their fields: others call their methods.
 OWNERS = {"recorder", "thread", "runs", "steps", "unphased", "stamps", "drains", "codes", "registry", "tags", "nodes"}
 MOST_LINES = 500
 

@@ -1,4 +1,5 @@
-"""What scripts put around their models: torch.func's transforms, traces, captures. They end as they do without us."""
+"""What scripts put around their models: torch.func's transforms, traces, captures. They end as they do without the
+agent."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class CostTest(Base):
         self.assertEqual(cheaper_form(1, 5120, 2560, TILES), "tiled_gram")
         self.assertEqual(cheaper_form(16384, 2048, 32000, TILES), "tiled_outer")
         self.assertEqual(cheaper_form(512, 4096, 4096, TILES), "tiled_gram")
-        # Half of the products are saved only where there are many tiles.
+        # Half of the products are saved only with many tiles.
         self.assertEqual(cheaper_form(3000, 4096, 4096, Tiles(side=64)), "tiled_gram")
         self.assertEqual(cheaper_form(3000, 4096, 4096, WHOLE), "tiled_outer")
 

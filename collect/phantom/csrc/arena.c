@@ -1,15 +1,15 @@
-/* Addresses. Each device has one range of the process's address space, reserved and never touched by this library, so a
- * phantom of 140 GB costs nothing. Where a new segment lands decides which of several equally good free blocks torch's
- * best fit takes, so the policy is selectable (PHANTOM_ADDR): a prediction's reserved bytes are a band over policies.
+/* Addresses. Each device has one range of the process's address space, reserved and never touched by this library,
+ * so a phantom of 140 GB costs nothing. The place of a new segment decides which of several equally good free
+ * blocks torch's best fit takes. So the policy is selectable (PHANTOM_ADDR), and a prediction's reserved bytes are
+ * a band over policies.
  *
  *   h200    as an H200's driver: blocks of 32 MiB in the gaps that the process's own mappings leave, filled upwards,
  *           around what a context takes (blocks.c)
- *   blocks  the same without what a context takes, which other devices' contexts may do otherwise
- *   either with +N: the grid of blocks lies N MiB lower, from 0 to 31; 16 if it is not said
+ *   blocks  the same without what a context takes, since other devices' contexts may differ
+ *   either with +N: the grid of blocks lies N MiB lower, from 0 to 31; default 16
  *   up, down          first fit from the bottom or the top
  *   a number          a seed: random places
- *   @PATH             where a recording's segments were, a line each: its bytes and its address, in hexadecimal
- */
+ *   @PATH             where a recording's segments were, one per line: its bytes and its address, in hexadecimal */
 #include "arena.h"
 #include "corrections/corrections.h"
 

@@ -1,21 +1,22 @@
-/* Where the driver puts what is asked for, as 80 recordings of an H200 under driver 580 show it.
+/* Where the driver places requests, according to 80 recordings of an H200 under driver 580.
  *
  *   - It hands out parts of blocks. A request takes the lowest place in any block that has room for it.
- *   - Where none has, a new block is made: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address
- *     space, so the block takes a place of the process's own: the highest gap in which a place on the grid is sure to
- *     be (a page less than 32 MiB beyond its size), there the highest place. What the script has mapped is in the way.
- *     What it gave back is filled: parameters that went to the device leave gaps above all that a context has, and the
- *     next segments lie there.
- *   - A block in which nothing is left is given back, and its place is a gap again.
- *   - A context begins with more than 8 GiB of addresses that hold no segment. What else it takes is in corrections.h.
+ *   - If none has, it makes a new block: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address
+ *     space, so the block takes a place of the process: the highest place in the highest gap that surely contains a
+ *     place on the grid (a page less than 32 MiB beyond its size). The script's mappings are in the way. Gaps that the
+ *     script left are filled: parameters that went to the device leave gaps above everything that a context has, and
+ *     the next segments lie there.
+ *   - An empty block is given back, and its place is a gap again.
+ *   - A context begins with more than 8 GiB of addresses that hold no segment. corrections.h has the rest that it takes.
  *
- * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in
- * this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An
- * arena's offsets lie over these addresses at a fixed distance. What only the driver and its libraries map is missing.
+ * The script runs here as on a machine with a device, so its mappings are not modelled. Each block reserves its
+ * place in this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are real. An
+ * arena's offsets lie over these addresses at a fixed distance. Mappings of the driver and its libraries are
+ * missing.
  *
- * Where the grid lies beside the process's mappings is chance, as the system moves those from run to run: a gap holds a
- * block in one run and not in the next. Here it stays, so that a prediction stays, and the policy can name another
- * (arena.c). */
+ * The position of the grid relative to the process's mappings is random, since the system moves those from run to
+ * run: a gap holds a block in one run and not in the next. Here it is fixed, so that a prediction can be repeated,
+ * and the policy can name another position (arena.c). */
 #include "arena.h"
 
 #include <string.h>

@@ -459,7 +459,7 @@ PHANTOM_API void phantom_defer_at_exit(void) { install_handler(0, NULL); }
 PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
     find_sigaction();
     find_python();
-    /* A stack that has overflown has no room for a handler; those that tell of it have one of their own. */
+    /* A stack overflow leaves no room for a handler. Handlers that report it have a stack of their own. */
     install_handler(SA_ONSTACK, &others);
     /* The parent process may have blocked it. From here on nothing can. */
     sigset_t faults;

@@ -156,7 +156,7 @@ PHANTOM_API cudaError_t cudaGraphDestroy(struct phantom_graph *graph) {
     return cudaSuccess;
 }
 
-/* Host functions run where they are submitted: all work before them is done. */
+/* Host functions run when they are submitted, since all work before them is done. */
 PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(void *, cudaError_t, void *), void *data,
                                               unsigned flags) {
     PHANTOM_USES_CUDA;

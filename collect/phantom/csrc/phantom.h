@@ -54,9 +54,9 @@
     P(ecc)                                       \
     P(multicast)
 
-/* What a kernel of torch's says of itself on the device, as 10 * major + minor: the PTX that it was made from and its
- * binary code. They are of the device's capability only where torch was built for that one; CUB looks the first up
- * among those that it was compiled for, and fails on any other. */
+/* The versions that a kernel of torch reports on the device, as 10 * major + minor: of its PTX and of its binary
+ * code. They equal the device's capability only if torch was built for that. CUB looks up the PTX version among
+ * those that it was compiled for, and fails on any other. */
 #define PHANTOM_KERNELS(K)   \
     K(kernel_ptx_version)    \
     K(kernel_binary_version)
@@ -66,7 +66,7 @@ struct phantom_profile {
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
     /* Whether the engines that cuDNN withholds without a device were seen to run there: withheld.c. */
     int64_t withheld;
-    /* By size, how many clusters of multiprocessors are resident at once; 0 where that is not known. */
+    /* By size, how many clusters of multiprocessors are resident at once; 0 if unknown. */
     int64_t clusters[17];
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
@@ -113,7 +113,7 @@ PHANTOM_API void phantom_note(const char *what);
 PHANTOM_API int phantom_refuse(const char *name, int status);
 /* For a call that does nothing here; printed once a name with PHANTOM_DEBUG. Returns `status`. */
 PHANTOM_API int phantom_ignore(const char *name, int status);
-/* All notes so far, one a line, written to buffer (cut at size, always terminated). Returns the bytes needed. */
+/* All notes so far, one per line, written to buffer (cut at size, always terminated). Returns the bytes needed. */
 PHANTOM_API size_t phantom_notes(char *buffer, size_t size);
 
 /* ---- foreign.c: who launches kernels */
@@ -212,18 +212,18 @@ PHANTOM_API int phantom_set_current_device(int device);
 PHANTOM_API int phantom_is_capturing(const void *stream);
 /* How many captures are going on, on any stream. */
 PHANTOM_API int phantom_captures_running(void);
-/* 0 where there is no memory for it. */
+/* 0 if there is no memory for it. */
 unsigned long long phantom_capture_begin(void *stream);
 /* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next one will come after,
  * which stay as they are until the thread's next call on this stream. */
 unsigned long long phantom_capture_id(const void *stream, void **graph, void **nodes, size_t *count);
 /* The graph is the caller's. */
 void *phantom_capture_end(const void *stream);
-/* Work on a stream: a node where it is being captured. */
+/* Work on a stream: a node if the stream is being captured. */
 PHANTOM_API void phantom_works(const void *stream);
 /* Work on a stream that is not known: a library's, mostly. */
 void phantom_works_somewhere(void);
-/* The stream's work so far ends that much later: what else takes no time, this does. */
+/* The stream's work so far ends that much later. Only this takes time. */
 void phantom_sleeps(const void *stream, uint64_t nanoseconds);
 
 /* ---- nodes.c: what was captured */
@@ -240,7 +240,7 @@ struct phantom_graph {
     bool libraries;       /* there was some until its end */
 };
 
-/* NULL where there is no memory for it. */
+/* NULL if there is no memory for it. */
 struct phantom_node *phantom_graph_add(struct phantom_graph *graph, struct phantom_node *const *after, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
-/* cuDNN's recurrent networks, CTC loss and dropout states. The library asks a device for their sizes. The weights lie
- * as cuDNN packs them, without gaps: all matrices, then all biases. What it works in is estimated from what each cell
- * has to keep for backward. */
+/* cuDNN's recurrent networks, CTC loss and dropout states. The library asks a device for their sizes. The weights
+ * are packed as by cuDNN, without gaps: all matrices, then all biases. The workspace is estimated from what each
+ * cell has to keep for backward. */
 #include "phantom.h"
 #include "tensor.h"
 

@@ -30,7 +30,7 @@ struct page {
     struct {
         uint64_t processes; /* that had it or asked for it at once, at most */
         uint64_t bytes;     /* of all of them, at most */
-        uint64_t taken;     /* with what the contexts take beside the first */
+        uint64_t taken;     /* with what all contexts but the first take */
     } most[PHANTOM_MAX_DEVICES];
     uint64_t ready, used;
     pthread_mutex_t lock;

@@ -203,7 +203,7 @@ PHANTOM_API int cusparseLtStructuredDescriptorInit(void *handle, struct structur
     return SUCCESS;
 }
 
-/* Half of the elements, and two bits for each that say where it was; torch counts the same for itself. */
+/* Half of the elements, and two bits for each that give its place. torch computes the same for itself. */
 PHANTOM_API int cusparseLtSpMMACompressedSize2(void *handle, const struct structured *matrix, size_t *bytes,
                                                size_t *buffer) {
     UNUSED;

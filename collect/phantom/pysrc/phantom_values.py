@@ -280,8 +280,8 @@ class Values:
         sys.unraisablehook = unraisablehook
 
     def _watch_times(self, event: Any) -> None:
-        """Counts the script's own questions for times. What tunes compiled code asks too, and is known by its use; the
-        agent's stamps are no part of the script."""
+        """Counts the script's own questions for times. Code that tunes kernels asks too, and is recognised by its
+        use. The agent's stamps do not belong to the script."""
         before = event.elapsed_time
 
         @functools.wraps(before)

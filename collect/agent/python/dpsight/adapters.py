@@ -35,7 +35,8 @@ class Classes:
 
     names: tuple[str, ...]
     methods: Mapping[str, Does]
-    # Making an object of this kind sets privacy up. What others put between a class and its object is hooked then.
+    # Making an object of this kind sets privacy up. Classes that others put between a class and its object are then
+    # hooked.
     sets_up: bool = False
     parameters: str = ""  # an object's attribute that lists the parameters which it works on, with names or without
     facts: Mapping[str, str] = field(default_factory=dict)  # what an object says of privacy, by its attribute

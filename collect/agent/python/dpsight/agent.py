@@ -149,7 +149,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
         script_history.install(patches)
 
 
-# What to install once a module has been imported.
+# What to install after a module has been imported.
 _LATER: dict[str, Install] = {
     "torch.utils.checkpoint": checkpointing.install,
     distributed.DDP: distributed.install_ddp,

@@ -282,7 +282,7 @@ def detach() -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Makes %%dpsight known, which records a cell. What %load_ext dpsight calls."""
+    """Defines %%dpsight, which records a cell. %load_ext dpsight calls it."""
     from dpsight.client.notebook import load
 
     load(shell)

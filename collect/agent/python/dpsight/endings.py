@@ -53,7 +53,7 @@ class Ending:
             finally:
                 at_once(*args, **kwargs)
 
-        _exit.__module__ = "os"  # where it is found by who unpickles it, in a child without us too
+        _exit.__module__ = "os"  # where unpickling finds it, also in a child without the agent
         patches.set(os, "_exit", _exit)
 
     def uninstall(self) -> None:

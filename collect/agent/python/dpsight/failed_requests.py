@@ -1,5 +1,5 @@
-"""Requests that failed, as the allocator tells and as the script hears of them. Not all reach it: for a convolution
-torch tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be had."""
+"""Failed requests, as the allocator reports them and as the script sees them. Not all reach the script: for a
+convolution torch tries cuDNN's algorithms one after the other, and takes the first whose workspace is available."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Requests:
     __slots__ = ("_noted",)
 
     def __init__(self) -> None:
-        self._noted = True  # errors are seen where they reach Python
+        self._noted = True  # errors are noticed when they reach Python
 
     def install(self, patches: Patches) -> None:
         """Waits for CUDA, and for errors: an error is noticed when its object is made. Code that runs its own

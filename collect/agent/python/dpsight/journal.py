@@ -60,7 +60,7 @@ class _File:
         self._which = _which(self._descriptor)
 
     def descriptor(self) -> int:
-        """A descriptor of the file. Raises OSError where it is gone."""
+        """A descriptor of the file. Raises OSError if it is gone."""
         if _which(self._descriptor) != self._which:
             self._descriptor = os.open(self._path, self._flags)
             if _which(self._descriptor) != self._which:

@@ -108,7 +108,7 @@ USER = 14
 CLIP_TEMPORARY = 15
 HELD = 16
 
-# What tensors are made of, by number, from 1: the names of torch's dtypes. New ones go to the end.
+# Data types by number, from 1: the names of torch's dtypes. New ones go to the end.
 DTYPES = (
     "float32",
     "float64",

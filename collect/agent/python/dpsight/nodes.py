@@ -44,10 +44,10 @@ class Nodes:
 
     def __init__(self) -> None:
         self.step = next(_steps)  # changes when a step ends, and in a forked child
-        # Of forward passes in instrumented steps, by root and how many nodes they made: sequence numbers, counted from
-        # their first, at which a module was entered or left, and which.
+        # For forward passes in instrumented steps, by root and number of nodes: the sequence numbers, counted from
+        # the first, at which a module was entered or left, and the modules.
         self._learned: dict[tuple[int, int], tuple[Sequence[int], Sequence[int]]] = {}
-        # Of this bare step: root, first node, first after it.
+        # For this bare step: root, first node, first node after it.
         self._forwards: deque[tuple[int, int, int]] = deque(maxlen=64)
 
     def enter(self, module: int) -> int:

@@ -83,7 +83,7 @@ class Prediction:
                 self._exits()
             leave(*status)
 
-        exit.__module__ = "sys"  # where it is found by who unpickles it
+        exit.__module__ = "sys"  # where unpickling finds it
         patches.set(sys, "exit", exit)
 
     @guarded("asking the phantom GPU why the script exits")

@@ -14,7 +14,7 @@ from dpsight.recorder import recorder, unphased
 from dpsight.tensors import quiet
 from dpsight.torch_compat import WRAPPERS, forward_hooks, private
 
-# What wrappers put into a path, Opacus' and torch's: the same layer keeps its name under every method.
+# Parts that wrappers, Opacus' and torch's, put into a path: the same layer keeps its name under every method.
 _WRAPPERS = {"_module", *WRAPPERS}
 _MOST_ROOTS = 50  # that a new root's names are compared with
 _PARALLEL = {"DistributedDataParallel", "DataParallel"}
@@ -28,7 +28,7 @@ class Registry:
         self._titles: dict[int, str] = {}  # id(module) → what sentences call it
         self._alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
         self._next = itertools.count(1).__next__
-        self._infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
+        self._infos: dict[int, dict[str, Any]] = {}  # id(module) → its written record
         self._roots: dict[int, Any] = {}  # id(module) → weak reference
         self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
         # id(module) of roots → the prefix of its paths: empty, except for a second model with the same paths

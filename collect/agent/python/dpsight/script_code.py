@@ -79,7 +79,7 @@ class ScriptCode:
             recorder.spared("noting which code the script is", error)
 
     def _read_command_text(self) -> None:
-        """The text behind -c is the script where there is no file."""
+        """The text behind -c is the script if there is no file."""
         text = sys.orig_argv[sys.orig_argv.index(COMMAND_TEXT) + 1]
         digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
         self._known[MAIN, COMMAND_TEXT] = {"module": MAIN, "file": COMMAND_TEXT, "sha256": digest, "changed": False}

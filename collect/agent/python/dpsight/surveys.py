@@ -50,7 +50,7 @@ class Surveys:
 
     @guarded("looking at what the script holds")
     def _line_reached(self) -> None:
-        # Of a pass under way marks tell more, and it is looked at when it has ended.
+        # Marks tell more about a running pass, so it is looked at after it has ended.
         if not drains.recording or in_backward() or thread.calls:
             return
         if recorder.settings.every_step:

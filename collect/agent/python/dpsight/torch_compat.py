@@ -34,7 +34,7 @@ STATE_DICT = "torch.distributed.checkpoint.state_dict"
 CALL = "_call_impl"  # of Module: every call goes through it
 ENGINE = "_execution_engine"  # of Variable: every backward goes through it
 ENGINE_THREADS = "pt_autograd"  # how the names of its threads begin
-WATCHDOGS = "pt_nccl_watchdg"  # and of those that look after NCCL's collectives, one a process group
+WATCHDOGS = "pt_nccl_watchdg"  # and of the threads that watch NCCL's collectives, one for each process group
 INIT_STATE = "_init_optim_state"  # of STATE_DICT: steps with zero gradients, so that there is state to load into
 RECOMPUTATION = "_recomputation_hook"  # of torch.utils.checkpoint: the context of a recompute
 RECORD_HISTORY = "_record_memory_history"  # of torch.cuda.memory
@@ -44,17 +44,17 @@ SNAPSHOT = "_snapshot"  # of torch.cuda.memory
 CHILDREN = "_modules"
 PARAMETERS = "_parameters"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-# What wrappers of torch put into a module's path.
+# Parts that torch's wrappers put into a module's path.
 WRAPPERS = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
 WRAPPERS_NAMED_BY = (  # where torch says so
     ("torch.distributed.fsdp._common_utils", "FSDP_WRAPPED_MODULE"),
     ("torch.distributed.algorithms._checkpoint.checkpoint_wrapper", "_CHECKPOINT_WRAPPED_MODULE"),
 )
 SHARD = "_local_tensor"  # of a DTensor: this rank's part
-# What an optimizer's attributes for its own hooks begin with.
+# Prefixes of an optimizer's attributes for its own hooks.
 OPTIMIZER_HOOKS = "_optimizer_"
 
-# What a function names that asks for a convolution, torch's own layers and generated code included.
+# Names in a function that asks for a convolution, including torch's own layers and generated code.
 CONVOLUTIONS = frozenset(
     ["convolution", "_convolution", "convolution_backward", "cudnn_convolution", "cudnn_convolution_transpose"]
     + [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
@@ -113,7 +113,7 @@ class Private:
     graph_task: Callable[[], int]  # the run of the engine that this thread is inside of; -1 = none
     sequence_number: Callable[[], int]  # of the node that this thread makes next
     current_node: Callable[[], Any] | None  # the node that the engine runs in this thread
-    # What may lie between a tensor and its storage.
+    # Types that may lie between a tensor and its storage.
     DisableTorchFunction: Function  # a context
     torch_function_modes: Callable[[], int]  # how many are on
     functorch_level: Callable[[], Any]  # None outside of torch.func
@@ -220,7 +220,7 @@ def node_number(node: Any) -> int:
 
 
 def input_devices(node: Any) -> list[Any]:
-    """The devices of the gradients that flow into a node. Raises RuntimeError or AttributeError where it has lost its
+    """The devices of the gradients that flow into a node. Raises RuntimeError or AttributeError if it has lost its
     graph."""
     return [m.device for m in node._input_metadata]
 

@@ -38,7 +38,7 @@ FEATURES: list[Feature] = []
 
 
 def _feature(name: str, gives: str, without: str = "") -> Callable[[Probe], Probe]:
-    """Adds the feature that a probe tells of. without is empty where nothing can be recorded without it."""
+    """Adds the feature that a probe tests. without is empty if nothing can be recorded without the feature."""
 
     def add(probe: Probe) -> Probe:
         FEATURES.append(Feature(name, gives, without or "no recording", not without, probe))
@@ -354,7 +354,7 @@ def _sparse(torch: Any) -> bool:
     return indices.shape == (1, 2) and values.tolist() == [1.0, 2.0]
 
 
-# Ranks. What needs a process group is looked for in the code that would use it.
+# Ranks. Features that need a process group are looked for in the code that would use them.
 
 
 @_feature("DTensor", "shards of distributed tensors", "distributed tensors have no names")

@@ -1,5 +1,5 @@
-/* The list of corrections. PHANTOM_WITHOUT names some, with commas between them, that are left out: what each gains is
- * measured so, and nothing else sets it. */
+/* The list of corrections. PHANTOM_WITHOUT names some to leave out, separated by commas. It only serves to measure
+ * what each gains. */
 #include "rules.h"
 
 #include <stdlib.h>

@@ -17,7 +17,7 @@ static inline int64_t image_planes(const struct convolution *c) { return phantom
 static inline int64_t output_planes(const struct convolution *c) { return phantom_product(c->output, 2); }
 static inline int64_t weight_planes(const struct convolution *c) { return phantom_product(c->weight, 2); }
 
-/* Frequencies of a square of real numbers: half of them say it all. */
+/* Frequencies of a square of real numbers: half of them contain everything. */
 static inline int64_t frequencies(int64_t side) { return side * (side / 2 + 1); }
 
 #endif

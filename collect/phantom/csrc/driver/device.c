@@ -68,7 +68,7 @@ PHANTOM_API int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     return status ? status : cuMemGetInfo_v2(&unused, bytes);
 }
 
-/* ---- contexts: one a device, its handle says which; making it current makes the device current */
+/* ---- contexts: one for each device, identified by its handle; making it current makes the device current */
 
 #define FIRST_CONTEXT 0x1000
 

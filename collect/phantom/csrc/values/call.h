@@ -75,7 +75,7 @@ public:
         return found;
     }
 
-    // What is known of the results is such too, or no more.
+    // The results get the same kind of knowledge, or lose it.
     void copied(const Stack& stack, bool is) const {
         auto mark = [is](const at::Tensor& tensor) {
             known().copied(tensor, is);
@@ -117,8 +117,8 @@ public:
         return run_on_host(op, host) && host.size() == plan_.results;
     }
 
-    // To be called after the CUDA kernel: gives its results their values. False, and they are unknown, where that
-    // fails.
+    // To be called after the CUDA kernel: gives its results their values. If that fails, it returns false and they
+    // are unknown.
     bool compute(const c10::OperatorHandle& op, const Stack& stack) {
         if (!results_are_small(stack))
             return false;

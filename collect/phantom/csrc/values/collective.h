@@ -8,7 +8,7 @@
 
 namespace values {
 
-// Their schemas do not say what is written; it is the first argument.
+// Their schemas do not say what is written: it is the first argument.
 class Collective : public Follow {
 public:
     using Follow::Follow;

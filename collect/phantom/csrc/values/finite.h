@@ -40,7 +40,8 @@ inline bool is_about_finiteness(Finite kind, const Call& call) {
     const at::Tensor& tensor = call.argument(0).toTensor();
     if (!is_plain(tensor) || is_integral(tensor))
         return false;
-    // isinf and isfinite ask torch with +inf. With -inf a program asks for what it has masked itself.
+    // torch's isinf and isfinite compare with +inf. A program that compares with -inf looks for what it has masked
+    // itself.
     if (kind == Finite::comparison)
         return call.argument(1).isScalar() && call.argument(1).toScalar().isFloatingPoint() &&
                is_unlikely(call.argument(1).toScalar().toDouble());

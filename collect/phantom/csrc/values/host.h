@@ -63,7 +63,7 @@ inline at::Tensor on_host(const at::Tensor& tensor) {
     return view(tensor, std::move(storage));
 }
 
-// Runs the operator's CPU kernel on arguments that are the host's; false where it has none or does not take these.
+// Runs the operator's CPU kernel on arguments of the host; false if there is none or if it does not take these.
 inline bool run_on_host(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
         return false;

@@ -138,7 +138,7 @@ public:
         captured_.emplace(tensor.storage().unsafeGetStorageImpl(), weak(tensor));
     }
 
-    // What a kernel may have written that the dispatcher does not show: the storages that addresses lie in, or all of
+    // What a kernel may have written without the dispatcher: the storages that contain the addresses, or all of
     // them.
     void forget_at(const void* const* addresses, size_t count, bool captured) {
         std::lock_guard<std::mutex> guard(lock_);
@@ -175,8 +175,8 @@ private:
         return tensor.storage().getWeakStorageImpl();
     }
 
-    // Writers that the dispatcher does not see (compiled code, extensions) are seen by autograd's count of changes.
-    // Aliases may have a counter each (x.data), so it says something only where it is the one that was there before.
+    // Writers outside the dispatcher (compiled code, extensions) are noticed by autograd's version counter. Aliases
+    // may have a counter each (x.data), so it only counts if it is the same counter as before.
     static c10::intrusive_ptr_target* counter(const at::Tensor& tensor) {
         static_assert(sizeof(c10::VariableVersion) == sizeof(void*), "a version counter is a pointer");
         c10::intrusive_ptr_target* pointer;

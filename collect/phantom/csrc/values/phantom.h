@@ -1,4 +1,4 @@
-// What this library needs of libphantom.so, which is loaded before it.
+// The functions of libphantom.so that this library needs. libphantom.so is loaded before it.
 #ifndef PHANTOM_VALUES_PHANTOM_H
 #define PHANTOM_VALUES_PHANTOM_H
 

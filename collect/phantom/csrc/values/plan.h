@@ -1,4 +1,4 @@
-// What an operator's schema says about following it.
+// What an operator's schema tells about following it.
 #ifndef PHANTOM_VALUES_PLAN_H
 #define PHANTOM_VALUES_PLAN_H
 
@@ -84,7 +84,7 @@ struct Plan {
     }
 
 private:
-    // Batch norms write what their schemas call an input. Of all operators with such an argument these are the ones.
+    // Batch norms write what their schemas call an input. They are the only operators with such an argument.
     bool changes_statistics() const {
         static constexpr std::array<std::string_view, 6> names{
             "native_batch_norm",       "cudnn_batch_norm",        "miopen_batch_norm",

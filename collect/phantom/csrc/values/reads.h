@@ -1,4 +1,4 @@
-// What goes between the device and the host.
+// Operators that move values between the device and the host.
 #ifndef PHANTOM_VALUES_READS_H
 #define PHANTOM_VALUES_READS_H
 
@@ -171,7 +171,8 @@ public:
     }
 };
 
-// By this the backward of a decomposition checks that a loss does not depend on what is arbitrary of it.
+// The backward of a decomposition uses it to check that a loss does not depend on the arbitrary part of the
+// decomposition.
 class Close : public Follow {
 public:
     using Follow::Follow;

@@ -13,8 +13,8 @@ inline unsigned char first_byte(const at::Tensor& tensor) {
     return *static_cast<const unsigned char*>(tensor.storage().data());
 }
 
-// Makes all of a mask that covers its storage one value. Of a large one only the first element is written: its pages
-// were never touched.
+// Sets all of a mask that covers its storage to one value. In a large mask only the first element is written: its
+// pages were never touched.
 inline void make_uniform(const at::Tensor& mask, bool value) {
     size_t bytes = mask.storage().nbytes();
     if (!bytes)

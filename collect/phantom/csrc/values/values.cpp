@@ -83,7 +83,7 @@ API void phantom_values_install(values::Listener listener) {
                 values::put<values::Reshape>(*op);
     values::put<values::Coalesce>(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_coalesce", ""),
                                   c10::DispatchKey::SparseCUDA);
-    // Those that write elsewhere than where they read from, or something else.
+    // Collectives that write elsewhere than where they read, or something else.
     for (const char* name : {"broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "allgather_",
                              "_allgather_base_", "allgather_coalesced_", "allgather_into_tensor_coalesced_",
                              "reduce_scatter_", "_reduce_scatter_base_", "reduce_scatter_tensor_coalesced_", "gather_",

@@ -11,7 +11,7 @@ from dpsight.flight.waiting import waiting
 
 
 def _torch_imported(_torch: Any) -> None:
-    """A program that was not changed is not to fail for what goes wrong here."""
+    """A program that was not changed must not fail because of an error here."""
     from dpsight.api import attach_by_environment
 
     try:

@@ -21,7 +21,7 @@ class Found(NamedTuple):
 
 
 def tag_existing() -> Found:
-    """Makes the models and the optimizers of this process known, and tags what they and others hold on a device."""
+    """Registers the models and the optimizers of this process, and tags what they and others hold on a device."""
     torch = recorder.torch
     found = gc.get_objects()  # by their types: an object may pretend to have another class
     modules = [o for o in found if issubclass(type(o), torch.nn.Module)]

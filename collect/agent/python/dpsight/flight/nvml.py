@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _OK, _TOO_SMALL = 0, 7
-_UNKNOWN = (1 << 64) - 1  # bytes of a process, where the driver does not say
+_UNKNOWN = (1 << 64) - 1  # bytes of a process, if the driver does not say
 _SPARE = 8  # processes that may have come since their number was asked for
 
 
@@ -81,7 +81,7 @@ class Nvml:
     """The library, opened."""
 
     def __init__(self) -> None:
-        self._library = ctypes.CDLL("libnvidia-ml.so.1")  # raises OSError where there is no driver
+        self._library = ctypes.CDLL("libnvidia-ml.so.1")  # raises OSError if there is no driver
         status = self._library.nvmlInit_v2()
         if status != _OK:
             raise OSError(f"NVML refuses to begin: error {status}")

@@ -28,7 +28,7 @@ class Waiting:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """What the other finders find. The loader of a module that somebody waits for tells of it."""
+        """What the other finders find. If somebody waits for the module, its loader is made to report it."""
         if name not in self.callbacks or name in self._looking:
             return None
         self._looking.add(name)

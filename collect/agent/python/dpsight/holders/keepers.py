@@ -219,8 +219,8 @@ class Keepers:
                 del self._said[address]
 
     def _lasts(self, block: Block) -> bool:
-        """Whether what was said of a block still holds. What a function has among its variables may have another
-        holder once it has ended."""
+        """Whether the record of a block is still valid. A block that a function's variable holds may have another
+        holder after the function has ended."""
         said = self._said.get(block.address)
         return said is not None and said.path.rank < (climb.INSIDE if self._anew else climb.VARIABLE)
 

@@ -19,7 +19,7 @@ from dpsight.tensors import held
 from dpsight.torch_compat import variables
 
 _MOST = 100_000  # names
-# Many names may refer to one of these.
+# Objects of these types may have many names.
 _COMMON = (str, bytes, int, float, complex, bool, type(None), ModuleType, type(len))
 
 
@@ -72,7 +72,7 @@ def title(value: Any) -> str | None:
 
 
 def gradients(found: dict[int, Name], parameters: list[Any], safe: Safe | None) -> set[int]:
-    """Names the gradients of parameters where they may be read, and returns where they lie."""
+    """Names the gradients of parameters where they may be read, and returns their addresses."""
     places: set[int] = set()
     for p in parameters:
         if safe is not None and not safe(p.device):

@@ -149,7 +149,7 @@ def _key(key: Any) -> str:
     return f"a {type(key).__name__}"
 
 
-# What objects on the way are called.
+# The names of objects on the path.
 
 
 def function_name(function: FunctionType) -> str:

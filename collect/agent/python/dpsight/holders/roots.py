@@ -33,7 +33,7 @@ class Roots:
     """One look at all of it."""
 
     def __init__(self, safe: Safe | None, tensors: list[Any]) -> None:
-        # What the script has frozen the garbage collector tells of no more.
+        # The garbage collector does not report objects that the script has frozen.
         self.complete = safe is not nowhere and gc.get_freeze_count() == 0
         self.blocks: dict[int, Block] = {}
         self.parameters: list[Any] = []

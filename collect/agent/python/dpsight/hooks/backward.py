@@ -41,7 +41,7 @@ def install(patches: Patches) -> None:
                 if runs.updates_inside:
                     _first_updated_inside()
                 return out
-            if not recorder.level or _is_traced():  # AOTAutograd's joint graph too, where nothing runs
+            if not recorder.level or _is_traced():  # also AOTAutograd's joint graph, in which nothing runs
                 return run(*args, **kwargs)
             nested = in_backward()
             releases = _enter(args, kwargs, nested)

@@ -223,8 +223,8 @@ def _is_of_host(module: Any, args: Any, kwargs: dict[str, Any], out: Any) -> boo
 
 
 def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around Module.compile, for what it compiles is the function that we have taken the place of. Ours, around the
-    compiled code instead of inside it, keeps out of Dynamo's sight."""
+    """Around Module.compile, which compiles the function that the agent has replaced. The agent's function then
+    runs around the compiled code instead of inside it, invisible to Dynamo."""
 
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -236,6 +236,6 @@ def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bound_impl(module: Any) -> Any:
-    """The function that a module would have without ours: torch's, or what its class has in place of it."""
+    """The function that a module would have without the agent: torch's, or its class's own."""
     own = getattr(type(module), CALL)
     return (_torch.impl if own is getattr(recorder.torch.nn.Module, CALL) else own).__get__(module)

@@ -35,7 +35,7 @@ _present = Present()
 
 
 def installing(adapter: Adapter) -> Callable[[Any, Patches], None]:
-    """What patches the classes and functions that one of a library's modules defines."""
+    """The function that patches the classes and functions defined by one of a library's modules."""
 
     def install(module: Any, patches: Patches) -> None:
         if adapter.name not in _present.libraries:

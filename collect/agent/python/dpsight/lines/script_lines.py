@@ -82,7 +82,7 @@ class Lines:
         self._source: Source | None = None
         self._by = ""  # what it is, or was
         self._reason = ""  # why lines are not, or no longer, followed
-        self._skipped = 0  # instrumented steps whose lines were not followed, for what others had taken
+        self._skipped = 0  # instrumented steps whose lines were not followed, because of the time that others had taken
         self._own: dict[int, dict[int, str]] = {}  # by id() of the code: the numbers of its lines, as texts
         self._codes: list[CodeType] = []  # those, which keep their id() so
         self._places: list[tuple[CodeType, int]] = []  # by number, from 1
@@ -447,7 +447,7 @@ def _at_node(line: str) -> Callable[[Any], None]:
             if lines.on:
                 mine = here
                 mine.node = line
-                mine.table.goes_on = recorder.torch.is_grad_enabled()  # the engine has it on where it makes a graph
+                mine.table.goes_on = recorder.torch.is_grad_enabled()  # the engine turns it on when it makes a graph
                 mine.reaches(line)
         except Exception as error:
             lines.failed(error)

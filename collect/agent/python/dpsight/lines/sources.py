@@ -24,7 +24,7 @@ class Source:
     """What tells of lines."""
 
     NAME: str
-    PASS_OVER: Any  # what the function that hears of a line returns to hear of it no more
+    PASS_OVER: Any  # what the function that receives a line returns to get no more of it
 
     def follow(self, codes: Iterable[CodeType]) -> None:
         """Tells of the lines of these code objects from here on."""

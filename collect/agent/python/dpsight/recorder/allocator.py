@@ -343,7 +343,7 @@ class Drains:
         self.user_options = options
 
     def resume_after_script(self) -> None:
-        """Empties the ring where it was drained a moment ago and a script's own call came between."""
+        """Empties the ring if it was drained a moment ago and a call of the script came between."""
         with uninterrupted:
             self._lost = not self._emptied()
             if self._lost:

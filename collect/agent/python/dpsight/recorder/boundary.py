@@ -15,7 +15,7 @@ class Boundary:
     def __init__(self) -> None:
         self.key: Hashable = None  # the optimizer whose updates end steps
         self.updates: dict[Hashable, int] = {}  # of each optimizer
-        self._since = 0  # updates of others since the last of that one
+        self._since = 0  # updates of other optimizers since the last one of that optimizer
         self._most = 0  # the most there ever were
 
     def is_new(self, key: Hashable) -> bool:

@@ -57,7 +57,7 @@ window_opened = Event()  # () Recording has begun again: earlier tags are not in
 step_ended = Event()  # (number) A step's last mark is written; number: how many steps have ended.
 step_begins = Event()  # (number, recorded) The next begins soon, drains are done; recorded: this step or the last.
 
-# Of forward, in no step without phases.
+# Events of forward; not in steps without phases.
 model_called = Event()  # (module, args) The outermost call has begun, not in backward.
 model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised.
 module_called = Event()  # (args, kwargs, serial) A call inside another has begun, at level MODULES or above.

@@ -1,5 +1,5 @@
-"""Steps as the agent sees them while they happen, to choose where it drains and how much it records. Where exactly the
-steps of a run lie is decided offline, from all marks."""
+"""Steps as the agent sees them while they happen, to choose when it drains and how much it records. The exact steps
+of a run are determined offline, from all marks."""
 
 from __future__ import annotations
 
@@ -93,8 +93,9 @@ class Steps:
         return False
 
     def updated_alone(self) -> bool:
-        """The only optimizer has updated, in a step without phases. If nothing is to be done before the next step, one
-        mark says so and ends this one, and True is returned. All of this runs cold, once a step, so each line counts.
+        """The only optimizer has updated, in a step without phases. If there is nothing to do before the next step,
+        one mark says so and ends this one, and True is returned. All of this runs rarely, once a step, so each
+        line counts.
         """
         policy, now = self._unphased, time.monotonic_ns()
         short = now - policy.ended_ns < unphased_steps.SHORT_NS

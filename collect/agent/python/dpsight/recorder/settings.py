@@ -43,7 +43,7 @@ class Settings:
         # Tests of GPU behaviour make a phantom behave like a GPU: some of its steps are bare, and nothing looks at
         # the script between its lines, since how often depends on time.
         self.like_a_gpu = env.get("DPSIGHT_LIKE_A_GPU") == "1"
-        # Where there is no time to protect every step is instrumented.
+        # Without times to protect, every step is instrumented.
         self.every_step = self.source != "measured" and not self.like_a_gpu
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)

@@ -34,7 +34,7 @@ class Codes:
         self.call: CodeType | None = None  # a module's call, with the module as the first of its variable args
         self.step: CodeType | None = None  # an optimizer's step
         self.compiled_step: CodeType | None = None  # one that was compiled
-        self.run: CodeType | None = None  # a run of autograd's engine, where it is waited for
+        self.run: CodeType | None = None  # a run of autograd's engine, while it is waited for
 
     def know(self, **codes: CodeType | None) -> None:
         """Sets some of them, by name."""
@@ -106,8 +106,8 @@ class Thread(threading.local):
         return recorder.mark(kind, 0, a)
 
     def leave(self, kind: int) -> None:
-        """Closes what has failed inside the innermost span of this kind, which its caller is about to mark the end
-        of."""
+        """Closes what has failed inside the innermost span of this kind. The caller is about to mark that span's
+        end."""
         spans = self.spans
         if _STEP in spans and (kind != _STEP or spans.count(_STEP) > 1):
             self._close_steps(0)

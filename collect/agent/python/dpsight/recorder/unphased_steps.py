@@ -115,7 +115,7 @@ class UnphasedPolicy:
         return number < self.until and self._short() and not drains.due()
 
     def begins(self, number: int, planned: bool) -> bool:
-        """Whether the step of this number has no phases, as far as time and windows tell."""
+        """Whether the step of this number has no phases, according to time and windows."""
         if recorder.settings.source != "measured" or planned or self._needs_phases or not self._short():
             return False
         if drains.recording or windows.holds(number):

@@ -59,8 +59,8 @@ class Models:
             tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
 
     def _step_begins(self, _number: int, recorded: bool) -> None:
-        """Tags all models that were seen. Where several threads train, each tags its own: the engine replaces the
-        others' gradients meanwhile, and holds no lock that would keep them from being read."""
+        """Tags all models seen so far. If several threads train, each tags its own: the engine may be replacing the
+        others' gradients, without a lock against readers."""
         if not recorded:
             return
         self._tagged.clear()

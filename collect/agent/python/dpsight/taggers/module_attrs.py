@@ -57,7 +57,7 @@ class ModuleAttrs:
         if number in (1, warmup):  # some make their average only after the first step
             self._find_uncalled()
         records = self.records()
-        if was and (number <= warmup or script_tensors.affordable()):  # a bare step does not say what has an owner
+        if was and (number <= warmup or script_tensors.affordable()):  # in a bare step, owners are not recorded
             records += script_tensors.records(owned.union(r[1] for r in records))
         tags.emit(records)
 

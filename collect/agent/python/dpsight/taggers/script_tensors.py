@@ -102,7 +102,7 @@ class ScriptTensors:
         file = main.__dict__.get("__file__")
         if type(file) is not str:
             return [("__main__", main)]
-        if self._beside[0] != len(sys.modules):  # asking thousands of modules where they come from took most of a walk
+        if self._beside[0] != len(sys.modules):  # finding out where thousands of modules come from took most of a walk
             self._beside = (len(sys.modules), _names_beside(main, file))
         found = ((name, sys.modules.get(name)) for name in self._beside[1])
         return [("__main__", main), *((name, module) for name, module in found if type(module) is ModuleType)]

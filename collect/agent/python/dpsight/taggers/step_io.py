@@ -26,15 +26,15 @@ class StepIO:
 
     __slots__ = ("_dtypes", "_inputs", "_modes", "_outputs", "_plain", "_strided")
 
-    # Of torch, looked up once: after the model has run, each look-up in its large modules would take as long as the
-    # work.
+    # From torch, looked up once: after the model has run, each look-up in its large modules would take as long as
+    # the work.
     _plain: type
     _strided: Any
     _modes: Callable[[], int]
     _dtypes: dict[Any, int]
 
     def __init__(self) -> None:
-        # Of bare steps: kind, address, bytes, dtype, and a weak reference to the storage.
+        # For bare steps: kind, address, bytes, dtype, and a weak reference to the storage.
         self._inputs: deque[tuple[int, int, int, int, Weak | None]] = deque(maxlen=_MOST)
         self._outputs: deque[Any] = deque(maxlen=_MOST)  # weak references to tensors with a graph
 

@@ -73,7 +73,7 @@ class TensorHooks:
                 yield entry[2], hook
 
     def _drop(self) -> None:
-        """Forgets the dead. Where most are alive, it is not tried again before there are twice as many."""
+        """Forgets the dead. If most are alive, it tries again only when there are twice as many."""
         for _ in self.alive():
             pass
         self._most = max(_MOST, 2 * len(self._set))
