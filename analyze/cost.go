@@ -110,8 +110,8 @@ type CostRun struct {
 	// an older version ingested the run.
 	RecordedSteps int64 `json:"recorded_steps"`
 	Windows       int64 `json:"windows"`
-	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of
-	// several processes it is the one whose part is the largest.
+	// DrainMS is the wall time of all drains, which happen between steps. DrainShare is DrainMS divided by the
+	// recorded time. With several processes, both come from the process with the largest share.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
 	// LinesShare is the share of the recorded time that following the script's lines took, from the cost of one
@@ -185,7 +185,7 @@ func raise[T cmp.Ordered](highest **T, value *T) {
 	}
 }
 
-// addTimes adds what recording took in the rank where it took most.
+// addTimes adds the recording cost of the rank that paid most.
 func (c *CostRun) addTimes(ranks []schemas.InstrumentCost) {
 	for _, k := range ranks {
 		if k.BareStepNS != nil && k.InstrumentedStepNS != nil && *k.BareStepNS > 0 {

@@ -178,8 +178,8 @@ func Pack(row, compared []byte) (out Packed, err error) {
 	return out, err
 }
 
-// A KeptReader decodes what [Keep] has encoded and [Pack] has packed. What many runs share it decodes once. It may be
-// used by several at once.
+// A KeptReader decodes what [Keep] encoded and [Pack] packed. It decodes content that many runs share only once. It
+// is safe for concurrent use.
 type KeptReader struct {
 	mu      sync.Mutex
 	origins map[string]map[string]*readOrigin // by source

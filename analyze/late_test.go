@@ -27,7 +27,7 @@ func TestLatePeak(t *testing.T) {
 	if r := Summarize(lossy).Remarks; !slices.Equal(r, []Remark{{Kind: RemarkMissedPeak, Bytes: 150, OtherBytes: 100}}) {
 		t.Errorf("where events are missing the peak's place is not known: %+v", r)
 	}
-	// What was reserved may rise after the recorded steps though no more was allocated than in them.
+	// Reserved memory may rise after the recorded steps though allocated memory does not.
 	grown := fixture.LateInput(100)
 	grown.Report.Devices[0].TorchPeakReservedBytes = new(int64(700))
 	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 ||

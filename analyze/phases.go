@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PhasesTables are those that phases are tabulated from.
+// PhasesTables lists the tables that phases are tabulated from.
 const PhasesTables = schemas.WantTimes | schemas.WantModuleTimes
 
 // PhasesSchema is the version of [PhasesDocument].
@@ -31,7 +31,7 @@ func NewPhasesDocument(runs ...PhasesRun) PhasesDocument {
 	return PhasesDocument{PhasesSchema, runs}
 }
 
-// PhasesRun is one run's phases, a row a device and phase, in the order in which they first came.
+// PhasesRun holds one run's phases: one row for each device and phase, in the order in which they first came.
 type PhasesRun struct {
 	identity.Identity
 	Phases   []PhaseRow `json:"phases"`

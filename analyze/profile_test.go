@@ -72,7 +72,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// What a run does not hold is nil, and never 0.
+// A value that a run does not have is nil, never 0.
 func TestProfileOfLess(t *testing.T) {
 	in := looped("ghost")
 	in.Manifest.Source = schemas.Predicted

@@ -22,7 +22,7 @@ type Remark struct {
 	Err               error
 }
 
-// RemarkKind says what a [Remark] is about, and so which of the other fields it has.
+// RemarkKind is the subject of a [Remark]. It decides which of the other fields are set.
 type RemarkKind string
 
 // Of a run.
@@ -39,7 +39,7 @@ const (
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS replaces MS, which is the value of run Name
 )
 
-// Of its peak. Where it lies above OtherBytes, the highest recorded moment, it is not broken down.
+// Remarks on the peak. A peak above OtherBytes, the highest recorded moment, has no breakdown.
 const (
 	RemarkLatePeak   RemarkKind = "late peak"   // Bytes, outside the recorded steps
 	RemarkMissedPeak RemarkKind = "missed peak" // Bytes, where events are missing
@@ -95,7 +95,7 @@ func goneRemarks(of *schemas.IngestReport) (out []Remark) {
 	return out
 }
 
-// boundedRemarks say what a peak is at least and at most.
+// boundedRemarks states the lower and upper bound of a peak.
 func boundedRemarks(id *identity.Identity) []Remark {
 	if !id.Bounded() {
 		return nil

@@ -24,7 +24,7 @@ const (
 	mostNames = 120 // exported, methods counted
 )
 
-// TestRoomsAreInOrder holds the packages to their order and each to its size.
+// TestRoomsAreInOrder checks the order and the size of the packages.
 func TestRoomsAreInOrder(t *testing.T) {
 	const module = "github.com/dpsight/dpsight/analyze"
 	lines, names := map[string]int{}, map[string]int{}

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ListTables are those that a list of runs needs: no allocations.
+// ListTables lists the tables that a list of runs needs, without allocations.
 const ListTables = schemas.WantTimes | schemas.WantReserved
 
 // RunsSchema is the version of [RunsDocument].
@@ -31,8 +31,8 @@ func (d *RunsDocument) UnlikeArguments() []identity.Unlike {
 	return identity.UnlikeArguments(ids)
 }
 
-// Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended,
-// and how it is known, are columns of their own.
+// Differing returns for each run the parameters, or else the arguments, that distinguish it from others of its
+// name. The status and the source of a run have columns of their own.
 func (d *RunsDocument) Differing() []string {
 	ids, labels, out := make([]identity.Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
 	for i := range d.Runs {
@@ -57,7 +57,7 @@ type RunsRow struct {
 	Trial             bool     `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64   `json:"peak_bytes"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
-	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated; null where that is not known.
+	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated. It is null if unknown.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
 	// PeakReservedBytes sums several processes on one device
 	ReservedTogether bool      `json:"reserved_together,omitempty"`

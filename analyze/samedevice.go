@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// peaksOfShared counts what processes that had one device at once had reserved of it together, which is what has to
-// fit: of a predicted run as it was; of a measured one, whose processes have counters of their own only, as the sum of
-// the most that each had.
+// peaksOfShared counts the memory that processes reserved together on one device, which has to fit. For a predicted
+// run it is the true sum at each moment. Measured processes only have counters of their own, so it is the sum of
+// their maxima.
 func (s *Summary) peaksOfShared(in *schemas.Tables) {
 	bytes, processes, remark := int64(0), 0, RemarkTogether
 	if u := confidence.SharedDevice(in.Manifest); u != nil {
@@ -84,7 +84,7 @@ func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	return bytes, processes
 }
 
-// SpareWith is what is left of the memory by what the processes of shared devices had of it together.
+// SpareWith returns the memory that remains after what the processes of shared devices held together.
 func SpareWith(spare, memory int64, uses []schemas.DeviceUse) int64 {
 	for i := range uses {
 		if u := &uses[i]; u.Processes > 1 {

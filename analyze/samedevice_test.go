@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What processes that had one GPU at the same time reserved is added up: a GPU holds the sum. One after the other, or
-// on GPUs of their own, they need not fit beside each other.
+// The reserved memory of processes that used one GPU at the same time is added up, because the GPU holds the sum.
+// Processes that ran one after the other, or on different GPUs, do not add up.
 func TestReservedBesideOthers(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	other := in.Report.Devices[0]

@@ -14,7 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SummaryTables are those that a summary looks at. Detail is not among them: it would take most of a report's time.
+// SummaryTables lists the tables that a summary needs. Detail is not among them, because loading it would take most
+// of a report's time.
 const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
 	schemas.WantGradients
 
@@ -45,11 +46,11 @@ type Summary struct {
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
-	Allocations       *int64 // on the busiest device, while events were recorded; null where none were
-	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
-	// Null where no step says.
+	Allocations       *int64 // on the busiest device while events were recorded; null if none were
+	// KeptGradientBytes is what gradients hold when the last step's first forward ends. It is 0 if zero_grad frees
+	// them, and null if no step shows it.
 	KeptGradientBytes *int64
-	// Kept is what keeping them costs; nil where they are freed, or where the recording cannot say.
+	// Kept is the cost of keeping gradients. It is nil if they are freed, or if the recording cannot tell.
 	Kept *memory.KeptGradients
 
 	StepMS          *timing.Interval // null for predicted runs
@@ -57,7 +58,7 @@ type Summary struct {
 	TokensPerS      *float64
 	JoulesPerStep   *float64
 	JoulesPerSample *float64
-	// NoEnergy says why a run whose GPU was sampled has no energy; else it is empty.
+	// NoEnergy is the reason why a run whose GPU was sampled has no energy, else "".
 	NoEnergy timing.NoEnergy
 	// EnergyLent is true if the energy comes from a bare run of the same experiment.
 	EnergyLent bool
@@ -67,7 +68,7 @@ type Summary struct {
 	RunFacts    []identity.Fact
 	Doubts      []string // kinds of doubt about a predicted peak; see [confidence.Doubts]
 	Poisson     bool     // batches are drawn by Poisson sampling
-	Script      string   // that the command runs, empty where none can be seen
+	Script      string   // the script that the command runs; "" if it shows none
 	Arguments   string   // see [compare.tellCommands]
 	Made        string   // see [compare.tellOrigins]
 	Throttled   timing.Throttle
@@ -179,8 +180,8 @@ func (s *Summary) peaks(in *schemas.Tables) {
 			s.PeakReservedBytes = identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		}
 	}
-	// Where there is a breakdown its sum is the peak, unless torch counted more; a difference to replay's is already a
-	// warning of its device.
+	// The sum of a breakdown is the peak, unless torch counted more. A difference from the replay is already a
+	// warning of the device.
 	if d := s.Main(); d != nil {
 		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil &&
 			*fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {

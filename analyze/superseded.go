@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Supersede says which of the listed runs a newer one of all has superseded: those that [WithoutSuperseded] leaves out.
+// Supersede marks the listed runs that a newer one among all has superseded. These are the runs that
+// [WithoutSuperseded] leaves out.
 func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	by := superseded(all)
 	for i := range d.Runs {

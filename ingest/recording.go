@@ -19,7 +19,7 @@ import (
 type recording struct {
 	device      int32
 	events      schemas.EventColumns
-	checkpoints []schemas.Checkpoint // one a drain; those after recording stopped too
+	checkpoints []schemas.Checkpoint // one for each drain, including those after recording stopped
 	peaksSince  []int64              // by checkpoint: event just before torch's peaks were last reset
 	unseen      []replay.Peaks       // by checkpoint: torch's peaks when the latest window opened, unless reset since
 	gaps        []replay.Gap         // between windows
@@ -151,7 +151,7 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 	return out
 }
 
-// acted reports whether the program did anything on the device. Taking a snapshot leaves an event on every one of them.
+// acted reports whether the program did anything on the device. A snapshot alone leaves an event on every device.
 func (rec *recording) acted() bool {
 	return slices.ContainsFunc(rec.events.Action, func(a schemas.Action) bool { return a != schemas.ActionSnapshot })
 }
@@ -238,8 +238,8 @@ func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 	return out, nil
 }
 
-// addCheckpoint holds the events since the last drain against torch's counters, interval by interval: a script may
-// reset the counters in between.
+// addCheckpoint compares the events since the last drain with torch's counters, interval by interval, because a
+// script may reset the counters in between.
 func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]int) {
 	p := c.Checkpoint
 	var cleared reset

@@ -29,7 +29,7 @@ func (r *report) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// warnOfReplay says what was odd about the events of a device.
+// warnOfReplay warns about inconsistencies in the events of a device.
 func (r *report) warnOfReplay(rank int32, rec *recording, res *replay.Result) {
 	if s := res.Anomalies.Reason(); s != "" {
 		r.warn("rank %d, device %d: %s", rank, rec.device, s)
@@ -90,7 +90,7 @@ func (r *report) addRank(m *schemas.Manifest, j *spool.Journal, s *steps.Result,
 		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank,
 			*e.AllocatorBackend)
 	}
-	// Of a run that died in its first step the update was yet to come.
+	// If a run died in its first step, the update was still to come.
 	if s.Rule == steps.RuleBackward && (j.Exception == nil || len(s.Steps) > 1) {
 		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it "+
 			"better)", j.Rank)

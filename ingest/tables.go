@@ -167,7 +167,8 @@ func (t *tables) addEvents(runID string, rank int32, rec *recording) (wait func(
 	return t.begin(func() error { return t.events.WriteAll(rec.rows(runID, rank)) })
 }
 
-// add takes all other rows of one joined device, and waits for the events. replayed is nil where it has none.
+// add takes all other rows of one joined device, and waits for the events. replayed is nil if the device has no
+// replay.
 func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result,
 	events func() error) error {
 	owners := t.begin(func() error {

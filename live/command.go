@@ -16,7 +16,7 @@ import (
 // Options of showing a view to somebody.
 type Options struct {
 	Port int  // 0 = any that is free
-	Open bool // in a browser, where there is one on this machine
+	Open bool // in a browser, if this machine has one
 	Say  func(text string)
 }
 

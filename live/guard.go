@@ -79,7 +79,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter takes the token out of the address, where it would be seen and sent on, and puts it into a cookie.
+// enter removes the token from the address, where others could see it and links would pass it on, and stores it in
+// a cookie.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !g.admits(r.URL.Query().Get("token")) {
 		http.Error(w, "the token is wrong: open the address that this dpsight view printed", http.StatusForbidden)

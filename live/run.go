@@ -45,7 +45,7 @@ func openRun(dir string) *run {
 		host:    store.Growing[schemas.HostSample]{Dir: dir, Table: schemas.HostSamples}}
 }
 
-// read takes what was written since the last time, and says what is known by then.
+// read reads what was written since the last call, and returns the state so far.
 func (r *run) read(now time.Time) *page.Live {
 	l := &page.Live{RunID: filepath.Base(r.dir), Name: filepath.Base(r.dir), NowNS: now.UnixNano(),
 		Status: schemas.StatusRunning, Processes: []page.LiveProcess{}, Findings: []page.LiveFinding{}}

@@ -184,7 +184,7 @@ func errorsSentence(e *confidence.AccuracyErrors) string {
 	return s + ", worst " + strings.TrimPrefix(errorCell(*e.Worst).Text, "+") + " (" + e.Where + ")"
 }
 
-// fittingSentence says how often a prediction of whether something fits was right, and where it was not.
+// fittingSentence tells how often a prediction of whether something fits was right, and where it was wrong.
 func fittingSentence(f *predict.AccuracyFitting) string {
 	s := fmt.Sprintf("whether it fits: %d of %d predicted as measured", f.Agree, f.Of)
 	for _, x := range []struct {

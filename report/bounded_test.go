@@ -52,7 +52,7 @@ func TestBoundedPredictionsSayIt(t *testing.T) {
 	}
 }
 
-// What findings take from other runs is what is certain of bounded peaks, and says so.
+// A finding that uses other runs gives bounds for bounded peaks, and states them as bounds.
 func TestBoundedRunsInFindings(t *testing.T) {
 	trial := &findings.Trial{Run: &analyze.Summary{}, Runs: 1, PeakBytes: 4 << 20, AtMost: true}
 	if got := trialPeakWords(trial); got != "at most 4.00 MiB" {

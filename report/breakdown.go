@@ -104,7 +104,7 @@ func ofBroken(runs []memory.BreakdownRun) common {
 	return of(len(named), func(i int) *identity.Identity { return &named[i].Identity })
 }
 
-// hundredth is a share in percent that never looks like nothing, or all, where it is not.
+// hundredth formats a share in percent. Only an exact 0 or 100 is shown as such.
 func hundredth(part, whole int64) table.Cell {
 	c := table.Absent()
 	if whole == 0 {
@@ -310,7 +310,7 @@ func conservationSentence(c *memory.Conservation, torch *int64) string {
 	return s
 }
 
-// boundedPeak says what is known of a peak that rests on blocks of unknown size.
+// boundedPeak states the bounds of a peak that includes blocks of unknown size.
 func boundedPeak(low, high int64) string {
 	if low == high {
 		return "the peak is exact, but some blocks from before recording began have no known size: other moments may be " +
@@ -330,7 +330,7 @@ func sourceNotes(id *identity.Identity) []string {
 	return nil
 }
 
-// comparisonTable has a row a category and a column a cell, at each run's peak.
+// comparisonTable has a row for each category and a column for each cell, at each run's peak.
 func comparisonTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
@@ -388,7 +388,8 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 	return t
 }
 
-// listedCategories are those that count at some run's peak, and whether others count at other moments.
+// listedCategories returns the categories that count at some run's peak, and whether others count only at other
+// moments.
 func listedCategories(s *compare.Study) (listed []schemas.Category, leftOut bool) {
 	for _, c := range schemas.Categories {
 		any := func(has func(memory.CategoryBytes) bool) bool {

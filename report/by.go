@@ -43,7 +43,7 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	return tables
 }
 
-// BreakdownByRecords is the same for programs: a row a cell, whatever the layout that people see.
+// BreakdownByRecords is the same for programs: one row for each cell, whatever layout people see.
 func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	doc.Runs = tellBreakdownsBy(doc.Runs)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
@@ -150,7 +150,7 @@ func grid(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) bool {
 		!slices.ContainsFunc(d.Rows, func(r grouping.ByRow) bool { return folded(r.Rows) })
 }
 
-// byGrid has a row a value of the first dimension and a column a value of the second.
+// byGrid has a row for each value of the first dimension and a column for each value of the second.
 func byGrid(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	t.Columns = []table.Column{{Title: heading(doc.By[0])}}
 	for i := range d.Columns {

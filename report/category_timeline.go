@@ -109,8 +109,8 @@ func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 	return t
 }
 
-// CategoryTimelineRecords is the points for programs: a row a point, with two columns a category, the same whatever the
-// runs.
+// CategoryTimelineRecords returns the points for programs: a row for each point, with two columns for each
+// category. The columns are the same for all runs.
 func CategoryTimelineRecords(doc timeline.CategoryTimelineDocument) table.Table {
 	doc = tellTimelines(doc)
 	t := table.Table{Columns: slices.Clone(machineColumns), Document: doc}

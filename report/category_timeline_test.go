@@ -89,7 +89,8 @@ func below(x *timeline.CategoryMaximum) (sum int64) {
 	return sum
 }
 
-// Where a run's memory grows from step to step the pictures show all steps, unless one asks for the peak's.
+// If a run's memory grows from step to step, the pictures show all steps, unless the user asks for the step of the
+// peak.
 func TestTimelinesShowWhatGrows(t *testing.T) {
 	for _, c := range []struct {
 		unit  growth.Unit // empty: nothing grows

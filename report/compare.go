@@ -254,7 +254,7 @@ func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*id
 	return strings.Join(words, " and ")
 }
 
-// sourcesOf says what a prediction and an imported file are, once.
+// sourcesOf explains, once, what a prediction and an imported file are.
 func sourcesOf(doc *compare.Document) []string {
 	var notes []string
 	for i := range doc.Runs {
@@ -267,7 +267,7 @@ func sourcesOf(doc *compare.Document) []string {
 	return notes
 }
 
-// differenceTable puts two runs side by side, a row a value.
+// differenceTable puts two runs side by side, with a row for each value.
 func differenceTable(doc *compare.Document) table.Table {
 	other := *doc.Baseline.RunID
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i] })

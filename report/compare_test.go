@@ -125,7 +125,7 @@ func TestTwoRunsAsTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// What falls has as many digits as what rises: these are hundreds.
+	// A decrease has as many digits as an increase: here both are in hundreds.
 	_, tokens, _ := strings.Cut(text, "\ntokens a second ")
 	if f := strings.Fields(tokens); len(f) < 3 || len(f[2]) != len("−397.55") || !strings.HasPrefix(f[2], "−") {
 		t.Errorf("the difference of tokens: %q", f[:min(len(f), 4)])

@@ -156,7 +156,7 @@ func settingWords(r *compare.Remark) string {
 	return strings.Join(words, ", ")
 }
 
-// heldWords say what hooks hold instead of autograd, beside a baseline.
+// heldWords states what hooks hold instead of autograd, compared with a baseline.
 func heldWords(h *compare.HeldByHooks, baseline string) string {
 	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
 		"what autograd does not: together they differ by %s", units.MiB(h.Activations), baseline,

@@ -176,7 +176,7 @@ func setupWords(r *confidence.Reason) string {
 	panic("no words for the reason " + string(r.Kind))
 }
 
-// deviceKind is a device by its name, where it has one.
+// deviceKind returns the name of a device, or a general word if it has none.
 func deviceKind(name string) string {
 	if name == "" {
 		return "this kind of device"

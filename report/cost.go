@@ -82,7 +82,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 	return t
 }
 
-// costNotes say what the columns are that some run fills.
+// costNotes explains the columns that at least one run fills.
 func costNotes(doc analyze.CostDocument) (notes []string) {
 	for _, n := range []struct {
 		text string

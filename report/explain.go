@@ -132,7 +132,7 @@ func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	return percent(delta, *doc.PeakDeltaBytes)
 }
 
-// birthWaterfall has a row a phase that blocks of either peak were born in.
+// birthWaterfall has a row for each phase in which blocks of either peak were allocated.
 func birthWaterfall(doc *explain.Explanation) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the phase that the blocks were born in (MiB)",

@@ -12,8 +12,8 @@ import (
 // rounding is what sums of floats in ms may be off by: a nanosecond.
 const rounding = 1e-6
 
-// moduleTimeSentences say in which modules' forward and backward the difference of the steps lies, and what DP hooks
-// have of it.
+// moduleTimeSentences tells in which modules' forward and backward the difference of the steps lies, and how much
+// of it is in DP hooks.
 func moduleTimeSentences(e *explain.Explanation) []string {
 	var s sentences
 	if e.ModuleResidueMS == nil {
@@ -76,7 +76,7 @@ func timeTerms(t *explain.TimePart, from, to string, name func(family string) st
 	return out
 }
 
-// hooks says what part of a run's step passes in DP hooks, and for which module most of it does.
+// hooks tells what part of a run's step is spent in DP hooks, and for which module most of it is.
 func (s *sentences) hooks(e *explain.Explanation, label string, step float64,
 	ms func(*explain.ModuleTimePart) float64) {
 	sum, most := 0.0, 0

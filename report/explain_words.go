@@ -19,7 +19,7 @@ type ExplainDocument struct {
 	explain.Differences
 	// those on memory, those on steps and phases, those on modules' times
 	Sentences []string `json:"sentences"`
-	// Of them those on steps, phases and modules' times.
+	// The sentences on steps, phases and times of modules.
 	StepSentences []string       `json:"step_sentences"`
 	Runs          [2]explain.Run `json:"runs"` // From, To
 	Warnings      []string       `json:"warnings"`

@@ -228,7 +228,7 @@ func TestLatePeakIsNotExplained(t *testing.T) {
 	}
 }
 
-// The sentences on modules' times say where the difference lies, and what DP hooks have of it.
+// The sentences on times of modules tell where the difference lies, and how much of it is in DP hooks.
 func TestExplainedModuleTimesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		doc  explain.Explanation
@@ -262,7 +262,7 @@ func TestExplainedModuleTimesAreTold(t *testing.T) {
 	}
 }
 
-// Where nothing is known by module, the last sentence says why.
+// If no time is known by module, the last sentence gives the reason.
 func TestUnexplainedModuleTimesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// failedWords say what failed for want of memory and what was in its way.
+// failedWords tells what failed because memory was short, and what took the memory.
 func failedWords(r *memory.FailedRequest) string {
 	o := r.OOM
 	ended := "and the script went on"
@@ -64,7 +64,7 @@ func failedWords(r *memory.FailedRequest) string {
 	return text
 }
 
-// requestWords say what was asked, and by whom.
+// requestWords tells what was requested, and by which module or line.
 func requestWords(o *schemas.OOM) string {
 	text := "request for " + units.MiB(o.RequestedBytes)
 	if o.Module != "" {

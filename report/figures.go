@@ -145,7 +145,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 var costTitles = map[compare.StepCost]string{compare.CostTime: "step time (ms)", compare.CostTokens: "tokens/s",
 	compare.CostSamples: "samples/s"}
 
-// spreadWords say what a point's horizontal bar is.
+// spreadWords explains a point's horizontal bar.
 func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	over := "steps"
 	if v.Over == timing.OverRepeats {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// notLookedWords say what could not be looked at, and why.
+// notLookedWords tells what could not be checked, and why.
 func notLookedWords(n findings.NotLooked) string {
 	switch n.What {
 	case findings.Bytes:
@@ -87,10 +87,11 @@ type wording struct {
 	found *findings.Finding
 	peak  string // what the highest recorded moment is called
 	rest  string // of the change, what has nothing to do with other methods
-	ahead string // what will come if nothing is changed, where that is known
+	ahead string // the consequence if nothing is changed; "" if unknown
 }
 
-// tellFindingOf tells a finding of a run. Its sentence can be read alone, and says that the run's peak is bounded.
+// tellFindingOf describes a finding of a run in a sentence that can stand alone. The sentence states if the run's
+// peak is bounded.
 func tellFindingOf(f *findings.Finding, id *identity.Identity) wording {
 	told := tellFinding(f)
 	if f.Bytes == nil || !id.Bounded() || f.ID == findings.NotConserved {

@@ -110,7 +110,7 @@ var clipAdvice = map[clipping.Advice]string{
 		"no output gradients to scale them",
 }
 
-// clipAdviceWords say what would make temporaries of norms and clipping smaller, of one way or another.
+// clipAdviceWords lists the ways to make the temporaries of norms and clipping smaller.
 func clipAdviceWords(ways []clipping.Advice) string {
 	const tiled = "; norms are taken by tiles already"
 	switch {

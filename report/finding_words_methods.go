@@ -28,7 +28,7 @@ func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	w.Assumption = trialSource(best) + ": " + trialRuns(best, " of the same parameters")
 }
 
-// methods say what the runs of other methods tell of the change.
+// methods tells what runs of other methods show about the change.
 func (w *wording) methods(m *findings.Methods) {
 	if m == nil {
 		return

@@ -323,7 +323,7 @@ func TestWordsOfClipAdvice(t *testing.T) {
 	}
 }
 
-// What saves nothing is no advice, and the sentence says why.
+// A finding that saves nothing gives no advice, and its sentence tells why.
 func TestWordsOfIdleAdvice(t *testing.T) {
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)), Idle: true,
 		Facts: findings.ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles, clipping.Sum}}}
@@ -474,7 +474,7 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 	}
 }
 
-// Where a block was allocated, who holds it and which line is to change are three things.
+// The place of the allocation, the holder of the block and the line to change are three separate facts.
 func TestFindingNamesTheLineToEdit(t *testing.T) {
 	f := findings.Finding{ID: findings.KeptException, Bytes: new(int64(84 << 20)), Facts: findings.HeldFacts{Blocks: 2},
 		At: &memory.Moment{}, Highest: findings.Highest{AllocatedBytes: 840 << 20, IsPeak: true},

@@ -263,7 +263,7 @@ func findingPlace(f *findings.Finding) string {
 	return strings.Join(parts, "; ")
 }
 
-// savingWords say what a change saves, and costs.
+// savingWords tells what a change saves and what it costs.
 func savingWords(f *findings.Finding) string {
 	var saved []string
 	if f.SavesBytes != nil && *f.SavesBytes > 0 {

@@ -41,7 +41,7 @@ type Finding struct {
 	Of     string         `json:"of,omitempty"`
 	// Sentence says at length what was found. It can be pasted into a paper.
 	Sentence string `json:"sentence"`
-	// Edits are the lines of the script to change, where they are known.
+	// Edits lists the lines of the script to change, if they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
 	// Change is what to change; empty if there is nothing to change.
 	Change string         `json:"change,omitempty"`

@@ -193,7 +193,7 @@ func withMargin(doc *predict.FitDocument) bool {
 	return slices.ContainsFunc(doc.Cells, func(c predict.FitCell) bool { return c.Margin != nil })
 }
 
-// fitGrid has a row a method and a column a device.
+// fitGrid has a row for each method and a column for each device.
 func fitGrid(doc *predict.FitDocument, title string, methods, devices []string,
 	text func(*predict.Vary, *predict.FitCell) table.Cell) table.Table {
 	t := table.Table{Title: title, Columns: []table.Column{{Title: "Method", Key: "method"}}}
@@ -255,7 +255,7 @@ func fitTable(doc *predict.FitDocument) table.Table {
 	return t
 }
 
-// marginNote says what the margin is for.
+// marginNote explains the margin.
 const marginNote = "margin: what should stay free of the memory, as a device can hold more than was predicted; by " +
 	"default 5 % of it where no prediction was ever compared with such a device, else nothing (--margin)"
 
@@ -312,7 +312,7 @@ func shortened(values []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// probesTable has a row a predicted run.
+// probesTable has a row for each predicted run.
 func probesTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried",
 		Columns: []table.Column{

@@ -122,7 +122,8 @@ func TestFitFigure(t *testing.T) {
 	}
 }
 
-// Where options allow some values alone, the table and the picture name them, of many the first and the last.
+// If options allow only some values, the table and the picture name them. If there are many, they name the first
+// and the last.
 func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	doc := searches()["some"]
 	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, " +

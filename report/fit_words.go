@@ -37,7 +37,7 @@ func (p Probe) Verdict() (fits *bool, why string) { return p.Run.Fits, predictio
 // Leaves reports whether the value fits and leaves that many bytes of the memory.
 func (p Probe) Leaves(bytes int64) bool { return p.Run.Leaves(bytes) }
 
-// tellFit fills in the words for what is odd about each cell, and why its values do not fit.
+// tellFit adds the words that explain what is odd about each cell, and why its values do not fit.
 func tellFit(d predict.FitDocument) predict.FitDocument {
 	d.Cells = slices.Clone(d.Cells)
 	for i := range d.Cells {

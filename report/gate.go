@@ -52,7 +52,7 @@ func checkTitle(doc *CheckDocument) string {
 		units.Plural(len(doc.Experiments), "experiment", "experiments"))
 }
 
-// comparedTable has a row a comparison, and a row for each experiment that has none.
+// comparedTable has a row for each comparison, and a row for each experiment that has none.
 func comparedTable(doc *CheckDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric", Priority: 6}, {Key: "unit", For: table.Programs},

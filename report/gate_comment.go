@@ -128,7 +128,7 @@ func (x *CheckExperiment) acknowledged(floor int64) (out []string) {
 	return out
 }
 
-// statesTable has a row an experiment, those that fail first.
+// statesTable has a row for each experiment, failures first.
 func statesTable(doc *CheckDocument, room commentRoom) table.Table {
 	title := "✅ "
 	if !doc.OK {

@@ -63,7 +63,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// However much a check has to say, its comment fits, and says what it left out.
+// However long the result of a check is, its comment fits the limit and tells what it left out.
 func TestCommentFits(t *testing.T) {
 	doc := grownAt(t)
 	x := doc.Experiments[1]

@@ -122,7 +122,7 @@ func (d *CheckDocument) Sentence() string {
 	}
 }
 
-// BaselineGaps says what a check against the baseline will not see.
+// BaselineGaps lists what a check against the baseline cannot detect.
 func BaselineGaps(b *schemas.Baseline) []string {
 	g := compare.NewGrouped()
 	for _, gap := range gate.Gaps(b) {

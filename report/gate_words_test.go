@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// check holds tables to a baseline that was made of others, in words.
+// check compares tables with a baseline made from other tables, and returns the document with its sentences.
 func check(t *testing.T, before, after []schemas.Tables, thresholds ...string) report.CheckDocument {
 	t.Helper()
 	list, err := gate.ParseThresholds(thresholds)

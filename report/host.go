@@ -69,7 +69,7 @@ func HostTables(doc hostmemory.Document) []table.Table {
 	return []table.Table{t, phases}
 }
 
-// curve are the cells of a kind of memory. m is nil where no phases are known.
+// curve returns the cells of a kind of memory. m is nil if no phases are known.
 func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
 	cells := []table.Cell{table.Bytes(c.FirstBytes), table.Bytes(c.LastBytes), table.Bytes(c.HighestBytes),
 		table.DeltaBytes(c.LastBytes - c.FirstBytes)}

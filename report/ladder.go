@@ -132,7 +132,7 @@ func where(step *int64, phase *string) (s string) {
 	return s
 }
 
-// outsideNote says how what is outside torch came to be what it is.
+// outsideNote explains how the memory outside torch was determined.
 func outsideNote(g *ladder.GPULadder) string {
 	const most = 6
 	var levels []string

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them
-// apart: a row a run.
+// ConfigurationTables returns what all runs of a study have in common, what only some of them have, and what
+// distinguishes them. Each run has a row.
 func ConfigurationTables(s *compare.Study) []table.Table {
 	setting, value := table.Column{Title: "Setting", Key: "setting"}, table.Column{Title: "Value", Key: "value"}
 	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{setting, value}}
@@ -201,7 +201,7 @@ func captionText(what, value string) string {
 	return value
 }
 
-// captionWords are what captions tell of a run, and the word before the value where it does not speak for itself.
+// captionWords maps a parameter to the word before its value in a caption; "" if the value is clear by itself.
 var captionWords = map[string]string{"model": "", "preset": "preset", "batch_size": "batch", "seq_len": "sequence",
 	"precision": "", "optimizer": "", "GPU": "",
 	"torch": "torch", "Opacus": "Opacus"}

@@ -43,7 +43,7 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	return tables
 }
 
-// ModuleTimeRecords is the same for programs: a row a run, rank, key and phase.
+// ModuleTimeRecords is the same for programs: one row for each run, rank, key and phase.
 func ModuleTimeRecords(doc timing.ModuleTimeDocument) table.Table {
 	doc = tellModuleTimes(doc)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},

@@ -132,7 +132,7 @@ func withSources(t table.Table, s *compare.Study) table.Table {
 	return t
 }
 
-// cellColumns are a first column and one a cell.
+// cellColumns returns a first column and one column for each cell.
 func cellColumns(s *compare.Study, first table.Column, from, to int) []table.Column {
 	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
@@ -199,7 +199,7 @@ func deltaPercent(p float64) table.Cell {
 	return c
 }
 
-// withPercent puts a difference in percent behind the cell's figure, where there is a difference.
+// withPercent appends a difference in percent to the cell's figure, if there is one.
 func withPercent(c table.Cell, percent *float64) table.Cell {
 	if percent != nil && *percent != 0 {
 		c.Text += " (" + deltaPercent(*percent).Text + " %)"

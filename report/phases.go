@@ -25,7 +25,7 @@ var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase",
 	{Title: "Wall ms", Key: "wall_ms", Right: true},
 	{Title: "% of step", Key: "step_percent", Priority: 2, Right: true}})
 
-// PhasesTables prints a table a run. All of them carry the whole document.
+// PhasesTables returns one table for each run. Each table carries the whole document.
 func PhasesTables(doc analyze.PhasesDocument) []table.Table {
 	doc.Runs = tellPhases(doc.Runs)
 	tables := []table.Table{}
@@ -69,7 +69,8 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	return t
 }
 
-// phasePeakTable has a row a phase and a column a cell: the highest allocated in it, on the run's main device.
+// phasePeakTable has a row for each phase and a column for each cell. A value is the highest allocation in the
+// phase on the run's main device.
 func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// PredictionTables prints a row a run, and what holds the memory of each.
+// PredictionTables returns a table with a row for each run, and a table of each run's memory.
 func PredictionTables(doc predict.PredictionDocument) []table.Table {
 	doc = tellPredictions(doc)
 	tables := []table.Table{predictionTable(doc)}
@@ -99,10 +99,10 @@ func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts " +
 	"segments too, and can be another on a device (predict --seeds gives a range)"
 
-// besideContext keeps people from taking a card's own size for what tensors can take of it.
+// besideContext makes clear that tensors cannot use all memory of a card.
 const besideContext = "for its tensors, beside what its CUDA context and the driver hold"
 
-// rankTable has a row a rank and device, where a run has several.
+// rankTable has a row for each rank and device, if a run has several.
 func rankTable(r *predict.PredictionRun) table.Table {
 	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU),
 		Columns: []table.Column{
@@ -125,7 +125,7 @@ func rankTable(r *predict.PredictionRun) table.Table {
 // mostNamed bounds the places and operators that are named under a table; the document has them all.
 const mostNamed = 10
 
-// restsOn says what a prediction rests on.
+// restsOn tells what a prediction depends on.
 func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {

@@ -25,10 +25,10 @@ func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument 
 	return doc
 }
 
-// predictionWhy says what the status does not: why a run does not fit, or how it ended.
+// predictionWhy tells what the status leaves out: why a run does not fit, or how it ended.
 func predictionWhy(p *predict.PredictionRun) string { return whyWords(&p.Because) }
 
-// whyWords are empty where there is no cause.
+// whyWords returns "" if there is no cause.
 func whyWords(b *predict.Because) string {
 	switch b.Cause {
 	case predict.CauseSteps:

@@ -47,7 +47,7 @@ func TestPredictionTellsOfTheLimit(t *testing.T) {
 	}
 }
 
-// Of a script that took nothing of a device it is asked whether an option was forgotten.
+// If a script allocated nothing on a device, the advice asks whether an option was forgotten.
 func TestPredictionAdvice(t *testing.T) {
 	for _, uninjected := range [][]string{nil, {"python cpu.py"}} {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,

@@ -27,7 +27,7 @@ type Model struct {
 	Steps string
 	// Force writes over files that no report wrote.
 	Force bool
-	// Page writes the page of the runs, index.html. Where it is nil, the report has none.
+	// Page writes index.html, the page of the runs. If Page is nil, the report has no such page.
 	Page func(io.Writer) error
 	// Drawn is called after each file, with the numbers of files done and in all. May be nil.
 	Drawn func(done, of int)

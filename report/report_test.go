@@ -648,7 +648,7 @@ func TestBadgesOfAllRunsAreSaidOnce(t *testing.T) {
 		t.Errorf("rows for programs:\n%s", text)
 	}
 
-	// Where runs differ, or one failed, each row says what it is.
+	// If runs differ, or one failed, each row states it.
 	runs := headline()
 	for i := range runs[:2] {
 		runs[i].source = schemas.Predicted

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// resultsTable is results.csv: a row a run, every figure a column, in bytes and milliseconds.
+// resultsTable is results.csv: a row for each run and a column for each figure, in bytes and milliseconds.
 func resultsTable(s *compare.Study) table.Table {
 	var t table.Table
 	column := func(key string) { t.Columns = append(t.Columns, table.Column{Key: key}) }

@@ -13,7 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// A study names the runs of each version, a baseline from elsewhere too, and nothing where there is one version.
+// A study names the runs of each version, including a baseline from elsewhere. It names nothing if there is only
+// one version.
 func TestRulesOfStudy(t *testing.T) {
 	a, b, c := madeup.Ran("a", "ghost", 1000), madeup.Ran("b", "flash", 1000), madeup.Ran("c", "vanilla", 1000)
 	a.Rules, b.Rules, c.Rules = new(10), new(10), new(10)

@@ -85,7 +85,8 @@ func (m *Model) tableSets() []tableSet {
 // runsATable is the most runs side by side before a table is split.
 const runsATable = 8
 
-// across is a set of tables with a column a cell, split where there are many. A part without rows is left out.
+// across returns a set of tables with a column for each cell, split if there are many cells. It leaves out a part
+// without rows.
 func across(name string, s *compare.Study, make func(s *compare.Study, from, to int) table.Table,
 	csv []table.Table) tableSet {
 	set := tableSet{name: name, csv: csv}

@@ -185,7 +185,7 @@ func stepPlace(s *trend.Step) string {
 	return where + module
 }
 
-// trendRecords has a row a point, with the step that begins there.
+// trendRecords has a row for each point, with the step that begins there.
 func trendRecords(doc trend.Document) table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Document: doc}
@@ -230,7 +230,7 @@ func trendRecords(doc trend.Document) table.Table {
 	return t
 }
 
-// trendNotes say how steps are found, and what the experiments are.
+// trendNotes explains how steps are found, and which experiments are followed.
 func trendNotes(doc *trend.Document) (notes []string) {
 	steps, single, undecided := 0, true, false
 	for i := range doc.Experiments {

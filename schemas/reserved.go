@@ -14,7 +14,7 @@ type ReservedLevel struct {
 // Reserved is reserved.parquet.
 var Reserved = Table[ReservedLevel]{Name: "reserved", Version: 1}
 
-// Reserves reports whether an event of this action may change what is reserved.
+// Reserves reports whether an event of this action can change the reserved bytes.
 func (a Action) Reserves() bool {
 	switch a {
 	case ActionSegmentAlloc, ActionSegmentFree, ActionSegmentMap, ActionSegmentUnmap, ActionGap:

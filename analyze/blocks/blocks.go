@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that [Of] looks at.
+// Tables lists the tables that [Of] needs.
 const Tables = grouping.Tables | schemas.WantEvents | schemas.WantReserved | schemas.WantClock | schemas.WantSamples |
 	schemas.WantHost
 
@@ -157,7 +157,7 @@ func segmentChanges(in *schemas.Tables, p identity.Place) (out []SegmentChange) 
 		out = append(out, SegmentChange{Event: e.Seq, Action: action})
 		for k := range in.Segments {
 			s := &in.Segments[k]
-			// a row a block, the first at the segment's start
+			// one row for each block; the first starts at the segment's start
 			if s.Rank != p.Rank || s.Device != p.Device || s.Seq != e.Seq || s.Address != s.SegmentAddress {
 				continue
 			}
@@ -171,8 +171,8 @@ func segmentChanges(in *schemas.Tables, p identity.Place) (out []SegmentChange) 
 	return out
 }
 
-// Within keeps the blocks that are live at some event from one to another, and says so in From and To. What goes with
-// the blocks stays whole.
+// Within keeps the blocks that are live at any event of a range, and records the range in From and To. Segments and
+// all else that belongs to the blocks stay complete.
 func (d *Device) Within(from, to int64) Device {
 	out := *d
 	out.From, out.To = max(from, 0), min(to, d.Events)

@@ -85,7 +85,7 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 	if d.Runs[0].Shown() != "train (--bs 8)" || d.Runs[1].Shown() != "train (--bs 16)" {
 		t.Errorf("titles %q and %q", d.Runs[0].Shown(), d.Runs[1].Shown())
 	}
-	// What a parameter says needs no arguments.
+	// A difference that a parameter already shows needs no arguments.
 	said := []analyze.Summary{summaries.Scripted("g", 1000, map[string]any{"bs": 8}, "python", "train.py", "--bs", "8"),
 		summaries.Scripted("h", 1000, map[string]any{"bs": 16}, "python", "train.py", "--bs", "16")}
 	if doc := compare(t, Options{Rows: []string{"bs"}}, said...); len(doc.Warnings) != 0 {

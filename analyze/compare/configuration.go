@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// Configuration is what the runs of a study have in common, said once, and what tells them apart.
+// Configuration lists what all runs of a study have in common, and what distinguishes them.
 type Configuration struct {
 	// Common has the facts that all runs have, with one value.
 	Common []identity.Fact `json:"common"`
@@ -73,7 +73,7 @@ var configurationOrder = []string{"method", "clipping", "model", "preset", "batc
 	"seq_len", "precision", "optimizer", "checkpointing",
 	"zero_grad", "num_iter", "warmup_iter", "GPU", "driver", "torch", "CUDA", "cuDNN", "Opacus"}
 
-// Fact is the value that a cell has of a fact, empty where it has none.
+// Fact returns the value that a cell has for a fact, or "" if it has none.
 func (c *Cell) Fact(what string) string {
 	if f := c.RunFact(what); f != nil {
 		return f.Value

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 )
 
-// What only some runs have is not said of all, and what differs is neither.
+// A value that only some runs have is not stated for all runs. A value that differs is neither common nor partial.
 func TestConfiguration(t *testing.T) {
 	s := told(NewMatchedStudy([]analyze.Summary{
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),

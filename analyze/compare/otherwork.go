@@ -8,7 +8,7 @@ import (
 // OtherWork is why two runs are not one experiment done in two ways: their models, scripts or presets are not the same.
 type OtherWork struct {
 	What          string // "models", "scripts" or "presets"
-	Param         string // by which the models differ, empty where that is their name
+	Param         string // the parameter by which the models differ; "" if their names differ
 	Now, Baseline string
 }
 

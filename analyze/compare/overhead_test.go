@@ -161,7 +161,7 @@ func TestFamilyTime(t *testing.T) {
 	if ms, delta, percent := o.FamilyTime("backward"); ms != nil || delta != nil || percent != nil {
 		t.Errorf("a family that is not there: %v, %v, %v", ms, delta, percent)
 	}
-	// Where one phase cannot be compared the family cannot, and still takes all its time.
+	// If one phase cannot be compared, its family cannot be compared either. The family's times are still complete.
 	for i := range o.Phases {
 		if p := &o.Phases[i]; p.MS != nil {
 			p.DeltaMS = nil

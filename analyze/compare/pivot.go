@@ -92,7 +92,7 @@ func (p *pivot) firstPlace() map[string]string {
 	return map[string]string{}
 }
 
-// fill computes the cells and what must be said of them.
+// fill computes the cells and the remarks on them.
 func (p *pivot) fill(runs []*analyze.Summary) {
 	at := map[string][]*analyze.Summary{}
 	for _, r := range runs {
@@ -269,8 +269,8 @@ func (p *pivot) difference(c *CompareCell, theirs *float64) {
 	c.Delta, c.Ratio = &d, timing.Ratio(*c.Value, *theirs)
 }
 
-// caution collects why the cell's value should not be taken at face value, or not be compared with the baseline's. What
-// rows and columns say differs is no caution.
+// caution collects the reasons not to take the cell's value at face value, or not to compare it with the
+// baseline's. Differences that rows and columns state already are left out.
 func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.Summary, place []string) {
 	run := p.speaker(runs)
 	if run == nil {

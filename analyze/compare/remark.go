@@ -16,7 +16,7 @@ type Remark struct {
 	// Run is a remark about a single run, Breakdown one about its breakdown.
 	Run       *analyze.Remark
 	Breakdown *memory.Remark
-	// What the run has as Now, its baseline has as Baseline.
+	// Now is the run's value, Baseline the baseline's value.
 	What, Now, Baseline string
 	// OfBaseline says that the remark is on the baseline and not on the run.
 	OfBaseline bool
@@ -43,7 +43,7 @@ type Ending struct {
 // A Setting is one key in which two values that are both long differ.
 type Setting struct{ Key, Now, Baseline string }
 
-// A RemarkKind says what a remark is about.
+// A RemarkKind is the subject of a remark.
 type RemarkKind string
 
 // Of runs and their repeats.

@@ -20,7 +20,7 @@ type Study struct {
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: none to compare with
-	// BaselineLabel is the baseline's label, with its badge where that is not said of all.
+	// BaselineLabel is the baseline's label. It has the badge unless the badge holds for all runs.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.

@@ -16,7 +16,7 @@ type SuccessDocument struct {
 	Schema  string       `json:"schema"`
 	Runs    int          `json:"runs"`
 	OK      int          `json:"ok"`
-	Methods []SuccessRow `json:"methods"` // a row a method and source, in the order of their first runs
+	Methods []SuccessRow `json:"methods"` // one row for each method and source, in the order of their first runs
 }
 
 // SuccessRow is one method on one kind of device. Measured and predicted runs are separate, since their peaks have
@@ -102,13 +102,14 @@ func Success(runs []analyze.Summary) SuccessDocument {
 	return doc
 }
 
-// Badge is how the row's runs are known where that is not by measuring, as [identity.Identity.Badge] has it.
+// Badge tells how the row's runs are known if they were not measured, in the form of [identity.Identity.Badge].
 func (r *SuccessRow) Badge() string {
 	id := identity.Identity{Source: r.Source, Profile: r.Profile}
 	return id.Badge()
 }
 
-// meanOf is nil for no values. Of integers it is rounded down: their sum is exact, so the mean of equal ones is theirs.
+// meanOf returns the mean, or nil without values. A mean of integers is rounded down: their sum is exact, so equal
+// values have themselves as mean.
 func meanOf[T int64 | float64](values []T) *T {
 	if len(values) == 0 {
 		return nil

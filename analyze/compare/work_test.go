@@ -88,8 +88,8 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 	}
 }
 
-// What a suite says of its baseline is not said of other runs in its store, and a run of other work that failed is
-// compared with none either.
+// A suite's baseline applies to the suite's runs alone, not to other runs in the store. A failed run of other work
+// is not compared with any baseline.
 func TestMixedStore(t *testing.T) {
 	method := func(name, preset string, hidden, batch float64) analyze.Summary {
 		return scriptRun(name, "-m dpsight_experiments", map[string]any{"method": strings.SplitN(name, "-", 2)[0],

@@ -100,7 +100,7 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	return a
 }
 
-// deviceName is the name of the device that a run was predicted for, where that is known.
+// deviceName returns the name of the device that a run was predicted for, or "" if it is unknown.
 func deviceName(m *schemas.Manifest) string {
 	if len(m.GPUs) == 0 {
 		return ""
@@ -330,8 +330,8 @@ func sameRelease(a, b string) bool {
 	return a == b
 }
 
-// UnknownReads are those that could steer the script. The loop of the built-in experiments reads its last loss, to
-// print it.
+// UnknownReads lists the reads that could change what the script does. The built-in experiments read their last
+// loss only to print it, so it is not listed.
 func UnknownReads(p *schemas.Prediction) []schemas.Counted {
 	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool {
 		return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:")

@@ -31,7 +31,7 @@ type KnownErrors struct {
 	Reserved  AccuracyErrors `json:"reserved"`
 }
 
-// Decisive leaves out what nearly every script reads, where there is more to doubt.
+// Decisive leaves out the reasons that nearly every script has, if there are others.
 func Decisive(kinds []string) []string {
 	if len(kinds) < 2 {
 		return kinds

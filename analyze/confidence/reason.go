@@ -34,7 +34,7 @@ const (
 	Compared         Kind = "compared"          // with recordings, of device Name under torch Other
 )
 
-// What speaks against one: how the run ended.
+// Reasons against a prediction: how the run ended.
 const (
 	OldVersion    Kind = "old version"    // its dpsight did not keep what the script read
 	AttachedLate  Kind = "attached"       // dpsight.attach() does not keep what the script read
@@ -43,13 +43,13 @@ const (
 	EventsMissing Kind = "events missing" // the recording does not hold together
 	PeakBounded   Kind = "bounded"        // some blocks from before recording have no known size
 	Unheard       Kind = "unheard"        // Count processes left no journal
-	Unsaid        Kind = "unsaid"         // a process did not live to say what it had read
+	Unsaid        Kind = "unsaid"         // a process died before it reported what it had read
 	Nothing       Kind = "nothing"        // was taken of a device; Count processes left no journal
 	CaughtOOM     Kind = "caught OOM"     // the script went on after a request had failed
 	AbsorbedOOM   Kind = "absorbed OOM"   // torch itself did
 )
 
-// What it read, and what was estimated.
+// Reasons against a prediction: what the run read, and what was estimated.
 const (
 	DrawnAnew      Kind = "drawn anew"       // each run has batches of other sizes
 	UnknownRead    Kind = "unknown read"     // at Places that no decision names

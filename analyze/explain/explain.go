@@ -17,7 +17,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that an explanation looks at.
+// Tables lists the tables that an explanation needs.
 const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantModuleTimes
 
 // Schema is the version of the document that "dpsight analyze explain --format json" prints.
@@ -93,8 +93,8 @@ type CategoryPart struct {
 type ModulePart struct {
 	// path with a star for the layers' number, or [schemas.SharedByModules]; null = not known
 	Module     *string `json:"module"`
-	Role       *string `json:"role"`    // null where not known, or where they differ
-	Modules    int     `json:"modules"` // 0 where it is not of modules
+	Role       *string `json:"role"`    // null if unknown, or if the two runs differ
+	Modules    int     `json:"modules"` // 0 if the part is not about modules
 	FromBytes  int64   `json:"from_bytes"`
 	ToBytes    int64   `json:"to_bytes"`
 	DeltaBytes int64   `json:"delta_bytes"`

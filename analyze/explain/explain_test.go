@@ -43,7 +43,7 @@ func layered(in schemas.Tables, r *rand.Rand) schemas.Tables {
 	return in
 }
 
-// checkExplained holds a document to its sums.
+// checkExplained checks that the parts of a document add up.
 func checkExplained(t *testing.T, doc *Explanation, from, to *analyze.Summary) {
 	t.Helper()
 	var a, b, delta int64

@@ -24,7 +24,7 @@ type TimePart struct {
 // ModuleTimePart is the part of modules that differ in the number of their layer only, without what they call.
 type ModuleTimePart struct {
 	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
-	Role       *string `json:"role"`   // null where not known, or where they differ
+	Role       *string `json:"role"`   // null if unknown, or if the two runs differ
 	Modules    int     `json:"modules"`
 	FromHookMS float64 `json:"from_hook_ms"` // part of FromMS in a DP hook's norms and per-sample gradients
 	ToHookMS   float64 `json:"to_hook_ms"`

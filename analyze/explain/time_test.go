@@ -115,7 +115,7 @@ func TestExplainedModuleTimesOfRanks(t *testing.T) {
 	checkExplainedTimes(t, &doc)
 }
 
-// checkExplainedTimes holds the times by module to their sums.
+// checkExplainedTimes checks that the times by module add up.
 func checkExplainedTimes(t *testing.T, doc *Explanation) {
 	t.Helper()
 	near := func(what string, got, want float64) {
@@ -285,7 +285,7 @@ func TestExplainedRepeats(t *testing.T) {
 	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 {
 		t.Errorf("%+v, residue %v ms", head, *doc.ModuleResidueMS)
 	}
-	// Of two repeats of one experiment each has its own times.
+	// Two repeats of one experiment have times of their own.
 	again := fixture.PlainTimes()
 	again.Manifest.Suite, again.Manifest.RunID = from.Manifest.Suite, "again"
 	a, b = NewInput(from), NewInput(again)
@@ -320,7 +320,7 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	}
 }
 
-// Whatever the repeats take, all still sums.
+// The parts add up whatever times the repeats have.
 func TestExplainedRepeatsSum(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 5))
 	for seed := range uint64(60) {

@@ -12,8 +12,8 @@ const bucketPercent = 5 // of the peak, for gradients that are also in a DDP buc
 // BucketCopiesFacts are the facts of a [BucketCopies] finding: what the buckets hold in addition to the gradients.
 type BucketCopiesFacts struct{ BucketBytes int64 }
 
-// bucketCopies looks for gradients that DDP has twice: in .grad, and in the bucket that it averages between ranks.
-// Where .grad lies in the bucket, the bucket's block is tagged as gradients too.
+// bucketCopies looks for gradients that DDP stores twice: in .grad, and in the bucket that it averages between
+// ranks. If .grad is a view of the bucket, the bucket's block is tagged as gradients too.
 func (x *evidence) bucketCopies() []Finding {
 	var buckets int64
 	alone := map[*schemas.Allocation]bool{} // gradients that are no bucket

@@ -44,7 +44,7 @@ type CheaperMethodFacts struct {
 	Overlap   bool // the ranges of their steps do
 }
 
-// Methods are what the runs of other methods tell of doing without what a finding is about.
+// Methods holds what runs of other methods show about avoiding a finding.
 type Methods struct {
 	Own    Trial
 	Lowest Trial // of the methods that do without, the one of the lowest peak

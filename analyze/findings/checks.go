@@ -90,10 +90,10 @@ var checks = []check{
 	{times, (*evidence).unsteady},
 }
 
-// Tables are those that the checks look at.
+// Tables lists the tables that the checks need.
 const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantHostMarks
 
-// CheckRun looks for everything that one run's tables tell.
+// CheckRun looks for everything that can be found in the tables of one run.
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
 	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), lines: len(in.Lines) > 0}

@@ -43,7 +43,7 @@ var keeps = map[string]bool{Growth: true, EvaluationGraphs: true, KeptGraphs: tr
 	ViewKeepsBase: true, KeptException: true, EarlierGraph: true, RetainedGraph: true, PreviousValue: true,
 	ScriptTensors: true}
 
-// askedBy are the calls that ask for what a finding is about.
+// askedBy maps a finding to the calls that cause it.
 var askedBy = map[string]*regexp.Regexp{
 	AutocastCache:      regexp.MustCompile(`\bautocast\(`),
 	BucketCopies:       regexp.MustCompile(`\b(DistributedDataParallel|DDP)\(`),

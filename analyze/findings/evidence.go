@@ -223,7 +223,7 @@ func (x *evidence) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocati
 	return bytes
 }
 
-// moduleOf is the module that block i counts under at the peak, nil where it is not known.
+// moduleOf returns the module that block i counts under at the peak, or nil if it is unknown.
 func (x *evidence) moduleOf(i int) *schemas.Module {
 	var known memory.ModuleBytes
 	m, _ := x.modules.Module(x.l, i, x.d.At.Event, &known)

@@ -57,7 +57,7 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil {
 		t.Errorf("%+v", f)
 	}
-	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts.
+	// The peak would lose whole blocks, which are larger than the gradients that the breakdown counts.
 	rounded := fixture.KeptRun(false)
 	for i := range rounded.Owners {
 		if rounded.Owners[i].Category == schemas.Gradients {
@@ -285,7 +285,7 @@ func TestAlikeCommands(t *testing.T) {
 	}
 }
 
-// The fastest method is named, with its full run where there is one.
+// The finding names the fastest method, and its full run if there is one.
 func TestFastestMethodIsNamed(t *testing.T) {
 	bare := func(s analyze.Summary) analyze.Summary {
 		s.Params = map[string]any{"method": s.Method(), "bare": true}
@@ -593,8 +593,8 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// What torch itself went on without is one finding for each place, however often it tried, after what the script
-// noticed.
+// If torch itself carries on without a workspace, each place gives one finding, however often it tried. It follows
+// the failures that the script noticed.
 func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 	in := fixture.KeptRun(false)
 	tried := func(bytes int64, module string) schemas.OOM {

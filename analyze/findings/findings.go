@@ -56,7 +56,7 @@ type Finding struct {
 	// Cycle is true if more than half of them are kept by objects that only keep each other. Holder is then the
 	// largest such cycle.
 	Cycle bool
-	// Edits are the lines of the script to change, where they are known.
+	// Edits lists the lines of the script to change, if they are known.
 	Edits []schemas.Line
 	// Caught is the line that caught an exception which keeps the bytes; nil if unknown.
 	Caught *schemas.Line
@@ -133,7 +133,7 @@ const (
 	PeakNotBrokenDown  = "peak-not-broken-down"
 )
 
-// Confidence says how what a finding saves is known.
+// Confidence tells how well the saving of a finding is known.
 type Confidence string
 
 // How a saving is known.
@@ -156,7 +156,7 @@ const (
 	OfStep             = "step"
 	// torch's limit: the whole device including its CUDA context, or a lower one that the process has set
 	OfLimit = "limit"
-	// what the process takes of the host at its end, of that kind of memory
+	// the host memory of that kind that the process holds at its end
 	OfHostMemory = "host_memory"
 )
 
@@ -238,7 +238,7 @@ func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	}
 }
 
-// causes are findings that tell why another one of the same bytes is.
+// causes maps a finding to another finding that explains the same bytes.
 var causes = map[string]string{PerSample: PerSampleEmbedding, Cached: Fragmentation}
 
 // causesFirst puts a finding that tells the cause of most of another's bytes before it.

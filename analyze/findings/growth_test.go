@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What every step keeps is found, of eight steps or more: 0.1 % of the peak a step, or 1 % in all.
+// Growth in every step is found from eight steps on: 0.1 % of the peak for each step, or 1 % in all.
 func TestGrowthIsFound(t *testing.T) {
 	each := func(n int, bytes int64) []int64 { return slices.Repeat([]int64{bytes}, n) }
 	for _, c := range []struct {

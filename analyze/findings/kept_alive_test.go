@@ -120,7 +120,7 @@ func TestViewsAreFound(t *testing.T) {
 	}
 }
 
-// What a failed try had is kept from the request that failed on.
+// Memory of a failed try counts as kept from the failed request on.
 func TestKeptExceptionsAreFound(t *testing.T) {
 	try := life{bytes: 400, from: 20, category: schemas.Parameters, evidence: schemas.Tagged}
 	retry := life{bytes: 600, from: 220, to: 280, category: schemas.Activations, evidence: schemas.Tagged}
@@ -144,7 +144,8 @@ func TestKeptExceptionsAreFound(t *testing.T) {
 	}
 }
 
-// Backward's own graph is kept for nothing where no second backward pass comes before it goes.
+// The graph of the last backward pass is kept for nothing if no second backward pass comes before the graph is
+// freed.
 func TestRetainedGraphsAreFound(t *testing.T) {
 	forward, backward := activation.at(120, 190), activation.at(150, 185)
 	run := func(second bool, lives ...life) schemas.Tables {
@@ -268,7 +269,7 @@ func TestBucketCopiesAreFound(t *testing.T) {
 		t.Errorf("%+v", f.Facts)
 	}
 	absent(t, BucketCopies, "no bucket", weights, gradient.at(150, 190))
-	// Where .grad is a view, its tag lies on the bucket.
+	// If .grad is a view, its tag is on the bucket.
 	in := livesOf(weights, bucket)
 	in.Owners = append(in.Owners, schemas.Owner{AllocID: 2, Category: schemas.Gradients, BeginSeq: 150,
 		Evidence: schemas.Tagged, Name: "w"})
@@ -331,7 +332,7 @@ func TestPreviousValuesAreFound(t *testing.T) {
 	}
 }
 
-// What names of the script keep through all steps is found with the names.
+// Tensors that the script keeps through all steps are found together with their names.
 func TestScriptTensorsAreFound(t *testing.T) {
 	data := life{bytes: 400, from: 20, category: schemas.Script, evidence: schemas.Tagged, name: "global data"}
 	f := found(t, ScriptTensors, 400, 400, AtMost, weights, data, activation)
@@ -368,14 +369,14 @@ func TestUntrainedGradientsAreFound(t *testing.T) {
 	}
 }
 
-// What a second thread's workspace would save is that workspace, though another block has its size.
+// The saving is the second thread's own workspace, though another block has the same size.
 func TestWorkspaceOfAnotherThread(t *testing.T) {
 	workspace := life{bytes: 300, from: 130, category: schemas.Workspace, evidence: schemas.Lifetime}
 	found(t, ThreadWorkspaces, 300, 300, Replayed, weights, activation, life{bytes: 300, from: 110,
 		category: schemas.Inputs, evidence: schemas.Tagged}, workspace, workspace.at(140, 0))
 }
 
-// Of two findings of the same bytes the one with the cause comes first, and only where most of them are its own.
+// If two findings share bytes, the one with the cause comes first, provided that most of the bytes are its own.
 func TestCausesComeFirst(t *testing.T) {
 	order := func(cause int64) string {
 		list := []Finding{{ID: PerSample, Bytes: new(int64(100))}, {ID: Slack, Bytes: new(int64(5))},

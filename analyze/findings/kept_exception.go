@@ -58,7 +58,7 @@ func (x *evidence) keptException() []Finding {
 	f.Caught = source.Files(x.in.Sources).Caught(f.Holder)
 	f.Facts = HeldFacts{Blocks: blocks}
 	x.savesWithout(&f, voids, []memory.Span{{From: -1, To: 1 << 62}}, AtLeast)
-	// Where the failed try itself made the peak, giving its frames up hardly lowers it.
+	// If the failed try itself made the peak, releasing its frames hardly lowers it.
 	if f.SavesBytes != nil && !memory.AtLeast(*f.SavesBytes, x.d.AllocatedBytes, exceptionPercent) {
 		f.SavesBytes, f.Confidence = nil, NotKnown
 	}

@@ -47,7 +47,7 @@ func (x *evidence) outputs() []Finding {
 		if step == nil { // made by neither a step nor a pass
 			continue
 		}
-		// What outlives its step is kept by something else than head and loss.
+		// Something other than head and loss keeps a block that outlives its step.
 		end := step.To + 1
 		if a.FreeRequestedSeq > 0 {
 			end = min(end, a.FreeRequestedSeq)

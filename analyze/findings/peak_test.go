@@ -50,7 +50,7 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
 				in(of(schemas.ActivationGradients, 32),
 					3)}, 56},
-		// Where a script calls the parts of a model one after another, only the last of them makes the model's output.
+		// If a script calls the parts of a model one after another, only the last part makes the model's output.
 		{OutputCopies, []fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
 			of(schemas.ActivationGradients, 32)},
 			[]fixture.Part{of(schemas.Parameters, 935), in(of(schemas.Outputs, 32), 2),
@@ -191,13 +191,13 @@ func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	}
 }
 
-// What ended the run comes first, then what saves most, then what is largest.
+// The findings that ended the run come first, then those that save most, then the largest.
 func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
 		Share: new(0.9)}, {ID: "none"},
 		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
 			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{&memory.FailedRequest{Fatal: true}}},
-		// What saves bytes is weighed by them, whatever its own size is a share of.
+		// A finding that saves bytes is weighed by those bytes, not by the share of its own size.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}
 	peak := int64(100)

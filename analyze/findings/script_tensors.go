@@ -13,7 +13,8 @@ const scriptPercent = 5 // of the peak, tensors of the script that are there fro
 // ScriptTensorsFacts are the facts of a [ScriptTensors] finding: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
 
-// fewSteps are too few to tell what the first step keeps for good from what it has left for the next.
+// fewSteps is the number of steps up to which one cannot tell whether the first step keeps something for good or
+// leaves it for the next.
 const fewSteps = 3
 
 // scriptTensors looks for tensors that names in the script keep from the first step, or earlier, to the end of the

@@ -12,7 +12,8 @@ const (
 	sharedPercent = 50 // of that, held by others too
 )
 
-// sharedHooks says what the activations that a DP method's hooks capture really cost, where others hold most of them.
+// sharedHooks computes the real cost of the activations that a DP method's hooks capture, when other owners hold
+// most of them.
 func (x *evidence) sharedHooks() []Finding {
 	c := x.d.Category(schemas.HookActivations)
 	if !memory.AtLeast(c.HeldBytes, x.d.AllocatedBytes, hooksPercent) ||

@@ -14,8 +14,8 @@ type BesideFacts struct {
 	Medians        *[2]float64 // of these steps, and of the others; nil without enough of both
 }
 
-// againstOthers compares the medians of the steps listed and of the others that were sampled, where there are enough of
-// both.
+// againstOthers compares the median of the listed steps with the median of the other sampled steps, if both have
+// enough values.
 func (f *Finding) againstOthers(t *timing.Times, listed, sampled []int) BesideFacts {
 	beside := BesideFacts{Steps: len(listed), Sampled: len(sampled), Clock: t.Clock}
 	var with, without []int64

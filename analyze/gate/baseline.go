@@ -164,7 +164,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	return e
 }
 
-// knownRules is a version of rules, nil where it is unknown.
+// knownRules returns the version of the rules, or nil if it is unknown.
 func knownRules(rules *int) *int {
 	if rules == nil || *rules == 0 {
 		return nil

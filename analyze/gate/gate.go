@@ -45,7 +45,7 @@ type CheckThreshold struct {
 type Experiment struct {
 	Key            *string        `json:"key"`
 	Name           string         `json:"name"`
-	Label          string         `json:"-"` // the name, with what tells it from others of that name
+	Label          string         `json:"-"` // the name, made unique among the experiments of that name
 	Params         map[string]any `json:"params"`
 	State          string         `json:"state"`
 	Fails          bool           `json:"fails"`  // the check
@@ -111,7 +111,7 @@ const (
 	VerdictAcknowledged = "acknowledged"
 )
 
-// Options say what a check lets pass.
+// Options sets what a check tolerates.
 type Options struct {
 	Baseline   string // as it was named
 	BaselineAt string // where it lies, if not there
@@ -274,7 +274,7 @@ func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, b
 	return category, bytes
 }
 
-// compareMetric holds one metric to its threshold.
+// compareMetric checks one metric against its threshold.
 func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor int64) Comparison {
 	m := t.Metric
 	c := Comparison{Metric: m.String(), Unit: m.Unit(), Limit: t.Text, Baseline: valueOf(m, base),

@@ -145,7 +145,7 @@ type Difference struct {
 	Now, Baseline *string
 }
 
-// differingParams lists the parameters that differ, and with lone those that one side alone has.
+// differingParams lists the parameters that differ. With lone it includes the parameters that only one side has.
 func differingParams(base, now map[string]any, lone bool) []Difference {
 	var out []Difference
 	text := func(v any) *string { return new(identity.TextOf(v)) }

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PlacesTables are those that [PlacesOf] looks at.
+// PlacesTables lists the tables that [PlacesOf] needs.
 const PlacesTables = analyze.SummaryTables | schemas.WantDetail
 
 // How much is kept of a run's places: the largest, of at least a thousandth of its peak.

@@ -18,7 +18,7 @@ import (
 // A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and
 // tokens per second, where less is worse, it accepts at least the baseline's value divided by Ratio.
 type Threshold struct {
-	Metric     compare.Metric // Of a category or a phase it may be a glob
+	Metric     compare.Metric // the metric; for a category or a phase it may be a glob
 	Experiment string         // a glob of experiments' names; empty = all
 	Ratio      *big.Rat       // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
 	Text       string         // the ratio as given
@@ -225,7 +225,7 @@ func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	return float64(*e.PeakHighBytes - *e.PeakBytes)
 }
 
-// valueOf is the metric of a reduced experiment, nil where it has none.
+// valueOf returns the metric of a reduced experiment, or nil if it has none.
 func valueOf(m compare.Metric, e *schemas.BaselineExperiment) *float64 {
 	switch m.Name {
 	case compare.MetricPeak:

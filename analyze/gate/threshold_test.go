@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Of several thresholds on one metric one counts, whatever their order.
+// If several thresholds set one metric, one of them applies, whatever their order.
 func TestWhichThresholdCounts(t *testing.T) {
 	file := func(experiment, metric, ratio string) schemas.ConfigThreshold {
 		return schemas.ConfigThreshold{Experiment: experiment, Metric: metric,

@@ -191,7 +191,7 @@ type tally struct {
 	seq     int64
 	by      By
 	keyers  []*Keyer
-	modules *memory.ModuleIndex // nil where no dimension asks for modules
+	modules *memory.ModuleIndex // nil if no dimension needs modules
 	rows    *group              // by the first dimension, then by the second
 	columns *group              // by the second alone
 	unknown []int64

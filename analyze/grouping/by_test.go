@@ -29,7 +29,7 @@ func crossings() (all [][]Dimension) {
 	return all
 }
 
-// checkBy holds a breakdown by dimensions against the plain one of the same moment.
+// checkBy compares a breakdown by dimensions with the plain one of the same moment.
 func checkBy(plain *memory.DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	sum := func(rows []ByRow) (bytes, tagged, phaseOnly, unknown int64) {
@@ -239,7 +239,7 @@ func TestWorkspacesAreShared(t *testing.T) {
 	}
 }
 
-// What is counted under another category than activations has no op, and that is known.
+// Blocks of other categories than activations have no op, and this counts as known.
 func TestOpsOfWhatHasNone(t *testing.T) {
 	in := fixture.Hooked()
 	in.Owners[1].Name = "GeluBackward0"

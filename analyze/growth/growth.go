@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Growth is what a device holds more from one step, or pass, to the next.
+// A Growth is how much more a device holds from one step, or pass, to the next.
 type Growth struct {
 	Trend
 	Unit Unit
@@ -177,7 +177,7 @@ func (f *finder) linePasses() series {
 		return s
 	}
 	all := begins[s.line.Line]
-	for i, seq := range all[:len(all)-1] { // what the last pass leaves, no event after it tells
+	for i, seq := range all[:len(all)-1] { // no event follows the last pass, so what it leaves is unknown
 		s.spans = append(s.spans, span{int64(i), seq, all[i+1] - 1})
 	}
 	return s

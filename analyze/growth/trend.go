@@ -15,7 +15,7 @@ const (
 	most = 400
 	// alpha is how often lows in random order may be called rising, over all series of a run and all their ends.
 	alpha = 0.001
-	parts = 8 // of a series, as long as each other, which tell whether the growth is spread over all of it
+	parts = 8 // the number of equal parts of a series that show whether the growth is spread over all of it
 	// risingParts is how many of the rises from part to part have to be at least a quarter of the average one. The last
 	// one has to be, for else the growth has ended.
 	risingParts = 5
@@ -79,7 +79,7 @@ func condensed(lows []Low) []Low {
 	return out
 }
 
-// steadyTrend is the trend of a series as a whole, nil where it does not rise, or not steadily.
+// steadyTrend returns the trend of a whole series, or nil if the series does not rise steadily.
 func steadyTrend(lows []Low, alpha float64) *Trend {
 	lows = lows[warmup(lows):]
 	n := len(lows)

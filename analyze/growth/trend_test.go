@@ -34,7 +34,7 @@ func found(lows []Low) bool {
 
 const generated = 100 // series of each kind
 
-// What rises steadily is found, from 0.1 % a step.
+// A steady rise is found from 0.1 % for each step on.
 func TestSteadyGrowthIsFound(t *testing.T) {
 	const each = level / 1000
 	for name, make := range map[string]func(r *rand.Rand) (n int, held func(i int) float64){
@@ -102,7 +102,7 @@ func TestSteadyGrowthIsFound(t *testing.T) {
 	}
 }
 
-// What does not rise, or not steadily, or no more, is no growth.
+// A series that does not rise, rises unsteadily or has stopped rising is no growth.
 func TestWhatDoesNotGrow(t *testing.T) {
 	const little = level / 1e5 // noise of what rises otherwise
 	kinds := map[string]func(r *rand.Rand) (n int, held func(i int) float64){

@@ -17,7 +17,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that it looks at.
+// Tables lists the tables that this package needs.
 const Tables = schemas.WantHost | schemas.WantHostMarks | schemas.WantTimes
 
 // Schema is the version of [Document].
@@ -88,7 +88,7 @@ func (p *Process) Memories() iter.Seq2[Kind, *Memory] {
 	}
 }
 
-// Memory is one kind of a process's memory, and where it grew.
+// Memory is one kind of a process's memory, and the places where it grew.
 type Memory struct {
 	Curve
 	GrowthBytes int64   `json:"growth_bytes"` // from the first reading to the last
@@ -97,7 +97,7 @@ type Memory struct {
 	UnknownBytes int64 `json:"unknown_bytes"`
 	// ExplainedPercent is the part of the growth with a known phase; null if nothing grew.
 	ExplainedPercent *float64 `json:"explained_percent"`
-	// Trend is null where it does not grow from step to step.
+	// Trend is null if the memory does not grow from step to step.
 	Trend *Trend `json:"trend"`
 }
 

@@ -142,7 +142,7 @@ func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
 	return ids
 }
 
-// ArgumentText shows arguments that one side has, each word cut to its end where it is long.
+// ArgumentText formats the arguments that only one side has. It shortens long words to their ends.
 func ArgumentText(arguments []string) string {
 	if len(arguments) == 0 {
 		return "none"

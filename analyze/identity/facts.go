@@ -14,11 +14,11 @@ import (
 type Fact struct {
 	What  string `json:"what"`
 	Value string `json:"value"`
-	// Condition is true for what a fair comparison holds constant.
+	// Condition is true for a fact that a fair comparison keeps equal.
 	Condition bool `json:"condition"`
 	// Param is true for a parameter of the experiment, false for what it ran on.
 	Param bool `json:"param"`
-	// whole is the JSON that Value abbreviates, empty where it does not.
+	// Whole is the JSON that Value abbreviates, or "" if Value is complete.
 	Whole string `json:"-"`
 }
 

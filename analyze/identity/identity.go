@@ -195,8 +195,8 @@ func Verdict(in *schemas.Tables, p Place) *schemas.DeviceVerdict {
 	return nil
 }
 
-// Higher is the replayed highest, or torch's counter where nothing was recorded or the highest came when no event was
-// recorded any more.
+// Higher returns the highest replayed value. It returns torch's counter if no events were recorded, or if the peak
+// came after recording ended.
 func Higher(events int64, replayed, torch *int64) *int64 {
 	if events == 0 || torch != nil && *torch > *replayed {
 		return torch

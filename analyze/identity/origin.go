@@ -47,7 +47,7 @@ func OriginOf(in *schemas.Tables) Origin {
 	if in.Report != nil && in.Report.Rules > 0 {
 		o.rules = strconv.Itoa(in.Report.Rules)
 	}
-	if m.Source == schemas.Measured { // a prediction does not depend on where it is made
+	if m.Source == schemas.Measured { // a prediction does not depend on the machine that made it
 		o.host = m.Host.Name
 		for _, g := range m.GPUs {
 			o.cards = append(o.cards, g.UUID)
@@ -76,7 +76,7 @@ const (
 	PartMemory   Part = "GPU memory"
 )
 
-// An Apart is a part in which two origins differ. A value is empty where that run has nothing of it.
+// An Apart is a part in which two origins differ. A value is "" if that run does not have the part.
 type Apart struct {
 	Part       Part
 	File       string // of [PartFile]
@@ -138,7 +138,7 @@ func (o *Origin) Digest() *string {
 	return o.Code.Digest
 }
 
-// Agent is a digest of the agent that recorded the run, nil where it is not known.
+// Agent returns a digest of the agent that recorded the run, or nil if it is unknown.
 func (o *Origin) Agent() *string { return OrNull(o.agent) }
 
 // CodeKnown is whether the contents of all files that the run executed are known.
@@ -216,7 +216,7 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 		}
 		switch {
 		case a.hash == b.hash && a.hash != "":
-		case order != 0: // one of them did not import it
+		case order != 0: // one of them did not import the module
 			if one := cmp.Or(a.module, b.module); whole || one == schemas.MainModule {
 				out = append(out, Apart{PartFile, cmp.Or(a.files, b.files), a.hash, b.hash})
 			}

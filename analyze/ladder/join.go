@@ -155,7 +155,7 @@ type torchState struct {
 	edge      *edge
 }
 
-// at is the state at a time, nil where it is not known.
+// at returns the state at a time, or nil if it is unknown.
 func (d *allocator) at(ns int64) *torchState {
 	if d.recorded(ns) {
 		seq := d.seqAt(ns)

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that a ladder looks at.
+// Tables lists the tables that a ladder needs.
 const Tables = memory.LedgerTables | schemas.WantSamples | schemas.WantClock
 
 // Schema is the version of [Document].
@@ -34,9 +34,9 @@ type Run struct {
 	identity.Identity
 	GPUs     []GPULadder `json:"gpus"`
 	Warnings []string    `json:"warnings"`
-	// NotIngested is whether it has no tables yet; report tells of it among Warnings.
+	// NotIngested is true if the run has no tables yet. The report turns it into a warning.
 	NotIngested bool `json:"-"`
-	// Unsampled are the GPUs without samples, each reason once; report tells of them among Warnings.
+	// Unsampled lists the GPUs without samples, each reason once. The report turns them into warnings.
 	Unsampled []Unsampled `json:"-"`
 }
 
@@ -102,7 +102,7 @@ type Moment struct {
 	Remarks            []Remark `json:"-"`
 }
 
-// The rungs. What nothing tells apart is one rung, whose name joins several by "+".
+// The rungs of a ladder. Rungs that cannot be told apart are merged into one, whose name joins theirs by "+".
 const (
 	RungDeviceUsed     = "device_used"
 	RungOtherProcesses = "other_processes"
@@ -188,7 +188,7 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 		}
 		if m := g.devicePeak(); m != nil {
 			l.Moments = append(l.Moments, *m)
-			if m.Rung(RungPendingFree) == nil { // torch's counters alone tell of that moment
+			if m.Rung(RungPendingFree) == nil { // only torch's counters describe that moment
 				if m := g.recordedPeak(); m != nil {
 					l.Moments = append(l.Moments, *m)
 				}

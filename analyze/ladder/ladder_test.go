@@ -121,7 +121,7 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 	return in
 }
 
-// checkRungs holds every rung that has others in it against their sum, and gives the rungs by name.
+// checkRungs checks that every rung with parts is the sum of its parts. It returns the rungs by name.
 func checkRungs(t *testing.T, m *Moment) map[string]int64 {
 	t.Helper()
 	bytes, sums := map[string]int64{}, map[string]int64{}
@@ -149,7 +149,8 @@ func checkRungs(t *testing.T, m *Moment) map[string]int64 {
 	return bytes
 }
 
-// On whatever GPU, each rung is the sum of those in it, to the byte, and what lies outside torch is what was put there.
+// On every GPU each rung is the exact sum of its parts, and the part outside torch is the amount that the test put
+// there.
 func TestLadderRungsSum(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 5))

@@ -2,7 +2,7 @@ package ladder
 
 import "github.com/dpsight/dpsight/analyze/memory"
 
-// A Remark is one thing to know of a moment beside its rungs. Kind says which of the other fields it has.
+// A Remark is a fact about a moment that its rungs do not show. Kind decides which of the other fields are set.
 type Remark struct {
 	Kind     string
 	Samples  int              // of [RemarkPlateau]

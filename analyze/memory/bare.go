@@ -74,7 +74,7 @@ type Likeness struct {
 	Known  int64 // of Blocks; the others are known by lifetime and phase only
 }
 
-// LikenessFrom says what the categories of a step without tags are made from.
+// LikenessFrom tells what the categories of a step without tags are derived from.
 type LikenessFrom int
 
 // The first three name no step.

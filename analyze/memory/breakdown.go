@@ -374,7 +374,7 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 	}
 }
 
-// checkSum holds the categories' sum against replay's own figure and says so where they differ.
+// checkSum compares the sum of the categories with the replay's own figure, and warns if they differ.
 func (d *DeviceBreakdown) checkSum(replayed int64) {
 	if replayed < 0 || replayed == d.AllocatedBytes {
 		if d.Conservation.Verdict == schemas.Lossy {

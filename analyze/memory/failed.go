@@ -116,7 +116,7 @@ func failureGroups(in *schemas.Tables) (groups [][]int) {
 	return groups
 }
 
-// FailedRequests are all that failed, one a group.
+// FailedRequests lists all failed requests, one for each group.
 func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) {
 	if in.Report == nil {
 		return nil

@@ -22,7 +22,8 @@ func (l *Layout) Free() int64 { return l.Idle + l.Gaps }
 
 type extent struct{ from, to uint64 }
 
-// LayoutAt replays the segments to event seq. It is nil where they are not all known, as when recording began late.
+// LayoutAt replays the segments to event seq. It returns nil if not all segments are known, for example because
+// recording began late.
 func LayoutAt(in *schemas.Tables, p identity.Place, l *Ledger, seq int64) *Layout {
 	reserved := ReservedAt(in, p, seq)
 	if reserved == nil {
@@ -72,7 +73,7 @@ func LayoutAt(in *schemas.Tables, p identity.Place, l *Ledger, seq int64) *Layou
 	return out
 }
 
-// segmentsAt lists the segments in the order of addresses. What an expandable segment maps side by side is one.
+// segmentsAt lists the segments by address. Adjacent mappings of an expandable segment count as one.
 func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 	var fixed, mapped []extent
 	for i := range in.Events {
@@ -111,7 +112,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 func segmentsListed(in *schemas.Tables, p identity.Place, seq int64) (fixed, mapped []extent) {
 	for i := range in.Segments {
 		b := &in.Segments[i]
-		// a row a block, the first at the segment's start
+		// one row for each block; the first starts at the segment's start
 		if b.Rank != p.Rank || b.Device != p.Device || b.Seq != seq || b.Address != b.SegmentAddress {
 			continue
 		}

@@ -33,7 +33,7 @@ func (l *Ledger) Len() int { return len(l.lives.AllocSeq) }
 // LiveAt reports whether block i counts as allocated just after event seq.
 func (l *Ledger) LiveAt(i int, seq int64) bool { return l.lives.LiveAt(i, seq) }
 
-// Bytes are those that block i was asked for, and by how much it is larger.
+// Bytes returns the number of bytes requested for block i, and by how much the block is larger.
 func (l *Ledger) Bytes(i int) (requested, slack int64) {
 	return l.lives.Requested[i], l.lives.Block[i] - l.lives.Requested[i]
 }

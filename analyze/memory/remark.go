@@ -15,7 +15,7 @@ type Remark struct {
 	Conservation                   *Conservation
 }
 
-// RemarkKind says what a [Remark] is about, and so which of the other fields it has.
+// RemarkKind is the subject of a [Remark]. It decides which of the other fields are set.
 type RemarkKind string
 
 const (

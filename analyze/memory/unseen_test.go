@@ -39,7 +39,7 @@ func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
 	}
 }
 
-// Of a failed request in a trace nothing says how it ended, and no limit says what it was short of.
+// A trace does not tell how a failed request ended, nor which limit it hit.
 func TestFailureOfATrace(t *testing.T) {
 	in := fixture.Hooked()
 	in.Report.OOMs = []schemas.OOM{{Seq: 4, RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20, Step: -1,

@@ -52,7 +52,7 @@ const (
 type AccuracyExperiment struct {
 	Key        *string        `json:"key"`
 	Name       string         `json:"name"`
-	Label      string         `json:"-"` // the name, with what tells it from others of that name
+	Label      string         `json:"-"` // the name, made unique among the experiments of that name
 	Params     map[string]any `json:"params"`
 	Device     *string        `json:"gpu"` // that it was measured on
 	Torch      *string        `json:"torch"`

@@ -247,8 +247,8 @@ func oddities(probes []FitProbe) (out []Oddity) {
 	return out
 }
 
-// falls finds that a value takes less than one below it. What is allocated says more than what is reserved, which the
-// cache decides too.
+// falls finds a value that needs less memory than a smaller value. The allocated bytes are the better evidence,
+// because the cache influences the reserved bytes.
 func falls(before, p *FitProbe) []Oddity {
 	for _, x := range []struct {
 		figure string
@@ -277,7 +277,8 @@ func (c *FitCell) Highest(v *Vary) int64 {
 	return v.High
 }
 
-// More reports whether a value above Largest may fit that was not tried, or any where there is no Largest.
+// More reports whether an untried value above Largest may fit. Without Largest it reports whether any untried value
+// may fit.
 func (c *FitCell) More(v *Vary) bool {
 	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !c.atTop(v, c.Largest)
 }

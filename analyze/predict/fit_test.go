@@ -168,7 +168,7 @@ func TestFitMore(t *testing.T) {
 	}
 }
 
-// A search failed where nothing fits anywhere.
+// A search fails if nothing fits on any device.
 func TestFitNothing(t *testing.T) {
 	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
 	none, some := FitSearch{Method: "ghost", Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}},

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that a prediction is reduced from.
+// Tables lists the tables that a prediction is reduced from.
 const Tables = analyze.SummaryTables | schemas.WantDetail
 
 // PredictionSchema is the version of [PredictionDocument].
@@ -74,7 +74,7 @@ type PredictionRun struct {
 	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
 	Confidence   *schemas.Confidence `json:"confidence"`
-	Complete     bool                `json:"told"` // all processes lived to say what they had read
+	Complete     bool                `json:"told"` // all processes reported what they had read before they ended
 	UnknownReads []schemas.Counted   `json:"unknown_reads"`
 	// places where unknown values were assumed to be finite
 	AssumedAt []schemas.Counted `json:"assumed_at"`
@@ -110,7 +110,7 @@ const (
 	CauseSoFar   Cause = "so far"  // its time limit ended it, after it had trained or evaluated
 	CauseSteps   Cause = "steps"   // the prediction ended it after a number of steps
 	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on
-	CauseUnsaid  Cause = "unsaid"  // a process did not live to say what it took
+	CauseUnsaid  Cause = "unsaid"  // a process died before it reported what it took
 	CauseNothing Cause = "nothing" // was taken of a device
 )
 
@@ -333,7 +333,8 @@ func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
 	return &d
 }
 
-// moduleAt is the path of the module whose request was event seq, null where none was or it was a root's.
+// moduleAt returns the path of the module whose request was event seq, or null if there was none or it was a root
+// module.
 func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
 	for i := range in.Allocations {
 		a := &in.Allocations[i]

@@ -170,8 +170,7 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 	}
 }
 
-// Of processes that have one device the figures are the device's where they are known, and its devices are counted
-// once.
+// If processes share one device, the figures are the device's, if those are known, and the device is counted once.
 func TestPredictCountsDevices(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted

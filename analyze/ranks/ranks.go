@@ -10,13 +10,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that a comparison of ranks looks at.
+// Tables lists the tables that a comparison of ranks needs.
 const Tables = grouping.Tables
 
 // Schema is the version of [Document].
 const Schema = "dpsight.ranks/1"
 
-// BoundPercent is how far from the median of the others a peak lies apart, in percent of it.
+// BoundPercent is the distance between a peak and the median of the others, in percent of that median, from which
+// on the peak stands out.
 const BoundPercent = 1
 
 // Document is what "dpsight analyze ranks --format json" prints.
@@ -90,7 +91,7 @@ type Part struct {
 	DeltaBytes  int64 `json:"delta_bytes"`
 }
 
-// Of compares the devices of a run. One without allocator events is compared by torch's counters alone.
+// Of compares the devices of a run. A device without allocator events is compared by torch's counters only.
 func Of(in schemas.Tables) (Run, error) {
 	run := Run{Identity: identity.Of(&in), Ranks: []Peak{}, NotIngested: in.Report == nil}
 	ledgers := memory.NewLedgers(&in)
@@ -130,7 +131,7 @@ func deviceOf(whole *memory.BreakdownRun, p identity.Place) *memory.DeviceBreakd
 	return nil
 }
 
-// peakOf is the peak of a place. Where torch counted more than the events show, nothing tells when that was.
+// peakOf returns the peak of a place. If torch counted more than the events show, the time of the peak is unknown.
 func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Peak {
 	out := Peak{Place: Place{p.Rank, p.String()}}
 	if v := identity.Verdict(in, p); v != nil {

@@ -1,6 +1,6 @@
-// Package source finds lines in the source of a script: those that bind a name, that put something into a list, or that
-// catch an exception. It knows Python by its lines alone: of what is written in some other way it finds nothing, and
-// where several lines might be meant it says nothing.
+// Package source finds lines in the source of a script that bind a name, append to a list, or catch an exception.
+// It matches Python line by line. It finds nothing in code written in another style, and returns nothing if several
+// lines might be meant.
 package source
 
 import (
@@ -20,7 +20,7 @@ type Files map[string][]string
 
 const most = 3 // lines that are named: of more, nobody can tell which is meant
 
-// Lines are those with a statement that matches; none where there are many.
+// Lines returns the lines with a statement that matches, or none if there are many.
 func (f Files) Lines(want *regexp.Regexp) []schemas.Line {
 	return f.lines(func(_, statement string) bool { return want.MatchString(statement) })
 }
@@ -115,8 +115,8 @@ func hollow(values string) bool {
 var empty = map[string]bool{"None": true, "[]": true, "{}": true, "()": true, "0": true, "0.0": true, "list()": true,
 	"dict()": true, "set()": true, "deque()": true}
 
-// Caught is the line of the except that an exception came to. A holder's path names it by the line of the call that
-// raised it, the first of its traceback. It is nil where the source does not tell.
+// Caught returns the line of the except clause that caught an exception. A holder's path names the exception by the
+// first line of its traceback, the call that raised it. Caught returns nil if the source does not show the clause.
 func (f Files) Caught(holder string) *schemas.Line {
 	m := called.FindStringSubmatch(holder)
 	if m == nil {
@@ -135,7 +135,7 @@ func (f Files) Caught(holder string) *schemas.Line {
 	return nil
 }
 
-// clause is the index of the only except of what the lines before one were tried in; -1 where there are several.
+// clause returns the index of the only except clause of the enclosing try, or -1 if there are several.
 func clause(texts []string, number int) int {
 	depth, found := indentation(texts[number-1]), -1
 	for i := number; i < len(texts); i++ {
@@ -157,7 +157,8 @@ func clause(texts []string, number int) int {
 
 var called = regexp.MustCompile(`exception\s+caught\s+at\s+(\S+):(\d+)`)
 
-// Assigned is the variable that a statement binds: "ready" of "ready = {…}"; empty where it binds none, or several.
+// Assigned returns the variable that a statement binds: "ready" for "ready = {…}". It returns "" if the statement
+// binds none, or several.
 func Assigned(statement string) string {
 	if m := assigns.FindStringSubmatch(statement); m != nil {
 		return m[1]

@@ -44,7 +44,7 @@ func numbers(lines []schemas.Line) string {
 	return strings.Join(out, " ")
 }
 
-// What a holder is bound by is found by its name, in the function that it is a variable of.
+// A binding is found by the holder's name, in the function that has the variable.
 func TestBindings(t *testing.T) {
 	files := Files{"train.py": strings.Split(script, "\n")}
 	for holder, want := range map[string]string{

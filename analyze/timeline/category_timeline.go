@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// CategoryTables are those that a timeline by category looks at.
+// CategoryTables lists the tables that a timeline by category needs.
 const CategoryTables = schemas.WantLives | schemas.WantTimes
 
 // CategoryTimelineSchema is the version of [CategoryTimelineDocument].
@@ -21,7 +21,7 @@ const CategoryTimelineSchema = "dpsight.timeline/1"
 // CategoryTimelineDocument is what "dpsight analyze timeline --format json" prints.
 type CategoryTimelineDocument struct {
 	Schema string `json:"schema"`
-	// Points is how many were asked for; 0 = one an event.
+	// Points is the number of points that the caller asked for; 0 = one for each event.
 	Points int                   `json:"points"`
 	Runs   []CategoryTimelineRun `json:"runs"`
 }
@@ -59,7 +59,8 @@ type DeviceTimeline struct {
 	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
 	Conservation memory.Conservation `json:"conservation"`
 	Warnings     []string            `json:"warnings"` // report makes them of Untagged
-	// Untagged are the steps without tags that are shown: the peak's, then the range's where that is another.
+	// Untagged lists the shown steps without tags: the step of the peak, then the step of the range if it is
+	// another one.
 	Untagged []*memory.Untagged `json:"-"`
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Whatever is asked for, each point is what counting its states one by one gives, and each maximum is the first of its
-// height.
+// For all options, each point equals a direct count of its states, and each maximum is the first of its height.
 func TestCategoryTimeline(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 77))

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MarksTables are those that the marks of a script are found in.
+// MarksTables lists the tables that the marks of a script are found in.
 const MarksTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved | schemas.WantHost
 
 // MarksSchema is the version of [MarksDocument].

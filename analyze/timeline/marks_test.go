@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What is allocated at a mark is what counting says of the last event before it, and the marks of a device add up.
+// The memory at a mark equals a direct count at the last event before it. The marks of a device add up.
 func TestMarks(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 31))

@@ -31,7 +31,8 @@ type stretches struct {
 	maxima []maximum // by category, over all of them
 }
 
-// newStretches cuts from..to into that many stretches of as equal lengths as can be, 0 = one an event.
+// newStretches cuts the range from..to into the given number of stretches of nearly equal length; 0 = one for each
+// event.
 func newStretches(from, to int64, points int) *stretches {
 	events := to - from + 1
 	n := events
@@ -114,8 +115,8 @@ func (t *Timeline) findMaxima(in *schemas.Tables, p identity.Place, l *memory.Le
 	run := newStretches(0, last, 1)
 	run.fill(l.Changes())
 	t.Maxima = run.categories(atPeak, m)
-	// What lies outside the steps need not be one piece: a stretch a segment, and what lies between them is not looked
-	// at.
+	// The time outside the steps need not be contiguous. Each segment is one stretch, and the gaps between segments
+	// are ignored.
 	step := &stretches{maxima: make([]maximum, memory.NCategories)}
 	for i := range t.Segments {
 		if s := &t.Segments[i]; t.InPeakStep(s) {
@@ -200,7 +201,7 @@ func newMoments(in *schemas.Tables, p identity.Place) *moments {
 	return m
 }
 
-// find is the step and phase that event seq belongs to, nil where none does. The pointers are to copies.
+// find returns the step and the phase of event seq, or nil for each that is missing. The pointers refer to copies.
 func (m *moments) find(seq int64) (step *int64, phase *string) {
 	if i := sort.Search(len(m.phases), func(i int) bool {
 		return m.phases[i].EndSeq >= seq

@@ -40,7 +40,7 @@ type TimelineColumn struct {
 	HighSeq             int64 // first event at HighBytes
 	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
 	Parts []int64
-	// ReservedBytes is the highest reserved; -1 where no segment events say.
+	// ReservedBytes is the highest reserved value, or -1 without segment events.
 	ReservedBytes int64
 }
 
@@ -99,7 +99,7 @@ func (t *Timeline) HasSteps() bool {
 	return slices.ContainsFunc(t.Segments, func(s TimelineSegment) bool { return s.Step != nil })
 }
 
-// segments lists the device's phases, and what lies between them.
+// segments lists the device's phases and the gaps between them.
 func segments(in *schemas.Tables, p identity.Place, last int64) []TimelineSegment {
 	var phases []*schemas.Phase
 	for i := range in.Phases {

@@ -180,7 +180,8 @@ func nvmlDevices(in *schemas.Tables) []int32 {
 	return slices.Sorted(maps.Keys(used)) // sums of floats depend on the order
 }
 
-// PeakDevice is the highest memory in use that NVML saw on any GPU of the run, nil where it was not sampled.
+// PeakDevice returns the highest memory in use that NVML saw on any GPU of the run, or nil if memory was not
+// sampled.
 func PeakDevice(in *schemas.Tables) *int64 {
 	if in.Manifest.Source != schemas.Measured {
 		return nil

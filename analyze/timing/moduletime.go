@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ModuleTimeTables are those that the times of modules are in.
+// ModuleTimeTables lists the tables that the times of modules need.
 const ModuleTimeTables = schemas.WantTimes | schemas.WantModuleTimes
 
 // ModuleTimeSchema is the version of [ModuleTimeDocument].
@@ -58,7 +58,7 @@ func NewModuleTimeDocument(by ModuleTimeBy, runs ...ModuleTimeRun) ModuleTimeDoc
 	return ModuleTimeDocument{ModuleTimeSchema, by.Dimension, by.Depth, by.Fold, by.Top, runs}
 }
 
-// ModuleTimeRun is one run's part, a rank at a time. Ranks is empty where there are no times.
+// ModuleTimeRun holds the module times of one run by rank. Ranks is empty if there are no times.
 type ModuleTimeRun struct {
 	identity.Identity
 	Ranks    []RankModuleTime `json:"ranks"`

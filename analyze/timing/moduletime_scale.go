@@ -98,8 +98,8 @@ func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out
 // remarked on.
 const mostWaiting = 0.1
 
-// idling remarks on shares where instrumented steps take much longer than bare ones. Times between CUDA events then
-// include the GPU's waiting; nil where they do not.
+// idling warns about the shares if instrumented steps take much longer than bare ones, because times between CUDA
+// events then include idle time of the GPU. It returns nil otherwise.
 func (s *ScaledTimes) idling() *Remark {
 	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
 		return nil
@@ -134,7 +134,7 @@ func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string
 	device, known := int32(0), false
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		// a row a device, with the rank's time in each
+		// one row for each device, with the rank's time in each
 		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device {
 			continue
 		}

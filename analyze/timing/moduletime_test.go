@@ -128,7 +128,7 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 		t.Errorf("modules by turns: %+v, residue %v ms", d.Rows, *d.ResidueMS)
 	}
 	in.ModuleTimes = turns
-	// What one of four steps has may be a wait, and has no time.
+	// A time that only one of four steps has may be a wait, so the module gets no time.
 	in.ModuleTimes = slices.DeleteFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool {
 		return m.Module == 6 && m.Step != 5
 	})

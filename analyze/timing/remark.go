@@ -9,7 +9,7 @@ type Remark struct {
 	StepMS, InstrumentedMS float64 // of [RemarkIdling]: the median bare step, and the median instrumented one
 }
 
-// RemarkKind says what a [Remark] is about.
+// RemarkKind is the subject of a [Remark].
 type RemarkKind int
 
 // The first two concern step times, the others module times. The last four say why a run has no module times.
@@ -46,7 +46,7 @@ const (
 // second.
 const LeastEnergySeconds = 5
 
-// noModuleTimes says why there is no time by module; 0 where there is.
+// noModuleTimes returns the reason why there is no time by module, or 0 if there is one.
 func noModuleTimes(in *schemas.Tables) RemarkKind {
 	switch {
 	case in.Report == nil:

@@ -14,12 +14,12 @@ type Interval struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	N      int     `json:"n"`
-	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics
-	// that cover the median with at least that probability, whatever the distribution; from 6 values on).
+	// Of is the meaning of Low and High: "range" (the smallest and the largest of N values), or "median 95%" (order
+	// statistics that cover the median with at least that probability for any distribution; needs 6 values).
 	Of string `json:"of"`
 	// Confidence is the probability that Low and High enclose the true median: of a range as well, 0.9375 for one of 5.
 	Confidence float64 `json:"confidence"`
-	// Over says what the N values are: "steps" of one run, or "repeats": one median of each run.
+	// Over is the kind of the N values: "steps" of one run, or "repeats", which are medians of one run each.
 	Over string `json:"over"`
 	// Clock is "gpu" (between CUDA events) or "wall".
 	Clock string `json:"clock"`
@@ -96,8 +96,8 @@ func coverage(n, k int) float64 {
 // Significant is the probability below which a difference of ranks is no chance.
 const Significant = 0.05
 
-// RankTest is the probability that two samples of one distribution differ by as much in their ranks (Mann and Whitney);
-// 1 where nothing can be said.
+// RankTest returns the probability that two samples of one distribution differ as much in their ranks (Mann and
+// Whitney). It returns 1 if the samples are too small.
 func RankTest(a, b []float64) float64 {
 	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
 	if err != nil { // all values are equal, or there are none

@@ -51,7 +51,7 @@ func Of(in *schemas.Tables) Times {
 		st.gpuKnown = st.gpuKnown && s.GPUNS > 0
 		st.wallNS, st.gpuNS = max(st.wallNS, s.WallNS), max(st.gpuNS, s.GPUNS)
 		st.startNS, st.endNS = min(st.startNS, s.StartNS), max(st.endNS, s.EndNS)
-		// A step has a row a device: each rank's samples count once.
+		// A step has one row for each device, so each rank's samples count once.
 		st.perRank[s.Rank] = max(st.perRank[s.Rank], s.Samples)
 		st.perRankToks[s.Rank] = max(st.perRankToks[s.Rank], s.Tokens)
 	}
@@ -139,7 +139,7 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 			timed[s.step] = true
 		}
 	}
-	// A phase has a row a device with the rank's time in each: only occurrences on one device add up.
+	// A phase has one row for each device, with the rank's time in each. Only occurrences on one device add up.
 	type key struct {
 		identity.Place
 		phase string

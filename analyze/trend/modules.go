@@ -19,13 +19,13 @@ type ModuleChange struct {
 	DeltaBytes int64            `json:"delta_bytes"`
 }
 
-// ModuleTables are those that [Step.Attribute] looks at.
+// ModuleTables lists the tables that [Step.Attribute] needs.
 const ModuleTables = grouping.Tables
 
 // mostModules is how many modules a step names.
 const mostModules = 5
 
-// Attributed is the category whose modules tell of a step, empty where none does.
+// Attributed returns the category whose modules explain a step, or "" if none does.
 func (s *Step) Attributed(value compare.Metric) schemas.Category {
 	switch {
 	case value.Name == compare.MetricCategory:

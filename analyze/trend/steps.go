@@ -159,7 +159,8 @@ func (e *Experiment) step(from, to int, before, after float64, p *float64, value
 	e.Steps = append(e.Steps, s)
 }
 
-// elsewhere says in what the runs on both sides of a step differ beside their code, which is what is asked about.
+// elsewhere lists the differences between the runs on both sides of a step, without the revision, which the trend
+// is about.
 func elsewhere(was, is *analyze.Summary, value compare.Metric) []compare.Remark {
 	code := func(s *analyze.Summary) *analyze.Summary {
 		out := *s

@@ -57,9 +57,10 @@ type Experiment struct {
 	Params  map[string]any `json:"params"`
 	Points  []Point        `json:"points"`
 	Steps   []Step         `json:"steps"`
-	// Spread is the most by which repeats at one point differ; null where no point has repeats, and for times.
+	// Spread is the largest difference between repeats at one point. It is null if no point has repeats, and for
+	// times.
 	Spread *float64 `json:"spread"`
-	// Undecided is set where there are so few times that no rank test of them could find a step.
+	// Undecided is true if there are so few times that no rank test could find a step.
 	Undecided bool `json:"undecided"`
 	// OtherClock is how many runs are left out since another clock measured their times.
 	OtherClock int `json:"other_clock_runs,omitempty"`
@@ -153,7 +154,7 @@ func label(list []Experiment) {
 	ids, started := make([]identity.Identity, len(list)), make([]time.Time, len(list))
 	for i := range list {
 		ids[i], started[i] = list[i].Identity, list[i].Points[0].Started
-		// What differs from revision to revision tells no experiments apart.
+		// Values that differ between revisions do not distinguish experiments.
 		ids[i].Origin = ids[i].Origin.Without(string(identity.PartRevision), string(identity.PartDpsight),
 			string(identity.PartHost))
 		ids[i].Status = ""

@@ -56,7 +56,7 @@ func places(e *Experiment) (out []int) {
 	return out
 }
 
-// Any byte is a step where nothing says that repeats differ; there, more than they differ by is.
+// Without a spread between repeats, any change in bytes is a step. With a spread, only a larger change is a step.
 func TestBytesStepBeyondTheirSpread(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -145,7 +145,7 @@ func TestChangedFilesAreAPoint(t *testing.T) {
 	}
 }
 
-// What else differs at a step is a remark, and the code is not: it is what is asked about.
+// Other differences at a step give a remark. The revision gives none, because the trend is about it.
 func TestStepSaysWhatElseChanged(t *testing.T) {
 	was, is := run(0, 0, 5000), run(1, 0, 6000)
 	was.Manifest.Environment = &schemas.Environment{Torch: "2.10.0"}
@@ -165,8 +165,8 @@ func timed(n, repeat int, ms float64) analyze.Summary {
 	return s
 }
 
-// Times step where the ranks before and after say so: not by noise, not where there are too few to say anything, and
-// whatever the distribution is.
+// Times step if the ranks before and after show it. Noise is no step, too few values decide nothing, and the
+// distribution does not matter.
 func TestTimesStepByTheirRanks(t *testing.T) {
 	series := func(revisions, repeats int, level func(n int) float64, noise float64) (runs []analyze.Summary) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -206,7 +206,7 @@ func TestTimesStepByTheirRanks(t *testing.T) {
 	}
 }
 
-// Of a hundred series of noise no more than chance allows have a step.
+// Among a hundred series of noise, no more have a step than chance allows.
 func TestNoiseHasFewSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	wrong := 0
@@ -287,7 +287,7 @@ func TestCellsAreTestedByTheirRanks(t *testing.T) {
 	}
 }
 
-// What moves among the modules of one parent is the parent's.
+// Changes that shift memory among the modules of one parent are attributed to the parent.
 func TestModulesOfOneParent(t *testing.T) {
 	if parentOf("Net.layers.3") != "Net.layers" || parentOf("Net") != "" || parentOf("") != "" {
 		t.Error(parentOf("Net.layers.3"), parentOf("Net"))

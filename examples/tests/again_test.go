@@ -62,7 +62,7 @@ func TestIngestAgain(t *testing.T) {
 	}
 }
 
-// reservedAsDerived holds the levels of reserved that ingest writes now against those that loading derives for the
+// reservedAsDerived compares the reserved levels that ingest writes now with those that loading derives for the
 // recorded run, which is older than their table.
 func reservedAsDerived(t *testing.T, recorded, ingested string) {
 	t.Helper()

@@ -293,7 +293,7 @@ func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTi
 	t.Errorf("%s: no breakdown of %s at event %d", name, d.Device, seq)
 }
 
-// keepsExtremes holds a few points against all events.
+// keepsExtremes compares a reduced timeline with all events.
 func keepsExtremes(t *testing.T, name string, e *example, all *timeline.DeviceTimeline, want []int64) {
 	t.Helper()
 	const points = 37

@@ -1,4 +1,4 @@
-// Package examples_test holds the recorded runs to what dpsight claims of them.
+// Package examples_test checks the recorded runs against what dpsight claims about them.
 package examples_test
 
 import (
@@ -180,7 +180,7 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// What may stay unexplained of a peak.
+// The limits for the unexplained part of a peak.
 type limits struct {
 	unowned   float64 // other and untraced
 	phaseOnly float64 // known by nothing but the phase of birth
@@ -199,8 +199,8 @@ func limitsOf(name string) limits {
 	return dpLimits
 }
 
-// Categories sum to the total at the peak and at the end of every phase, little is unexplained, and they are those that
-// the rules of this version make.
+// Categories sum to the total at the peak and at the end of every phase. Little is unexplained, and the categories
+// are those of this version's rules.
 func TestBreakdownSums(t *testing.T) {
 	each := 4
 	if testkit.WithRest() {
@@ -279,8 +279,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 				t.Errorf("%s/%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", folder, m,
 					a.StepMS.Median, b.StepMS.Median)
 			}
-			// Of the timed steps most come after the recorded ones. Those among them have no median of their own: each
-			// is held to the bare run's.
+			// Most of the timed steps come after the recorded ones. The recorded ones have no median of their own,
+			// so each is compared with the bare run's.
 			recordedBare := 0
 			for _, s := range e.in.Steps {
 				if !s.Recorded || s.Instrumented || s.Warmup || s.GPUNS == 0 {

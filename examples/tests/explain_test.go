@@ -187,7 +187,7 @@ func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, buil
 			}
 		}
 		for family, left := range phases[i] {
-			// a script may evaluate after bare steps alone: nothing says by which modules
+			// a script may evaluate after bare steps only, and then no modules are known
 			if !builtIn && family == schemas.PhaseEval && left < 0 {
 				unshared[i] = -left
 			} else if math.Abs(left) > 1e-6 {

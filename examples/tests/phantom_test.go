@@ -127,7 +127,8 @@ func predictExperiment(t *testing.T, python string, machine *collect.Machine, pl
 	}
 	expectSame(t, in, want.in)
 	c := confidence.Assess(in.Manifest, in.Report)
-	// What uses cuDNN, as attention does in bf16, is called close for that, though all of these are exact.
+	// A run that uses cuDNN, as attention does in bf16, is rated close for that reason, though all of these are
+	// exact.
 	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(r confidence.Reason) bool {
 		return r.Kind == confidence.Noted && strings.HasPrefix(r.Name, "cuDNN chooses its engines")
 	})
@@ -190,7 +191,7 @@ func firstRecordings(t *testing.T, folder string) map[string]*example {
 	return first
 }
 
-// expectSame holds a prediction against a recording: the peak, and what it is made of by category and by category and
+// expectSame compares a prediction with a recording: the peak, and its parts by category and by category and
 // module.
 func expectSame(t *testing.T, predicted, recorded schemas.Tables) {
 	t.Helper()

@@ -36,7 +36,7 @@ const disagreement = 37.5
 
 var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise}
 
-// What forward leaves is the ReLU's result, the log-softmax and the loss.
+// Forward leaves the result of the ReLU, the log-softmax and the loss.
 const leftByForward = sampleCount*(2560+1280)*4/float64(1<<20) + 3*512/float64(1<<20)
 
 var stages = []stage{

@@ -152,8 +152,8 @@ func beforeScript(categories map[schemas.Category]int64) map[schemas.Category]in
 // and every kind of clipping.
 var counterSuites = []string{"presets", "methods", "methods-rest"}
 
-// All presets in both precisions, and all methods and kinds of clipping in them, were recorded, by counters alone. The
-// phantom GPU predicts them to the byte, what is reserved too, and calls each as sure as it did.
+// The recordings cover all presets in both precisions, with all methods and kinds of clipping, by counters only.
+// The phantom GPU predicts allocated and reserved bytes exactly, with the same confidence as before.
 func TestPhantomPredictsPresets(t *testing.T) {
 	for _, name := range counterSuites {
 		t.Run(name, func(t *testing.T) { predictsCounters(t, name, testkit.WithRest()) })

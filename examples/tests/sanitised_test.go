@@ -39,8 +39,7 @@ var names = []*regexp.Regexp{
 
 var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
 
-// packaged are files of frames of recorded stacks by where they lie in an environment: torch has folders of forbidden
-// names.
+// packaged matches files of recorded stack frames inside an environment: torch has folders with forbidden names.
 var packaged = regexp.MustCompile(`/(site|dist)-packages/[\w./+-]+`)
 
 // Names that replace the machine's own.
@@ -49,8 +48,8 @@ const (
 	publishedGPU  = "GPU-00000000-0000-0000-0000-"
 )
 
-// No file of a recording says where it was made. Compressed ones are searched as what they hold: journals unpacked,
-// tables by every text column they have, whatever table it is.
+// No file of a recording reveals where it was made. The test searches compressed files by their content: journals
+// are unpacked, and every text column of every table is read.
 func TestSanitised(t *testing.T) {
 	kinds, tables, rows := map[string]int{}, map[string]bool{}, 0
 	recordings := storeFolders(t)

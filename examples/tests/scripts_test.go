@@ -133,7 +133,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				in := load(t, r.Dir)
 				m, p := figures[x.Key], kept[x.Key]
 				missed := p.PeakBytes != nil && math.Abs(float64(*p.PeakBytes)/float64(*m.PeakBytes)-1) > 0.02
-				// else it was too large to be kept, or docs/accuracy.md says why it is another
+				// otherwise it was too large to be kept, or docs/accuracy.md explains the difference
 				if recorded := want[x.Name]; recorded != nil && !missed {
 					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 				}
@@ -175,7 +175,7 @@ func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time
 	return r
 }
 
-// expectBrokenDown holds the breakdown at the peak to the limits.
+// expectBrokenDown checks the breakdown at the peak against the limits.
 func expectBrokenDown(t *testing.T, in schemas.Tables) {
 	t.Helper()
 	b, err := memory.Breakdown(in, memory.At{})
@@ -210,7 +210,7 @@ func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedC
 		}
 		return
 	}
-	// What is called exact is exact, or it is not called so.
+	// A prediction is rated exact only if it is exact.
 	if c := confidence.Assess(predicted.Manifest, predicted.Report); c.Level == schemas.ExactExpected {
 		t.Errorf("the requests differ from the recorded ones, and the confidence is %s", c.Level)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A summary and a ladder that share what they are made of are those that are made apart.
+// A summary and a ladder that share their inputs equal those that are made separately.
 func TestSummaryWithLadder(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil || len(runs) == 0 {

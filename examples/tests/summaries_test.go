@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What a kept summary says of the recordings changes only with its version: else summaries that were kept before would
-// go on saying the old figures.
+// The content of a kept summary of the recordings changes only together with its version. Otherwise summaries kept
+// earlier would continue to show old figures.
 func TestSummariesHaveTheirVersion(t *testing.T) {
 	sum := sha256.New()
 	runs, err := filepath.Glob(headline + "/[0-9]*")

@@ -17,7 +17,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// An analysis that is given the tables that it declares says what it says when it is given all.
+// An analysis returns the same result from the tables that it declares as from all tables.
 func TestDeclaredTablesSuffice(t *testing.T) {
 	by := grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionCategory, grouping.DimensionModule}}
 	analyses := map[string]struct {

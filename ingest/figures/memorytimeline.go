@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// timelineWhy says what the peak of a memory timeline is.
+// timelineWhy explains the peak of a memory timeline.
 const timelineWhy = "the highest sum of the tensors that torch.profiler saw, which is not what the allocator had"
 
 // mostTimes bounds the times of a memory timeline that are kept, at 8 bytes each.

@@ -11,7 +11,7 @@ const (
 	allocates action = 2 << 8
 )
 
-// Where the block of an event ends, or began.
+// The places where an event's block ends or begins.
 const (
 	samePhase action = iota << 4
 	sameUnit

@@ -638,7 +638,7 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 	}
 }
 
-// Whatever happens, every byte has an owner at every moment.
+// Every byte has an owner at every moment, whatever the events.
 func TestEveryByteHasAnOwner(t *testing.T) {
 	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation,
 		spool.TagGradSample,

@@ -73,7 +73,7 @@ func (p *positions) seqAt(k uint32) int64 {
 // losingAt reports whether a block that lived at mark k may have come and gone without an event.
 func (p *positions) losingAt(k uint32) bool { return inRanges(p.losses, k) }
 
-// inRanges reports whether mark k lies in one of the ranges.
+// inRanges reports whether mark k is in one of the ranges.
 func inRanges(all []markRange, k uint32) bool {
 	return slices.ContainsFunc(all, func(r markRange) bool { return r.first <= k && k <= r.last })
 }

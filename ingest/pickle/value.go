@@ -2,7 +2,7 @@ package pickle
 
 import "math"
 
-// A Kind says what a [Value] is.
+// A Kind is the type of a [Value].
 type Kind uint8
 
 // The kinds of values.

@@ -9,7 +9,7 @@ import (
 // maxDifferences bounds the differences that are kept; all are counted.
 const maxDifferences = 100
 
-// Comparison holds the replay against the allocator's own list of blocks.
+// Comparison compares the replay with the allocator's own list of blocks.
 type Comparison struct {
 	Seq         int64 // the list was taken just after this event
 	Blocks      int64 // in the list

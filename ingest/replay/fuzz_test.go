@@ -69,7 +69,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// survive replays events that need not make sense, and holds the result against itself.
+// survive replays events that may be inconsistent, and checks that the result is consistent in itself.
 func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.SegmentBlock, settings Settings) {
 	t.Helper()
 	r, err := New(settings, start)
@@ -143,7 +143,7 @@ func TestDamagedTraces(t *testing.T) {
 	}
 }
 
-// checkHeap holds the heap's indices against each other.
+// checkHeap checks that the heap's indices agree with each other.
 func checkHeap(t *testing.T, h *heap) {
 	t.Helper()
 	end := uint64(0)

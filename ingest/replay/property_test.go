@@ -242,7 +242,7 @@ func TestCompareInTheMiddle(t *testing.T) {
 			t.Errorf("at event %d: %+v", list[0].Seq, c)
 		}
 	}
-	// Whatever is changed in a list is found.
+	// Any change in a list is found.
 	list := lists[len(lists)-1]
 	for i := range list {
 		if list[i].State == schemas.BlockInactive {
@@ -301,8 +301,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 	}
 }
 
-// compareUsed holds the used blocks of a replay against a list that the allocator gave at any event. Free blocks follow
-// from these and the segments, for free neighbours always merge.
+// compareUsed compares the used blocks of a replay with a list that the allocator gave at any event. Free blocks
+// follow from these and the segments, because adjacent free blocks always merge.
 func compareUsed(r *Result, list []schemas.SegmentBlock) *Comparison {
 	rows, _ := byAddress(list)
 	if len(rows) == 0 {

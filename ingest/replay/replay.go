@@ -22,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
-	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it
-	// shifts every value, peaks too, by the same amount.
+	// Values relative to the state before event 1. Blocks found later to have been alive then are added at the end.
+	// They shift every value, peaks included, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
@@ -277,7 +277,8 @@ func (r *Replay) end(i int32) {
 	r.now.Requested -= a.Requested
 }
 
-// explains reports whether the replay knows what lies at addr, so that a block there cannot be from before recording.
+// explains reports whether the replay knows the content at addr, so that a block there cannot be older than the
+// recording.
 func (r *Replay) explains(addr uint64) bool {
 	if r.heap.runAt(addr) != none {
 		return true

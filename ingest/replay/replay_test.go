@@ -193,8 +193,8 @@ func TestOldFrees(t *testing.T) {
 	}
 }
 
-// CUDA graph trees restore a pool by allocating each block with its exact size, whatever remains. What had been taken
-// for slack is given back to the counters, from the block's birth on.
+// CUDA graph trees restore a pool by allocating each block with its exact size, whatever remains. Bytes that had
+// counted as slack are removed from the block again, from its birth on.
 func TestRestoredPool(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19*mib + 512*kib},
@@ -205,7 +205,7 @@ func TestRestoredPool(t *testing.T) {
 	}
 }
 
-// Private pools are named by the segments of the final list where the trace does not name them.
+// If the trace does not name private pools, the segments of the final list do.
 func TestPoolsBySegment(t *testing.T) {
 	const a = 0x7f0000000000
 	final := []schemas.SegmentBlock{

@@ -32,7 +32,8 @@ func (a *Alloc) ActiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeCompletedSeq == 0 || a.FreeCompletedSeq > seq)
 }
 
-// Result is what a replay found. Every seq counts one device's events from 1; 0 stands for before the first.
+// Result is the result of a replay. Every seq counts one device's events from 1; 0 is the state before the first
+// event.
 type Result struct {
 	Events int64
 	// Allocs holds every block's life in order of AllocSeq: the untraced first, by address.

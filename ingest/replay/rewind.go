@@ -197,7 +197,7 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 		// The large pool has no free block this small: none is split off, and none is given back.
 		return gap, 0
 	}
-	// What follows is free, and larger than smallSize.
+	// The following block is free, and larger than smallSize.
 	return need, min(smallSize, gap-smallSize-minBlock-need)
 }
 

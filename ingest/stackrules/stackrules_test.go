@@ -43,7 +43,7 @@ func TestRoles(t *testing.T) {
 		{stack(site+"torch/nn/modules/module.py convert", site+"torch/nn/modules/module.py _apply", "train.py main"), Setup},
 		{stack(site+"torch/nn/modules/linear.py __init__", "model.py __init__", "train.py main"), Setup},
 		{stack("model.py __init__", "train.py main"), Setup},
-		// What a call makes is not set up, whatever its constructor is called.
+		// What a call makes is not setup, even if its function is named like a constructor.
 		{stack("cache.py __init__", call, "train.py main"), Forward},
 		{stack(site+"torch/utils/data/dataloader.py __next__", "train.py main"), Data},
 		{stack(site+"opacus/grad_sample/linear.py compute_linear_grad_sample",

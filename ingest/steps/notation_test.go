@@ -25,7 +25,7 @@ var spans = map[string]spool.Kind{
 	"stage":         spool.PhaseBegin, // stage:NAME, of the set-up, marked by the agent
 }
 
-// instants are the words for what has one mark.
+// instants maps the words for kinds that have one mark.
 var instants = map[string]spool.Kind{
 	"updated":             spool.Updated, // updated:N, the one mark of an update in a step without phases
 	"updated_in_backward": spool.Updated,

@@ -192,7 +192,7 @@ func (w *walker) openPhase(c *node, l *level) {
 	w.put(c.begin, name, under, group)
 }
 
-// follow says what comes after a kid among its siblings.
+// follow describes the sibling after a child.
 type follow struct {
 	backward     bool // a backward run before the next update
 	evalBackward bool // the same, and no call in training mode before it
@@ -227,7 +227,7 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 	const trainingCall = spool.FlagGrad | spool.FlagTraining
 	grad := c.flags&spool.FlagGrad != 0
 	training := c.flags&spool.FlagTraining != 0
-	// the marks around it say what it is
+	// the surrounding marks determine it
 	if c.flags&spool.FlagInBackward != 0 || n.shape == backward || n.shape == recompute {
 		w.walk(c, l.base, l.group)
 		w.back(c.end, l)

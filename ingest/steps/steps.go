@@ -50,7 +50,7 @@ type Result struct {
 	Steps      []Step
 	Spans      []Span // never empty
 	Groups     int32
-	// TailInstrumented says whether what comes after the last complete step was instrumented, or has no mark.
+	// TailInstrumented reports whether the part after the last complete step was instrumented, or has no marks.
 	TailInstrumented bool
 }
 

@@ -588,7 +588,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Whatever the marks, spans cover and steps are in order.
+// For any marks, spans cover the run and steps are in order.
 func TestAnyMarks(t *testing.T) {
 	kinds := []spool.Kind{spool.StepEnd, spool.UserStep, spool.Mode, spool.Engine, spool.OOM, spool.Exception,
 		spool.Exit, spool.Tags}

@@ -88,7 +88,7 @@ func (t *tree) firstUpdate(n *node) (o *node, tried bool) {
 	return nil, tried
 }
 
-// backwards lists what ends a step where nothing updates.
+// backwards lists the backward passes that end a step if there is no update.
 func (t *tree) backwards() []update {
 	var plain, twoPass []update
 	for i := range t.nodes {

@@ -18,8 +18,8 @@ type Options struct {
 	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a
 	// journal.
 	Stacks *Stacks
-	// Size is the number of bytes that will be read, 0 = unknown. Columns are then made about as long as all events
-	// need, where they would double.
+	// Size is the number of bytes to read; 0 = unknown. It sets the initial capacity of the columns, which
+	// otherwise grow by doubling.
 	Size int64
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/golang/freetype/raster"
 )
 
-// Whatever is drawn, a pixel is what freetype's own painter makes it, and what a reader of the file finds.
+// Every pixel is as freetype's own painter draws it, and as a reader of the file decodes it.
 func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const width, height = 61, 43

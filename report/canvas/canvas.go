@@ -58,7 +58,7 @@ type Box struct{ X0, Y0, X1, Y1 float64 }
 // Overlaps reports whether two boxes share more than an edge.
 func (b Box) Overlaps(o Box) bool { return b.X0 < o.X1 && o.X0 < b.X1 && b.Y0 < o.Y1 && o.Y0 < b.Y1 }
 
-// A Label is one drawn text and where it is.
+// A Label is a drawn text and its place.
 type Label struct {
 	Text string
 	Box  Box

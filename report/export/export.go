@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables are those that [Of] looks at.
+// Tables lists the tables that [Of] needs.
 const Tables = timeline.CategoryTables | schemas.WantTimes | schemas.WantClock | schemas.WantReserved |
 	schemas.WantSamples | timeline.MarksTables
 
@@ -36,7 +36,7 @@ type Device struct {
 	Marks    []timeline.Mark // what the script marked
 }
 
-// Of takes a run's tables apart by device. A run without allocator events has its steps and phases.
+// Of splits a run's tables by device. A run without allocator events only has its steps and phases.
 func Of(in schemas.Tables) (Run, error) {
 	all, err := timeline.CategoryTimeline(in, timeline.EventRange{}, 0)
 	if none := (*memory.NoEventsError)(nil); err != nil && !errors.As(err, &none) {

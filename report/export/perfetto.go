@@ -60,7 +60,7 @@ func (r *Run) start() int64 {
 	return first
 }
 
-// clock says what the times of a trace are.
+// clock describes the time base of a trace.
 func (r *Run) clock() string {
 	for i := range r.Devices {
 		if d := &r.Devices[i]; d.Timeline != nil && len(d.TimeNS) == 0 {
@@ -70,7 +70,7 @@ func (r *Run) clock() string {
 	return "microseconds since " + strconv.FormatInt(r.start(), 10) + " ns, Unix time"
 }
 
-// A trace writes events, one a line.
+// A trace writes events, one on each line.
 type trace struct {
 	w       *bufio.Writer
 	start   int64 // ns
@@ -170,7 +170,7 @@ func (t *trace) slice(thread int, name string, begin, end int64, args slice) {
 		strconv.FormatFloat(float64(max(end-begin, 0))/1000, 'f', -1, 64), text)
 }
 
-// positive is a time that is 0 where it is not known.
+// positive returns a time, or nil if it is 0, which means unknown.
 func positive(ns int64) *int64 {
 	if ns <= 0 {
 		return nil
@@ -178,7 +178,7 @@ func positive(ns int64) *int64 {
 	return &ns
 }
 
-// quoted is a text in JSON. What is no UTF-8 is replaced.
+// quoted returns a text as JSON. Invalid UTF-8 is replaced.
 func quoted(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -183,7 +183,7 @@ func (m *CategoryTimeline) visibleMaxima(r *TimelineRow) (out []timeline.Categor
 	return out
 }
 
-// fewMaxima is how many are marked where there are many panels.
+// fewMaxima is the number of marked maxima if there are many panels.
 const fewMaxima = 4
 
 // listedMaxima are the maxima that are marked, in the order of precedence; of many runs, the largest.

@@ -104,7 +104,7 @@ func (l *layout) balanced(r *Row) bool {
 		float64(up)*l.delta.perByte >= 1
 }
 
-// drawSegment fills a bar between two values and writes its size into it where there is room.
+// drawSegment fills a bar between two values. It writes the size inside if there is room.
 func (l *layout) drawSegment(c *canvas.Canvas, p *panel, i int, s segment, from, to int64) {
 	fill := minorColor
 	if s.category != "" {

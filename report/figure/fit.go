@@ -244,7 +244,7 @@ func (l *fitLayout) covers(i int) int {
 	return most
 }
 
-// lies says whether a curve is another one, or a part of it, as far as a picture shows.
+// lies reports whether a curve coincides with another one, or with a part of it, at the resolution of the picture.
 func (l *fitLayout) lies(s, on *FitSeries) bool {
 	fitting := 0
 	for i := range s.Points {

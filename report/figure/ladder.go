@@ -59,7 +59,7 @@ func extent(m *ladder.Moment) (end int64, over bool) {
 	return end, used != nil && *used < end
 }
 
-// bytesOf is a rung's size, nil where the moment has none or where it is not known.
+// bytesOf returns a rung's size, or nil if the moment does not have the rung or its size is unknown.
 func bytesOf(m *ladder.Moment, rung string) *int64 {
 	if r := m.Rung(rung); r != nil {
 		return r.Bytes

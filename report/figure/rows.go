@@ -97,7 +97,7 @@ func (r *rows) drawAxis(c *canvas.Canvas, p *panel) {
 	c.Line(p.zero, top, p.zero, bottom, 1.5, ink)
 }
 
-// drawPart fills a part of a bar and writes its size into it where there is room.
+// drawPart fills a part of a bar. It writes the size inside if there is room.
 func drawPart(c *canvas.Canvas, b canvas.Box, fill canvas.Color, bytes int64, u unit) {
 	c.Rect(b, fill)
 	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the part: bars keep their ends

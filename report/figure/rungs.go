@@ -57,7 +57,7 @@ var rungColors = map[rungKind]canvas.Color{
 	kindOthers:   0x1a234a,
 }
 
-// kindOf takes a rung of several that nothing tells apart as the innermost of them.
+// kindOf treats several merged rungs as the innermost of them.
 func kindOf(rung string) rungKind {
 	parts := strings.Split(rung, "+")
 	has := func(p string) bool { return slices.Contains(parts, p) }
@@ -161,7 +161,7 @@ type rungPart struct {
 	frame bool
 }
 
-// parts are the pieces of a bar, the small ones of each level together. What is less than nothing is not among them.
+// parts returns the pieces of a bar, with the small ones of each level merged. It leaves out negative sizes.
 func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	var out []rungPart
 	var small int64

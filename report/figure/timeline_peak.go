@@ -15,7 +15,8 @@ type peakLine struct {
 	shown bool // with a swatch
 }
 
-// annotate finds the peak on the plot and says what it is made of, in at most lines lines besides its size and place.
+// annotate finds the peak on the plot and describes its parts. It uses at most lines lines beside the line with
+// size and place.
 func (p *timePanel) annotate(groups *grouping, lines int) {
 	t, r := p.row.Timeline, p.row
 	p.peakX = p.eventX(t.Peak.Event)

@@ -11,7 +11,7 @@ import (
 type slot struct {
 	segment     *timeline.TimelineSegment
 	left, right float64
-	name        string // empty where it has none, or no room for it
+	name        string // empty if the slot has no name, or no room for it
 }
 
 // lay gives each segment its width: if possible at least its name's, and the rest by events.

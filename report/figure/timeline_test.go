@@ -37,7 +37,8 @@ func spiky(n int, spike, dip int) *TimelineRow {
 	return &TimelineRow{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t, Breakdown: d}
 }
 
-// A spike of one event among many on each pixel is drawn to its full height, and marked where it is.
+// A spike of one event, on a pixel that stands for many events, is drawn to its full height and marked at its
+// place.
 func TestSpikesSurviveTheirPixel(t *testing.T) {
 	const n, spike, dip = 20_011, 12_345, 777
 	m := &MemoryTimeline{Rows: []TimelineRow{*spiky(n, spike, dip)}}

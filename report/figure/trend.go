@@ -261,7 +261,7 @@ func (l *trendLayout) drawNames(c *canvas.Canvas, p *trendPanel) {
 	}
 }
 
-// pointName is a name below the axis, in a line where there is room.
+// pointName is a name below the axis, on one line if there is room.
 type pointName struct {
 	text string
 	x    float64

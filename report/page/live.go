@@ -93,7 +93,7 @@ const (
 type LiveFinding struct {
 	Kind string `json:"kind"`
 	Step int64  `json:"step"` // up to which it was seen
-	From int64  `json:"from"` // bytes, or ns where it is about time
+	From int64  `json:"from"` // bytes, or ns if it is about time
 	To   int64  `json:"to"`
 }
 

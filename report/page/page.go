@@ -26,7 +26,7 @@ const MostBytes = 6_000_000
 // Generator is what tells a page from other files.
 const Generator = `<meta name="generator" content="dpsight">`
 
-// What a page has of the blocks of a device.
+// The amount of detail that a page has for the blocks of a device.
 const (
 	DetailNone   = "none"   // nothing
 	DetailPoints = "points" // stretches of events reduced to their highest
@@ -95,8 +95,8 @@ func (b *Builder) Document(name string, tables []table.Table, err error) {
 	}
 }
 
-// Device adds a device's blocks. Of one whose blocks would make the page too large, the points and the blocks that are
-// live in the window are shown.
+// Device adds a device's blocks. If all blocks would make the page too large, it shows the points and the blocks
+// that are live in the window.
 func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.DeviceTimeline, from, to int64) error {
 	out := &device{RunID: runID, Device: d.Device, Rank: d.Rank, Events: d.Events, from: from, to: to}
 	b.devices = append(b.devices, out)

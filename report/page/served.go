@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/report/web"
 )
 
-// MostServed is how many events of a device are given one by one at most. Of more, the highest of each stretch are.
+// MostServed is the largest number of events of a device that are served one by one. Above it, the highest event of
+// each stretch is served.
 const MostServed = 250_000
 
 // Policy is the content security policy of a page that is served.

@@ -48,7 +48,7 @@ func Comparison(subject, verb string, to, from float64, object string, show func
 	return fmt.Sprintf("%s, %s%s less than %s (%s)", text, show(from-to), OfWhole(from-to, from), object, show(from))
 }
 
-// OfWhole is a share in brackets, empty where there is nothing to be a share of.
+// OfWhole formats a share in brackets. It returns "" if the whole is 0.
 func OfWhole(part, whole float64) string {
 	if whole == 0 {
 		return ""

@@ -45,8 +45,8 @@ func (r *Runs) Breakdown(at memory.At) (memory.BreakdownDocument, error) {
 	return memory.NewBreakdownDocument(rows...), err
 }
 
-// Known is a breakdown for a table with a row a run that has a peak: without any there would be none, and no note of
-// why.
+// Known is a breakdown for a table that has a row for each run with a peak. Without any such run there is no
+// breakdown, and no note on the reason.
 func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
 	if err := r.Ingested(); err != nil {
 		return doc, err
@@ -121,8 +121,8 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 	return analyze.NewCostDocument(rows...), err
 }
 
-// Ladder is what a GPU's memory is, from NVML down to the categories. Of several runs those without events have no
-// GPUs.
+// Ladder explains a GPU's memory from NVML down to the categories. If there are several runs, those without events
+// are listed without GPUs.
 func (r *Runs) Ladder() (ladder.Document, error) {
 	many := len(r.Runs) > 1
 	rows, err := rows(r, ladder.Tables, func(in schemas.Tables) (ladder.Run, error) {

@@ -67,7 +67,8 @@ type Checked struct {
 	acknowledged int
 }
 
-// Check holds the newest runs of each experiment to the baseline that the options name, a file or runs.
+// Check compares the newest runs of each experiment with the baseline that the options name, which is a file or
+// runs.
 func (s *Source) Check(names []string, version string, o gate.Options) (*Checked, error) {
 	return s.CheckAnd(names, version, o, nil, schemas.Acknowledgement{})
 }

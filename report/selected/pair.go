@@ -11,8 +11,8 @@ import (
 
 const pairHint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"
 
-// Explain says why the second of two runs takes more or less than the first. labels are what to call them, else their
-// names are.
+// Explain explains why the second of two runs takes more or less than the first. labels gives the names to show;
+// without it the runs' own names are shown.
 func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err error) {
 	r, err := s.Select(names)
 	if err != nil {

@@ -104,7 +104,7 @@ func (r *Runs) WarnPending() {
 	}
 }
 
-// Ingested is an error where no run has tables.
+// Ingested returns an error if no run has tables.
 func (r *Runs) Ingested() error { return r.Pending().Err() }
 
 // A leaver gives the runs without those that a command does not look at, and says so.
@@ -202,7 +202,7 @@ func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) e
 	return &Runs{sel, r.from, r.leftOut}, err
 }
 
-// rows analyses each run. Of several, those without tables are listed by their manifests.
+// rows analyses each run. If there are several runs, those without tables are listed by their manifests.
 func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	var out []T
 	_, err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {

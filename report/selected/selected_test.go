@@ -194,7 +194,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// Of a store the runs that can be read are shown, and the others are warned of. The selection itself stays.
+// The readable runs of a store are shown, and the others give warnings. The selection itself does not change.
 func TestEachWarns(t *testing.T) {
 	dir := t.TempDir()
 	for _, id := range []string{vanillaID, ghostID} {

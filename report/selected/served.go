@@ -121,7 +121,7 @@ func placeOf(in *schemas.Tables, device string, rank int32) (p identity.Place, e
 // Devices is how many there are.
 func (s *Served) Devices() int { return len(s.places) }
 
-// warm reads the device that is looked at first, where there is no choice.
+// warm loads the device that is shown first, if there is only one choice.
 func (s *Served) warm() {
 	if len(s.places) == 1 {
 		s.mu.Lock()

@@ -166,7 +166,7 @@ func TestSentencesAlone(t *testing.T) {
 	}
 }
 
-// What a spreadsheet would take for a formula is words, and numbers stay numbers.
+// Text that a spreadsheet would take for a formula is escaped. Numbers stay numbers.
 func TestCSVHasNoFormulas(t *testing.T) {
 	values := []any{"=HYPERLINK(1)", "+1+2", "-2+3", "@SUM(1)", "\t=1", "-5", "-1.5e3", "a=b", -3, 2.5}
 	want := []string{"'=HYPERLINK(1)", "'+1+2", "'-2+3", "'@SUM(1)", " =1", "-5", "-1.5e3", "a=b", "-3", "2.5"}

@@ -22,7 +22,7 @@ const again = 500 * time.Millisecond
 // Reader says what is being recorded.
 type Reader func() []*page.Live
 
-// nothing is shown where no run is being recorded, of those that were named, or of all.
+// nothing returns the text for the case that none of the named runs, or none at all, is being recorded.
 func nothing(names []string) string {
 	if len(names) == 0 {
 		return "Nothing is being recorded. A run appears here when it begins, in the same store."
@@ -49,7 +49,7 @@ func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	return err
 }
 
-// once says what is being recorded now.
+// once prints what is being recorded now.
 func once(out io.Writer, columns int, names []string, read Reader) error {
 	runs := read()
 	text := nothing(names)

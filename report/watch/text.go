@@ -18,7 +18,7 @@ type Screen struct {
 	Colours        bool
 }
 
-// bold stresses a text where that can be shown.
+// bold makes a text bold if the terminal can show it.
 func (s Screen) bold(text string) string {
 	if !s.Colours {
 		return text
@@ -31,7 +31,7 @@ const (
 	labels      = 14
 )
 
-// Text says what is known of a run, in no more lines and columns than there are.
+// Text describes the state of a run. It uses no more lines and columns than the screen has.
 func (s Screen) Text(l *page.Live) string {
 	p, d := highest(l)
 	var top []string
@@ -110,7 +110,7 @@ func standing(l *page.Live, p *page.LiveProcess) string {
 	return text
 }
 
-// share is a part of the device's memory, with a bar where there is room.
+// share formats a part of the device's memory, with a bar if there is room.
 func (s Screen) share(name string, bytes, limit int64) string {
 	text := fmt.Sprintf("%-10s %s", name, units.MiB(bytes))
 	if limit <= 0 {

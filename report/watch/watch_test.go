@@ -56,7 +56,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Whatever the size and whatever is known, no line is too long and there are not too many.
+// For every size and state, no line is too long and there are not too many lines.
 func TestTextFits(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 3))
 	for range 200 {

@@ -118,7 +118,7 @@ func usedMarks(b []byte) int {
 	return min(len(b), RecordSize)
 }
 
-// A Tag says what the agent saw at an address at mark K.
+// A Tag records what the agent saw at an address at mark K.
 type Tag struct {
 	K       uint32
 	Untag   bool // the owner let go
