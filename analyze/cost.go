@@ -56,7 +56,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 		differences := c.differences(twin)
 		c.Remarks, said = append(slices.Clone(c.Remarks), differences...), len(differences) > 0
 	}
-	// One of several repeats may happen to be the fastest, so their median represents the experiment.
+	// The fastest of several repeats may be an exception, so their median represents the experiment.
 	slices.Sort(steps)
 	if c.BareStepMS != nil && len(steps) > 0 && timing.Middle(steps) > 0 {
 		c.BesideBareRun = new(*c.BareStepMS/timing.Middle(steps) - 1)

@@ -121,7 +121,7 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 	}
 }
 
-// A bare step of a recorded run is held against the step of the bare run.
+// A bare step of a recorded run is compared with the step of the bare run.
 func TestCostOfABareStep(t *testing.T) {
 	run := func(name string, bare bool, ns int64) CostRun {
 		return Cost(schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare,

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The table of phases has no GPU time of recompute, which bare steps have in backward's: it says so, and how much it is
-// where modules were timed.
+// The table of phases has no GPU time of recompute, because bare steps include it in backward. A note states this,
+// and the time if modules were timed.
 func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	in := fixture.TimedModules()
 	// 24 of 88, of 74

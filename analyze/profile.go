@@ -41,8 +41,8 @@ type MemoryPoint struct {
 	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the
 	// points before it.
 	Allocated, Reserved, Highest *int64
-	// TimeNS is since the epoch: when the process was there. That of a phantom GPU's process puts points in order and
-	// says nothing of a GPU's times.
+	// TimeNS is the time in ns since the epoch at which the process was at the point. For a phantom GPU's process
+	// it only orders the points and does not give a GPU's times.
 	TimeNS *int64
 }
 

@@ -6,12 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Remark is what should be known of a run before its figures are taken at face value. Report finds the words.
+// A Remark is a caution about the figures of a run. Package report finds the words.
 type Remark struct {
 	Kind              RemarkKind
 	Rank              *int32 // that it concerns, nil if there is only one
 	N                 int    // of the steps, devices or processes that it is on
-	Bytes, OtherBytes int64  // what the run has, and what that is held against
+	Bytes, OtherBytes int64  // the run's value, and the value that it is compared with
 	MS                *float64
 	StepMS            *timing.Interval
 	Share             float64
@@ -28,13 +28,13 @@ type RemarkKind string
 // Of a run.
 const (
 	RemarkNotIngested RemarkKind = "not ingested" // it has no tables
-	RemarkNoBlocks    RemarkKind = "no blocks"    // Err says why nothing is broken down
-	RemarkNoPeak      RemarkKind = "no peak"      // Err says why there is no moment to break down
+	RemarkNoBlocks    RemarkKind = "no blocks"    // Err is the reason why nothing is broken down
+	RemarkNoPeak      RemarkKind = "no peak"      // Err is the reason why there is no moment to break down
 	RemarkOfTimes     RemarkKind = "times"        // Times
 	RemarkEndedEarly  RemarkKind = "ended early"  // Status
 	RemarkHookFailed  RemarkKind = "hook failed"  // Hook, of the agent; Rank
 	RemarkTableGone   RemarkKind = "table gone"   // Name, a file, without which the rest cannot be checked
-	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS a step, nil where modules were not timed
+	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS for each step, nil if modules were not timed
 	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS replaces MS, which is the value of run Name
 )

@@ -65,8 +65,8 @@ type RunsRow struct {
 	SamplesPerS      *float64  `json:"samples_per_s"`
 	GPU              *string   `json:"gpu"`
 	Started          time.Time `json:"started"`
-	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or
-	// nobody looked (see [RunsDocument.Supersede]).
+	// SupersededBy is the newer run of the same experiment that replaces this one, which did not end well. It is
+	// null if there is none, or before [RunsDocument.Supersede].
 	SupersededBy *string `json:"superseded_by"`
 	// FailedRequests counts the requests for memory that failed. It leaves out failures that torch itself recovered
 	// from. It is null if nobody looked for them.

@@ -20,7 +20,7 @@ type child struct {
 	pid        int // of the experiment
 	input      *os.File
 	send       *gob.Encoder
-	// exited is closed when the experiment's first process ended, ended when nothing of the run is left.
+	// exited is closed when the experiment's first process ended, ended when no process of the run is left.
 	exited, ended chan struct{}
 	exit          treeExit // valid once ended is closed
 	lost          bool     // the supervisor itself died; valid once ended is closed
@@ -41,8 +41,8 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{supervisorName},
-		// The supervisor gets nothing of the experiment's environment: libraries preloaded there must not be loaded
-		// here.
+		// The supervisor does not inherit the experiment's environment: libraries preloaded there must not be
+		// loaded here.
 		Env:    []string{"GOMAXPROCS=2"},
 		Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{controlRead, statusWrite, lock},

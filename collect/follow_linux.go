@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// follow passes signals on, holds the time limit and tells of progress until nothing of the experiment is left.
-// terminal may be nil.
+// follow passes signals on, enforces the time limit and reports progress until no process of the experiment is
+// left. terminal may be nil.
 func (r *recording) follow(ctx context.Context, c *child, s *samplers, terminal *session) {
 	grace := r.e.Grace
 	if grace <= 0 {

@@ -149,7 +149,7 @@ func (l *load) throttled() string {
 	return "the clocks are throttled: " + strings.Join(schemas.ThrottleNames(*l.throttle), ", ")
 }
 
-// unsaid says what could not be checked.
+// unsaid lists what could not be checked.
 func (l *load) unsaid() string {
 	if l.throttle == nil {
 		return "whether the clocks are throttled is not known: the driver does not say"

@@ -80,8 +80,8 @@ func TestIsolation(t *testing.T) {
 	})
 }
 
-// Clocks that are throttled are waited for, once: a state of the machine that no wait ends costs one wait, and every
-// run says it.
+// Throttled clocks are waited for once. If waiting does not end the state, it costs a single wait, and every run
+// reports it.
 func TestThrottledClocks(t *testing.T) {
 	gpu := newFakeGPU()
 	m := machineWith(gpu)

@@ -105,7 +105,8 @@ func lastMark(j *spool.Journal) int64 {
 	return j.Marks[len(j.Marks)-1].TimeNS
 }
 
-// sentences is the beginning of a text: torch's word on an out-of-memory error goes on for a paragraph of advice.
+// sentences returns the first n sentences of a text: torch's message about an out-of-memory error continues with a
+// paragraph of advice.
 func sentences(text string, n int) string {
 	end := 0
 	for range n {

@@ -64,8 +64,8 @@ type Predictions struct {
 	Broken []string
 }
 
-// RunOn makes the runs on each machine, up to an interruption. It tells of a machine before its run, and with the error
-// of a run that was not recorded as it should have been.
+// RunOn makes the runs on each machine, until it is interrupted. It calls back with a machine before its run, and
+// with the error of a run that was not recorded properly.
 func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	tell func(*Machine, error)) (Predictions, error) {
 	var made Predictions
@@ -88,7 +88,7 @@ func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	return made, nil
 }
 
-// Err says which runs were not recorded as they should have been, nil where all were.
+// Err returns an error that names the runs that were not recorded properly, or nil.
 func (p *Predictions) Err() error {
 	if len(p.Broken) == 0 {
 		return nil

@@ -213,7 +213,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}
 }
 
-// writes is a writer that tells of each write.
+// writes is a writer that signals each write.
 type writes chan struct{}
 
 func (w writes) Write(b []byte) (int, error) {

@@ -38,7 +38,7 @@ func didYouMean(device, prefix string) string {
 	return "did you mean --device " + strings.Join(words, " or ") + "?"
 }
 
-// meantScript asks whether a script that there is not was meant to be one of its folder.
+// meantScript finds the script of the same folder that a missing script's name probably meant.
 func meantScript(dir, script string) string {
 	folder := inFolder(dir, filepath.Dir(script))
 	paths, err := filepath.Glob(filepath.Join(folder, "*"+filepath.Ext(script)))
@@ -110,7 +110,7 @@ var otherDevices = []string{"t4g", "b100", "v100", "p100", "b200", "h800", "h20"
 // those whose names are part of it.
 func meantProfiles(device string) []string {
 	all := plain(device)
-	// The part before the last colon, slash or equals sign says that it is a phantom's.
+	// The part before the last colon, slash or equals sign shows that it is a phantom GPU's.
 	word := plain(device[strings.LastIndexAny(device, ":/=")+1:])
 	for _, meant := range []func(name string) bool{
 		func(name string) bool { return len(word) > 2 && strings.Contains(name, word) },

@@ -32,9 +32,9 @@ type supervisorSpec struct {
 	Dir     string
 	Spool   string
 	Cleanup string // folder to remove at the end
-	// Terminal says that the experiment's output is a terminal: it is its own.
+	// Terminal is true if the experiment's output is a terminal of its own.
 	Terminal bool
-	// Typed says that the collector passes on what the user types on the terminal. The terminal is open here too,
+	// Typed is true if the collector passes on what the user types on the terminal. The terminal is open here too,
 	// so that its mode can be restored if the collector is killed.
 	Typed bool
 }

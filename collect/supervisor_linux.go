@@ -57,7 +57,7 @@ func keep() int {
 	}
 	control := gob.NewDecoder(os.NewFile(supervisorControl, "control"))
 	if err := control.Decode(&k.spec); err != nil {
-		return 1 // the collector died before it said what to run
+		return 1 // the collector died before it sent the command
 	}
 	if k.spec.Typed {
 		unix.CloseOnExec(supervisorTyped)
@@ -139,7 +139,7 @@ func (k *supervisor) reap() {
 	}
 }
 
-// watch follows the experiment and the collector until nothing of the run is left.
+// watch follows the experiment and the collector until no process of the run is left.
 func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 	left := 0
 	ending := make(chan struct{})

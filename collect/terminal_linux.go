@@ -45,7 +45,8 @@ func (p endpoints) close() {
 // newSession opens a session. user is the terminal that output is shown on.
 func newSession(user, stdin *os.File) (*session, error) {
 	s := &session{user: user, resized: make(chan os.Signal, 1), paused: make(chan os.Signal, 1)}
-	signal.Notify(s.paused, syscall.SIGTSTP) // before there is an experiment: it would go on where only this is stopped
+	// before there is an experiment: it would continue while only this process is stopped
+	signal.Notify(s.paused, syscall.SIGTSTP)
 	var err error
 	if s.stopped, s.stop, err = os.Pipe(); err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (s *session) close() {
 	s.stderr.close()
 }
 
-// pause stops the experiment and this process, as Ctrl-Z at its own terminal would, until the shell goes on with both.
+// pause stops the experiment and this process, as Ctrl-Z at its own terminal would, until the shell continues both.
 func (s *session) pause(c *child) {
 	c.send.Encode(supervisorCommand{Signal: int(unix.SIGSTOP)})
 	s.giveBack()

@@ -25,7 +25,7 @@ func (r *report) addFailures(j *spool.Journal, ctx *join.Context, recs []*record
 		}
 	}
 	fatal := -1
-	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not go on without
+	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not recover from
 		for i, o := range j.OOMs {
 			if !noted[o.K] || raised[o.K] {
 				fatal = i

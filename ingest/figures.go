@@ -267,7 +267,7 @@ func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestR
 	return figuresTables(dir, m, &runs[m.Import.Part], o)
 }
 
-// noBlocks is why nothing of such a run can be checked.
+// noBlocks is the reason why such a run cannot be checked.
 const noBlocks = "the file has figures at moments, and no blocks to check them against"
 
 // figuresTables writes what a file has of a run: steps and phases, but neither events nor blocks.

@@ -77,7 +77,7 @@ func TestSummariesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A baseline that cannot be imported says why, of whatever tool it is.
+// A baseline that cannot be imported gives a reason, for every tool.
 func TestBaselineSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	result, err := os.ReadFile("figures/testdata/vanilla_result.json")

@@ -88,7 +88,7 @@ func (g *Growing) Add(c *spool.Chunk, each func(Level)) error {
 	return nil
 }
 
-// resume goes on from the allocator's own list of blocks, after a stretch of time in which nothing was recorded.
+// resume continues from the allocator's own list of blocks, after a time in which nothing was recorded.
 func (g *Growing) resume(s *torchsnap.Snapshot, c *spool.Chunk, each func(Level)) error {
 	settings, err := replaySettings(s.Settings)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Outcome says what became of one input.
+// Outcome is the result of one input.
 type Outcome struct {
 	Path   string
 	RunID  string // "" if refused
@@ -24,7 +24,7 @@ type Outcome struct {
 	State  string
 	Again  bool   // with schemas.IngestNew: it had been ingested before
 	Reason string // why it was refused
-	Hint   string // what to do about that, where the error says it
+	Hint   string // what the user can do about it, if the error tells
 	// Warnings are the report's, of a snapshot.
 	Warnings []string
 }
@@ -321,8 +321,8 @@ func outcome(path, dir string, o Options) Outcome {
 	return out
 }
 
-// stateOf says whether a run is to be ingested, and whether it was before. A report that cannot be read is made again
-// unasked.
+// stateOf tells whether a run needs ingesting, and whether it was ingested before. An unreadable report is replaced
+// without being asked for.
 func stateOf(dir string, o Options) (state string, again bool) {
 	_, err := schemas.ReadIngestReport(dir)
 	if err == nil && !o.Again {

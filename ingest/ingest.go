@@ -128,7 +128,7 @@ func sealLate(folder string, m *schemas.Manifest) error {
 	return nil
 }
 
-// A MissingError says that a part of a recording is gone that was there when the run ended.
+// A MissingError is a part of a recording that existed when the run ended and is gone.
 type MissingError struct{ What string }
 
 func (e *MissingError) Error() string { return "the recording is not whole: " + e.What }

@@ -213,7 +213,7 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 	}
 }
 
-// Ingesting again gives the same tables, and leaves nothing of the old behind on the way.
+// Ingesting again gives the same tables, and leaves no old files behind on the way.
 func TestAgain(t *testing.T) {
 	dir := folder(t, "vanilla")
 	run(t, dir)
@@ -224,7 +224,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Whatever a SIGKILL leaves of a journal, what was drained before is recovered, and is exact.
+// Wherever a SIGKILL cuts a journal, everything drained before is recovered exactly.
 func TestCutAnywhere(t *testing.T) {
 	for _, name := range []string{"vanilla", "windows"} {
 		t.Run(name, func(t *testing.T) { cutAnywhere(t, name) })
@@ -282,7 +282,7 @@ func TestStillRunning(t *testing.T) {
 	}
 }
 
-// A recording that lost events, or whose counters disagree, says so.
+// A recording that lost events, or whose counters disagree, is reported as such.
 func TestLossy(t *testing.T) {
 	marks, frames := unpacked(t, "vanilla")
 	stats := func(key string, by int64) func(int, spool.Frame) []byte {
@@ -470,8 +470,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the marks and tags contain, ingest returns tables whose categories sum to the last counter, or an error.
-// It never panics.
+// For any marks and tags, ingest returns tables whose categories sum to the last counter, or an error. It never
+// panics.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
 	for seed := range uint64(often(40)) {

@@ -155,7 +155,7 @@ var foreigns = []foreign{
 	{name: ".csv", what: "a table of text"},
 }
 
-// foreignKind says what a file is if it is no snapshot; "" = unknown.
+// foreignKind returns what a file is if it is no snapshot; "" = unknown.
 func (in *input) foreignKind() (what, advice string) {
 	if in.isCheckpoint() {
 		return checkpoint, hint

@@ -46,7 +46,7 @@ func instrumentCost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx 
 	return c
 }
 
-// addStepTimes adds the times of bare and of instrumented steps, without those that nothing is known of.
+// addStepTimes adds the times of bare and of instrumented steps, without steps whose times are unknown.
 func addStepTimes(c *schemas.InstrumentCost, times join.Times) {
 	captured := schemas.Captured(times.Phases)
 	rows := slices.Clone(times.Steps)

@@ -49,8 +49,7 @@ func NewView(source *selected.Source, names []string, running func(dir string) b
 		runs: map[string]*run{}, ended: map[string]*endedRun{}}
 }
 
-// Running are the runs that are being recorded, and those that have just ended, and how often any has. They are not to
-// be changed.
+// Running returns the runs that are being recorded, those that have just ended, and how often any has ended.
 func (v *View) Running() ([]*page.Live, int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -189,7 +189,7 @@ func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block
 	return b
 }
 
-// holderWords say who holds the bytes. A recorded path names an exception by the line of the call that raised it.
+// holderWords names who holds the bytes.
 func holderWords(f *findings.Finding) string {
 	const caught, of = "exception caught at ", "exception from the call at "
 	if words := holders[f.ID]; words != "" && (f.Holder == "" || f.Holder == grouping.HeldByCpp) {

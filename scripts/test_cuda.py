@@ -156,7 +156,7 @@ def run_together(file: str, only: str, **environment: str) -> dict[str, tuple[st
 
 
 def read_reasons(path: Path) -> list[tuple[re.Pattern[str], str, str]]:
-    """Lines of a pattern of names, a kind of KINDS and a sentence, apart by tabs."""
+    """Returns lines with a pattern of names, a kind of KINDS and a sentence, separated by tabs."""
     reasons = []
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):

@@ -50,7 +50,7 @@ type Kind struct {
 	Category                        int
 	Evidence                        schemas.Evidence
 	Module, Name, Line, Phase, Role int // places in the device's texts
-	// Holder says who kept the block at the last look for holders; empty if there was no look.
+	// Holder tells who kept the block at the last search for holders; empty if there was no search.
 	Holder int
 }
 
@@ -63,7 +63,7 @@ type SegmentChange struct {
 	Bytes  int64
 }
 
-// A Failure is a request that failed for want of memory, just after an event.
+// A Failure is a request that failed because memory was short, just after an event.
 type Failure struct {
 	Event, Bytes int64
 }
@@ -133,7 +133,8 @@ func deviceOf(in *schemas.Tables, p identity.Place, l *memory.Ledger) Device {
 	return d
 }
 
-// samplesOf are the samples of a run that has one GPU: of several, which is which is the ladder's to say.
+// samplesOf returns the samples of a run that has one GPU. If there are several GPUs, package ladder decides which
+// one a sample belongs to.
 func samplesOf(in *schemas.Tables) []schemas.Sample {
 	for i := range in.Samples {
 		if in.Samples[i].Device != in.Samples[0].Device {

@@ -173,7 +173,7 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 			continue
 		}
 		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
-			s = new(*s) // the run itself goes on having none
+			s = new(*s) // the run itself keeps none
 			s.JoulesPerSample, lent[s.RunID] = c.JoulesPerSample, c
 		}
 		runs = append(runs, s)

@@ -255,7 +255,7 @@ func TestPivotOfCommands(t *testing.T) {
 		!strings.Contains(w, "dpsgd: 2 experiments, which have no median together: ") {
 		t.Errorf("%s, %q", got, w)
 	}
-	// A cell whose row says nothing of its runs is named by them.
+	// If the rows do not describe a cell's runs, the cell is named by its runs.
 	doc = compare(t, Options{Rows: []string{"batch_size"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 1000,
 		"batch_size", 8), command("a", 300))
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {

@@ -74,7 +74,7 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 }
 
-// A larger batch in a step without tags has the peak, so what the other steps would take says nothing about it.
+// A larger batch in a step without tags has the peak, so the memory that other steps would take does not matter.
 func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 	in := fixture.KeptRun(false)
 	last := &in.Steps[len(in.Steps)-1]

@@ -254,7 +254,7 @@ func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	return clock
 }
 
-// test compares the times of two cells of several runs by their ranks.
+// test compares the times of two cells by their ranks, if both have several runs.
 func (p *pivot) test(c, base *CompareCell) {
 	if p.value.Timed() && !c.IsBaseline && len(c.values) > 1 && len(base.values) > 1 {
 		c.P = new(timing.RankTest(c.values, base.values))

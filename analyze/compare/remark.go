@@ -61,7 +61,7 @@ const (
 	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
 	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
 	RemarkOtherWork   RemarkKind = "other work"  // no other run here does the same work
-	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own
+	RemarkIsBaseline  RemarkKind = "is baseline" // no other run has this run as its baseline
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
 	RemarkHeldByHooks RemarkKind = "held"        // Held
 	// Ratios of the peaks, and Low and High, the bounds of their difference: one of the peaks is bounded

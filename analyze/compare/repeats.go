@@ -40,7 +40,8 @@ func tellOrigins(runs []*analyze.Summary, placed placing) {
 	}
 }
 
-// tellExperiments gives the first run of each of several experiments what tells it from the others.
+// tellExperiments returns, for the first run of each experiment, the text that distinguishes it from the other
+// experiments.
 func tellExperiments(groups [][]*analyze.Summary) (texts []string) {
 	ids, labels := make([]identity.Identity, len(groups)), make([]string, len(groups))
 	texts = make([]string, len(groups))

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Activations that hooks hold because autograd does not are no extra cost, and nothing says that they are.
+// Activations that hooks hold instead of autograd are no extra cost, and no remark claims that they are.
 func TestHooksInsteadOfAutograd(t *testing.T) {
 	const m = 1 << 20
 	was := analyze.Summarize(fixture.Sized("vanilla", map[schemas.Category]int64{schemas.Parameters: m,

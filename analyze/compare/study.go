@@ -23,7 +23,7 @@ type Study struct {
 	// BaselineLabel is the baseline's label. It has the badge unless the badge holds for all runs.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
-	// SeveralBaselines says that not all cells are compared with the same one.
+	// SeveralBaselines is true if not all cells are compared with the same baseline.
 	SeveralBaselines bool
 	// Nearest is true if some of several baselines do not have all of their cell's parameters.
 	Nearest bool

@@ -256,7 +256,7 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 }
 
-// values looks at what may have sent the script another way than on a device.
+// values checks what may have made the script take another path than on a device.
 func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	if reads := undecided(UnknownReads(p), f.Decisions); len(reads) > 0 {
 		j.inDoubt(Reason{Kind: UnknownRead, Places: reads})
@@ -292,7 +292,7 @@ var noOps = []string{schemas.NoteUnanswered, schemas.NoteEstimated, schemas.Note
 func (j *judgement) libraries(p *schemas.Prediction) {
 	for _, n := range p.Notes {
 		if strings.Contains(n, schemas.OldNoteFinite) && len(p.Assumptions) > 0 {
-			continue // the reason TakenForFinite says it, of runs whose notes do too
+			continue // the reason TakenForFinite covers it, for runs that have that note
 		}
 		note := Reason{Kind: Noted, Name: n}
 		if slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {

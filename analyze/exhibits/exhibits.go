@@ -34,7 +34,8 @@ type Group struct {
 // An Entry is one experiment of a group.
 type Entry struct {
 	Key string // key of its method, else its label: its name in the whole paper
-	// Variant is the values that tell it from others of its method in the group; empty where there are none.
+	// Variant lists the values that distinguish the entry from others of its method in the group. It is empty if
+	// there are none.
 	Variant []string
 	*compare.Cell
 }

@@ -18,14 +18,14 @@ type Phases struct {
 	// Rest is the time of all phases without a row, in ms; nil if the entry has no times.
 	Rest []*float64
 	Step []*float64 // ms
-	// Timed says that some entry has times, Sized that some has bytes.
+	// Timed is true if any entry has times, Sized if any has bytes.
 	Timed, Sized bool
 }
 
 // A PhaseRow is one phase of every entry.
 type PhaseRow struct {
 	Phase string
-	Pass  bool     // one of several passes of the family above
+	Pass  bool     // one of several passes of the family in the row above
 	Peaks []*int64 // nil: no such phase
 	MS    []*float64
 }

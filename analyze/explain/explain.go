@@ -85,7 +85,7 @@ type CategoryPart struct {
 	FromEvidence memory.Evidence  `json:"from_evidence"` // of FromBytes
 	ToEvidence   memory.Evidence  `json:"to_evidence"`
 	Modules      []ModulePart     `json:"modules"` // sum to the category; the largest difference first
-	// sum to the category, as MemoryPhases do to the peak; empty where those are
+	// the parts sum to the category, as MemoryPhases sum to the peak; empty if MemoryPhases is empty
 	Phases []BirthPart `json:"phases"`
 }
 

@@ -49,7 +49,7 @@ func (x *evidence) highestReserved() *highestReserved {
 	return r
 }
 
-// cached looks at what of the highest reserved holds nothing.
+// cached looks for the reserved memory that holds no blocks when reserved is highest.
 func (x *evidence) cached() []Finding {
 	r := x.highestReserved()
 	if r == nil {

@@ -138,7 +138,7 @@ func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
 
-// known says how the figures of a trial are.
+// known tells how the figures of a trial are known.
 func (t *Trial) known() Confidence {
 	if t.Run.Source == schemas.Predicted {
 		return Predicted
@@ -251,8 +251,8 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 }
 
-// advisesMore reports whether a part of the change has nothing to do with the methods that do without: their runs say
-// nothing of it.
+// advisesMore reports whether part of the advice is independent of the method, so that runs of other methods show
+// nothing about it.
 func (f *Finding) advisesMore() bool {
 	clip, is := f.Facts.(ClipTemporariesFacts)
 	return is && slices.Contains(clip.Advice, clipping.Sum)

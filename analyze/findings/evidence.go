@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// evidence is what checks look at: a run, and a device of it, the one with the highest peak unless a check looks at
-// others too.
+// evidence is the input of checks: a run, and one of its devices. This is the device with the highest peak, unless
+// a check examines others too.
 type evidence struct {
 	in        *schemas.Tables
 	run       *analyze.Summary
@@ -22,7 +22,7 @@ type evidence struct {
 
 	// The rest describes the device, and is empty if no bytes are known.
 	p       identity.Place
-	grows   *growth.Growth // nil where the device's memory does not
+	grows   *growth.Growth // nil if the device's memory does not grow
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex

@@ -380,7 +380,7 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	if f = theFinding(t, rest.Runs[0].Findings, CheaperMethod); f == nil || *f.SavesMS != 38-26.2 {
 		t.Errorf("%+v", f)
 	}
-	// What was measured instead of a bound saves or costs no time either where ranges overlap.
+	// If ranges overlap, a measured alternative to a bound neither saves nor costs time.
 	for _, c := range []struct {
 		other        []analyze.Summary
 		saves, costs bool
@@ -496,8 +496,8 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 }
 
-// Torch's limit is the whole device, the CUDA context included; what predict calls memory is without. Both say which
-// they are, and by how much they differ.
+// Torch's limit is the whole device with the CUDA context. The memory that predict states excludes the context.
+// Both texts name what they include, and the difference.
 func TestLimitsOfAFailureAreTold(t *testing.T) {
 	in := fixture.Pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
@@ -615,7 +615,7 @@ func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 
 func TestUnknownBytesAreFound(t *testing.T) {
 	in := fixture.KeptRun(true)
-	for i := range in.Owners { // nothing but the phase of birth is known of the activations
+	for i := range in.Owners { // only the phase of birth is known of the activations
 		if in.Owners[i].Category == schemas.Activations {
 			in.Owners[i].Category, in.Owners[i].Evidence = schemas.Other, schemas.ByPhase
 		}

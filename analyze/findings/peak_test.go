@@ -60,7 +60,7 @@ func TestThresholds(t *testing.T) {
 			[]fixture.Part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49),
 				schemas.PhaseOptimizer)},
 			50},
-		// What came with the noise, Opacus' sum of it and the gradient, no other optimizer does without.
+		// Other optimizers do not need the memory for the noise, Opacus' sum of the noise and the gradient.
 		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50),
 			schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
 			[]fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350),

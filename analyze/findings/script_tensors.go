@@ -13,8 +13,8 @@ const scriptPercent = 5 // of the peak, tensors of the script that are there fro
 // ScriptTensorsFacts are the facts of a [ScriptTensors] finding: the names that keep most of the bytes.
 type ScriptTensorsFacts struct{ Names []NamedBytes }
 
-// fewSteps is the number of steps up to which one cannot tell whether the first step keeps something for good or
-// leaves it for the next.
+// fewSteps is how many steps are needed to distinguish what the first step keeps for good from what it leaves for
+// the next one.
 const fewSteps = 3
 
 // scriptTensors looks for tensors that names in the script keep from the first step, or earlier, to the end of the

@@ -16,8 +16,8 @@ const (
 // WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes that many checkpoints.
 type WholeCheckpointFacts struct{ Blocks, Parts int }
 
-// wholeCheckpoint looks for one checkpoint around everything: backward first computes all activations again, and holds
-// them all at once, as without it. Of n blocks, about as many parts as the root of n hold least.
+// wholeCheckpoint looks for one checkpoint around the whole model. Backward then first recomputes all activations
+// and holds them all at once, as without a checkpoint. For n blocks, about √n checkpoints need the least memory.
 func (x *evidence) wholeCheckpoint() []Finding {
 	step := x.stepOf(x.d.At.Event)
 	if step == nil {

@@ -48,7 +48,7 @@ func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (
 	differs(CautionVersion, "CUDA", ours.CUDA, theirs.CUDA)
 	differs(CautionVersion, "Opacus", ours.Opacus, theirs.Opacus)
 	differs(CautionVersion, "GPU", ours.GPU, theirs.GPU)
-	if base.Source == schemas.Measured && now.Source == schemas.Measured { // of a prediction the driver says nothing
+	if base.Source == schemas.Measured && now.Source == schemas.Measured { // the driver does not matter for a prediction
 		differs(CautionVersion, "driver", ours.Driver, theirs.Driver)
 	}
 	differs(CautionVersion, "revision", ours.Revision, theirs.Revision)

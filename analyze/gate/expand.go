@@ -94,7 +94,7 @@ func isGlob(name string) bool { return strings.ContainsAny(name, "*?") }
 // one letter.
 func matches(glob, name string) bool {
 	g, n := []rune(glob), []rune(name)
-	// star is the place of the last star in the glob, and from the place in the name where matching goes on.
+	// star is the place of the last star in the glob. from is the place in the name where matching continues.
 	star, from := -1, 0
 	i, k := 0, 0
 	for k < len(n) {

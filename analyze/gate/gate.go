@@ -197,7 +197,7 @@ type GoneTable struct {
 	OfBaseline   bool
 }
 
-// judge says whether the check passes. One that compared nothing does not.
+// judge decides whether the check passes. A check that compared nothing does not pass.
 func (r *Result) judge(paired bool) {
 	nothing := &Reason{Why: NotInBoth}
 	if paired {

@@ -120,7 +120,7 @@ type Content struct {
 	ContentKey, ParamsText string // empty = none
 }
 
-// known is how the experiment's figures are: their source and, of predictions, the device.
+// known tells how the experiment's figures are known: their source and, for predictions, the device.
 func (c *Content) known() string {
 	if c.Profile == nil {
 		return c.Source

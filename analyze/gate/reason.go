@@ -33,7 +33,7 @@ const (
 	NotExact      Why = "not exact"   // within its bounds it is both below and above the threshold
 	NotWellInBoth Why = "not well"    // no experiment ended well in both
 	NotInBoth     Why = "not there"
-	// the times of several runs exceed the threshold, and a rank test does not tell them from the baseline's
+	// the times of several runs exceed the threshold, but a rank test finds no difference from the baseline's
 	NotSignificant Why = "not significant"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Across rules a category's threshold is unchecked, whatever the bytes, and the peak's holds. Of category:* one row
-// says it. An unknown version is another one than any that is known, and no other than itself.
+// If the rules differ, a category's threshold is not checked, whatever the bytes, but the peak's is. For category:*
+// one row reports it. An unknown version differs from every known version, and equals only itself.
 func TestCategoriesOfOtherRules(t *testing.T) {
 	ruled := func(rules int, other int64) []schemas.Tables {
 		in := fixture.Sized("ghost", map[schemas.Category]int64{schemas.Activations: base, schemas.Other: other})

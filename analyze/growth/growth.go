@@ -48,7 +48,7 @@ type Low struct {
 	High  int64 // the highest that was allocated in it
 }
 
-// An Exhaustion says at which step, or pass, the device's memory is full if it goes on like this. It lies between
+// An Exhaustion is the step, or pass, at which the device's memory is full if the growth continues. It lies between
 // Earliest and Latest with the confidence of the slope's bounds.
 type Exhaustion struct {
 	LimitBytes           int64 // what the process can have of the device
@@ -284,8 +284,8 @@ func (f *finder) lows(spans []span) []Low {
 	return out
 }
 
-// exhaustion says when the highest that any step has above its lowest no longer fits. A run that has died of it needs
-// no prediction.
+// exhaustion finds when the largest difference between a step's highest and lowest no longer fits. A run that has
+// died of it needs no prediction.
 func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	limit := f.limit()
 	if limit == 0 || t.SlopeLow <= 0 || t.SlopeHigh > 2*t.SlopeLow {

@@ -16,8 +16,8 @@ const (
 	// alpha is how often lows in random order may be called rising, over all series of a run and all their ends.
 	alpha = 0.001
 	parts = 8 // the number of equal parts of a series that show whether the growth is spread over all of it
-	// risingParts is how many of the rises from part to part have to be at least a quarter of the average one. The last
-	// one has to be, for else the growth has ended.
+	// risingParts is how many of the rises from part to part must be at least a quarter of the average rise. The
+	// last rise must be, because otherwise the growth has ended.
 	risingParts = 5
 	partOfRise  = 4
 	// jump is how many times a step's growth a low may rise above the one before. A larger rise in the first

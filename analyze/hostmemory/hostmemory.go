@@ -108,7 +108,7 @@ type Phase struct {
 	Steps int64  `json:"steps"` // in which it changed there; 1 for all before the first
 }
 
-// Trend is growth that goes on: in each quarter of the later half of the steps there is more.
+// Trend is growth that continues: each quarter of the later half of the steps has more.
 type Trend struct {
 	Steps        int64 `json:"steps"` // of the later half
 	BytesPerStep int64 `json:"bytes_per_step"`
@@ -241,7 +241,7 @@ func memory(phases []schemas.Phase, readings []schemas.HostMark, bytes func(*sch
 // leastSteps is how many steps the later half of a run must have to show a trend.
 const leastSteps = 8
 
-// trend is the growth of the later half of the steps, if it goes on to the end.
+// trend returns the growth of the later half of the steps, if it continues to the end.
 func trend(steps []int64) *Trend {
 	late := steps[len(steps)/2:]
 	if len(late) < leastSteps {

@@ -17,7 +17,7 @@ func (o *Origin) Alike(p *Origin) bool {
 	return len(o.Differs(p)) == 0
 }
 
-// Key is the same for origins that are the same in all that is known of them.
+// Key is equal for origins that agree in all known parts.
 func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
 // CodeKey is [Origin.Key] without the revision, on which nothing rests between two runs whose code is known.
@@ -56,8 +56,8 @@ func (o *Origin) text() string {
 	return string(sum[:])
 }
 
-// telling returns members of a group whose origins suffice to show every part in which any two members differ. Of
-// origins that differ only in their revisions, two suffice: any third differs from one of them.
+// telling returns members of a group that suffice to show every part in which any two members differ. For origins
+// that differ only in their revisions, two suffice: any third differs from one of them.
 func telling(ids []Identity, group []int) (some []int) {
 	type class struct {
 		first  string

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What a suite hashed, and the parameters of built-in experiments, do not depend on the words of a command: a later
-// dpsight writes others.
+// Keys that a suite hashed, and the parameters of built-in experiments, do not depend on the words of a command,
+// because another version of dpsight may write other words.
 func TestCommandsThatTellNothing(t *testing.T) {
 	for _, m := range []*schemas.Manifest{
 		{Command: []string{"python3", "-m", "dpsight_experiments", "--method", "ghost"}},

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two
-// runs that differ in a condition are still compared, and say so.
+// A Fact is a property of a run that changes its figures for every method, or a parameter of its experiment. Two
+// runs that differ in a condition are still compared, with a remark.
 type Fact struct {
 	What  string `json:"what"`
 	Value string `json:"value"`

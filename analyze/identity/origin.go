@@ -232,7 +232,7 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 // content identifies a module: several files if a run has several scripts. hash is "" if one is not known.
 type content struct{ module, files, hash string }
 
-// contents are those of a run's modules, by their names.
+// contents lists the contents of a run's modules by name.
 func contents(c *schemas.Code) (out []content) {
 	if c == nil {
 		return nil
@@ -321,8 +321,9 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 // much the same origins.
 type differences map[[2]string][]Apart
 
-// differingParts are the parts in which any two of some runs differ, without values: revisions first, which people
-// know, then what else differs in its order, files last. It adds to what is known of pairs.
+// differingParts lists the parts in which any two of some runs differ, without values. Revisions come first,
+// because people know them, then the other parts in their order, and files last. It adds its results to the known
+// differences of pairs.
 func differingParts(ids []Identity, group []int, known differences) (keys []Apart) {
 	group = telling(ids, group)
 	names := make([]string, len(group))

@@ -11,7 +11,7 @@ type ByRules struct {
 	Runs  []int // their places
 }
 
-// RulesApart groups runs by the rules that made their categories, the oldest version first. It is nil where all runs
+// RulesApart groups runs by the rules that made their categories, the oldest version first. It is nil if all runs
 // that have categories share one version.
 func RulesApart(ids []*Identity) []ByRules {
 	by := map[int][]int{}

@@ -202,7 +202,7 @@ func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 type reading struct {
 	sample *schemas.Sample
 	states []*torchState // nil where one is not known
-	// settled says that all are known and of one state with the sample.
+	// settled is true if all states are known and were taken at the sample's state.
 	settled, replayed bool
 	reserved          int64
 }
@@ -249,11 +249,11 @@ func (g *gpu) allocated(r *reading) (bytes int64) {
 
 func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
-// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it
-// reserves. Samples whose allocator state the events tell come first, then those whose state torch's counters tell.
-// Of several it takes the one with the most allocated, and the first of equals. The device is as full in all of
-// them, and this one best shows what fills it. The others may lie between steps, where everything except the model
-// is cached.
+// highest chooses the sample that shows the device's peak. The peak is a plateau, because torch keeps what it
+// reserves. Samples whose allocator state is known from events come first, then those whose state is known from
+// torch's counters. Among these it takes the sample with the most allocated, and the first of equals: the device is
+// equally full in all, and this sample shows best what fills it. The others may lie between steps, where everything
+// except the model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {

@@ -160,8 +160,9 @@ func (m *Moment) add(name, in string, bytes *int64, how string) {
 
 func (m *Moment) remark(r Remark) { m.Remarks = append(m.Remarks, r) }
 
-// Of explains each GPU's memory at its own peak, at its highest where events were recorded if that is another
-// moment, and at the peak of each allocator on it. A run that used no GPU gives its identity and a [*NoEventsError].
+// Of explains each GPU's memory at up to three kinds of moments: its own peak, its highest while events were
+// recorded (if that is another moment), and the peak of each allocator on it. For a run that used no GPU it returns
+// the identity and a [*NoEventsError].
 func Of(in schemas.Tables) (Run, error) { return With(&in, memory.NewLedgers(&in)) }
 
 func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {

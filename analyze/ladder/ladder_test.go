@@ -176,7 +176,7 @@ func TestLadderRungsSum(t *testing.T) {
 			driver = "driver_reserve+driver"
 		}
 		switch {
-		case c.processes > 0 || !c.charged: // a list without our own process says nothing of others
+		case c.processes > 0 || !c.charged: // a list without our own process does not show others either
 			driver = "other_processes+" + driver
 		}
 		if !c.charged {

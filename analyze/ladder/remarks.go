@@ -28,7 +28,8 @@ const (
 	RemarkUntagged      = "untagged"       // the moment is in a step without tags
 )
 
-// Unsampled is why nothing is known of a GPU's memory beyond torch's own. Why says which of the other fields it has.
+// Unsampled is the reason why a GPU's memory beyond torch's own is unknown. Why decides which of the other fields
+// are set.
 type Unsampled struct {
 	Why    string // empty = there are samples
 	Device string
@@ -43,5 +44,5 @@ const (
 	UnsampledNever    = "never"     // NVML was not asked
 	UnsampledTwin     = "twin"      // several GPUs have the UUID
 	UnsampledUnknown  = "unknown"   // NVML has no GPU with the UUID
-	UnsampledWhich    = "which_gpu" // nothing says which of the GPUs it is
+	UnsampledWhich    = "which_gpu" // it is unknown which of the GPUs it is
 )

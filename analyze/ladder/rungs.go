@@ -193,7 +193,7 @@ func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, wit
 	})
 	alone := s.OtherProcesses == 0 && listed
 	if !listed {
-		// a list without the run's own processes, as a container may show, says nothing of others
+		// a list without the run's own processes, as in a container, does not show others either
 		m.OtherProcesses = nil
 	}
 	if alone {

@@ -33,7 +33,7 @@ func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
 // A ModuleIndex finds the modules of one rank.
 type ModuleIndex struct {
 	ByID map[int64]*schemas.Module
-	// nil where modules of several classes have the path: two models, each with a "main.0"
+	// nil if modules of several classes have the path: two models, each with a "main.0"
 	byPath map[string]*schemas.Module
 	root   *schemas.Module // the only root with parameters of its own
 }

@@ -156,7 +156,7 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 	return CategoryBytes{Category: name}
 }
 
-// Known says how the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
+// Known tells how well the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
 type Known struct {
 	Evidence
 	// UnownedBytes are the bytes in the categories other and untraced, whatever the evidence.

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Whatever the owners, at every event the categories sum to the allocator's own bytes. The sweep over intervals
-// agrees with a new count, and no category exceeds the maximum stated for it.
+// For any owners, the categories sum to the allocator's own bytes at every event. The sweep over intervals agrees
+// with a new count, and no category exceeds its stated maximum.
 func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 	for seed := range uint64(150) {
 		in, allocated := fixture.RandomRun(rand.New(rand.NewPCG(seed, 1)))

@@ -9,13 +9,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A FailedRequest is an allocation that failed for want of memory, and what was in its way.
+// A FailedRequest is an allocation that failed because memory was short, and what took the memory.
 type FailedRequest struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
 	Fatal  bool   `json:"fatal"` // the run died of it; otherwise the run went on
-	// EndUnknown: nothing says whether something went on
+	// EndUnknown is true if it is unknown whether the process continued.
 	EndUnknown bool `json:"end_unknown,omitempty"`
 	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; else the script did
 	// several only for requests at one place that torch recovered from; the largest is shown
@@ -60,7 +60,8 @@ func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int
 	return out, more
 }
 
-// FailedCount returns how many requests failed that torch did not recover from; nil if nobody looked for any.
+// FailedCount returns the number of failed requests that torch did not recover from, or nil if failures were not
+// recorded.
 func FailedCount(in *schemas.Tables) *int {
 	if in.Report == nil || in.Report.FailuresUnread(in.Manifest) || in.Manifest.FiguresOnly() {
 		return nil
@@ -264,7 +265,8 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, e
 	return ResolvedMoment{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
-// noFailure says that no request of a device is known to have failed, and no more than was looked at.
+// noFailure returns the error that no request of a device is known to have failed. The error claims no more than
+// was recorded.
 func noFailure(in *schemas.Tables, p identity.Place) error {
 	switch {
 	case in.Report.FailuresUnread(in.Manifest):

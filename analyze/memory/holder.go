@@ -36,8 +36,8 @@ func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
 	return h
 }
 
-// Of returns who keeps a block, nil if no look has said. The last look counts, whatever the requested moment: a
-// variable that is assigned again releases a block, and its real keeper is whoever still has it then.
+// Of returns who keeps a block, or nil if no search found it. The last search counts for every moment: a variable
+// that is assigned again releases a block, and its real keeper is whoever still has it then.
 func (h *Holders) Of(a *schemas.Allocation) *Holder {
 	rows := h.by[a.AllocID]
 	if len(rows) == 0 {

@@ -215,7 +215,7 @@ func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
 	return slices.Compact(turns)
 }
 
-// A Change says that from an event on a category counts that many bytes more.
+// A Change means that a category counts that many more bytes from an event on.
 type Change struct {
 	Bytes int64
 	seq   uint32

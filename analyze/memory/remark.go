@@ -1,6 +1,6 @@
 package memory
 
-// A Remark is what should be known of a breakdown before its figures are taken at face value. Report finds the words.
+// A Remark is a caution about the figures of a breakdown. Package report finds the words.
 type Remark struct {
 	Kind     RemarkKind
 	Device   string // "cuda:0"; empty if it concerns the run

@@ -21,7 +21,7 @@ type SharedActivation struct {
 	ExtraBytes int64 `json:"extra_bytes"`
 }
 
-// SharedHookActivations is nil where hooks hold nothing that others hold too.
+// SharedHookActivations is nil if everything that hooks hold is held by them alone.
 func (d *DeviceBreakdown) SharedHookActivations() *SharedActivation {
 	c := d.Category(schemas.HookActivations)
 	if c.SharedBytes == 0 {

@@ -85,7 +85,7 @@ type Prediction struct {
 // AccuracyFitting is how often prediction and measurement agree on whether an experiment fits into the memory. An
 // experiment is not counted if some of its runs ended well and others ran out of memory.
 type AccuracyFitting struct {
-	Of          int `json:"of"` // experiments for which both say whether it fits
+	Of          int `json:"of"` // experiments for which both state whether it fits
 	Agree       int `json:"agree"`
 	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
 	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to
@@ -167,7 +167,7 @@ func predictedOf(b schemas.Baseline) []schemas.BaselineExperiment {
 	})
 }
 
-// fitted says whether an experiment fits; nil if its runs do not say, or say both.
+// fitted tells whether an experiment fits. It is nil if its runs do not tell, or disagree.
 func fitted(e *schemas.BaselineExperiment) *bool {
 	oom := e.Status == schemas.StatusOOM
 	if oom == (e.Runs > 0) {

@@ -67,7 +67,7 @@ func NewFitRun(in schemas.Tables) FitRun {
 // The outcomes of a search.
 const (
 	FitSome  = "some"       // the next value does not fit
-	FitAll   = "all"        // the highest value of the range fits; Odd says what below it does not
+	FitAll   = "all"        // the highest value of the range fits; Odd lists lower values that do not fit
 	FitNone  = "none"       // not even the lowest does
 	FitUnset = "unfinished" // the search was stopped: Largest is the result so far
 )

@@ -185,7 +185,7 @@ func TestFitNothing(t *testing.T) {
 	}
 }
 
-// A script that catches a failed request and goes on with less does not fit: what it asked for failed.
+// A script that catches a failed request and continues with less does not fit, because its request failed.
 func TestFitThatWasCaught(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 20})
 	in.Report.OOMs = []schemas.OOM{{}, {}, {}}

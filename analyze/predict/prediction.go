@@ -39,11 +39,10 @@ type PredictionRun struct {
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null if the script ended early for another reason, or took nothing of a device: what it would have
-	// taken is not known. A run that its time limit ended after its first step is judged by what it took until
-	// then. A run that ended well fits, whatever requests its script caught. In a search it does not if the device
-	// had no room for some of them, see [NewFitRun]. Why says what the status does not: report makes it from
-	// Because.
+	// Fits is null if the script ended early for another reason, or allocated nothing on a device, since its full
+	// need is then unknown. A run that its time limit ended after the first step is judged by what it took until
+	// then. A run that ended well fits, even if its script caught failed requests. In a search such a run does not
+	// fit, see [NewFitRun]. Why adds what the status leaves out; report derives it from Because.
 	Fits       *bool   `json:"fits"`
 	Why        string  `json:"why,omitempty"`
 	Because    Because `json:"-"`
@@ -106,7 +105,7 @@ type Because struct {
 type Cause string
 
 const (
-	CauseEnded   Cause = "ended"   // the script ended early, and not for want of memory
+	CauseEnded   Cause = "ended"   // the script ended early, but not because memory was short
 	CauseSoFar   Cause = "so far"  // its time limit ended it, after it had trained or evaluated
 	CauseSteps   Cause = "steps"   // the prediction ended it after a number of steps
 	CauseCaught  Cause = "caught"  // the script caught requests that failed, and went on

@@ -65,7 +65,8 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// A peak lies apart from 1 % of the median of the others on, of two the higher one, of several a lower one too.
+// A peak stands out if it differs by 1 % or more from the median of the others. Of two peaks the higher one stands
+// out. Among several a lower one can stand out too.
 func TestApart(t *testing.T) {
 	for _, c := range []struct {
 		peaks []int64

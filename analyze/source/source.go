@@ -18,7 +18,7 @@ import (
 // Files are a script's files by their names, in lines.
 type Files map[string][]string
 
-const most = 3 // lines that are named: of more, nobody can tell which is meant
+const most = 3 // the largest number of lines that are named: with more, it is unclear which is meant
 
 // Lines returns the lines with a statement that matches, or none if there are many.
 func (f Files) Lines(want *regexp.Regexp) []schemas.Line {

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepKinds are a rank's steps after warm-up that ran: the bare ones and the instrumented ones, each with its GPU time.
+// stepKinds returns the completed steps of a rank after warm-up with their GPU times: the bare ones and the
+// instrumented ones.
 func stepKinds(in *schemas.Tables, rank int32) (bare, instrumented map[int64]int64) {
 	bare, instrumented = map[int64]int64{}, map[int64]int64{}
 	captured := schemas.Captured(in.Phases)

@@ -14,7 +14,7 @@ type RemarkKind int
 
 // The first two concern step times, the others module times. The last four say why a run has no module times.
 const (
-	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, for want of bare ones
+	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, because there are no bare ones
 	RemarkCaptured                                 // Steps have no time: they did not run
 	RemarkNoInstrumented                           // there is no instrumented step after warm-up
 	RemarkUnscaled                                 // there is no bare step to scale to

@@ -81,8 +81,8 @@ func Middle(s []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
-// medianRank is the largest k for which the k-th smallest and k-th largest of n values enclose the median with
-// probability 95 %. It is 0 where even the extremes do not (n < 6).
+// medianRank returns the largest k for which the k-th smallest and k-th largest of n values enclose the median with
+// probability 95 %. It returns 0 if even the extremes do not (n < 6).
 func medianRank(n int) int {
 	return sort.Search(n/2, func(i int) bool { return coverage(n, i+1) < 0.95 })
 }

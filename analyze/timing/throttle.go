@@ -22,7 +22,7 @@ func Throttled(in *schemas.Tables, t *Times) Throttle {
 	return Throttle{Slowed: len(slowed), Sampled: len(sampled), Steps: len(t.Steps), Reasons: reasons}
 }
 
-// Throttling reports whether a sample says what slows the clock, whether anything does, and what.
+// Throttling reports whether a sample knows what slows the clock, whether anything does, and what.
 func Throttling(m *schemas.Sample) (known, yes bool, mask int64) {
 	if m.ThrottleReasons == nil {
 		return false, false, 0

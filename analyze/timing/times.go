@@ -111,7 +111,7 @@ func (t *Times) Step() *Interval {
 	return IntervalOver(ns, t.Clock)
 }
 
-// Rate is count(step) per second over all timed steps, nil where a step did not report it.
+// Rate returns count(step) per second over all timed steps, or nil if a step did not report it.
 func (t *Times) Rate(count func(*StepTime) int64) *float64 {
 	var sum, ns int64
 	for i := range t.Steps {

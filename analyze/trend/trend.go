@@ -71,7 +71,7 @@ type Experiment struct {
 // Point is what the runs of one revision, or of one day, have.
 type Point struct {
 	Revision  *string             `json:"revision"`  // twelve digits, and a plus where files were changed since
-	Committed *time.Time          `json:"committed"` // null where the runs do not say
+	Committed *time.Time          `json:"committed"` // null if the runs do not record it
 	Started   time.Time           `json:"started"`   // the first of its runs
 	RunIDs    []string            `json:"run_ids"`
 	Failed    []compare.FailedRun `json:"failed"` // of them, those that did not end well: they do not count

@@ -49,7 +49,7 @@ type runner struct {
 	temp   string            // RUNNER_TEMP
 	path   string            // what precedes PATH
 	values map[string]string // of expressions
-	failed string            // the step that failed, and no other was run after it that has no if: always()
+	failed string            // the step that failed; after it only steps with if: always() were run
 	output string
 }
 

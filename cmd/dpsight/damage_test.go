@@ -17,8 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// sampledRun makes a store of one run of a suite, with all that a collector writes into its folder, and says where run
-// and suite lie.
+// sampledRun makes a store with one run of a suite, with all files that a collector writes. It returns the paths of
+// the run and the suite.
 func sampledRun(t *testing.T) (storeDir, dir, suite string) {
 	t.Helper()
 	storeDir = t.TempDir()

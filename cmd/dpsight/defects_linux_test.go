@@ -137,7 +137,7 @@ func TestDefectsAreFound(t *testing.T) {
 			t.Errorf("%s: %v", mode, results[mode].findings)
 		}
 	}
-	// What a pass without a backward leaves: its input, and the outputs of the layers.
+	// A pass without a backward keeps its input, and the outputs of the layers.
 	if f := findFinding(results["growth"].findings, "kept-graphs"); f == nil ||
 		f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
 		results["growth"].findings[0].ID != "kept-graphs" {

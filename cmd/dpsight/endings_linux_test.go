@@ -19,7 +19,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// training trains a small model for as many steps as its argument says, and says so after each.
+// training trains a small model. Its argument is the number of steps, and it prints a line after each.
 const training = `
 import sys, time, torch
 model = torch.nn.Linear(256, 256).cuda()
@@ -46,8 +46,8 @@ except torch.cuda.OutOfMemoryError:
 hoard.clear()
 `
 
-// pressing is interrupted in the next line of some of the agent's files at each of its steps, and goes on, until it has
-// been through all.
+// pressing is interrupted at each of its steps, each time in the next line of some of the agent's files, and
+// continues until all lines were tried.
 const pressing = `
 import os, signal, sys, torch
 files = tuple(os.path.join(os.path.dirname(sys.modules["dpsight"].__file__), n + ".py") for n in sys.argv[1:])

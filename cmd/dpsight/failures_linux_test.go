@@ -76,7 +76,8 @@ func TestFailuresInEveryStep(t *testing.T) {
 		phase       string
 		module      string
 		activations int64 // MiB
-		gradients   int64 // MiB: what only flows through backward, which no list of blocks tells from others
+		// MiB: gradients that only flow through backward, which a list of blocks does not distinguish from others
+		gradients int64
 	}{
 		{room: 100, phase: "forward", module: "0"},
 		{room: 600, phase: "forward", module: "1", activations: 128 + 512},

@@ -133,8 +133,8 @@ func TestReportOfAStore(t *testing.T) {
 	}
 }
 
-// Every command takes a store given as an argument or with --store as a whole. Of the environment's store it takes
-// the newest suite or run.
+// Every command that gets a store as an argument or with --store uses the whole store. From the environment's store
+// it uses the newest suite or run.
 func TestStoresAreNamedAlike(t *testing.T) {
 	store := t.TempDir()
 	for _, run := range []string{atOnceRun, "20261121T205124Z-ghost-2e2852"} {

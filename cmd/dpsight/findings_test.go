@@ -194,7 +194,8 @@ func TestFindingsOfHeadline(t *testing.T) {
 			}
 		}
 	}
-	// Of the recorded methods this one is the fastest by far, and none takes less memory by more than a thousandth.
+	// Among the recorded methods this one is the fastest by far, and none needs less memory by more than a
+	// thousandth.
 	for _, name := range []string{"ghost", "fgc", "flash", "bk"} {
 		f := findFinding(found[name], "cheaper-method")
 		if f == nil || !strings.HasPrefix(f.Change, "use method dpsgd, ") || !strings.Contains(f.Saving.If, "-dpsgd-") ||

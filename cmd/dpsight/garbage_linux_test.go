@@ -25,7 +25,7 @@ for step in range(40):
     del held
 `
 
-// functional keeps nothing of a step: what autograd's own thread still holds of it is another matter.
+// functional keeps nothing of a step. Memory that autograd's own thread still holds does not count.
 const functional = `
 import torch
 
@@ -87,8 +87,8 @@ func TestPredictGarbage(t *testing.T) {
 	}
 }
 
-// TestPredictMakesNoGarbage finds nothing of the agent's own in what the collector frees. Frames in which the model was
-// moved hold tensors that are the model's no more.
+// TestPredictMakesNoGarbage checks that the garbage collector frees no objects of the agent. Frames in which the
+// model was moved hold tensors that no longer belong to the model.
 func TestPredictMakesNoGarbage(t *testing.T) {
 	testkit.Rest(t)
 	const moved = `

@@ -13,7 +13,7 @@ import (
 // becomes the file.
 type commit struct {
 	message, file, old, new string
-	// moves says that it changes what the script allocates.
+	// moves is true if the commit changes what the script allocates.
 	moves bool
 }
 

@@ -145,7 +145,7 @@ func anonymous(t *testing.T, r store.Run) {
 	}
 }
 
-// elsewhere are tables that say where a run was made, and that no trend reads.
+// elsewhere lists tables that record where a run was made. No trend reads them.
 var elsewhere = []string{schemas.Processes.File(), schemas.HostSamples.File()}
 
 // temporary is the folder of a test.

@@ -154,7 +154,7 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 	}
 }
 
-// deciding says that a run is made again with another answer for a read.
+// deciding returns a callback that prints that a run is repeated with another answer for a read.
 func deciding(console *collect.Console) collect.Deciding {
 	return func(failed *collect.Result, d schemas.Decision) error {
 		console.Println("dpsight: " + units.OneLine(report.DecisionProgress(d)))

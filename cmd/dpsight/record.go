@@ -71,7 +71,7 @@ type worldFlags struct {
 	GPUsPerNode int    `name:"gpus-per-node" help:"${gpus_per_node}" default:"8" placeholder:"N"`
 }
 
-// world is what the flags say, nil where --world-size was not given.
+// world returns what the flags state, or nil without --world-size.
 func (f *worldFlags) world() (*collect.World, error) {
 	return collect.WorldOf(f.WorldSize, f.Ranks, f.GPUsPerNode)
 }

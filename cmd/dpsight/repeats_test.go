@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A single named repeat is marked as one of several, with the range of the others. All repeats together are shown
-// as medians, and so is a method that is compared with them.
+// A single named repeat is marked as such, with the range of the others. All repeats together are shown as medians,
+// and so is a method that is compared with them.
 func TestRepeatsOfTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -75,7 +75,7 @@ func TestPredictEndsTheScript(t *testing.T) {
 	}
 }
 
-// catching catches every exception and goes on.
+// catching catches every exception and continues.
 const catching = `
 import torch
 model = torch.nn.Linear(64, 64).cuda()

@@ -222,7 +222,7 @@ func TestQuietScriptHasATerminal(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops the script too, and both go on.
+// Ctrl-Z stops the script too, and both continue together.
 func TestControlZ(t *testing.T) {
 	t.Parallel()
 	s := onTerminal(t, `echo "pid $$."; n=0; while [ $n -lt 40 ]; do sleep 0.05; n=$((n+1)); done; echo gone on`, nil)

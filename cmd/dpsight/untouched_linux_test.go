@@ -29,7 +29,7 @@ for f in nvidia0 nvidiactl nvidia-uvm; do touch /dev/$f; mount --bind "$old/gpu"
 exec "$@"
 `
 
-// apart runs commands without a network and with a planted GPU, and says whether one opened the GPU.
+// apart runs commands without a network and with a planted GPU, and reports whether one opened the GPU.
 type apart struct {
 	folder string
 	watch  int // of inotify

@@ -67,7 +67,7 @@ func values(option string) (list []string) {
 	return nil
 }
 
-// listOf completes the last of several values with commas between, by those that are not there yet.
+// listOf completes the last of several comma-separated values with those that are not in the list yet.
 func listOf(values []string) complete.Predictor {
 	return complete.PredictFunc(func(line complete.Args) (words []string) {
 		before := line.Last[:strings.LastIndex(line.Last, ",")+1]

@@ -12,7 +12,8 @@ import (
 // the answer from its folder.
 func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 	deciding collect.Deciding, load func(dir string) (A, error)) func(collect.Experiment) (A, error) {
-	var decisions []schemas.Decision // that earlier values needed: the next one fails no more for want of them
+	// the decisions that earlier values needed, so that the next value does not fail without them
+	var decisions []schemas.Decision
 	return func(e collect.Experiment) (none A, err error) {
 		e.Decisions = decisions
 		r, err := collect.RunDeciding(ctx, &e, deciding)

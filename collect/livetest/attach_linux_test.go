@@ -195,7 +195,7 @@ func attachAmidTraining(t *testing.T, source string, cycles int) {
 	}
 }
 
-// A server that knows nothing of dpsight is recorded where the package is installed and DPSIGHT_ATTACH asks for it.
+// A server that does not use dpsight itself is recorded if the package is installed and DPSIGHT_ATTACH is set.
 func TestAttachServer(t *testing.T) {
 	python, folder, site := testkit.Python(t), t.TempDir(), t.TempDir()
 	source, err := os.ReadFile("../../scripts/wheels.py")
@@ -303,7 +303,7 @@ func TestAttachNotebook(t *testing.T) {
 	expectHolder(t, run, 1024*512*4, "global answers[2]")
 }
 
-// Ray hands the error of an actor to its caller, and the actor goes on.
+// Ray hands the error of an actor to its caller, and the actor continues.
 func TestAttachActor(t *testing.T) {
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
 		t.Skip("DPSIGHT_TEST_LONG is unset: Ray takes minutes to begin on a busy machine")
@@ -339,8 +339,8 @@ func onlyRun(t *testing.T, store string) string {
 	return runs[0]
 }
 
-// A full journal is replaced by a new one, between steps or where models are called. What is recorded from there on
-// is exact.
+// A full journal is replaced by a new one, between steps or where models are called. The recording is exact from
+// there on.
 func TestAttachKeepsItsBounds(t *testing.T) {
 	testkit.Rest(t)
 	for _, mode := range []string{"train", "infer"} {

@@ -23,7 +23,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// recovered counts over all kills of a test, so that none passes for want of anything to recover.
+// recovered counts over all kills of a test, so that a test in which there was nothing to recover does not pass.
 type recovered struct{ kills, journals, events, torn atomic.Int64 }
 
 func (r *recovered) expectSome(t *testing.T) {
@@ -79,7 +79,7 @@ func name(i int, m moment) string {
 }
 
 // SIGKILL of the experiment at any moment: everything that it had written is there, and no other process of the run
-// goes on.
+// survives.
 func TestKilledExperiment(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered

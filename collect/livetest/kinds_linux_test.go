@@ -165,7 +165,8 @@ func factsOf(t *testing.T, stdout string) []facts {
 	return out
 }
 
-// complaints are what the agent says, and what Python says when the agent's objects go at the interpreter's end.
+// complaints returns the agent's messages, and Python's messages about the agent's objects at the interpreter's
+// end.
 func complaints(stderr string) []string {
 	var out []string
 	for line := range strings.Lines(stderr) {

@@ -134,7 +134,7 @@ func TestPlantedTensors(t *testing.T) {
 				case keeper == "prefetched" && n+1 == len(lines): // the model never gets it
 				// its first step has yet to make it
 				case strings.HasPrefix(keeper, "optimizer") && n == 0 && moment == graphReleased:
-				// no tag says so, and they have no matches
+				// no tag shows it, and they have no matches
 				case want.category == schemas.Activations && weights[keeper] && !instrumented:
 				default:
 					where := fmt.Sprintf("step %d, %s: %s", n, moment, keeper)

@@ -13,7 +13,8 @@ import (
 // its usual time.
 const mostWalkMS = 50
 
-// What a script keeps by its own names is found under them, and finding it runs no code of the script.
+// Tensors that a script keeps by its own names are found under these names, and the search runs no code of the
+// script.
 func TestStrays(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

@@ -61,7 +61,7 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 			if len(want) != 2 || want[1].device != 1 || want[0].allocated < 8<<20 || !slices.Equal(got, want) {
 				t.Errorf("played %+v, by torchrun %+v", got, want)
 			}
-			// What torchrun's ranks send each other arrives.
+			// Messages between torchrun's ranks arrive.
 			if p, r := played.report.Prediction.CopiedReads, real.report.Prediction.CopiedReads; kind == "objects" &&
 				(len(p) == 0 || len(r) > 0) {
 				t.Errorf("taken for all ranks': played %v, by torchrun %v", p, r)

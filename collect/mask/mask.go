@@ -239,7 +239,7 @@ func (s *Secrets) replace(out, b []byte, final bool, stars func(int) string) (ma
 	return append(out, b[from:]...), nil
 }
 
-// match is the length of the longest secret that b begins with; waits says that b ends inside a longer one.
+// match returns the length of the longest secret that b begins with; waits is true if b ends inside a longer one.
 func (s *Secrets) match(b []byte) (n int, waits bool) {
 	for _, v := range s.values {
 		if len(v) <= len(b) {

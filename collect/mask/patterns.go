@@ -142,8 +142,8 @@ func lower(b byte) byte {
 	return b
 }
 
-// worth says which patterns may find something in a text, and whether it has the stem of a name. It is what keeps
-// masking quick: most text is worth no look.
+// worth returns the patterns that may match in a text, and whether it has the stem of a name. It keeps masking
+// fast, because most text needs no pattern.
 func worth[T string | []byte](text T) (list []int, names bool) {
 	table := begins()
 	for i := 0; i+1 < len(text); i++ {

@@ -51,7 +51,7 @@ var theRules = sync.OnceValue(func() *rules {
 	return r
 })
 
-// A level says how sure a name is that its value is secret.
+// A level is how certain a name makes it that its value is secret.
 type level int
 
 const (

@@ -99,7 +99,7 @@ func (l *LineWriter) write(b []byte) error {
 	return err
 }
 
-// masked returns a line with its secrets masked. Of the lines of a private key it keeps only the first.
+// masked returns a line with its secrets masked. From the lines of a private key it keeps only the first.
 func (l *LineWriter) masked(line string) string {
 	r := theRules()
 	if l.within {

@@ -78,7 +78,7 @@ func (l *library) Devices() []Device { return l.devices }
 func (l *library) Driver() string    { return l.driver }
 func (l *library) Close()            { l.api.Shutdown() }
 
-// optional says which of the symbols that came with later drivers this one has.
+// optional records which symbols of later drivers this driver has.
 type optional struct{ memory2, events, throttle, energy bool }
 
 type device struct {

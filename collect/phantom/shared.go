@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// SharedPage is the variable that says which page of [Library.Shared] is a process's, from 0: 0 if unset. Processes
-// with different pages have different devices.
+// SharedPage is the variable with the index of a process's page in [Library.Shared], from 0 (the default).
+// Processes with different pages have different devices.
 const SharedPage = "PHANTOM_SHARED_PAGE"
 
 const sharedBytes = 1 << 19 // of a page: csrc/shared.c

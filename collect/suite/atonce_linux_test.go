@@ -22,7 +22,7 @@ func trials(rest bool) int {
 	return 6
 }
 
-// twice goes on with a suite in two processes at once.
+// twice continues a suite in two processes at once.
 func twice(request []byte) (outputs [2]string, errs [2]error) {
 	var both sync.WaitGroup
 	for i := range 2 {

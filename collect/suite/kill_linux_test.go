@@ -20,7 +20,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// suiteVariable makes the test binary a program that runs a suite, or goes on with it.
+// suiteVariable makes the test binary a program that runs or continues a suite.
 const suiteVariable = "DPSIGHT_TEST_SUITE"
 
 type suiteRequest struct {
@@ -117,7 +117,7 @@ func (r suiteRequest) killed(t *testing.T, at moment, signal syscall.Signal) (fi
 	})
 }
 
-// runs goes on with the suite to its end.
+// runs continues the suite to its end.
 func (r suiteRequest) runs(t *testing.T) {
 	t.Helper()
 	r.start(t, make(chan struct{}), nil)

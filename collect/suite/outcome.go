@@ -17,14 +17,14 @@ type Outcome struct {
 	// be.
 	Runs    []store.Run
 	Planned int
-	// Failures say which experiments could not be recorded, and which runs not made into tables. How a recorded run ended
-	// is in its manifest.
+	// Failures lists the experiments that could not be recorded, and the runs without tables. A manifest records
+	// how its run ended.
 	Failures []error
 	// Interrupted is set when the suite was stopped before its end.
 	Interrupted bool
 }
 
-// Err is nil where every experiment was recorded, made into tables, and ended well.
+// Err is nil if every experiment was recorded, made into tables, and ended well.
 func (o *Outcome) Err() error {
 	var unwell []string
 	for _, r := range o.Runs {

@@ -18,7 +18,7 @@ import (
 // within that time.
 const orphanTime = 45 * time.Second
 
-// ResumeOptions says what to go on with.
+// ResumeOptions selects the suite to continue.
 type ResumeOptions struct {
 	ID          string           // id of the suite; "" is the newest one of the same name
 	Machine     *collect.Machine // that the runs left to make will be on
@@ -34,7 +34,7 @@ type Resumption struct {
 	Todo  []Task
 	Runs  []store.Run // all of the suite's, oldest first
 
-	// Begins says that the store had nothing of the suite: its document is not written yet.
+	// Begins is true if the store has no part of the suite: its document is not written yet.
 	Begins bool
 
 	ledger    *ledger
@@ -43,7 +43,7 @@ type Resumption struct {
 	missing   []string // folders that were not there before the suite began: they go again if nothing comes of it
 }
 
-// Close lets others go on with the suite. [Suite.Run] does so at its end.
+// Close lets other processes continue the suite. [Suite.Run] calls it at its end.
 func (r *Resumption) Close() {
 	if r == nil {
 		return
@@ -146,7 +146,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	return r, nil
 }
 
-// begin plans a suite that goes on with nothing.
+// begin plans a suite of which the store has nothing.
 func (s *Suite) begin(st *store.Store) *Resumption {
 	created := time.Now()
 	doc := s.Document(collect.NewRunID(created, s.Name), created)
@@ -159,8 +159,8 @@ func (s *Suite) begin(st *store.Store) *Resumption {
 	return r
 }
 
-// announce writes the document of a suite that begins or goes on. From then on others find it, and its own lock keeps
-// them from making its runs.
+// announce writes the document of a suite that begins or continues. From then on others find it, and its own lock
+// keeps them from making its runs.
 func (r *Resumption) announce(st *store.Store) error {
 	if r.Begins {
 		var err error
@@ -177,7 +177,7 @@ func (r *Resumption) announce(st *store.Store) error {
 	return nil
 }
 
-// lock takes the lock of a suite, or says that another dpsight is at work on it.
+// lock takes the lock of a suite. It returns an error if another dpsight process works on it.
 func lock(st *store.Store, id string) (unlock func(), err error) {
 	unlock, err = st.LockSuite(id)
 	if errors.Is(err, schemas.ErrLocked) {

@@ -26,8 +26,8 @@ type Options struct {
 	// Begin is called before the i-th of so many runs, End after it. Calls come one at a time and between the runs
 	// of one job, so End can disturb only runs of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
-	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop
-	// nothing.
+	// End makes the tables of each run. For a continued suite it also makes the missing tables of earlier runs. Its
+	// errors stop nothing.
 	End func(*collect.Result) error
 	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Its calls
 	// are serialised as those of Begin and End.

@@ -129,7 +129,7 @@ type Task struct {
 	Repetition int // from 0
 }
 
-// Title names the run: its experiment, and which of several repetitions it is.
+// Title names the run: its experiment, and the number of its repetition.
 func (t Task) Title() string {
 	if t.Repeats == 1 {
 		return t.Name

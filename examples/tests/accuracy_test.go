@@ -160,7 +160,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 			}
 		}
 	}
-	// The suites say how many there are, so that none can leave a table unseen.
+	// The number of suites is stated, so that no table can be left out unnoticed.
 	suites := map[string][]string{"presets": {"presets"}, "methods": {"methods"},
 		"rest of the methods": {"methods-rest"}}
 	maps.Copy(suites, accuracySuites)

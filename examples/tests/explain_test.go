@@ -88,8 +88,8 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 		b != *doc.Runs[1].PeakBytes || d != *doc.PeakDeltaBytes) {
 		t.Errorf("%s: phases of birth sum to %d, %d, %d, the peaks differ by %d", pair, a, b, d, *doc.PeakDeltaBytes)
 	}
-	// What an optimizer makes of all parameters at once belongs to no module. If the peak is there, only the rest
-	// counts.
+	// Memory that an optimizer allocates for all parameters at once belongs to no module. If the peak is there,
+	// only the rest counts.
 	var ofAll [2]int64
 	for _, c := range doc.Categories {
 		if c.Category == schemas.OptimizerTemporaries {

@@ -14,7 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Feather files in pandas and polars, an event file in TensorBoard and a trace say what analyze does.
+// Feather files read by pandas and polars, an event file read by TensorBoard, and a trace have the same figures as
+// analyze.
 func TestExportsAreReadByOthers(t *testing.T) {
 	testkit.Rest(t)
 	python := os.Getenv("DPSIGHT_TEST_NOTEBOOKS_PYTHON")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// How the recordings say that each method took its layers' norms: by which rule, of how many layers. There are 121
-// linear ones, two embeddings, and 41 layer norms, whose per-sample gradients are small enough to be made.
+// The recordings show how each method took the norms of its layers: by which rule, for how many layers. There are
+// 121 linear layers, two embeddings, and 41 layer norms, whose per-sample gradients are small enough to be made.
 func TestNormsOfHeadline(t *testing.T) {
 	want := map[string]map[string]int{
 		"flash": {"tiled_outer": 121, "grouped": 2, "per_sample": 41},

@@ -63,8 +63,8 @@ func parseRuled(text string) (r ruled, err error) {
 	return r, nil
 }
 
-// unversioned says what is wrong if categories of kept recordings changed under rules of one version; "" if none
-// did.
+// unversioned reports the categories of kept recordings that changed while the version of the rules did not; "" if
+// none did.
 func unversioned(kept, now *ruled) string {
 	var moved []string
 	for _, name := range slices.Sorted(maps.Keys(now.digests)) {

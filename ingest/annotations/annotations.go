@@ -261,8 +261,8 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 	return found, halves, nil
 }
 
-// match says which ends, by index, have the other one: an end closes the latest range of its name. A range that began
-// within that and has no end yet crosses it, unless it never gets one.
+// match finds, by index, the ends that have a beginning: an end closes the latest open range of its name. A range
+// that began within that range and is still open crosses it, unless it never ends.
 func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	closed, crossing = map[int]bool{}, map[string]bool{}
 	other := map[int]int{} // by beginning

@@ -331,7 +331,7 @@ func TestLongFiles(t *testing.T) {
 	}
 }
 
-// A trace without a GPU has steps and phases, one with nothing of use is refused.
+// A trace without a GPU has steps and phases. A trace without useful events is refused.
 func TestTracesOfLess(t *testing.T) {
 	text := `[{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#7", "ts": 5, "dur": 2, "pid": 1, "tid": 1},
 		{"ph": "X", "cat": "kernel", "name": "k", "ts": "soon", "dur": 2, "pid": 1, "tid": 1}]`

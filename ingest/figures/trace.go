@@ -55,7 +55,7 @@ type kernel struct {
 // A counter is what an allocator had after an event.
 type counter struct{ ns, allocated, reserved, change int64 }
 
-// A trace is what is kept of one.
+// A trace is the part of a trace file that the import keeps.
 type trace struct {
 	base        int64  // of its times, ns
 	gpu         string // of the first device
@@ -488,8 +488,8 @@ func (t *trace) covering(s span, marks []span) (out []span) {
 	return out
 }
 
-// cut divides a span by the spans in it, which are in order. Of several that cover a moment, the one that began
-// last names it.
+// cut divides a span by the spans in it, which are in order. If several cover a moment, the one that began last
+// names it.
 func cut(whole span, inside []span) (out []span) {
 	add := func(name string, start, end int64) {
 		if n := len(out); n > 0 && out[n-1].name == name && out[n-1].end == start {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// logRun matches the line with which a log of the trainer profiler names its run: a single one, or one of several.
+// logRun matches the line with which a log of the trainer profiler names its only run, or one of its runs.
 const logRun = `(?:Trainer: (\w+), Batch Size: (\d+), Seq Length: (\d+), Model: (\w+)|` +
 	`Running (\w+) with batch_size=(\d+), seq_len=(\d+))`
 

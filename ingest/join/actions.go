@@ -40,7 +40,7 @@ func (t *stepActions) sequence(u *unit) sequence {
 	return sequence{t.of[u.from+1 : u.to+1], t.size[u.from+1 : u.to+1]}
 }
 
-// actionsOf is what step i does; nil where something in it is not known.
+// actionsOf returns the actions of step i, or nil if some are unknown.
 func (s *stepMatcher) actionsOf(i int) *stepActions {
 	m := &s.parts
 	if t, ok := m.actions[i]; ok {

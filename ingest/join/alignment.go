@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// alignment says which event of one step is which of another one. Its units are the forward-backward pairs of a step.
+// alignment maps the events of one step to those of another. Its units are the forward-backward pairs of a step.
 type alignment struct {
 	step, other stretch
 	otherStep   int
@@ -24,7 +24,7 @@ type unitMap struct {
 	units   []unitPair
 }
 
-// unitPair is a unit of a step and the one that it is held against, in places of each.
+// unitPair is a unit of a step and the unit that it is compared with, as places in each step.
 type unitPair struct{ step, other stretch }
 
 // unit is the unit that a place lies in.

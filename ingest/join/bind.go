@@ -15,7 +15,7 @@ type boundTag struct {
 	seq   int64 // the state that the tag was made in, as far as events tell
 }
 
-// bindings are the tags that name an allocation, and what is known of the others.
+// bindings holds the tags that name an allocation, and the results for the other tags.
 type bindings struct {
 	tags      lists[boundTag] // by allocation, in order of k
 	ambiguous int64           // tags that fit several allocations, or none

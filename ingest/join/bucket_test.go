@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// What a reducer makes and keeps is its buckets, from birth on. What it releases while it makes them is not, nor
-// what it makes in a call that never ended.
+// Blocks that a reducer makes and keeps are its buckets, from birth on. Blocks that it releases while it makes
+// buckets are not, nor blocks of a call that never ended.
 func TestBuckets(t *testing.T) {
 	w := newWorld(t)
 	make := func(done bool, body func()) {

@@ -37,14 +37,14 @@ type Context struct {
 	recording []bool
 	paused    []bool // recording has begun and is paused, between windows of steps
 	followed  []bool // the agent said that it followed the script's lines
-	// saysLines is set where the agent says whether it follows lines.
+	// saysLines is true if the agent records when it follows lines.
 	saysLines bool
 	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
 	engine   map[uint16]bool // the autograd engine's threads
-	// backwardEnds holds the k at which outermost backward runs ended, and no other thread had one under way: the
-	// engine's threads, which all threads share, have done with everything.
+	// backwardEnds holds the k at which an outermost backward run ended while no other thread had one in progress.
+	// The engine's threads, which all threads share, are then idle.
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
 	reducers     []reducer
@@ -285,7 +285,7 @@ func (c *Context) instrumented(s *steps.Span) bool {
 // recordingAt reports whether events were recorded at mark k.
 func (c *Context) recordingAt(k uint32) bool { return int(k) < len(c.recording) && c.recording[k] }
 
-// pausedIn reports whether some of a span was not recorded: nothing is known of its bytes.
+// pausedIn reports whether part of a span was not recorded, so that its bytes are unknown.
 func (c *Context) pausedIn(s *steps.Span) bool {
 	n := uint32(len(c.paused))
 	return s.BeginK < n && c.paused[s.BeginK] || s.EndK > s.BeginK && s.EndK <= n && c.paused[s.EndK-1]

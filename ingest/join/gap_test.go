@@ -74,8 +74,8 @@ func (w *world) gap(closed uint32, body func()) {
 	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
 }
 
-// After a gap, weights and state keep their categories and tags go on binding. What was allocated in the gap is
-// untraced until a tag names it.
+// After a gap, weights and state keep their categories and tags still bind. Blocks allocated in the gap are
+// untraced until a tag names them.
 func TestGap(t *testing.T) {
 	w := trained(t, instrumented)
 	trainStep(w, false, true, 0)

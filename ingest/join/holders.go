@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// holder says who keeps an allocation, as found by one look.
+// holder is the keeper of an allocation that one search found.
 type holder struct {
 	alloc int32
 	look  int32 // in the rank's looks

@@ -140,7 +140,7 @@ func TestCategories(t *testing.T) {
 	})
 }
 
-// Without a tag, lifetimes say less, and say how they know.
+// Without a tag, lifetimes give less specific categories, with the evidence that they rest on.
 func TestLifetimes(t *testing.T) {
 	w := trained(t, instrumented)
 	w.tags = nil
@@ -592,7 +592,7 @@ func TestPhaseRows(t *testing.T) {
 	}
 }
 
-// A drain is the agent's doing: an interval that contains one says nothing of the GPU.
+// The agent makes the drains, so an interval that contains one does not count as GPU time.
 func TestDrainsAreNotTimed(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() {})

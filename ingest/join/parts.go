@@ -14,7 +14,7 @@ import (
 // what differs. An event is compared by its action, by its phase, and by where its block begins or ends.
 
 const (
-	// neighbours is how many instrumented steps on either side a bare one is held against.
+	// neighbours is the number of instrumented steps on either side that a bare step is compared with.
 	neighbours = 4
 	// maxEdits bounds how much two units may differ.
 	maxEdits = 400
@@ -90,7 +90,7 @@ func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	return found
 }
 
-// align finds which event of step i is which of step o; nil where something in either is not known.
+// align maps the events of step i to those of step o. It returns nil if something in either step is unknown.
 func (s *stepMatcher) align(i, o int) *alignment {
 	a, b := s.actionsOf(i), s.actionsOf(o)
 	if a == nil || b == nil {
@@ -113,7 +113,7 @@ func (s *stepMatcher) align(i, o int) *alignment {
 	return al
 }
 
-// counterpart is the unit, of m, that unit i of n is held against.
+// counterpart returns which of m units the unit i of n is compared with.
 func counterpart(i, n, m int) int {
 	switch {
 	case i == n-1:
@@ -124,7 +124,7 @@ func counterpart(i, n, m int) int {
 	return min(i, max(m-2, 0))
 }
 
-// mapUnits finds the place of each event of a in the unit of b that its own unit is held against; -1 = none.
+// mapUnits finds the place of each event of a in the unit of b that its own unit is compared with; -1 = none.
 func (m *partMatcher) mapUnits(a, b *stepActions, against func(int) int) *unitMap {
 	out := &unitMap{reached: make([]int32, len(a.of)), units: make([]unitPair, len(a.units))}
 	for u := range a.units {

@@ -16,7 +16,7 @@ type prefetch struct {
 	by           map[int64]shift // by step that a bare one follows
 }
 
-// shift says how the batches that a step prefetched are used.
+// shift describes how the batches that a step prefetched are used.
 type shift struct {
 	events int32 // by how many program events the step lies behind its match
 	end    int32 // the last program event of the step after the match, if the bare step does the same; else 0

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A rule says what an allocation is for while no tag says so; false = the rule does not apply.
+// A rule finds the purpose of an allocation while no tag gives it; false = the rule does not apply.
 type rule func(*rules, *unowned) (verdict, bool)
 
 // ruleList holds the rules in order: the first that applies decides.
@@ -142,7 +142,7 @@ func (r *rules) fill(all []owner, first, alloc int) []owner {
 	return all
 }
 
-// about is what is known of an allocation with the given owners.
+// about returns what is known about an allocation with the given owners.
 func (r *rules) about(alloc int, owners []owner) *unowned {
 	f, u := r.f, &r.time
 	*u = unowned{Alloc: &f.allocs[alloc], alloc: alloc, birth: &f.births[alloc], span: f.birthSpan(alloc),

@@ -21,8 +21,8 @@ func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
 	return differ
 }
 
-// isScaled reports whether one step is another one with a batch of another size. Both steps must do the same.
-// Nearly every allocation must die where its match does and be made in the same phase, and at most one factor in
+// isScaled reports whether two steps differ only in the size of the batch. Both steps must do the same. Nearly
+// every allocation must die at the same place as its match and be made in the same phase, and at most one factor in
 // twenty may be odd.
 func (s *stepMatcher) isScaled(a, b stretch) bool {
 	all, sizes := factors{}, s.f.device.Events.Size

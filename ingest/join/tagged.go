@@ -78,7 +78,7 @@ func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 	return kept
 }
 
-// saidAgain adds what a further tag says to an owner that it repeats.
+// saidAgain adds the content of a further tag to an owner that it repeats.
 func saidAgain(o *owner, tag *spool.Tag) {
 	if o.name == 0 {
 		o.name = tag.Name

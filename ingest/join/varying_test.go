@@ -132,7 +132,7 @@ func (s varyingStep) play(w *world) {
 	}
 }
 
-// varying plays steps; bare[i] says that step i has no tags.
+// varying plays steps; bare[i] is true if step i has no tags.
 func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Result {
 	w := newWorld(t)
 	for i, s := range steps {

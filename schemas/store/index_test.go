@@ -121,7 +121,7 @@ func mustAnswer(t *testing.T, dir string, indexed bool) string {
 	return text
 }
 
-// A list from an index equals the run folders, whatever came, went or changed since it was made.
+// The list from an index equals the run folders, whatever was added, removed or changed since.
 func TestIndexFollowsTheRuns(t *testing.T) {
 	dir := manyRuns(t)
 	first := mustAnswer(t, dir, true)
