@@ -33,7 +33,8 @@ func (s *Summary) peaksOfShared(in *schemas.Tables) {
 	s.Remarks = append(s.Remarks, Remark{Kind: remark, N: processes})
 }
 
-// gpusOf is how many GPUs a run's devices are, where each is known; else each counts for itself.
+// gpusOf returns the number of GPUs behind a run's devices, if each GPU is known. Otherwise each device counts as
+// one.
 func gpusOf(in *schemas.Tables, devices int) int {
 	uuids := map[string]bool{}
 	for i := range in.Report.Devices {

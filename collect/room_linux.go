@@ -60,7 +60,7 @@ func keepRoom(path string, least, kept int64) (release func(), err error) {
 	return release, nil
 }
 
-// asked is the error of a file system that has too little room.
+// asked is the error of a file system with too little space.
 func asked(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

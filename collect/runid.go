@@ -44,7 +44,7 @@ func SafeName(name string) string {
 	return "run"
 }
 
-// nameOf names an experiment after its script, or else after its program.
+// nameOf names an experiment after its script, or after its program if there is no script.
 func nameOf(argv []string) string {
 	base := func(p string) string { return strings.TrimSuffix(filepath.Base(p), ".py") }
 	for i, arg := range argv {

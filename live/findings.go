@@ -3,7 +3,7 @@ package live
 import "github.com/dpsight/dpsight/report/page"
 
 const (
-	// growing is how many steps in a row have to hold more than the one before.
+	// growing is the number of consecutive steps that must each hold more than the one before.
 	growing = 5
 	// slow is how many times the median a step must take to be reported.
 	slow = 1.3

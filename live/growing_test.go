@@ -82,7 +82,8 @@ func now(t *testing.T, v *View) *page.Live {
 	return runs[0]
 }
 
-// A journal that grows is shown as far as it goes, and says in the end what ingest says of it, however its pieces came.
+// A growing journal is shown as far as it is written. In the end the result equals that of ingest, whatever the
+// sizes of the pieces.
 func TestGrowingJournal(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 1))
 	for _, name := range []string{"vanilla", "ghost", "vanilla-bare"} {

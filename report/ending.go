@@ -79,7 +79,7 @@ func EndingTable(e Ending) table.Table {
 	return t
 }
 
-// endingPeak says how much was allocated at most, and when.
+// endingPeak states the highest allocated bytes, and when they were reached.
 func endingPeak(s *analyze.Summary) string {
 	if s.PeakBytes == nil {
 		return "not known: " + strings.Join(RunWords(s.Remarks), "; ")

@@ -49,8 +49,8 @@ func ExplainFigure(doc explain.Explanation) figure.Figure {
 	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Badge: string(all)}
 }
 
-// WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written. Without
-// force it replaces only such pictures (*folder.ForeignError).
+// WriteExplanation draws the picture of an explanation into dir, which is created, and returns the written paths.
+// Without force it replaces only such pictures (*folder.ForeignError).
 func WriteExplanation(dir string, doc explain.Explanation, force bool) ([]string, error) {
 	return writeFigure(dir, ExplainFigure(doc), force)
 }

@@ -28,7 +28,7 @@ var (
 		{"backward.grad", "head", 400}, {"optimizer", "", 33}, {"noise", "", 12}}
 )
 
-// timedRun is a run of an instrumented step and a bare one, which takes less of everything.
+// timedRun returns a run with an instrumented step and a bare step, which takes less of everything.
 func timedRun(name string, parts ...timedPart) explain.Input {
 	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}

@@ -78,7 +78,7 @@ func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	return err
 }
 
-// checkRule is what other tools call a check.
+// checkRule is the name of a check in other tools.
 const checkRule = "dpsight check"
 
 // The parts of SARIF 2.1.0 that a check has.

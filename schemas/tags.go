@@ -45,7 +45,7 @@ func ReadTags(dir string) ([]string, error) {
 	return t.Tags, err
 }
 
-// ChangeTags gives a run tags and takes others from it, and reports whether that changed anything.
+// ChangeTags adds tags to a run and removes others. It reports whether anything changed.
 func ChangeTags(dir string, add, remove []string) (changed bool, err error) {
 	lock, err := LockPath(dir)
 	if err != nil {

@@ -263,7 +263,7 @@ def main() -> None:
     options = parser.parse_args()
     # A batch so small that the device waits for the host.
     small = {"steps": 3000, "batch": 1, "hidden": 512, "layers": 8, "heads": 8, "length": 256, "vocabulary": 8000}
-    # Few and large layers: the host needs about half the time that the device works.
+    # Few and large layers: the host is busy for about half of the time that the device works.
     busy = {**small, "batch": 10, "hidden": 1024, "layers": 3, "heads": 16, "length": 128}
     large = {"steps": 12, "batch": 1, "hidden": 2048, "layers": 20, "heads": 16, "length": 16384, "vocabulary": 32000}
     for name in sizes:

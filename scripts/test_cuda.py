@@ -110,7 +110,7 @@ def child(file: str, done: set[str], only: str) -> None:
 
 
 def run(file: str, only: str) -> dict[str, tuple[str, str]]:
-    """The results by name, with what torch said of those that did not pass."""
+    """Returns the results by name, with torch's message for those that did not pass."""
     results = run_together(file, only)
     for name in [name for name, (_, why) in results.items() if why == "requires expandable_segments"]:
         results |= run_together(file, f"^{re.escape(name)}$", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")

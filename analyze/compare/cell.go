@@ -31,7 +31,7 @@ type Cell struct {
 	Remarks  []Remark     // on its runs and their differences
 }
 
-// IsBaseline reports whether others are compared with the cell.
+// IsBaseline reports whether other cells are compared with this one.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
 // Cells groups runs by experiment, in the order in which each first came.

@@ -144,7 +144,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc.Cells = append(doc.Cells, p.cells...)
 	doc.Twins, doc.Mixed, doc.Said = left, mixed, p.said
 	if b := p.run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
-		for _, r := range RemarksOf(b) { // no cell of its own says them
+		for _, r := range RemarksOf(b) { // the baseline has no cell of its own for them
 			doc.SaidOfBase = append(doc.SaidOfBase, Said{r, []string{b.Title()}})
 		}
 	}

@@ -18,7 +18,7 @@ const ViewTables = timeline.CategoryTables | ladder.Tables | grouping.Tables
 // A View is what figures show of a run that its summary does not have. What is not known of the run is nil.
 type View struct {
 	Step   *Step // of the peak
-	Whole  *Step // all that was recorded; nil too where nobody asked for it
+	Whole  *Step // everything that was recorded; nil if the caller did not ask for it
 	Rungs  []ladder.Rung
 	Matrix *Matrix
 }

@@ -50,7 +50,7 @@ type Differences struct {
 	MemoryPhases []BirthPart `json:"memory_phases"`
 	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
 	Stacks      []StackPart `json:"stacks"`
-	StepDeltaMS *float64    `json:"step_delta_ms"` // of medians; null if the two cannot be compared
+	StepDeltaMS *float64    `json:"step_delta_ms"` // from medians; null if the two cannot be compared
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`

@@ -47,7 +47,7 @@ type CheaperMethodFacts struct {
 // Methods holds what runs of other methods show about avoiding a finding.
 type Methods struct {
 	Own    Trial
-	Lowest Trial // of the methods that do without, the one of the lowest peak
+	Lowest Trial // the method with the lowest peak among those that avoid the finding
 	// Best is the method whose savings are stated: the lowest, or the fastest if none is lower; nil if none is
 	// better.
 	Best  *Trial

@@ -31,7 +31,7 @@ func TestPlacesOfAPeak(t *testing.T) {
 	}
 }
 
-// A line that moved within its function is the same; what shrank is no growth.
+// A line that moved within its function is the same line. A line whose bytes shrank is no growth.
 func TestLocate(t *testing.T) {
 	at := func(module string, line, bytes int64) schemas.BaselinePlace {
 		return schemas.BaselinePlace{Category: schemas.Activations, Module: module, File: "train.py", Line: line,

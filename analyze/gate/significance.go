@@ -5,7 +5,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// significant is the probability below which slower times are no chance.
+// significant is the probability below which slower times do not count as chance.
 const significant = 0.05
 
 // insignificant returns why times that exceed their threshold may be chance: a rank test does not tell them from

@@ -62,7 +62,8 @@ func TestWhichThresholdCounts(t *testing.T) {
 	}
 }
 
-// The slack of a few more blocks is no growth of a category, whatever its threshold; the peak is held to its own.
+// The slack of a few more blocks is no growth of a category, whatever its threshold. The peak has its own
+// threshold.
 func TestSmallGrowthOfACategoryPasses(t *testing.T) {
 	list, err := ParseThresholds([]string{"category:*=5%", "peak=5%"})
 	if err != nil {

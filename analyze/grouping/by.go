@@ -26,7 +26,7 @@ type By struct {
 	// similar modules that differ by their number share a row, and so do the tensors named after them, and the
 	// entries of a list that keeps blocks
 	Fold bool
-	// frames that are folded otherwise tell stacks apart too, and whole stacks if Depth is 0
+	// stacks also differ by frames that are otherwise merged, and whole stacks are shown if Depth is 0
 	FullStack bool
 	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = none are
 }
@@ -111,7 +111,7 @@ type ByRow struct {
 	// null if the value is unknown, and for merged rows; [schemas.SharedByModules] or [NotAnActivation] if there is
 	// certainly none
 	Key    *string `json:"key"`
-	Source string  `json:"source,omitempty"` // what the line says, of a row by line whose file is at hand
+	Source string  `json:"source,omitempty"` // the text of the line, in a row by line whose file is available
 	Others int     `json:"others"`           // how many values this row merges; 0 = it has one value
 	// Modules is how many paths, cut to the depth, the row covers; 0 for a row that is not of modules.
 	Modules int   `json:"modules"`

@@ -142,7 +142,7 @@ func TestRowsSumToAllocated(t *testing.T) {
 	}
 }
 
-// At the end of every phase of the recordings the rows sum to what replay says is allocated there.
+// At the end of every phase of the recordings, the rows sum to the allocated bytes that the replay finds.
 func TestRowsOfRecordings(t *testing.T) {
 	runs, damaged, err := store.Open(filepath.Join("..", "..", "examples", "headline")).Runs()
 	if err != nil || len(damaged) > 0 || len(runs) == 0 {

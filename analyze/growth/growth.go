@@ -260,7 +260,8 @@ func (f *finder) lows(spans []span) []Low {
 	out := make([]Low, 0, len(spans))
 	var allocated, since int64 // as it is since that event
 	next := 0
-	begin := func(before int64) { // the spans that have begun before an event, with what was allocated then
+	// the spans that have begun before an event, with the bytes allocated at their beginning
+	begin := func(before int64) {
 		for ; next < len(spans) && spans[next].begin < before; next++ {
 			out = append(out, Low{spans[next].at, max(since, spans[next].begin), allocated, allocated})
 		}

@@ -2,8 +2,8 @@ package identity
 
 import "github.com/dpsight/dpsight/schemas"
 
-// Kept is the part of a run's identity that its summary keeps in addition to what documents show: what each run has
-// of its own.
+// Kept is the part of a run's identity that its summary keeps in addition to what documents show. Every run has its
+// own.
 type Kept struct {
 	Rules   *int         `json:"rules,omitempty"`
 	Command []string     `json:"command,omitempty"`

@@ -224,7 +224,7 @@ func TestNoiseHasFewSteps(t *testing.T) {
 	}
 }
 
-// Rows of a comparison may be revisions and days too, and what a row says differs is no warning.
+// The rows of a comparison may be revisions and days too. A difference that a row states is no warning.
 func TestRowsOfRevisionsAndDays(t *testing.T) {
 	var runs []analyze.Summary
 	for n, bytes := range []int64{4000, 6000} {

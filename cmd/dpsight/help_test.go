@@ -189,7 +189,7 @@ func TestOptionTexts(t *testing.T) {
 
 var optionText = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
-// The commands that documents show are commands, the suites are suites, and configurations are ones.
+// The commands, suites and configurations that documents show are valid.
 func TestCommandsOfDocuments(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
 	if err != nil || len(pages) < 4 {

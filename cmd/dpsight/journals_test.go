@@ -83,8 +83,8 @@ func TestTornJournals(t *testing.T) {
 	}
 }
 
-// The journal of a run that ended well was sealed, or is whole. One that is not has lost its tail, which no tables and
-// no check may hide.
+// The journal of a run that ended well was sealed, or is complete. If it is neither, it has lost its end, and no
+// tables and no check may hide this.
 func TestLostTails(t *testing.T) {
 	raw := filepath.Join(fixture(t, "raw", rawStore), journalID(1))
 	marks, frames, err := spool.Unpack(filepath.Join(raw, spool.Dir, spool.SealedName(0)))

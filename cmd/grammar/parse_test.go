@@ -31,7 +31,7 @@ func parse(t *testing.T, args ...string) (*command, *kong.Context, error) {
 	return &c, line, err
 }
 
-// A negative number is the value of the option before it, and a script's own numbers are left alone.
+// A negative number is the value of the option before it. A script's own numbers are not changed.
 func TestNegativeNumbersAreValues(t *testing.T) {
 	for _, test := range []struct {
 		args, command []string

@@ -55,7 +55,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	roots := []string{dir}
 	if script, _ := launch.Started(command); script != "" {
 		roots = []string{filepath.Dir(at(script)), dir}
-		c.look(at(script)) // the script itself first, whatever its ending and however many files are beside it
+		c.look(at(script)) // the script itself comes first, whatever its extension and however many files are beside it
 	}
 	for _, word := range command {
 		if _, value, ok := strings.Cut(word, "="); ok {

@@ -27,11 +27,11 @@ func always(f finding) map[string]finding {
 	return map[string]finding{backwardBegins: f, graphReleased: f, nextBackward: f}
 }
 
-// planted says how each keeper's tensor must be found. What autograd saved is an activation until the graph is
-// released, whoever else holds it. What forward made and left, without a node that saved it, is known by its
-// lifetime: it may have been an activation, and no longer is one. What the script's globals, closures and tensor
-// hooks keep is script, and tagged with their names. If none of these applies, only the bytes and the phase are
-// certain.
+// planted lists how each keeper's tensor must be found. A tensor that autograd saved is an activation until the
+// graph is released, whoever else holds it. A tensor that forward made and left, without a node that saved it, is
+// classified by its lifetime: it may have been an activation, but no longer is one. A tensor that the script's
+// globals, closures and tensor hooks keep is script, tagged with its name. Otherwise only the bytes and the phase
+// are certain.
 var planted = map[string]map[string]finding{
 	"cache": { // a module's, made again in each forward
 		backwardBegins: {schemas.Script, schemas.Tagged, "0"},

@@ -49,8 +49,8 @@ func TestBucketsAreGradients(t *testing.T) {
 	}
 }
 
-// A tensor that FSDP2 gathers is a parameter as long as it lives, under its own name. What FSDP2 scatters is
-// gradients.
+// A tensor that FSDP2 gathers is a parameter as long as it lives, under its own name. A tensor that FSDP2 scatters
+// is a gradient.
 func TestGatheredAreParameters(t *testing.T) {
 	testkit.Rest(t)
 	r := world(t, 2, "1", 8, testkit.Python(t), "fsdp")

@@ -69,7 +69,7 @@ func addFound(text string, add func(string)) {
 	}
 }
 
-// gatherParams finds the secrets in a value that has a name, and in what it holds.
+// gatherParams finds the secrets in a named value, and in the values inside it.
 func gatherParams(name string, value any, add func(string)) {
 	switch value := value.(type) {
 	case string:
@@ -190,7 +190,7 @@ func (s *Secrets) Params(params map[string]any) map[string]any {
 	return out
 }
 
-// param masks a value that has a name, and what it holds.
+// param masks a named value, and the values inside it.
 func (s *Secrets) param(name string, value any) any {
 	switch value := value.(type) {
 	case string:

@@ -23,7 +23,7 @@ const DefaultProfile = "h200"
 // Properties must have exactly the keys of PropertyNames.
 type Profile struct {
 	Schema string `json:"schema"`
-	// ID is the name it is asked for by, as in --device phantom:h200.
+	// ID is its name on the command line, as in --device phantom:h200.
 	ID string `json:"id"`
 	// Name is the device's name as CUDA and NVML give it.
 	Name string `json:"name"`
@@ -176,7 +176,7 @@ func (p Profile) checkClusters() error {
 		if size < 1 || size > maxCluster || count < 1 || count > p.Properties["multiprocessors"]/int64(size) {
 			return fmt.Errorf("field %q: %d clusters of %d cannot be", "clusters", count, size)
 		}
-		// A place for a larger cluster is one for a smaller.
+		// A place for a larger cluster also fits a smaller one.
 		if smaller != 0 && count > smaller {
 			return fmt.Errorf("field %q has more clusters of %d than of fewer", "clusters", size)
 		}

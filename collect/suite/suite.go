@@ -109,7 +109,7 @@ func (x *Experiment) recorded() int {
 	return best
 }
 
-// An Experiment is what is run, once or several times.
+// An Experiment is a command or built-in experiment to run, once or several times.
 type Experiment struct {
 	Name   string
 	Params map[string]any // complete, as from experiments.Resolve; for a suite with its own command, what the file says

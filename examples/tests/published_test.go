@@ -31,7 +31,7 @@ type stage struct {
 	published, explained, today float64
 }
 
-// disagreement is what ghost clipping's update takes today beyond what was published.
+// disagreement is how many more bytes ghost clipping's update takes today than was published.
 const disagreement = 37.5
 
 var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise}

@@ -122,7 +122,7 @@ func (d *Device) moments(doc *componentsDocument) {
 		}
 		last, lastNS, highest = now, ns, max
 	}
-	// An iteration that the file does not see to its end is no step.
+	// An iteration whose end is not in the file is no step.
 	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.End == Memory{} || s.EndNS < s.StartNS })
 }
 

@@ -381,7 +381,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 }
 
-// No file makes a reader panic, or gives a figure that cannot be.
+// No file makes a reader panic, or gives an impossible figure.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.*")
 	if err != nil {

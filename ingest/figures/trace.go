@@ -294,7 +294,7 @@ func (t *trace) counted(e *traceEvent, ns int64) {
 	t.memory[id] = append(t.memory[id], c)
 }
 
-// run makes a run of the trace. Steps come from torch.profiler's marks, phases from annotations and from what
+// run converts the trace into a run. Steps come from torch.profiler's marks, phases from annotations and from what
 // autograd computes.
 func (t *trace) run(name string) Run {
 	run := Run{Name: name, Params: map[string]any{}, Status: schemas.StatusOK}

@@ -136,7 +136,7 @@ func (al *alignment) place(birth, n int32, crossing bool) int32 {
 		if n > part.other.to {
 			continue
 		}
-		from := max(part.step.from, at-1) // what is done before an allocation is made is no moment of its life
+		from := max(part.step.from, at-1) // the time before an allocation is made is not part of its life
 		i := sort.Search(int(part.step.to-from), func(i int) bool { return in.reached[from+1+int32(i)] >= n })
 		return al.step.from + min(from+1+int32(i), part.step.to)
 	}

@@ -13,7 +13,7 @@ type stackFinder struct {
 	f *facts
 	// The events, in order, at which a part of the program asked for memory or gave it back.
 	forward, backward, update []int64
-	elsewhere                 []int64      // allocations that the optimizer does not make
+	elsewhere                 []int64      // allocations that are not the optimizer's
 	recorded                  bool         // allocations have stacks, so one without a stack was not made by Python
 	workspaces                map[int]bool // allocations
 }

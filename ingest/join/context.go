@@ -158,7 +158,7 @@ func (c *Context) walk() {
 		}
 		id := uint32(m.A)
 		switch m.Kind {
-		case spool.ForwardBegin: // outermost by definition, whatever ends are missing
+		case spool.ForwardBegin: // outermost by definition, even if ends are missing
 			s.modules = append(s.modules[:0], id)
 		case spool.ForwardEnd:
 			s.modules = s.modules[:0]

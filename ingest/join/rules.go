@@ -41,7 +41,7 @@ type unowned struct {
 	untraced   bool
 	workspace  bool
 	lossTarget bool // a loss's own node held it
-	output     bool // a model gave it as a result, and gives another one by now
+	output     bool // a model returned it as a result, and has returned another one since
 	unmatched  bool // belongs to a bare step and has no match
 	whole      bool // the time is all of its life
 	inside     bool // the time ends inside the phase of its birth

@@ -172,7 +172,7 @@ func begin(r io.Reader) ([]byte, error) {
 	return head[:n], nil
 }
 
-// A pair reads from one reader and closes two.
+// A pair reads from one reader and closes both of its closers.
 type pair struct {
 	io.ReadCloser
 	below io.Closer

@@ -47,8 +47,8 @@ func (d *Decoder) Intern(s string) uint32 {
 // big integer.
 func (d *Decoder) Text(id uint32) string { return d.texts[id] }
 
-// str is a string value of b. Python writes lone surrogates (file names that are no UTF-8) in a form that is no UTF-8:
-// they are replaced.
+// str returns a string value of b. Python writes lone surrogates (from file names that are not UTF-8) in a form
+// that is not UTF-8. They are replaced.
 func (d *Decoder) str(b []byte) (Value, error) {
 	if !utf8.Valid(b) {
 		b = []byte(strings.ToValidUTF8(string(b), "\uFFFD"))

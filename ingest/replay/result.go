@@ -108,11 +108,11 @@ type Anomalies struct {
 	LateSlack      int64 // blocks that may be larger than is known: see [Alloc].Open
 	Contradictions int64 // the events cannot have led to the allocator's own list
 
-	// Events are missing, or of another device.
+	// Events are missing, or belong to another device.
 	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
 	LostFrees       int64 // allocs at the address of a used block, and second requests to free one
 	LostSegments    int64 // segments reserved over known ones, or given back with blocks in use
-	SizeMismatches  int64 // frees of another size than was requested
+	SizeMismatches  int64 // frees with a size that differs from the request
 	Overlaps        int64 // allocs inside a used block
 	TooSmall        int64 // allocs in a free block that cannot hold them
 	MalformedEvents int64 // a size or an address that no device has; skipped

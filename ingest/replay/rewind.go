@@ -194,7 +194,7 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	case s.ExpandableSegments: // while the setting was on remainders were split off, and while it was off they were not
 		return need, max(0, min(gap-need, smallSize))
 	case gap-need <= smallSize:
-		// The large pool has no free block this small: none is split off, and none is given back.
+		// The large pool has no free block this small, so none is split off and none is returned.
 		return gap, 0
 	}
 	// The following block is free, and larger than smallSize.

@@ -178,7 +178,7 @@ func (t *tree) findInitializations() {
 			early[n.a] = append(early[n.a], i)
 		case n.shape == backward && !trained && n.flags&(spool.FlagNestedRun|spool.FlagFunctorch) == 0:
 			trained = true
-			for up := n.up; up > 0; up = t.nodes[up].up { // an optimizer whose step runs it: LBFGS
+			for up := n.up; up > 0; up = t.nodes[up].up { // an enclosing optimizer step runs it, as with LBFGS
 				if t.nodes[up].shape == optimizer {
 					delete(early, t.nodes[up].a)
 				}

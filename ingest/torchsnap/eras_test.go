@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// The view of a snapshot that testdata/eras/make.py writes, made from what this package read.
+// The content of a snapshot that testdata/eras/make.py writes, as this package reads it.
 type (
 	viewStack [][]any
 	viewEvent struct {
@@ -242,7 +242,7 @@ func diff(t *testing.T, at string, want, got any) {
 	}
 }
 
-// sameNumber: 0.0 is 0, and integers agree in every digit.
+// sameNumber reports whether two numbers are equal: 0.0 equals 0, and integers must agree in every digit.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

@@ -185,7 +185,7 @@ func textBox(x, y, width, size float64) Box {
 	return Box{x, y - capHeight*size, x + width, y + descent*size}
 }
 
-// Shape notes that something was drawn to scale in a box, and what it must not reach out of.
+// Shape records a box in which something was drawn to scale, and the box that it must stay within.
 func (c *Canvas) Shape(what string, box, within Box) {
 	c.Shapes = append(c.Shapes, Shape{what, box, within})
 }

@@ -19,7 +19,7 @@ type Live struct {
 	Status string `json:"status"`
 	// Planned is how many steps there will be, 0 if unknown.
 	Planned int64 `json:"planned"`
-	// LimitBytes is the memory of a device, 0 if unknown; of several devices, the smallest.
+	// LimitBytes is the memory of a device, 0 if unknown; the smallest if there are several.
 	LimitBytes int64         `json:"limit_bytes"`
 	GPU        string        `json:"gpu"`
 	Processes  []LiveProcess `json:"processes"`

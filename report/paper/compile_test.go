@@ -23,7 +23,7 @@ func needsTeX(t *testing.T) {
 
 var overfull = regexp.MustCompile(`Overfull \\hbox \(([0-9.]+)pt too wide\)`)
 
-// compile runs LaTeX on a document, and finds fault with what it says.
+// compile runs LaTeX on a document, and fails the test if LaTeX reports a problem.
 func compile(t *testing.T, dir, name string) {
 	t.Helper()
 	run := func(program string, arguments ...string) string {

@@ -52,7 +52,7 @@ func (p published) take(t *testing.T, doc any) {
 	}
 }
 
-// has reports whether a number is there, but for what dividing it by 1000 does to its last digit.
+// has reports whether a number is there, up to the error that dividing by 1000 makes in its last digit.
 func (p published) has(v float64) bool {
 	for _, near := range []float64{v, math.Nextafter(v, math.Inf(1)), math.Nextafter(v, math.Inf(-1))} {
 		if p[near] {

@@ -78,7 +78,7 @@ const MostLines = 10
 
 type linesPanel struct {
 	LinesPanel
-	at   []float64 // places along the axis: of doubling values, their logarithms
+	at   []float64 // the positions along the axis; for doubling values their logarithms
 	axes axes
 	of   unit
 	fits float64 // height that the labels at the right need

@@ -132,7 +132,7 @@ func (p pdf) text(l label, at point) {
 
 const slantDegrees = 12
 
-// origin is where a label's baseline begins, and whether it runs upward.
+// origin is the place where a label's baseline begins, with its direction: horizontal or upward.
 func (l label) origin(at point) (x, y float64, turned bool) {
 	x, y = at.x+l.dx, at.y+l.dy
 	w := measure(l.text, l.size, l.bold)

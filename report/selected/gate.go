@@ -152,7 +152,7 @@ func (c *Checked) locate(beside *Runs) {
 	}
 }
 
-// places divides the peak of a run; nil if its tables cannot be read, which changes no verdict.
+// places returns the peak of a run by place, or nil if its tables cannot be read, which changes no verdict.
 func (r *Runs) places(id string) []schemas.BaselinePlace {
 	i := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == id })
 	if i < 0 {

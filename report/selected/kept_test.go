@@ -51,7 +51,7 @@ func TestKeptIsWhatTablesSay(t *testing.T) {
 			for _, names := range [][]string{nil, {"vanilla", "ghost"}} {
 				doc, err := s.Compare(names, compare.Options{Value: m}, "")
 				add(doc, err)
-				if err == nil { // what warnings say is in the tables
+				if err == nil { // the tables contain the texts of the warnings
 					add(report.CompareTables(doc), nil)
 				}
 			}

@@ -51,7 +51,7 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 	return command + " --store " + word(stores[0])
 }
 
-// showing is the command that shows the most of one run of a store.
+// showing returns the command that shows most about one run of a store.
 func showing(of, dir string) string {
 	const list = "dpsight runs"
 	run, err := store.OpenRun(dir)

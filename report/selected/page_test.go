@@ -50,7 +50,7 @@ func TestDetailOfAPage(t *testing.T) {
 	}
 }
 
-// detailOf is the detail that a page says it has of its only device.
+// detailOf returns the detail that a page states for its only device.
 func detailOf(t *testing.T, html []byte) string {
 	t.Helper()
 	var about struct{ Devices []struct{ Detail string } }

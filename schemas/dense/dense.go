@@ -198,7 +198,7 @@ func codecOf(t reflect.Type) *codec {
 	return c
 }
 
-// How many codecs have numbers: those of parts, and those of words.
+// The numbers of codecs for parts and for words.
 var parts, words atomic.Int64
 
 // shared is a codec that writes a value's length before the value. A repeated value is recognised by its encoding
@@ -413,7 +413,7 @@ var fieldsCodec = &codec{
 	put: func(b []byte, v reflect.Value) ([]byte, error) { return putMap(b, v.Interface().(map[string]any)) },
 	get: func(r *Reader, v reflect.Value) { *v.Addr().Interface().(*map[string]any) = r.fields() }}
 
-// The kinds of values that JSON has.
+// The kinds of JSON values.
 const (
 	kindNull = iota
 	kindFalse

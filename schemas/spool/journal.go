@@ -74,7 +74,7 @@ type OOMInfo struct {
 	// Line is the line of the script that the thread was on, or in backward the line of the thread that waits for
 	// it, whether lines were followed or not. 0 = none, and in older journals.
 	Line uint32 `json:"line"`
-	// events were being recorded; nil in older journals, where they were if there are any
+	// events were being recorded; nil in older journals, whose events show it
 	Recorded *bool `json:"recorded"`
 	Listed   bool  `json:"listed"` // they were not, and a drain with the allocator's list of blocks follows
 }

@@ -59,7 +59,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// The error of a running run says since when it runs and how far it is.
+// The error for a run in progress states when it began and how far it is.
 func TestRunningRun(t *testing.T) {
 	start := time.Date(2026, 11, 26, 12, 3, 0, 0, time.UTC)
 	for _, c := range []struct {

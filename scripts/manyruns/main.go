@@ -155,7 +155,7 @@ func linked(from, store, dir, name string, i int) error {
 	return os.Link(filepath.Join(of, name), filepath.Join(dir, name))
 }
 
-// renamed is a part of a summary with what the manifest says of the run, and with times of its own.
+// renamed returns a part of a summary with the identity from the manifest, and with changed times.
 func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessage, error) {
 	text := strings.ReplaceAll(string(part), was, m.RunID)
 	var fields map[string]any

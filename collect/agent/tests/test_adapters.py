@@ -37,7 +37,7 @@ class TestLibraries(Phantom):
         return j
 
     def layers(self, j: Journal, kind: int) -> Counter[tuple[str, int]]:
-        """How often each layer was recorded as keeping a tensor of so many bytes."""
+        """Returns how often each layer was recorded as keeping a tensor of a size."""
         return Counter((j.modules[t.module]["path"], t.bytes) for t in j.tags if t.kind == kind and not t.ends)
 
     def parameters(self, j: Journal, kind: int, ends: bool = False) -> dict[str, int]:

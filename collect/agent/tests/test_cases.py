@@ -408,7 +408,8 @@ class TestWindows(Parted):
         now = 7_000_000_000
 
         def at(source: str, drained: float, *, step: int = 200, seconds: float) -> tuple[int, int]:
-            """The steps of the latest window when a step begins; drains took so long of 100 recorded ones."""
+            """Returns the steps of the latest window at the beginning of a step, given the time that drains took in
+            100 recorded steps."""
             settings = Settings({"DPSIGHT_SOURCE": source})
             with (
                 mock.patch.object(windows.recorder, "settings", settings),

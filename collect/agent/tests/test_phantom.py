@@ -539,8 +539,8 @@ class TestMemory(Phantom):
                 if not opens:
                     continue
                 modes = self.windowed(r).modes()
-                # Set-up has two modes: from the second on lines are followed. Step 200 has two: one when it begins,
-                # one when its recording begins.
+                # Set-up has two modes: from the second on lines are followed. Step 200 has two marks: one when it
+                # begins, and one when its recording begins.
                 later = [i for i, mode in enumerate(modes) if "instrumented" in mode and i >= 5]
                 self.assertEqual(later, [201, 202, 210])
                 at = opens[0]

@@ -159,7 +159,7 @@ PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type
     return 0;
 }
 
-/* How many ranks this thread's last reduction or broadcast was of, 1 for the root of a broadcast, and its operation. */
+/* Number of ranks in this thread's last reduction or broadcast (1 for a broadcast's root), and its operation. */
 static __thread int reduced_ranks, reduced_by;
 
 int phantom_reduction(int *operation) {

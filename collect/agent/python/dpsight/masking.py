@@ -376,7 +376,7 @@ def _secrets() -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with what is no character (of a file's name, say) escaped."""
+    """Returns the text with invalid characters escaped, for example those of a file's name."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 

@@ -33,7 +33,7 @@ class Registry:
         self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
         # id(module) of roots → the prefix of its paths: empty, except for a second model with the same paths
         self._labels: dict[int, str] = {}
-        # id(module) of roots → path of a parameter → number of the name that tables give it
+        # id(module) of a root → path of a parameter → number of its name in the tables
         self._numbers: dict[int, dict[str, int]] = {}
         self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; rebuilt at every walk
         self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that its walk has named

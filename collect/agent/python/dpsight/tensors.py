@@ -127,7 +127,7 @@ def held(tensor: Any) -> list[tuple[Any, int, int]]:
 
 @functools.cache
 def plain_types() -> tuple[type, ...]:
-    """The types of tensors that have one storage, unless torch.func wraps them."""
+    """The types of tensors that have a single storage, unless torch.func wraps them."""
     return (recorder.torch.Tensor, recorder.torch.nn.Parameter)
 
 
@@ -184,7 +184,7 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
         value = dict.values(value)
     elif not isinstance(value, (tuple, list)):
         if isinstance(value, recorder.torch.nn.Module):
-            return  # what a module has belongs to it, whoever refers to it
+            return  # attributes of a module belong to it, whoever refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
         yield from inside(item, depth + 1)

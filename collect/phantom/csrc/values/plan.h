@@ -35,7 +35,7 @@ struct Plan {
     size_t results = 0;
     // Its results follow from its arguments.
     bool followed = false;
-    // Nothing to follow and nothing to forget.
+    // There is nothing to follow and nothing to forget.
     bool idle = false;
 
     explicit Plan(const c10::OperatorHandle& op) {

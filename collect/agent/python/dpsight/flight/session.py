@@ -286,7 +286,7 @@ _current = Current()
 
 
 def attach(wishes: Wishes, in_place: Callable[[bool], None]) -> Flight:
-    """Attaches, or gives the recorder that is attached."""
+    """Attaches, or returns the recorder that is attached."""
     with _current.lock:
         if _current.flight is not None and _current.flight.pid != os.getpid():
             detach()  # the parent's, of a forked child

@@ -47,7 +47,7 @@ _TRIES = 3  # consecutive drains that may fail: events that are not taken fill t
 
 
 class Window(Protocol):
-    """The steps that are recorded: windows.py, which asks what drains have cost and so imports this module."""
+    """The recorded steps. windows.py chooses them: it needs the cost of drains and so imports this module."""
 
     begin: int
 

@@ -201,7 +201,7 @@ def _entries(value: Any, kind: type) -> list[Any] | None:
         if issubclass(kind, container):
             return list(container.__iter__(value)) if container.__len__(value) <= MOST_ENTRIES else None
     if issubclass(kind, (recorder.torch.nn.Module, recorder.torch.optim.Optimizer)):
-        return None  # what they have belongs to them, whoever refers to them
+        return None  # its attributes belong to it, whoever refers to it
     module = class_dict(kind).get("__module__")
     if type(module) is not str or module.startswith(_OTHERS):
         return None
