@@ -7,7 +7,7 @@
  *     script left are filled: parameters that went to the device leave gaps above everything that a context has, and
  *     the next segments lie there.
  *   - An empty block is given back, and its place is a gap again.
- *   - A context begins with more than 8 GiB of addresses that hold no segment. corrections.h has the rest that it takes.
+ *   - A context begins with more than 8 GiB of addresses that hold no segment. corrections.h has the rest.
  *
  * The script runs here as on a machine with a device, so its mappings are not modelled. Each block reserves its
  * place in this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are real. An
