@@ -50,7 +50,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 		if twin.BareStepMS != nil {
 			steps = append(steps, *twin.BareStepMS)
 		}
-		if said { // of the other repeats the same could be said
+		if said { // the same applies to the other repeats
 			continue
 		}
 		differences := c.differences(twin)

@@ -66,7 +66,7 @@ func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
 	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Remarks: s.Remarks}
 	if s.Status != schemas.StatusOK {
-		c.PeakBytes = nil // what it held until it ended is not what it needs
+		c.PeakBytes = nil // the bytes until its early end are not its need
 	} else if s.BrokenDown() {
 		d := s.Main()
 		of := func(name schemas.Category) int64 { return d.Category(name).Bytes }

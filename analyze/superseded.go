@@ -38,7 +38,7 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 // never superseded: later ones are its repeats. Nor is one that is still running. A suite that was resumed may have
 // made a repeat twice: the one that ended well counts, else the newer.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
-	failed := map[[2]string]bool{} // what the experiments with failed runs have; usually few
+	failed := map[[2]string]bool{} // the keys of experiments with failed runs; usually few
 	some := func(m *schemas.Manifest) [2]string {
 		if m.Suite != nil && m.Suite.Key != "" {
 			return [2]string{"suite", m.Suite.Key}

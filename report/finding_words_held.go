@@ -77,7 +77,7 @@ func optimizerWords(w *wording) {
 	w.Assumption = "at most: the step holds no temporary; all other allocations stay as they are"
 }
 
-// leastNamedPercent is how much of the peak a part of the rule of thumb must be to be named in its sentence.
+// leastNamedPercent is the smallest part of the rule of thumb, in percent of the peak, that its sentence names.
 const leastNamedPercent = 1
 
 func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {

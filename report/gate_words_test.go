@@ -225,7 +225,7 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	}
 }
 
-// Of a predicted run, bytes are compared with a measured baseline's, and times are not compared.
+// For a predicted run, bytes are compared with a measured baseline's, and times are not compared.
 func TestPredictedBesideMeasured(t *testing.T) {
 	versions := func(in schemas.Tables, torch string) schemas.Tables {
 		in.Manifest.Environment = &schemas.Environment{Torch: torch}

@@ -53,7 +53,7 @@ func ParseAction(s string) Action {
 // then 0. Replay and join read millions of events, but only two columns at a time, so columns are faster than rows.
 type EventColumns struct {
 	Action []Action
-	Addr   []uint64 // for an oom event: bytes free on the device
+	Addr   []uint64 // for an oom event: the bytes free on the device
 	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes; gap: change of reserved
 	Stream []uint64 // CUDA stream handle; 0 = the default stream; may be empty
 	TimeNS []int64  // the allocator's clock, truncated to a microsecond

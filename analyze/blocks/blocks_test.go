@@ -23,7 +23,7 @@ func sums(d *Device, seq int64) []int64 {
 	return out
 }
 
-// The pieces say of each event what the ledger says, and those that a window keeps say the same of the window's.
+// The pieces agree with the ledger at each event, and the pieces that a window keeps agree with the window's.
 func TestPiecesSayWhatTheLedgerSays(t *testing.T) {
 	several := 0
 	for seed := range uint64(40) {

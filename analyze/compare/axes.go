@@ -249,7 +249,7 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 		for i := range keys {
 			switch {
 			case x[i] == nil || y[i] == nil:
-				if (x[i] == nil) != (y[i] == nil) { // what has none comes last
+				if (x[i] == nil) != (y[i] == nil) { // cells without a value come last
 					if x[i] == nil {
 						return 1
 					}

@@ -70,7 +70,7 @@ func ownArguments(s *analyze.Summary) []string {
 	return identity.WholeArguments(words)
 }
 
-// tellCommands gives runs of one name whose commands differ the arguments by which they do.
+// tellCommands labels runs that share a name, but not a command, with the arguments that differ.
 func tellCommands(runs []*analyze.Summary) {
 	ids, named := make([]identity.Identity, len(runs)), map[string][]int{}
 	for i, r := range runs {

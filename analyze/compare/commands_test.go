@@ -27,7 +27,7 @@ func TestComparedThoughArgumentsDiffer(t *testing.T) {
 			"/a/very/long/path/to/a/folder/of/much/data/on/a/disk",
 			note + "--data …path/to/a/folder/of/much/data/on/a/disk, baseline none"},
 		{"python train.py --method vanilla", "python train.py --method ghost", ""},
-		{"python plain.py --bs 4", "python train.py --bs 32", ""}, // which is said of the scripts
+		{"python plain.py --bs 4", "python train.py --bs 32", ""}, // the scripts' names state it
 	} {
 		base, other := run("base", "vanilla", c.base), run("other", "ghost", c.run)
 		said := func(where string, list []string) {

@@ -294,7 +294,7 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 		say(poolingRemarks(good)...)
 	}
 	for _, r := range likeFirst(runs, run.Bare()) {
-		if r.Status == schemas.StatusOK { // what did not end well counts in no cell
+		if r.Status == schemas.StatusOK { // a run that did not end well counts in no cell
 			say(p.remarksOf(r)...)
 		}
 	}

@@ -59,7 +59,7 @@ const (
 	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats with the same content
 	RemarkCodeUnknown RemarkKind = "code"        // of N of Of repeats
 	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
-	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
+	RemarkEndedEarly  RemarkKind = "ended early" // and its figures are not compared
 	RemarkOtherWork   RemarkKind = "other work"  // no other run here does the same work
 	RemarkIsBaseline  RemarkKind = "is baseline" // no other run has this run as its baseline
 	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here

@@ -242,7 +242,7 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 		j.atMost(schemas.Indicative, Reason{Kind: PeakBounded})
 	}
 	unheard := len(m.Collector.Uninjected)
-	ended := !schemas.EndedByItself(m.Status) // which is why it said little, or nothing
+	ended := !schemas.EndedByItself(m.Status) // therefore it reported little or nothing
 	if unheard > 0 && !TookNothing(m, r) && !(ended && len(r.Devices) == 0) {
 		j.atMost(schemas.Indicative, Reason{Kind: Unheard, Count: unheard})
 	}

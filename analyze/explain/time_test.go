@@ -209,7 +209,7 @@ func randomTimes(r *rand.Rand, name string) schemas.Tables {
 				for range r.IntN(5) {
 					rows[r.Int64N(9)] += r.Int64N(50e6) // modules 7 and 8 are not known
 				}
-				ns := r.Int64N(1000) // that no module's row has
+				ns := r.Int64N(1000) // time that no module's row has
 				for _, m := range slices.Sorted(maps.Keys(rows)) {
 					ns += rows[m]
 					if s.Instrumented {

@@ -185,7 +185,7 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 	for _, source := range []string{schemas.Measured, schemas.Predicted} {
 		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
 		ghost.Source, flash.Source = source, source
-		if source == schemas.Predicted { // which has no times
+		if source == schemas.Predicted { // a prediction has no times
 			ghost.StepMS, flash.StepMS = nil, nil
 		}
 		n := Checked{Summary: ghost, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
@@ -554,7 +554,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	in.Events, in.Reserved = nil, nil // what was reserved is not known
+	in.Events, in.Reserved = nil, nil // the reserved bytes are unknown
 	in.Report.OOMs = []schemas.OOM{o}
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
 	if !r.Whole || r.Breakdown.ReservedBytes != nil {

@@ -32,7 +32,7 @@ func (x *evidence) frozenActivations() []Finding {
 			before[a.Module] = true
 		}
 	}
-	frozen := func(i int) bool { // what a trained module saves of their output is needed
+	frozen := func(i int) bool { // a trained module needs the part of their output that it saves
 		a, keeps := x.l.Allocs[i], x.moduleOf(i)
 		return a.Phase == schemas.PhaseForward && before[a.Module] && keeps != nil && before[keeps.ID]
 	}

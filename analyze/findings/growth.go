@@ -138,7 +138,7 @@ func (x *evidence) growthHere() []Finding {
 		}
 		return a.BlockBytes
 	})
-	if f.Line != nil { // which may have made again what the first step held too
+	if f.Line != nil { // the line may have replaced what the first step held too
 		f.Line.Bytes = min(f.Line.Bytes, bytes)
 	}
 	x.savesKept(&f, g, id == ViewKeepsBase)

@@ -10,7 +10,7 @@ import (
 
 const (
 	wholePercent = 10 // of the peak, activations that one checkpoint computes again
-	wholeBlocks  = 8  // of them; of fewer, what several checkpoints keep between them may be as much
+	wholeBlocks  = 8  // the smallest number of blocks; with fewer, several checkpoints may keep as much
 )
 
 // WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes that many checkpoints.

@@ -127,7 +127,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 			}
 		}
 	}
-	if c.Good == 0 { // what it held until it ended does not show what it needs
+	if c.Good == 0 { // the bytes until its early end do not show its need
 		return e
 	}
 	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes

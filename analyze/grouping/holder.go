@@ -40,7 +40,7 @@ func HolderName(h *memory.Holder) string {
 		return HeldByCpp
 	}
 	path, _, saved := strings.Cut(h.Path, arrow+graph)
-	if saved { // which node saved it does not matter
+	if saved { // it does not matter which node saved it
 		path += arrow + graph
 	}
 	return FoldHolder(path)

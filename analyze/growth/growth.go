@@ -51,7 +51,7 @@ type Low struct {
 // An Exhaustion is the step, or pass, at which the device's memory is full if the growth continues. It lies between
 // Earliest and Latest with the confidence of the slope's bounds.
 type Exhaustion struct {
-	LimitBytes           int64 // what the process can have of the device
+	LimitBytes           int64 // the part of the device's memory that the process can use
 	At, Earliest, Latest int64
 }
 
@@ -313,7 +313,7 @@ func (f *finder) limit() (limit int64) {
 		limit = m.Phantom.MemoryBytes
 	case m.Source == schemas.Measured && len(m.GPUs) > 0:
 		limit = m.GPUs[0].TotalBytes
-		for _, g := range m.GPUs { // which of them torch's ordinal is, nothing says
+		for _, g := range m.GPUs { // it is unknown which of them has torch's ordinal
 			if g.TotalBytes != limit {
 				return 0
 			}

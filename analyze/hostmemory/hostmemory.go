@@ -188,7 +188,7 @@ func (w *walk) between(begin, end int64) *schemas.Phase {
 func memory(phases []schemas.Phase, readings []schemas.HostMark, bytes func(*schemas.HostMark) *int64) Memory {
 	m, along := Memory{Phases: []Phase{}}, walk{phases: phases}
 	grown, last := map[string]*Phase{}, map[string]int64{}
-	var steps []int64 // what there was when each step's first reading came
+	var steps []int64 // the memory at each step's first reading
 	var before *schemas.HostMark
 	step := int64(-1)
 	for i := range readings {

@@ -91,7 +91,7 @@ func Labels(ids []Identity, started []time.Time) []string {
 		labels[i] = ids[i].Title()
 	}
 	experimentsApart(ids, labels)
-	badged := make([]string, len(labels)) // what a table shows beside a label also tells runs apart
+	badged := make([]string, len(labels)) // the columns beside a label distinguish runs too
 	for i := range ids {
 		badged[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
 	}
@@ -121,7 +121,7 @@ func Labels(ids []Identity, started []time.Time) []string {
 // physical batch that always equals the batch size adds nothing.
 func TellingParams(ids []Identity, group []int) []string {
 	seen := map[uintptr]bool{}
-	var some []int // of those that share their parameters the first
+	var some []int // the first of those that share their parameters
 	for _, i := range group {
 		if at := paramsAt(&ids[i]); !seen[at] {
 			seen[at] = true

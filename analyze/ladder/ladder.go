@@ -107,7 +107,7 @@ const (
 	RungDeviceUsed     = "device_used"
 	RungOtherProcesses = "other_processes"
 	RungDriverReserve  = "driver_reserve"
-	RungDriver         = "driver" // what NVML has in use and charges to no process
+	RungDriver         = "driver" // in use by NVML's count, but charged to no process
 	RungContext        = "context"
 	RungModules        = "modules" // CUDA modules: code
 	RungNonTorch       = "non_torch"
@@ -123,7 +123,7 @@ const (
 	HowNearby     = "nearby"     // NVML's answer at a sample near the moment
 	HowReplayed   = "replayed"   // from the allocator's events
 	HowCounted    = "counted"    // torch's own counter
-	HowDifference = "difference" // what the others leave of the rung that it is in
+	HowDifference = "difference" // the outer rung minus its other parts
 	HowSum        = "sum"        // of the rungs in it
 	HowUnknown    = "unknown"    // Bytes is null
 )

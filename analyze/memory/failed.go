@@ -132,7 +132,7 @@ func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) 
 func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	r := request(in, group[0])
 	r.Requests = len(group)
-	if r.OOM.Seq != 0 { // else the process died before its last drain
+	if r.OOM.Seq != 0 { // otherwise the process died before its last drain
 		p := identity.Place{Rank: r.OOM.Rank, Device: r.OOM.Device}
 		d := BreakdownAt(in, p, ledgers.Of(p), r.At, -1)
 		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), r.OOM.Seq)

@@ -48,7 +48,7 @@ func (f Files) lines(want func(function, statement string) bool) (out []schemas.
 			}
 		}
 	}
-	if len(out) > most { // what runs again and again is indented
+	if len(out) > most { // code that runs repeatedly is indented
 		out = slices.DeleteFunc(out, func(l schemas.Line) bool {
 			return indentation(f[l.File][l.Number-1]) == 0
 		})

@@ -71,7 +71,7 @@ type CategoryMaximum struct {
 	MaxBytes       int64            `json:"max_bytes"`
 	At             memory.Moment    `json:"at"`               // the first at which it counts so much
 	AllocatedBytes int64            `json:"allocated_bytes"`  // all that is allocated at that moment
-	AtPeakBytes    int64            `json:"at_peak_bytes"`    // what it counts at the run's peak
+	AtPeakBytes    int64            `json:"at_peak_bytes"`    // its bytes at the run's peak
 	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // of MaxBytes
 	AtPeakEvidence memory.Evidence  `json:"at_peak_evidence"` // of AtPeakBytes
 	// Parts are the bytes of all categories at that moment, in the order of [schemas.Categories].

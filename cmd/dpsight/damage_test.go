@@ -80,7 +80,7 @@ func TestDamageIsNeverQuiet(t *testing.T) {
 		{"analyze", "time", dir, "--format", "json"}, {"analyze", "ladder", dir, "--format", "json"},
 		{"check", "--store", storeDir, "--baseline", baseline, "--threshold", "peak=1.05", "--threshold", "device=1.05"},
 	}
-	if testkit.WithRest() { // what reads the other tables
+	if testkit.WithRest() { // commands that read the other tables
 		printed = append(printed, []string{"analyze", "breakdown", dir, "--by", "stack", "--format", "json"},
 			[]string{"analyze", "breakdown", dir, "--by", "line", "--format", "json"},
 			[]string{"export", dir, "--format", "result-json"})

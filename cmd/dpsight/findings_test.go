@@ -118,7 +118,7 @@ func TestFindingsSayWhatToChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(text), "## Without a change, or without a saving\n")
-	without := map[string]string{} // what is not said, by finding
+	without := map[string]string{} // missing statements, by finding
 	for _, line := range strings.Split(section, "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 5 {

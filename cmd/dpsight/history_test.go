@@ -145,7 +145,7 @@ func checkGanTrend(t *testing.T, doc *trend.Document, revisions []string) {
 	}{
 		{schemas.Activations, "Generator.main", 2, 3, true},
 		{schemas.Activations, "Discriminator.main.1", -12, -8, false},
-		{schemas.Script, "Generator.main.14", 25, 40, false}, // what five steps keep
+		{schemas.Script, "Generator.main.14", 25, 40, false}, // tensors that five steps keep
 	} {
 		s := &x.Steps[i]
 		percent := 100 * s.Delta / s.Before

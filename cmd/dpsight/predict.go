@@ -69,7 +69,7 @@ func (c *predictCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	if c.Quiet || c.Vary != "" { // of a search that is dozens of runs of one script
+	if c.Quiet || c.Vary != "" { // a search makes dozens of runs of one script
 		e.Stdout, e.Stderr = io.Discard, io.Discard
 	} else {
 		console.FakeValues()

@@ -178,7 +178,7 @@ func tree(ts *testscript.TestScript, root string) map[string]string {
 			return err
 		case strings.HasSuffix(path, schemas.PartialSuffix):
 			return fmt.Errorf("%s is half written", path)
-		case path == filepath.Join(root, "cache"): // what is compiled stays
+		case path == filepath.Join(root, "cache"): // the cache of compiled code stays
 			return fs.SkipDir
 		case d.Type().IsRegular():
 			b, err := os.ReadFile(path)

@@ -96,7 +96,7 @@ matrix: {method: [sgd, dp], verbose: [true]}
 	if p := s.Experiments[1].Params; p["lr"] != 1e-3 || p["verbose"] != true || p["method"] != "dp" || len(p) != 3 {
 		t.Errorf("%v", p)
 	}
-	// A secret may change and the experiment is the same; another value makes it another one.
+	// Experiments that differ only in a secret are the same. Experiments that differ in another value are not.
 	same := parse(t, "name: other\nenvironment: {MODE: fast, API_TOKEN: another-secret}\ncommand: [python, train.py, "+
 		"'--method={method}', --lr, '{lr}', --format, '{{json}}']\n"+
 		"experiments: [{method: dp, lr: 1e-3, verbose: true}]")

@@ -40,7 +40,7 @@ type Resumption struct {
 	ledger    *ledger
 	suiteLock func()   // nil: not taken
 	nameLock  func()   // keeps others from beginning the same suite until the document is written; nil: not taken
-	missing   []string // folders that were not there before the suite began: they go again if nothing comes of it
+	missing   []string // folders that did not exist before the suite began: they are removed if it makes no runs
 }
 
 // Close lets other processes continue the suite. [Suite.Run] calls it at its end.

@@ -73,7 +73,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 type nativeFinder struct {
 	facts *facts
 	told  []bool  // by allocation
-	next  int     // the first that no look came after yet
+	next  int     // the first allocation that no search has covered yet
 	open  []int32 // those before it that may yet be found
 }
 

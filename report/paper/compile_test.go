@@ -82,7 +82,7 @@ const packages = `\usepackage{booktabs}\usepackage[flushleft]{threeparttable}\us
 \usepackage{pgfplots}\usetikzlibrary{arrows.meta,patterns,patterns.meta}
 `
 
-// compileIn sets tables and a figure of a recorded store in a document of another class.
+// compileIn compiles a document of another class with tables and a figure of a recorded store.
 func compileIn(t *testing.T, c class) {
 	t.Helper()
 	dir, _ := write(t, "headline", func(m *paper.Model) { m.Config.Widths = c.widths })

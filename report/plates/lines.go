@@ -82,7 +82,7 @@ type linesPanel struct {
 	axes axes
 	of   unit
 	fits float64 // height that the labels at the right need
-	tail float64 // width that they need, and then have
+	tail float64 // first the width that the labels need, then the width that they get
 }
 
 // Draw draws the figure.

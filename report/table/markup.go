@@ -124,7 +124,7 @@ func (t *Table) tabular(b *strings.Builder, columns []int) {
 				b.WriteString(" & ")
 			}
 			s := latex(text(j))
-			if i == 0 && strings.HasPrefix(s, "[") { // the \\ before it would take it for its argument
+			if i == 0 && strings.HasPrefix(s, "[") { // otherwise the preceding \\ would take it as its argument
 				s = "{}" + s
 			}
 			b.WriteString(s)

@@ -214,7 +214,7 @@ PHANTOM_API int phantom_is_capturing(const void *stream);
 PHANTOM_API int phantom_captures_running(void);
 /* 0 if there is no memory for it. */
 unsigned long long phantom_capture_begin(void *stream);
-/* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next one will come after,
+/* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next node will follow,
  * which stay as they are until the thread's next call on this stream. */
 unsigned long long phantom_capture_id(const void *stream, void **graph, void **nodes, size_t *count);
 /* The graph is the caller's. */

@@ -29,8 +29,8 @@ using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
 
-// What a script's signal handler raises while Python is called from here ends there. It is raised once more as soon
-// as Python goes on: later makes `call` run with the argument then (Py_AddPendingCall).
+// An exception that a script's signal handler raises while Python is called from here ends there. It is raised once
+// more as soon as Python goes on: later makes `call` run with the argument then (Py_AddPendingCall).
 struct Again {
     int (*later)(int (*call)(void*), void* argument);
     int (*call)(void*);
