@@ -99,6 +99,22 @@ note: the run ended early (oom): its peak and times are of what it did until the
 	}
 }
 
+// FindingKinds has a row for each kind, and no other.
+func TestFindingKinds(t *testing.T) {
+	rows := map[string]int{}
+	for _, kind := range FindingKinds {
+		rows[kind.ID]++
+		if findingWords[kind.ID] == nil || kind.Means == "" || kind.Do == "" {
+			t.Errorf("%+v is no kind of finding, or says nothing", kind)
+		}
+	}
+	for id := range findingWords {
+		if rows[id] != 1 {
+			t.Errorf("%s has %d rows", id, rows[id])
+		}
+	}
+}
+
 // On a terminal no line of a finding is too wide, and the text behind a label is indented to its first word.
 func TestFindingsAreWrapped(t *testing.T) {
 	t.Setenv("COLUMNS", "80")

@@ -2,7 +2,7 @@ package schemas
 
 // Allocation is one row of allocations.parquet: the life of one block.
 type Allocation struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
 	// from 1, in order of AllocSeq; unique in (rank, device)
@@ -52,11 +52,11 @@ func (a *Allocation) LiveAt(seq int64) bool {
 // counts under the one whose category comes first in [Categories]. Every block has at least one owner at every
 // moment of its life.
 type Owner struct {
-	RunID    string `parquet:"run_id,dict"`
-	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0
-	Device   int32  `parquet:"device,dict"`    // torch's ordinal, from 0
-	AllocID  int64  `parquet:"alloc_id,delta"` // the block, in allocations.parquet
-	Category string `parquet:"category,dict"`
+	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
+	Rank     int32  `parquet:"rank,dict"`                // the process's RANK, from 0
+	Device   int32  `parquet:"device,dict"`              // torch's ordinal, from 0
+	AllocID  int64  `parquet:"alloc_id,delta"`           // the block, in allocations.parquet
+	Category string `parquet:"category,dict"`            // one of [CategoryTable]
 	Name     string `parquet:"name,dict,optional"`       // of the tensor, where the tag has one
 	Module   int64  `parquet:"module_id,delta,optional"` // in modules.parquet; null = of none that is known
 	BeginSeq int64  `parquet:"begin_seq,delta"`          // first event after which it holds

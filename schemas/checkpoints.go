@@ -3,7 +3,7 @@ package schemas
 // Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether replay
 // agrees.
 type Checkpoint struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"`   // torch's ordinal, from 0
 	Drain  int64  `parquet:"drain,delta"`   // from 1
@@ -36,7 +36,7 @@ type Checkpoint struct {
 	MissingRequestedBytes int64 `parquet:"missing_requested_bytes"` // that missing allocations asked for
 
 	DrainNS int64 `parquet:"drain_ns"` // wall time the drain took
-	Agrees  bool  `parquet:"agrees"`
+	Agrees  bool  `parquet:"agrees"`   // replayed bytes equal torch's, and no event is missing
 }
 
 // ReasonOOM is the reason of the drain after a request that failed for want of memory.

@@ -74,6 +74,7 @@ func parseConfig(path string, text []byte) (*Config, error) {
 		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return config, r.mapping(document.Content[0], map[string]func(*yaml.Node) error{
+		// What dpsight check holds runs to.
 		"check": func(n *yaml.Node) error { return r.check(n, &config.Check) },
 	})
 }
@@ -81,11 +82,14 @@ func parseConfig(path string, text []byte) (*Config, error) {
 func (r configReader) check(n *yaml.Node, c *GateConfig) error {
 	var own []ConfigThreshold // of single experiments
 	err := r.mapping(n, map[string]func(*yaml.Node) error{
+		// The size up to which a category may grow that the baseline has none of, such as 1MiB.
 		"floor": func(n *yaml.Node) (err error) {
 			c.Floor, err = r.value(n)
 			return err
 		},
+		// The ratio that each metric may grow to, such as "peak: 1.05", for all experiments.
 		"thresholds": func(n *yaml.Node) error { return r.thresholds(n, "", &c.Thresholds) },
+		// Thresholds of some experiments, below a name or a pattern of names.
 		"experiments": func(n *yaml.Node) error {
 			return r.pairs(n, func(key, value *yaml.Node) error { return r.thresholds(value, key.Value, &own) })
 		},

@@ -164,7 +164,7 @@ func appendAll[T any](column *[]T, more []T, n int, e *EventColumns) {
 
 // Event is one row of events.parquet: one raw event of the caching allocator.
 type Event struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"`            // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`              // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"`            // torch's ordinal, from 0
 	Seq    int64  `parquet:"seq,delta"`              // from 1

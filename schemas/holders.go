@@ -4,13 +4,13 @@ package schemas
 // block replaces the earlier one. An unchanged result is not written again. Parameters, buffers, gradients and
 // optimizer state have no row, except the parameters of models that an exception keeps.
 type Holder struct {
-	RunID   string       `parquet:"run_id,dict"`
+	RunID   string       `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank    int32        `parquet:"rank,dict"`      // the process's RANK, from 0
 	Device  int32        `parquet:"device,dict"`    // torch's ordinal, from 0
 	AllocID int64        `parquet:"alloc_id,delta"` // the block, in allocations.parquet
 	Seq     int64        `parquet:"seq,delta"`      // event after which the look was
-	Moment  HolderMoment `parquet:"moment,dict"`
-	Kind    HolderKind   `parquet:"kind,dict"`
+	Moment  HolderMoment `parquet:"moment,dict"`    // when the look was
+	Kind    HolderKind   `parquet:"kind,dict"`      // how the block is kept
 	// Path leads from a name to the block: "global kept[17]"; empty = only C++ keeps it.
 	Path string `parquet:"path,dict,optional"`
 	// ViewBytes is how much of the block the kept tensors show; null = all of it.

@@ -3,7 +3,7 @@ package schemas
 // HostMark is one row of host_marks.parquet: the host memory that one process had at a mark. There is one at each
 // mark between phases of instrumented steps, and one at the beginning of a step with phases.
 type HostMark struct {
-	RunID       string `parquet:"run_id,dict"`
+	RunID       string `parquet:"run_id,dict"`           // the run's id, as in run.json
 	Rank        int32  `parquet:"rank,dict"`             // the process's RANK, from 0
 	K           int64  `parquet:"k,delta"`               // mark
 	TimeNS      int64  `parquet:"time_ns,delta"`         // ns, Unix time

@@ -2,7 +2,7 @@ package schemas
 
 // Line is one row of lines.parquet: one line of the user's own code that was reached while lines were followed.
 type Line struct {
-	RunID    string `parquet:"run_id,dict"`
+	RunID    string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`     // the process's RANK, from 0
 	Line     int64  `parquet:"line_id,delta"` // from 1
 	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path if the file is not listed there

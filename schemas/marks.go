@@ -3,16 +3,16 @@ package schemas
 // Mark is one row of marks.parquet: one event of the agent. The tags of a mark are separate rows with the same k,
 // of kind "tag" or "untag". Their category is what the agent saw (a spool.TagKind), not yet a [Category].
 type Mark struct {
-	RunID    string `parquet:"run_id,dict"`
-	Rank     int32  `parquet:"rank,dict"`        // the process's RANK, from 0
-	K        int64  `parquet:"k,delta"`          // the agent's counter, from 1
-	Thread   int32  `parquet:"thread,dict"`      // small number the agent gave the thread; 0 = the first
-	TimeNS   int64  `parquet:"time_ns,delta"`    // ns, Unix time
-	Kind     string `parquet:"kind,dict"`        // name of a spool.Kind; tag or untag
-	Flags    int32  `parquet:"flags,dict"`       // bits: see spool.Mark
-	Address  uint64 `parquet:"address,optional"` // tags: base address of the storage
-	Bytes    int64  `parquet:"bytes,optional"`   // tags: bytes of the storage
-	Category string `parquet:"category,dict,optional"`
+	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
+	Rank     int32  `parquet:"rank,dict"`                // the process's RANK, from 0
+	K        int64  `parquet:"k,delta"`                  // the agent's counter, from 1
+	Thread   int32  `parquet:"thread,dict"`              // small number the agent gave the thread; 0 = the first
+	TimeNS   int64  `parquet:"time_ns,delta"`            // ns, Unix time
+	Kind     string `parquet:"kind,dict"`                // name of a spool.Kind; tag or untag
+	Flags    int32  `parquet:"flags,dict"`               // bits: see spool.Mark
+	Address  uint64 `parquet:"address,optional"`         // tags: base address of the storage
+	Bytes    int64  `parquet:"bytes,optional"`           // tags: bytes of the storage
+	Category string `parquet:"category,dict,optional"`   // tags: what the agent saw in the tensor
 	Label    string `parquet:"label,delta,optional"`     // name of a phase, mark, tag or optimizer
 	Module   int64  `parquet:"module_id,delta,optional"` // in modules.parquet, from 1; null = none
 	A        uint64 `parquet:"a,dict,optional"`          // the mark's own operands: see spool.Kind

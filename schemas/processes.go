@@ -3,9 +3,9 @@ package schemas
 // Process is one row of processes.parquet: one device that a recording process used. A process that used none has a
 // row without a UUID.
 type Process struct {
-	RunID string `parquet:"run_id,dict"`
-	Rank  int32  `parquet:"rank"` // the process's RANK, from 0
-	PID   int64  `parquet:"pid"`  // as the kernel numbers it
+	RunID string `parquet:"run_id,dict"` // the run's id, as in run.json
+	Rank  int32  `parquet:"rank"`        // the process's RANK, from 0
+	PID   int64  `parquet:"pid"`         // as the kernel numbers it
 	// torch's ordinal, which CUDA_VISIBLE_DEVICES maps to a GPU; no NVML index
 	Device int32 `parquet:"device,optional"`
 	// as in the manifest; if the manifest lists no such GPU (a MIG instance, a phantom), as torch reports it; null

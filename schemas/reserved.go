@@ -4,7 +4,7 @@ package schemas
 // row for the state before the first event, and one for each event that may change it ([Action.Reserves]). A device
 // without such events has no row: what it had reserved is not known.
 type ReservedLevel struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`      // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"`    // torch's ordinal, from 0
 	Seq    int64  `parquet:"seq,delta"`      // the event; 0 = before the first

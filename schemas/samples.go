@@ -3,7 +3,7 @@ package schemas
 // Sample is one row of samples.parquet: one NVML reading of one device, in NVML's own integers; null if the device
 // or driver does not answer.
 type Sample struct {
-	RunID     string `parquet:"run_id,dict"`
+	RunID     string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank      int32  `parquet:"rank"`          // always 0: samples belong to a device, not to a rank
 	Device    int32  `parquet:"device"`        // NVML index
 	TimeNS    int64  `parquet:"time_ns,delta"` // ns, Unix time
@@ -30,7 +30,7 @@ var Samples = Table[Sample]{Name: "samples", Version: 1}
 
 // HostSample is one row of host.parquet: the run's process tree as the kernel sees it.
 type HostSample struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank   int32  `parquet:"rank"`          // always 0: the tree, not a rank
 	TimeNS int64  `parquet:"time_ns,delta"` // ns, Unix time
 	// resident memory of the tree's processes, shared pages counted in each

@@ -21,22 +21,22 @@ const (
 // last drain, at an out-of-memory error, and where a later window of recorded steps opens. Without the latter, the
 // events after the gap could not be replayed from the tables.
 type SegmentBlock struct {
-	RunID          string     `parquet:"run_id,dict"`
-	Rank           int32      `parquet:"rank,dict"`   // the process's RANK, from 0
-	Device         int32      `parquet:"device,dict"` // torch's ordinal, from 0
-	Seq            int64      `parquet:"seq,delta"`   // events 1..Seq came before it
-	At             ListMoment `parquet:"at,dict"`
+	RunID          string     `parquet:"run_id,dict"`           // the run's id, as in run.json
+	Rank           int32      `parquet:"rank,dict"`             // the process's RANK, from 0
+	Device         int32      `parquet:"device,dict"`           // torch's ordinal, from 0
+	Seq            int64      `parquet:"seq,delta"`             // events 1..Seq came before it
+	At             ListMoment `parquet:"at,dict"`               // when the list was taken
 	SegmentAddress uint64     `parquet:"segment_address,dict"`  // on the device
 	SegmentBytes   int64      `parquet:"segment_bytes,dict"`    // of the whole segment
 	SegmentType    string     `parquet:"segment_type,dict"`     // small, large
 	Stream         uint64     `parquet:"stream,dict"`           // CUDA stream handle; 0 = the default stream
 	Pool           uint64     `parquet:"pool_id,dict,optional"` // private pool; null = the default one, or unknown
-	Expandable     bool       `parquet:"expandable"`
-	Address        uint64     `parquet:"address"`     // on the device
-	BlockBytes     int64      `parquet:"block_bytes"` // what the allocator counts
+	Expandable     bool       `parquet:"expandable"`            // the segment can grow
+	Address        uint64     `parquet:"address"`               // on the device
+	BlockBytes     int64      `parquet:"block_bytes"`           // what the allocator counts
 	// null for inactive blocks: torch leaves a stale value there
 	RequestedBytes int64  `parquet:"requested_bytes,optional"`
-	State          string `parquet:"state,dict"`
+	State          string `parquet:"state,dict"` // [BlockActive], [BlockPendingFree] or [BlockInactive]
 }
 
 // Segments is segments.parquet.

@@ -6,13 +6,13 @@ const ScratchPrefix = "dpsight-run-"
 
 // StackFrame is one row of stacks.parquet: one frame of one interned stack.
 type StackFrame struct {
-	RunID    string `parquet:"run_id,dict"`
+	RunID    string `parquet:"run_id,dict"`    // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0
 	Stack    int64  `parquet:"stack_id,delta"` // from 1
 	Depth    int32  `parquet:"depth"`          // 0 = innermost
-	Function string `parquet:"function,dict"`
-	File     string `parquet:"file,dict"`
-	Line     int64  `parquet:"line,dict"` // from 1; 0 = unknown
+	Function string `parquet:"function,dict"`  // the name of the function
+	File     string `parquet:"file,dict"`      // the path of its file
+	Line     int64  `parquet:"line,dict"`      // from 1; 0 = unknown
 }
 
 // Stacks is stacks.parquet.

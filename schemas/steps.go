@@ -2,7 +2,7 @@ package schemas
 
 // Step is one row of steps.parquet: one training step of one rank on one device. Bytes count on that device only.
 type Step struct {
-	RunID  string `parquet:"run_id,dict"`
+	RunID  string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
 	Step   int64  `parquet:"step,delta"`  // from 0
@@ -38,12 +38,12 @@ var Steps = Table[Step]{Name: "steps", Version: 1, Added: []string{"unphased"}}
 // Phase is one row of phases.parquet: one occurrence of a phase on one device. Phases do not overlap: an inner one
 // interrupts the outer, which continues as a separate row.
 type Phase struct {
-	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`       // the process's RANK, from 0
-	Device         int32  `parquet:"device,dict"`     // torch's ordinal, from 0
-	Step           int64  `parquet:"step,delta"`      // -1 = before the first step
-	Microbatch     int32  `parquet:"microbatch,dict"` // from 0
-	Phase          string `parquet:"phase,dict"`
+	RunID          string `parquet:"run_id,dict"`                    // the run's id, as in run.json
+	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
+	Device         int32  `parquet:"device,dict"`                    // torch's ordinal, from 0
+	Step           int64  `parquet:"step,delta"`                     // -1 = before the first step
+	Microbatch     int32  `parquet:"microbatch,dict"`                // from 0
+	Phase          string `parquet:"phase,dict"`                     // its name: one of dpsight's or of the script's own
 	BeginK         int64  `parquet:"begin_k,delta"`                  // mark that begins it
 	EndK           int64  `parquet:"end_k,delta"`                    // mark that ends it
 	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to it

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/report"
 )
 
 //go:embed help
@@ -18,6 +19,6 @@ func help(command string) string {
 	if err != nil {
 		panic(err) // a file that is not in the program
 	}
-	return strings.NewReplacer("{suites}", strings.Join(suite.Names(), ", "), "{presets}", experiments.PresetList()).
-		Replace(strings.TrimSuffix(string(text), "\n"))
+	return strings.NewReplacer("{suites}", strings.Join(suite.Names(), ", "), "{presets}", experiments.PresetList(),
+		"{findings}", report.FindingList()).Replace(strings.TrimSuffix(string(text), "\n"))
 }

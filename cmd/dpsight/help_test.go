@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -191,16 +195,9 @@ var optionText = regexp.MustCompile(`^\$\{(\w+)\}$`)
 
 // The commands, suites and configurations that documents show are valid.
 func TestCommandsOfDocuments(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
-	if err != nil || len(pages) < 4 {
-		t.Fatalf("%d pages, %v", len(pages), err)
-	}
-	for _, page := range guides(t) {
-		pages = append(pages, filepath.Join(docs, page), filepath.Join(docs, "zh", page))
-	}
 	suites := 0
-	for _, name := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
-		t.Run(filepath.Base(name), func(t *testing.T) {
+	for _, name := range documents(t) {
+		t.Run(filepath.ToSlash(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
@@ -238,6 +235,71 @@ func TestCommandsOfDocuments(t *testing.T) {
 	}
 	if suites < 2 {
 		t.Errorf("%d suites", suites)
+	}
+}
+
+// documents are all pages that people write: those below docs except the reference, the READMEs and CONTRIBUTING.
+func documents(t *testing.T) (pages []string) {
+	t.Helper()
+	err := filepath.WalkDir(docs, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path == filepath.Clean(referenceDir):
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			pages = append(pages, path)
+		}
+		return nil
+	})
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, name := range []string{"README.md", "README.zh.md", "CONTRIBUTING.md"} {
+		pages = append(pages, filepath.Join("..", "..", name))
+	}
+	return pages
+}
+
+// pythonBlock is a block of Python. In a list it is indented.
+var pythonBlock = regexp.MustCompile("(?ms)^( *)```python[^\n]*\n(.*?)^ *```$")
+
+// The Python that documents show is Python.
+func TestPythonOfDocuments(t *testing.T) {
+	interpreter, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("SKIPPED: there is no python3")
+	}
+	blocks := map[string]string{}
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range pythonBlock.FindAllSubmatch(text, -1) {
+			blocks[fmt.Sprintf("%s, block %d", filepath.ToSlash(name), i+1)] =
+				strings.ReplaceAll("\n"+string(m[2]), "\n"+string(m[1]), "\n")
+		}
+	}
+	if len(blocks) < 10 {
+		t.Errorf("only %d blocks of Python", len(blocks))
+	}
+	given, err := json.Marshal(blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A notebook's cell may await, and may have lines for IPython.
+	cmd := exec.Command(interpreter, "-c", `
+import ast, json, re, sys
+for name, text in json.load(sys.stdin).items():
+    try:
+        compile(re.sub(r"(?m)^( *)%.*$", r"\1pass", text), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError as error:
+        print(f"{name}: {error}")
+`)
+	cmd.Stdin = bytes.NewReader(given)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

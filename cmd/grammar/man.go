@@ -32,13 +32,18 @@ func (Man) Run(line *kong.Context) error {
 	if err != nil {
 		return err
 	}
+	var exits, variables strings.Builder
+	for _, e := range ExitCodes {
+		fmt.Fprintf(&exits, "%s: %s ", e.Code, e.Means)
+	}
+	for _, v := range Environment {
+		fmt.Fprintf(&variables, "%s: %s ", v.Name, v.Means)
+	}
 	page := mangokong.NewManPage(1, line.Model).
 		WithLongDescription("dpsight runs a PyTorch training script and records who holds the bytes of the CUDA caching "+
 			"allocator, or predicts it without a GPU. The --help of each command has more, and examples.").
-		WithSection("Exit status", "0: done. 1: an experiment or a check failed. 2: bad usage or bad input.").
-		WithSection("Environment", "DPSIGHT_STORE is the folder of runs where --store is not given. DPSIGHT_PYTHON is the "+
-			"interpreter of the built-in experiments. COLUMNS is how wide tables may be; else it is the terminal's "+
-			"width. NO_COLOR turns colours off.")
+		WithSection("Exit status", exits.String()).
+		WithSection("Environment", variables.String())
 	// The first line has the time of the call: two builds of one source are to have the same page.
 	_, text, _ := strings.Cut(page.Build(roff.NewDocument()), "\n")
 	_, err = fmt.Fprintf(line.Stdout, ".TH DPSIGHT 1\n%s\n", text)

@@ -14,22 +14,22 @@ import (
 
 // document is a suite's file.
 type document struct {
-	Name        string   `yaml:"name"`
-	Baseline    fields   `yaml:"baseline"`
-	Repeats     count    `yaml:"repeats"`
-	Record      string   `yaml:"record"`
-	RecordSteps count    `yaml:"record_steps"`
-	Timeout     string   `yaml:"timeout"`
-	Cooldown    string   `yaml:"cooldown"`
-	Environment fields   `yaml:"environment"`
-	Command     []string `yaml:"command"`
-	Names       string   `yaml:"names"`
-	Defaults    fields   `yaml:"defaults"`
-	Matrix      fields   `yaml:"matrix"`
-	Exclude     []fields `yaml:"exclude"`
-	Where       texts    `yaml:"where"`
-	Experiments []fields `yaml:"experiments"`
-	Include     []fields `yaml:"include"`
+	Name        string   `yaml:"name"`         // of the suite; without it the file's
+	Baseline    fields   `yaml:"baseline"`     // parameters of the experiments that the others are compared with
+	Repeats     count    `yaml:"repeats"`      // runs of each experiment; without it 1
+	Record      string   `yaml:"record"`       // which repeats have allocator events: all, one or first
+	RecordSteps count    `yaml:"record_steps"` // how many steps of a run have events
+	Timeout     string   `yaml:"timeout"`      // of each run, such as 10m
+	Cooldown    string   `yaml:"cooldown"`     // a pause before each run but the first, such as 5s
+	Environment fields   `yaml:"environment"`  // variables for the experiments
+	Command     []string `yaml:"command"`      // a command of one's own, with parameters in braces
+	Names       string   `yaml:"names"`        // a pattern of the experiments' names, with parameters in braces
+	Defaults    fields   `yaml:"defaults"`     // parameters of all experiments
+	Matrix      fields   `yaml:"matrix"`       // lists of values, of which every combination is an experiment
+	Exclude     []fields `yaml:"exclude"`      // experiments that are left out
+	Where       texts    `yaml:"where"`        // conditions that experiments have to meet
+	Experiments []fields `yaml:"experiments"`  // further experiments, an entry each
+	Include     []fields `yaml:"include"`      // further ones that exclude and where do not touch
 }
 
 const documentKeys = "keys: name, baseline, repeats, record, record_steps, timeout, cooldown, environment, command, " +

@@ -25,22 +25,22 @@ const ConfigFile = "paper.yaml"
 // Config is the content of a [ConfigFile]. Methods, and runs without one, are named as dpsight runs lists them.
 type Config struct {
 	Runs     []string            `yaml:"runs"`     // the runs of the paper, if the command line names none
-	Baseline string              `yaml:"baseline"` // likewise
+	Baseline string              `yaml:"baseline"` // the run to compare with, if the command line names none
 	Rows     []string            `yaml:"rows"`     // the methods to show; empty = all
 	Order    []string            `yaml:"order"`    // the methods that come first
-	Labels   map[string]string   `yaml:"labels"`
-	Short    map[string]string   `yaml:"short"`
-	Heads    map[string]string   `yaml:"heads"` // two lines, parted by "|"
-	Cite     map[string]string   `yaml:"cite"`  // keys of references
-	Tables   []string            `yaml:"tables"`
-	Figures  []string            `yaml:"figures"`
-	Columns  map[string][]string `yaml:"columns"` // of a table, in their order
-	Ablation []string            `yaml:"ablation"`
-	Units    Units               `yaml:"units"`
-	Digits   map[string]int      `yaml:"digits"` // of a kind of figure: memory, time, percent, ratio, rate, energy
-	Widths   Widths              `yaml:"widths"`
-	Styles   []string            `yaml:"styles"` // what figures are drawn for
-	Steps    string              `yaml:"steps"`  // peak, or all: whether memory is drawn over all recorded steps too
+	Labels   map[string]string   `yaml:"labels"`   // names of methods in the main table
+	Short    map[string]string   `yaml:"short"`    // names of methods in other tables and in figures
+	Heads    map[string]string   `yaml:"heads"`    // two lines, parted by "|"
+	Cite     map[string]string   `yaml:"cite"`     // keys of references
+	Tables   []string            `yaml:"tables"`   // the tables to write; empty = all
+	Figures  []string            `yaml:"figures"`  // the figures to write; empty = all
+	Columns  map[string][]string `yaml:"columns"`  // of a table, in their order
+	Ablation []string            `yaml:"ablation"` // runs of which the table of that name says what each change saves
+	Units    Units               `yaml:"units"`    // the units, if the values are not to choose them
+	Digits   map[string]int      `yaml:"digits"`   // of a kind of figure: memory, time, percent, ratio, rate, energy
+	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm
+	Styles   []string            `yaml:"styles"`   // what figures are drawn for
+	Steps    string              `yaml:"steps"`    // peak, or all: whether memory is drawn over all recorded steps too
 }
 
 // The values of [Config.Steps].
@@ -58,8 +58,8 @@ type Units struct {
 
 // Widths are the widths of the document, in cm.
 type Widths struct {
-	Column float64 `yaml:"column"`
-	Page   float64 `yaml:"page"`
+	Column float64 `yaml:"column"` // of one column
+	Page   float64 `yaml:"page"`   // of the whole text
 }
 
 // The defaults, and what each setting may be.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Dir is the name of the spool folder in a run folder.
+	// The journals of the run's processes, from which dpsight ingest makes the tables again.
 	Dir          = "spool"
 	marksSuffix  = ".marks"
 	framesSuffix = ".frames"

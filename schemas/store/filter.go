@@ -15,23 +15,23 @@ import (
 
 // The facts of a run that a condition may name beside its parameters.
 const (
-	factRun      = "run"
-	factName     = "name"
-	factTag      = "tag"
-	factSuite    = "suite" // a suite's name or id
-	factSource   = "source"
-	factStatus   = "status"
-	factBare     = "bare"
-	factDate     = "date"
-	factRevision = "revision"
-	factDirty    = "dirty"
-	factGPU      = "gpu"
-	factHost     = "host"
-	factTorch    = "torch"
-	factCUDA     = "cuda"
-	factOpacus   = "opacus"
-	factDriver   = "driver"
-	factDpsight  = "dpsight"
+	factRun      = "run"      // the run's id
+	factName     = "name"     // the run's name
+	factTag      = "tag"      // any of its tags
+	factSuite    = "suite"    // its suite's name or id
+	factSource   = "source"   // measured, predicted or imported
+	factStatus   = "status"   // how it ended: ok, failed, oom, timeout, killed or partial
+	factBare     = "bare"     // yes or no: recorded without allocator events
+	factDate     = "date"     // when it began: a day, a moment, today or yesterday, in UTC
+	factRevision = "revision" // the commit of its code, or the beginning of that, of 4 digits or more
+	factDirty    = "dirty"    // yes or no: its code had changes that were not committed
+	factGPU      = "gpu"      // the name of its first GPU
+	factHost     = "host"     // the name of its machine
+	factTorch    = "torch"    // the version of torch
+	factCUDA     = "cuda"     // the version of CUDA that torch was built for
+	factOpacus   = "opacus"   // the version of Opacus
+	factDriver   = "driver"   // the version of the GPU's driver
+	factDpsight  = "dpsight"  // the version of dpsight that recorded it
 )
 
 // Facts returns the names that a condition may use in addition to parameters.

@@ -1,5 +1,25 @@
-// Package where is the language of conditions: a suite says with it which experiments it leaves out, and --where which
-// runs a command takes.
+// Package where is the language of conditions. A suite says with it which experiments it leaves out, and --where says
+// which runs a command takes:
+//
+//	dpsight runs --where 'method=ghost and seq_len>=8192 and date>2026-10-01'
+//
+// A condition is made of comparisons:
+//
+//	condition  = either { "," either }
+//	either     = all { "or" all }
+//	all        = term { "and" term }
+//	term       = "not" term | "(" either ")" | comparison
+//	comparison = operand ( "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" ) operand
+//	operand    = name | number | word | "\"" text "\"" | "'" text "'"
+//
+// A comma is an "and" that binds last. At least one operand of a comparison is a name: that of a parameter, which may
+// be written with hyphens or underscores, or, for --where, of a fact of the run. The operators < <= > >= compare
+// numbers and dates.
+//
+// # What is unknown
+//
+// A comparison with a name that an experiment or a run lacks is neither true nor false. A suite leaves an experiment
+// out only if the condition is false. A command takes a run only if the condition is true.
 package where
 
 import (
