@@ -54,6 +54,9 @@ func Arrange(s *compare.Study, order, only []string) Paper {
 	keys := keysOf(cells)
 	if several(keys) {
 		p.Swept = sweptParams(s, cells)
+		if severalGPUs(cells, p.Swept) {
+			p.Swept = slices.Insert(p.Swept, 0, GPU)
+		}
 	}
 	p.group(cells, keys)
 	if !slices.ContainsFunc(p.Groups, func(g Group) bool { return len(g.Entries) > 1 }) {
@@ -64,7 +67,34 @@ func Arrange(s *compare.Study, order, only []string) Paper {
 		p.group(cells, keys)
 	}
 	p.order(order)
+	p.leaveStrangers()
 	return p
+}
+
+// leaveStrangers takes comparisons with another setting's baseline away, where settings have baselines of their own:
+// the difference would be that of the settings.
+func (p *Paper) leaveStrangers() {
+	baselines := 0
+	for i := range p.Groups {
+		if p.Groups[i].Baseline() != nil {
+			baselines++
+		}
+	}
+	if baselines < 2 {
+		return
+	}
+	for i := range p.Groups {
+		entries := p.Groups[i].Entries
+		for k := range entries {
+			e := &entries[k]
+			if e.Baseline == nil || slices.ContainsFunc(entries, func(o Entry) bool { return o.RunID == e.Baseline.RunID }) {
+				continue
+			}
+			alone := *e.Cell
+			alone.Baseline, alone.Overhead = nil, nil
+			e.Cell = &alone
+		}
+	}
 }
 
 // keysOf names each cell by its method or, without one, by its label.
@@ -74,6 +104,29 @@ func keysOf(cells []*compare.Cell) []string {
 		keys[i] = cmp.Or(c.Method(), c.Label)
 	}
 	return keys
+}
+
+// GPU is what stands among the swept parameters if methods ran on several GPUs.
+const GPU = "GPU"
+
+// severalGPUs reports whether experiments that are alike in method and parameters ran on different GPUs.
+func severalGPUs(cells []*compare.Cell, swept []string) bool {
+	on := map[string]string{}
+	for _, c := range cells {
+		if c.Method() == "" {
+			continue
+		}
+		place := c.Method()
+		for _, param := range swept {
+			place += "\x00" + c.Fact(param)
+		}
+		gpu := c.Fact(GPU)
+		if before, known := on[place]; known && before != gpu {
+			return true
+		}
+		on[place] = gpu
+	}
+	return false
 }
 
 func several(keys []string) bool {
@@ -145,11 +198,15 @@ func (p *Paper) group(cells []*compare.Cell, keys []string) {
 			params := identity.TellingParams(ids, same)
 			for _, i := range same {
 				e := &entries[i]
-				e.Key = e.Label
 				for _, param := range params {
 					if v := e.Fact(param); v != "" {
 						e.Variant = append(e.Variant, v)
 					}
+				}
+				if len(p.Groups) > 1 && len(e.Variant) > 0 { // labels of experiments have the group's values too
+					e.Key += " " + strings.Join(e.Variant, " ")
+				} else {
+					e.Key = e.Label
 				}
 			}
 		}

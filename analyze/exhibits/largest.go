@@ -42,7 +42,7 @@ func LargestOf(runs []analyze.Summary) (out []Largest) {
 	type found struct {
 		batch   float64
 		run     *analyze.Summary
-		refused float64 // the smallest that ran out of memory, 0 without any
+		refused float64 // the largest that ran out of memory, 0 without any
 		others  string  // the other parameters
 	}
 	var places []place
@@ -67,9 +67,7 @@ func LargestOf(runs []analyze.Summary) (out []Largest) {
 			return nil
 		case s.Status == schemas.StatusOOM:
 			refused = true
-			if f.refused == 0 || batch < f.refused {
-				f.refused = batch
-			}
+			f.refused = max(f.refused, batch)
 		case batch > f.batch:
 			f.batch, f.run = batch, s
 		}

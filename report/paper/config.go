@@ -201,6 +201,8 @@ func settings(m *Model) string {
 	list("tables", allTables)
 	list("figures", allFigures)
 	fmt.Fprintf(&b, "# What figures are drawn for, of %s.\nstyles: [column]\n", strings.Join(allStyles, ", "))
+	fmt.Fprintf(&b, "# Whose memory is drawn: %s, or %s for all recorded steps too.\nsteps: %s\n", PeakStep, AllSteps,
+		PeakStep)
 	b.WriteString("# Runs, each with one change more than the one before.\nablation: []\n")
 	columns := slices.DeleteFunc(slices.Clone(mainColumns), func(c string) bool { return !plain.worthColumn(c) })
 	fmt.Fprintf(&b, "# Of %s.\ncolumns:\n  main: [%s]\n", strings.Join(mainColumns, ", "), strings.Join(columns, ", "))

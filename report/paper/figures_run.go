@@ -19,7 +19,7 @@ func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entr
 	for i := range g.Entries {
 		e := &g.Entries[i]
 		v := b.model.Views[e.RunID]
-		if v == nil || !has(v) || e.NormsOnly() {
+		if v == nil || !has(v) || e.NormsOnly() || e.Status != schemas.StatusOK {
 			continue
 		}
 		if highest == nil || *e.PeakBytes > *highest.PeakBytes {

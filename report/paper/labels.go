@@ -194,6 +194,9 @@ var symbols = map[string]string{"batch_size": "B", "seq_len": "T", "physical_bat
 
 // parameter is "T = 512", or "precision bf16".
 func parameter(name, value string) Text {
+	if name == exhibits.GPU {
+		return plain(strings.TrimPrefix(strings.TrimPrefix(value, "NVIDIA "), "GeForce "))
+	}
 	value = grouped(value)
 	if s := symbols[name]; s != "" {
 		return Text{{kind: symbol, text: s}, {kind: words, text: "\u202f=\u202f" + value}}

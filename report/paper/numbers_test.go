@@ -382,3 +382,42 @@ func TestLargestBatch(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 }
+
+// Experiments that differ in nothing but their GPU are settings, and none is compared with another setting's baseline.
+func TestGPUsAreSettings(t *testing.T) {
+	t.Parallel()
+	dir, m := write(t, "headline", func(m *paper.Model) {
+		var list []analyze.Summary
+		for _, gpu := range []string{"NVIDIA H200", "Tesla T4", "Tesla P40"} {
+			for i := range m.Study.Runs {
+				s := m.Study.Runs[i]
+				if gpu == "Tesla P40" && s.Method() == "vanilla" {
+					continue // a setting without a baseline
+				}
+				s.RunID, s.Key, s.GPU = s.RunID+gpu, s.Key+gpu, gpu
+				s.RunFacts = slices.Clone(s.RunFacts)
+				for k := range s.RunFacts {
+					if s.RunFacts[k].What == exhibits.GPU {
+						s.RunFacts[k].Value = gpu
+					}
+				}
+				list = append(list, s)
+			}
+		}
+		m.Study = compare.NewMatchedStudy(list, nil, "")
+	})
+	arranged := exhibits.Arrange(&m.Study, nil, nil)
+	if len(arranged.Groups) != 3 || len(arranged.Methods) != 7 {
+		t.Fatalf("%d groups of %q", len(arranged.Groups), arranged.Methods)
+	}
+	for _, g := range arranged.Groups {
+		for _, e := range g.Entries {
+			if want := g.Values[0] != "Tesla P40"; (e.Overhead != nil) != want {
+				t.Errorf("%s on %s is compared: %v", e.Key, g.Values[0], !want)
+			}
+		}
+	}
+	if heads, _ := texRows(t, read(t, dir, "tables", "pivot.tex")); len(heads) != 4 {
+		t.Errorf("heads are %q", heads)
+	}
+}

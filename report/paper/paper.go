@@ -203,7 +203,7 @@ func (b *builder) sweptWords() string {
 
 // parameterWords name a parameter.
 func parameterWords(name string) string {
-	known := map[string]string{"batch_size": "batch size B", "seq_len": "sequence length T",
+	known := map[string]string{exhibits.GPU: "GPU", "batch_size": "batch size B", "seq_len": "sequence length T",
 		"physical_batch_size": "physical batch size b"}
 	if w := known[name]; w != "" {
 		return w

@@ -3,6 +3,8 @@ package paper
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/dpsight/dpsight/analyze/exhibits"
 )
@@ -99,10 +101,11 @@ func (b *builder) predicted(c *Cell, e *exhibits.Entry) {
 
 // upper begins a sentence with s.
 func upper(s string) string {
-	if s == "" {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 func any64(values []int64) bool {

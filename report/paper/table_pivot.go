@@ -49,16 +49,17 @@ func (b *builder) pivotTable() *Grid {
 		for _, key := range b.paper.Methods {
 			l := Line{label: b.labels[key].short(), run: name + " " + key}
 			var of *exhibits.Entry
+			base := false
 			for i := range b.paper.Groups {
 				e := b.paper.Groups[i].Find(key)
 				cell := absent()
 				if e != nil {
-					of = e
+					of, base = e, base || e.IsBaseline()
 					cell = b.cellOf(e, c)
 				}
 				l.cells = append(l.cells, cell)
 			}
-			if of == nil || name != colPeak && of.IsBaseline() {
+			if of == nil || name != colPeak && base {
 				continue
 			}
 			l.italic = of.NormsOnly()
