@@ -155,7 +155,7 @@ func (b *builder) sentences() string {
 // captions returns captions.tex: the texts under the figures, as \dpsCaption{name}.
 func (b *builder) captions() string {
 	var t strings.Builder
-	t.WriteString("% Written by dpsight: the captions of the figures. Those of the tables stand in their files.\n" +
+	t.WriteString("% Written by dpsight: the captions of the figures. Tables have theirs in their own files.\n" +
 		"\\newcommand{\\dpsCaption}[1]{\\csname dps@caption@#1\\endcsname}\n\\makeatletter\n")
 	for i := range b.plates {
 		p := &b.plates[i]
@@ -212,7 +212,7 @@ func (b *builder) readme() string {
 	} {
 		fmt.Fprintf(&t, "| `%s` | %s |\n", line[0], line[1])
 	}
-	t.WriteString("\nNumbers are those of `dpsight analyze overhead`, `breakdown` and `phases --format json`, rounded. " +
+	t.WriteString("\nNumbers come from `dpsight analyze overhead`, `breakdown` and `phases --format json`, rounded. " +
 		"`" + ConfigFile + "` in this folder changes rows, columns, labels, units and digits; " +
 		"`dpsight paper --init` writes one.\n")
 	section := func(title string, lines []string) {

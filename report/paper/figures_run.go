@@ -317,6 +317,6 @@ func (b *builder) trendPlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("How the peak changed with the code.")
-	p.Caption = plain("Peak allocated memory by revision, in the order of commits; numbers are those of the last.")
+	p.Caption = plain("Peak allocated memory by revision, in the order of commits; numbers belong to the last.")
 	return []Plate{p}
 }
