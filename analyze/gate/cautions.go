@@ -52,7 +52,7 @@ func cautions(base, now *schemas.BaselineExperiment, comparisons []Comparison) (
 		differs(CautionVersion, "driver", ours.Driver, theirs.Driver)
 	}
 	differs(CautionVersion, "revision", ours.Revision, theirs.Revision)
-	if ours.Revision == nil || theirs.Revision == nil || *ours.Revision == *theirs.Revision { // the revisions show it
+	if ours.Revision == nil || theirs.Revision == nil || *ours.Revision == *theirs.Revision { // unequal revisions imply it
 		differs(CautionVersion, "code", ours.Code, theirs.Code)
 	}
 	differs(CautionVersion, "dpsight's agent", ours.Agent, theirs.Agent)
