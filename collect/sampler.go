@@ -15,7 +15,7 @@ const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 500 * time.Millisecond
-	// energyInterval is the least time between two readings of the energy, each of which takes milliseconds.
+	// energyInterval is the least time between two readings of the energy. A reading takes milliseconds.
 	// energyShare bounds their share of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0015

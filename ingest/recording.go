@@ -25,7 +25,7 @@ type recording struct {
 	gaps        []replay.Gap         // between windows
 	final       []schemas.SegmentBlock
 	atOOM       []schemas.SegmentBlock // lists at out-of-memory errors
-	baseline    map[string]int64       // counters when recording began; nil = the journal does not say
+	baseline    map[string]int64       // counters when recording began; nil = the journal does not have them
 	settings    replay.Settings
 	unverified  int64 // events after the last drain that has counters
 	broken      error // a chunk that could not be read; later ones are lost

@@ -134,7 +134,7 @@ func signed(v float64, digits int) string {
 	return text
 }
 
-// largestPercent is from which growth on a percentage says nothing: there was as good as nothing before.
+// largestPercent is the growth from which on a percentage is not shown, because there was almost nothing before.
 const largestPercent = 1000
 
 // mostParts is how many categories or phases a step names.

@@ -60,7 +60,7 @@ type Finding struct {
 	Edits []schemas.Line
 	// Caught is the line that caught an exception which keeps the bytes; nil if unknown.
 	Caught *schemas.Line
-	// Facts are the check's own facts, of the type declared beside it; nil if the other fields say everything.
+	// Facts are the check's own facts, of the type declared beside it; nil if the other fields are sufficient.
 	Facts any
 	// SavesBytes is by how much the peak would fall: the peak reserved if Of concerns reserved, else the peak
 	// allocated. SavesMS is by how much a step would get shorter. Each is null if unknown.

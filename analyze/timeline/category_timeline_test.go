@@ -121,7 +121,7 @@ func checkDevice(t *testing.T, in *schemas.Tables, p identity.Place, d *DeviceTi
 	}
 }
 
-// The figure's maxima equal the run's maxima and those of the step of the peak.
+// The figure's maxima equal the maxima of the run and of the step of the peak.
 func TestTimelineMaxima(t *testing.T) {
 	in := fixture.Hooked()
 	in.Steps = []schemas.Step{{Step: 0, BeginSeq: 0, EndSeq: 2, Recorded: true, Instrumented: true},

@@ -30,7 +30,7 @@ func guides(t *testing.T) []string {
 // docs is the folder of the documentation.
 var docs = filepath.Join("..", "..", "docs")
 
-// Each guide is there in Chinese, with the same code and output but for comments.
+// Each guide is there in Chinese, with the same code and output except comments.
 func TestGuidesAreAlike(t *testing.T) {
 	comments := regexp.MustCompile(`(?m)(^| +)# .*$`)
 	code := regexp.MustCompile("(?s)```.*?```")

@@ -79,7 +79,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	return c
 }
 
-// A looker walks several folders, of which one may contain another.
+// A looker walks several folders. One may contain another.
 type looker struct {
 	change *Change
 	skip   map[string]bool // dpsight's own

@@ -38,7 +38,7 @@ func twice(request []byte) (outputs [2]string, errs [2]error) {
 	return outputs, errs
 }
 
-// When two processes resume a suite of which the store has nothing, one begins it. The other reports that it is
+// When two processes resume a suite that has nothing in the store, one begins it. The other reports that it is
 // being made, or finds it complete.
 func TestBeginTwiceAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "s.yaml")

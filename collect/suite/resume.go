@@ -146,7 +146,7 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	return r, nil
 }
 
-// begin plans a suite of which the store has nothing.
+// begin plans a suite that has nothing in the store.
 func (s *Suite) begin(st *store.Store) *Resumption {
 	created := time.Now()
 	doc := s.Document(collect.NewRunID(created, s.Name), created)

@@ -126,7 +126,7 @@ func BenchmarkReportPaper(b *testing.B) {
 	}
 }
 
-// readRows has parquet-go give every row of the tables that a report has most of.
+// readRows makes parquet-go read every row of the largest tables that a report needs.
 func readRows(b *testing.B, runs []store.Run) {
 	for _, r := range runs {
 		_, err := schemas.Events.ReadOptional(r.Dir)

@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// alignment maps the events of one step to those of another. Its units are the forward-backward pairs of a step.
+// alignment maps the events of one step to the events of another. Its units are the forward-backward pairs of a step.
 type alignment struct {
 	step, other stretch
 	otherStep   int

@@ -17,8 +17,8 @@ type Alloc struct {
 	AllocSeq         int64  // 0 = alive before recording began
 	FreeRequestedSeq int64  // 0 = never
 	FreeCompletedSeq int64  // 0 = never
-	// Open is by how many bytes Block may be larger. Its alloc came before recording began, and nothing showed its
-	// size.
+	// Open is the number of bytes by which Block may be larger. Its alloc came before recording began, and nothing
+	// showed its size.
 	Open int64
 }
 

@@ -26,7 +26,7 @@ type Run struct {
 type Device struct {
 	Device string // cuda:0
 	Rank   int32
-	// Timeline has a point for each event; nil of a device without allocator events.
+	// Timeline has a point for each event; nil for a device without allocator events.
 	Timeline *timeline.DeviceTimeline
 	TimeNS   []int64        // when event i+1 happened, Unix time; empty if unknown
 	Reserved []memory.Level // what was reserved, from each event that changed it

@@ -16,5 +16,5 @@ func Drawings(m *Model, style string) map[string]*plates.Drawing {
 	return out
 }
 
-// AllStyles are those of paper.yaml.
+// AllStyles lists the styles that paper.yaml accepts.
 var AllStyles = allStyles

@@ -284,7 +284,7 @@ func (b *builder) waterfallPlate() []Plate {
 	return []Plate{p}
 }
 
-// fileWord is a key as part of a file's name.
+// fileWord returns a key as part of a file's name.
 func fileWord(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -79,7 +79,7 @@ func oddLargest(m *paper.Model) (out []exhibits.Largest) {
 	return out
 }
 
-// oddTrend follows all runs over 30 revisions, some of which miss.
+// oddTrend follows all runs over 30 revisions. Some revisions are missing.
 func oddTrend(m *paper.Model) *exhibits.Revisions {
 	r := &exhibits.Revisions{}
 	for i := range 30 {

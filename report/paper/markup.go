@@ -45,7 +45,7 @@ func (g *Grid) writeBody(b *strings.Builder, m markup) {
 // angles escapes what would begin a tag.
 var angles = strings.NewReplacer("<", "&lt;", ">", "&gt;")
 
-// html writes a cell of a table; italic is that of its line.
+// html writes a cell of a table; italic is true if its line is italic.
 func (c *Cell) html(italic bool) string {
 	text, style := angles.Replace(c.shown()), ""
 	if c.best {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// eventClocks reads when each event of each device happened.
+// eventClocks reads the time of each event of each device.
 func eventClocks(dir string, needed bool) (out []schemas.EventClock, err error) {
 	var wrong error
 	names := []string{"rank", "device", "seq", "time_ns"}

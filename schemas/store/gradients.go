@@ -13,7 +13,7 @@ const gradientTag = "gradient"
 // surveyMark is the mark of a look at all that the script holds (a spool.Kind).
 const surveyMark = "survey"
 
-// gradientWrites reads when each gradient was written: the hooks' tags, among the marks, set in the order of each
+// gradientWrites finds when each gradient was written: the hooks' tags, among the marks, set in the order of each
 // device's events by the marks that those carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 	tags, err := gradientTags(dir)

@@ -24,7 +24,7 @@ type Keeper struct {
 	Doing func(done, of int)
 }
 
-// Packed is a summary as commands over many runs get it.
+// Packed is a summary in the compact form that commands over many runs read.
 type Packed struct {
 	Origin []byte
 	Parts  map[KeptKind][]byte

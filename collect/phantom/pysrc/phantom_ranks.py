@@ -471,7 +471,7 @@ def _by_device(groups: phantom_torch.Groups, given: dict[str, Any], group: Any) 
 
 
 def _carry_objects(dist: Any, c10d: Any) -> None:
-    """Has gloo carry the objects of ranks that all run: what NCCL would carry does not arrive."""
+    """Makes gloo carry the objects of ranks that all run, since data that NCCL would carry does not arrive."""
     carriers, groups = _Carriers(dist, c10d), phantom_torch.Groups(c10d)
     atexit.register(carriers.end)
 

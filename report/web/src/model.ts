@@ -93,7 +93,7 @@ export function toggle(r: Run) {
   set({ selected: now.includes(r.label) ? now.filter((l) => l !== r.label) : [...now, r.label] })
 }
 
-/** The devices of a run that the file says something of. */
+/** The devices of a run that the file has data about. */
 export const devicesOf = (r: Run | undefined) =>
   about.devices.map((meta, i) => ({ meta, i })).filter((d) => d.meta.run_id === r?.id)
 
