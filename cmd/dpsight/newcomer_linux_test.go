@@ -48,8 +48,8 @@ dpsight: hint: dpsight collect python train.py --epochs 1 records the script;
 dpsight: hint: dpsight collect python train.py records the script; dpsight
   --help lists the commands`},
 		{"options before the script", "collect --epochs 1 python train.py", `dpsight: error: unknown flag --epochs
-dpsight: hint: dpsight collect --help lists the options; those of a script go
-  behind it, as in: dpsight collect python train.py --epochs 1`},
+dpsight: hint: dpsight collect --help lists the options; a script's own options
+  go behind it, as in: dpsight collect python train.py --epochs 1`},
 		{"script without its interpreter", "collect --device phantom train.py",
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: train.py: no such command
@@ -75,8 +75,8 @@ dpsight: hint: as in --top 8; 0 lists all modules`},
 dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter that has it in place of python; dpsight doctor names that of
-  make setup`},
+  of an interpreter that has it in place of python; dpsight doctor names the one
+  that make setup made`},
 		{"help of nothing", "help nosuch", `dpsight: error: unexpected argument nosuch
 dpsight: hint: dpsight --help lists the commands`},
 		{"misspelt command", "colect python train.py", `dpsight: error: unexpected argument colect, did you mean "collect"?
@@ -98,8 +98,8 @@ dpsight: hint: dpsight breakdown --help lists the options`},
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter that has it in place of python; dpsight doctor names that of
-  make setup`},
+  of an interpreter that has it in place of python; dpsight doctor names the one
+  that make setup made`},
 		{"two runs of one name", "explain bk bk --store batch",
 			`dpsight: 5 runs are called bk: taking the newest that is not bare,
   20261121T204143Z-bk-007bcb
@@ -120,7 +120,7 @@ dpsight: hint: dpsight runs --store runs lists its runs; another store is named
 dpsight: error: trian.py: no such script
 dpsight: hint: did you mean train.py? it is looked for in DIR`},
 		{"file that is not there", "ingest snapshot.pickle", `dpsight: error: snapshot.pickle: there is no such file or folder
-dpsight: hint: ingest takes run folders, stores, torch's memory snapshots and
+dpsight: hint: ingest accepts run folders, stores, torch's memory snapshots and
   result files of other tools. Refused inputs left no files`},
 		{"no unit", "predict --gpu-memory 24 python train.py",
 			`dpsight: error: --gpu-memory: size "24" is no memory of a GPU: from 1MiB to 2TiB
