@@ -1,0 +1,27 @@
+package torchsnap_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A snapshot that torch wrote is read without Python. It may be compressed.
+func ExampleReadFile() {
+	snapshot, err := torchsnap.ReadFile("testdata/vanilla.pickle.zst", torchsnap.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	events := &snapshot.Devices[0]
+	allocations := 0
+	for _, action := range events.Action {
+		if action == schemas.ActionAlloc {
+			allocations++
+		}
+	}
+	fmt.Println(events.Len(), "events,", allocations, "allocations")
+	// Output:
+	// 5358 events, 1911 allocations
+}
