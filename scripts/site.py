@@ -32,6 +32,11 @@ def on_page_markdown(markdown, page, config, files):
     return _UPWARDS.sub(outside, markdown)
 
 
+def on_post_page(output, page, config):
+    """Leaves out what would ask GitHub for the repository's stars at each visit; the link stays."""
+    return output.replace('data-md-component="source"', "")
+
+
 def on_post_build(config):
     """Fails where a page or a style sheet would load something from another host."""
     foreign = []
