@@ -68,7 +68,7 @@ func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 		in = " --store " + units.Printable(store)
 	}
 	b.WriteString(screen.Wrap("\nThe report lies in "+units.Printable(filepath.Clean(folder))+
-		": memory_breakdown_comparison.png shows these peaks, summary.txt has all figures.", demoColumns, "  "))
+		": index.html is the page, figures/breakdown.png shows these peaks.", demoColumns, "  "))
 	b.WriteString("\nGo on with\n")
 	for _, next := range [][2]string{
 		{"breakdown dpsgd" + in, "what holds its peak, by category"},

@@ -126,7 +126,7 @@ func ladders() map[string]report.Model {
 // drawnLadder returns the model's picture of ladders, nil if there is none.
 func drawnLadder(m report.Model) *figure.Figure {
 	for _, f := range m.Figures() {
-		if f.Name == "device_ladder" {
+		if f.Name == "ladder" {
 			return &f
 		}
 	}

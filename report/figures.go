@@ -6,56 +6,95 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const tradeoffName = "performance_tradeoff"
+// Limits: the runs of a breakdown, the panels of an overhead, and the runs that have a picture of their own.
+const (
+	runsAPicture  = 24
+	fallsAPicture = 8
+	mostPictures  = 24
+)
 
-// undrawn says which picture the report does not have, and why.
-func (m *Model) undrawn() []string {
+// undrawn lists the pictures that the report leaves out, with the reason.
+func (m *Model) undrawn() (notes []string) {
+	cells := m.Study.Cells
+	if !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.BrokenDown() }) {
+		notes = append(notes, "breakdown is left out: no run has a peak that is broken down")
+	}
+	timed := slices.DeleteFunc(m.timelines(), func(t *figure.Timeline) bool { return t.Empty() })
+	switch {
+	case len(timed) == 0:
+		notes = append(notes, "timeline is left out: no run has allocator events")
+	case len(timed) > mostPictures:
+		notes = append(notes, fmt.Sprintf("timeline and overhead are of the %d highest peaks; dpsight report RUN draws "+
+			"those of others", mostPictures))
+	}
 	if len(m.tradeoff().Points) > 0 {
-		return nil
+		return notes
 	}
 	why := "no run has both a peak and a step time"
-	if slices.ContainsFunc(m.Study.Cells, func(c compare.Cell) bool {
+	if slices.ContainsFunc(cells, func(c compare.Cell) bool {
 		return c.PeakBytes != nil && c.CostOf(m.Study.Cost()) != nil
 	}) {
 		why = "no run that has both a peak and a step time ended well"
 	}
-	return []string{tradeoffName + " is left out: " + why}
+	return append(notes, "tradeoff is left out: "+why)
 }
 
-// Figures are the pictures of the report.
+// Figures returns the pictures of the report. A picture that would show nothing is left out.
 func (m *Model) Figures() []figure.Figure {
-	figures := []figure.Figure{
-		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
-		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
-		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events",
-			Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
-	}
+	figures := slices.Concat(m.breakdowns(), m.overheads())
 	if trade := m.tradeoff(); len(trade.Points) > 0 {
-		figures = append(figures, figure.Figure{Name: tradeoffName, Title: "Peak GPU memory against the cost of a step",
+		figures = append(figures, figure.Figure{Name: "tradeoff", Title: "Peak GPU memory against the cost of a step",
 			Picture: trade})
 	}
 	if ladder := m.deviceLadder(); ladder != nil {
-		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in " +
-			"use down to categories", Picture: ladder})
+		figures = append(figures, figure.Figure{Name: "ladder", Title: "Device memory, from what NVML has in use down " +
+			"to categories", Picture: ladder})
 	}
+	figures = append(figures, m.timelineFigures()...)
 	for i := range figures {
 		figures[i].Badge = m.Study.CommonBadge()
 	}
 	return figures
 }
 
-func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
-	f := &figure.MemoryBreakdown{Baseline: overWhat(&m.Study), Notes: m.figureNotes()}
-	for i := range m.Study.Cells {
-		c := &m.Study.Cells[i]
-		row := figure.Row{Label: c.Label, Badge: m.badge(c), Failure: ended(c), PeakBytes: c.PeakBytes,
-			Overhead: c.Overhead, Baseline: c.IsBaseline()}
+// parted names the i-th picture of a kind. The first has the name of the kind, the others a number too.
+func parted(kind string, i int) string {
+	if i == 0 {
+		return kind
+	}
+	return fmt.Sprintf("%s-%d", kind, i+1)
+}
+
+// breakdowns returns the breakdowns of all runs, each run near its baseline.
+func (m *Model) breakdowns() (figures []figure.Figure) {
+	for part := range slices.Chunk(besideBaselines(&m.Study), runsAPicture) {
+		if !slices.ContainsFunc(part, (*compare.Cell).BrokenDown) {
+			continue
+		}
+		figures = append(figures, figure.Figure{Name: parted("breakdown", len(figures)),
+			Title: "Peak GPU memory by category", Picture: m.memoryBreakdown(part)})
+	}
+	return figures
+}
+
+func (m *Model) memoryBreakdown(cells []*compare.Cell) *figure.MemoryBreakdown {
+	f := &figure.MemoryBreakdown{Notes: m.figureNotes()}
+	for _, c := range cells {
+		row := figure.Row{Number: m.number(c), Label: c.Label, Badge: m.badge(c), Failure: ended(c),
+			PeakBytes: c.PeakBytes, Baseline: c.IsBaseline()}
+		if c.Baseline != nil {
+			row.Over = c.Baseline.PeakBytes
+		}
+		if c.Overhead != nil {
+			row.Ratio = c.Overhead.PeakRatio
+		}
 		if c.BrokenDown() {
 			row.Breakdown = c.Main()
 		}
@@ -80,18 +119,128 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 	return f
 }
 
-func (m *Model) memoryTimeline() *figure.MemoryTimeline {
-	f := &figure.MemoryTimeline{AllSteps: m.allSteps(), Notes: m.figureNotes()}
+// number returns the row of a cell in the tables, from 0.
+func (m *Model) number(c *compare.Cell) int {
+	return slices.IndexFunc(m.Study.Cells, func(o compare.Cell) bool { return o.RunID == c.RunID })
+}
+
+// overheads returns the waterfalls from the baseline's peak to that of each run.
+func (m *Model) overheads() (figures []figure.Figure) {
+	cells, _ := foremost(besideBaselines(&m.Study), mostPictures)
+	var panels []figure.WaterfallPanel
+	var notes []string
+	for _, c := range cells {
+		panel, note := overheadFall(c, ofStudy(&m.Study))
+		if note != "" {
+			notes = append(notes, note)
+		}
+		if panel != nil {
+			panels = append(panels, *panel)
+		}
+	}
+	for part := range slices.Chunk(panels, fallsAPicture) {
+		figures = append(figures, figure.Figure{Name: parted("overhead", len(figures)), Title: "What the peak is over " +
+			overWhat(&m.Study), Picture: &figure.Waterfall{Panels: part, Notes: slices.Concat(notes, m.figureNotes())}})
+	}
+	return figures
+}
+
+// overheadFall returns the waterfall from the baseline's peak to that of a run, or a sentence if only one category
+// changes. Bytes that only move between autograd and the hooks of a DP method are no change.
+func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) {
+	entry := exhibits.Entry{Cell: c}
+	changes := entry.Changes()
+	if len(changes) == 0 || c.Overhead.PeakDeltaBytes == nil {
+		return nil, ""
+	}
+	net, largest := *c.Overhead.PeakDeltaBytes, int64(0)
+	for _, d := range changes {
+		largest = max(largest, magnitude(d.DeltaBytes))
+	}
+	label, base := all.badged(c.Label, &c.Identity), all.badged(c.Baseline.Label, &c.Baseline.Identity)
+	p := &figure.WaterfallPanel{Title: "Peak of " + label + " less that of " + base,
+		Axis: "Δ from the peak of " + c.Baseline.Label}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: c.Baseline.Label,
+		Text: "peak " + table.Size(*c.PeakBytes-net)})
+	var others int64
+	var names []string
+	for _, d := range changes {
+		name := strings.ReplaceAll(d.Category, "_", " ")
+		if small(d.DeltaBytes, largest) {
+			others += d.DeltaBytes
+			names = append(names, name)
+			continue
+		}
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: name, Category: d.Category,
+			Delta: d.DeltaBytes, Text: signedSize(d.DeltaBytes)})
+	}
+	if len(p.Steps) == 2 {
+		return nil, label + ": " + signedSize(net) + " over " + base + ", of " + p.Steps[1].Label
+	}
+	if others != 0 {
+		rest, _ := together(names, "other categories")
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: rest, Delta: others,
+			Text: signedSize(others)})
+	}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepTotal, Label: c.Label, Delta: net,
+		Text: "peak " + table.Size(*c.PeakBytes) + " (" + signedSize(net) + ")"})
+	return p, ""
+}
+
+// timelines returns the timeline of each run. Some may be empty.
+func (m *Model) timelines() (out []*figure.Timeline) {
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		row := figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: ended(c), PeakBytes: c.PeakBytes,
-			Timeline: c.Timeline, Breakdown: c.Main()}
+		t := &figure.Timeline{Number: i, Label: c.Label, Badge: m.badge(c), PeakBytes: c.PeakBytes, Timeline: c.Timeline,
+			AllSteps: m.allSteps(), Notes: m.runNotes(c)}
 		if g := c.Growth; g != nil {
-			row.Growth, row.Rate = &g.Trend, "+"+growthRate(g)
+			t.Growth, t.Rate = &g.Trend, "+"+growthRate(g)
 		}
-		f.Rows = append(f.Rows, row)
+		out = append(out, t)
 	}
-	return f
+	return out
+}
+
+// runNotes returns the notes under the picture of one run.
+func (m *Model) runNotes(c *compare.Cell) []string {
+	var facts []string
+	for _, what := range captionOrder {
+		if v := c.Fact(what); v != "" {
+			facts = append(facts, captionText(what, v))
+		}
+	}
+	var notes []string
+	if len(facts) > 0 {
+		notes = append(notes, strings.Join(facts, ", "))
+	}
+	if n := len(c.RunIDs); n > 1 {
+		notes = append(notes, fmt.Sprintf("of run %s: of %d repeats the one with the median peak", c.RunID, n))
+	}
+	if c.NormsOnly() {
+		notes = append(notes, "computes norms, and clips and adds nothing: not private")
+	}
+	return append(notes, sourceNotes(&c.Identity)...)
+}
+
+// timelineFigures returns one picture for each run. If there are many runs, it draws the highest peaks.
+func (m *Model) timelineFigures() (figures []figure.Figure) {
+	shown := slices.DeleteFunc(m.timelines(), (*figure.Timeline).Empty)
+	if len(shown) > mostPictures {
+		least := make([]int64, len(shown))
+		for i, t := range shown {
+			least[i] = t.Timeline.PeakBytes
+		}
+		slices.Sort(least)
+		limit := least[len(least)-mostPictures]
+		shown = slices.DeleteFunc(shown, func(t *figure.Timeline) bool { return t.Timeline.PeakBytes < limit })
+		shown = shown[:mostPictures]
+	}
+	names := uniqueNames{}
+	for i, t := range shown {
+		figures = append(figures, figure.Figure{Name: "timeline-" + names.of(t.Label, i), Title: "GPU memory of " + t.Label +
+			" over the allocator's events", Picture: t})
+	}
+	return figures
 }
 
 // tradeoff shows the cost of a step in time, or the tokens or samples a second where steps are not of one size. Runs

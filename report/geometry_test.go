@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
 )
 
@@ -48,34 +49,47 @@ func goldenGeometry(t *testing.T, name string, figures ...figure.Figure) {
 	golden(t, "geometry/"+name+".txt", []byte(b.String()))
 }
 
-// Every bar's end is its run's peak on the axis: bars of one picture are as long as their peaks are to each other.
+// Every bar ends at its run's peak: bars of one axis are as long as their peaks are to each other, and none is shorter
+// than a quarter of the longest.
 func TestBarsEndAtThePeak(t *testing.T) {
 	for name, s := range gallery() {
 		m := report.Model{Study: s}
-		c, err := m.Figures()[0].Canvas()
-		if err != nil {
-			t.Fatal(err)
-		}
-		peaks := map[string]int64{}
-		var highest int64
+		peaks, broken := map[string]int64{}, false
 		for i := range s.Cells {
+			broken = broken || s.Cells[i].BrokenDown()
 			if p := s.Cells[i].PeakBytes; p != nil {
 				peaks["peak of "+s.Cells[i].Label] = *p
-				highest = max(highest, *p)
 			}
 		}
 		drawn := 0
-		for _, m := range c.Shapes {
-			if !strings.HasPrefix(m.What, "peak of ") {
+		for _, f := range m.Figures() {
+			if !strings.HasPrefix(f.Name, "breakdown") {
 				continue
 			}
-			drawn++
-			want := float64(peaks[m.What]) / float64(highest) * (m.Within.X1 - m.Within.X0)
-			if got := m.Box.X1 - m.Box.X0; math.Abs(got-want) > 0.01 || m.Box.X0 != m.Within.X0 {
-				t.Errorf("%s: the bar of %s is %.2f long, want %.2f", name, m.What, got, want)
+			c, err := f.Canvas()
+			if err != nil {
+				t.Fatal(err)
+			}
+			highest := map[canvas.Box]int64{} // of each axis
+			for _, m := range c.Shapes {
+				highest[m.Within] = max(highest[m.Within], peaks[m.What])
+			}
+			for _, m := range c.Shapes {
+				if !strings.HasPrefix(m.What, "peak of ") {
+					continue
+				}
+				drawn++
+				peak, top := peaks[m.What], highest[m.Within]
+				want := float64(peak) / float64(top) * (m.Within.X1 - m.Within.X0)
+				if got := m.Box.X1 - m.Box.X0; math.Abs(got-want) > 0.01 || m.Box.X0 != m.Within.X0 {
+					t.Errorf("%s: the bar of %s is %.2f long, want %.2f", name, m.What, got, want)
+				}
+				if peak < top/4 {
+					t.Errorf("%s: the bar of %s, %d B, is on an axis of %d B", name, m.What, peak, top)
+				}
 			}
 		}
-		if drawn != len(peaks) {
+		if broken && drawn != len(peaks) {
 			t.Errorf("%s: %d bars of %d peaks", name, drawn, len(peaks))
 		}
 	}

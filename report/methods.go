@@ -206,7 +206,11 @@ var captionWords = map[string]string{"model": "", "preset": "preset", "batch_siz
 	"precision": "", "optimizer": "", "GPU": "",
 	"torch": "torch", "Opacus": "Opacus"}
 
-// methodsTable has a row for each experiment with its absolute figures.
+// captionOrder is that of a caption of one run.
+var captionOrder = []string{"model", "preset", "batch_size", "seq_len", "precision", "optimizer", "GPU", "torch",
+	"Opacus"}
+
+// methodsTable has a row an experiment: what it takes, absolutely.
 func methodsTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{
 		{Title: "Run", Key: "run"},

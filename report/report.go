@@ -3,7 +3,7 @@ package report
 
 import (
 	"io"
-	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/compare"
@@ -13,7 +13,6 @@ import (
 	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // A Model is what a report shows.
@@ -50,44 +49,38 @@ func (m *Model) allSteps() bool {
 	})
 }
 
-// Print writes a report's summary, one of the written files, or with gist only the overhead.
-func Print(w io.Writer, m Model, summary string, gist bool) error {
+// Print writes a report's summary or, with gist, only the overhead.
+func Print(w io.Writer, m Model, gist bool) error {
 	if gist {
 		return table.Write(w, "table", Gist(m.Study))
 	}
-	if screen.Of(w).Columns > 0 { // the file's lines are as long as they need to be
-		return m.writeSummary(w, m.tableSets())
-	}
-	text, err := os.ReadFile(summary)
-	if err == nil {
-		_, err = w.Write(text)
-	}
-	return err
+	return m.writeSummary(w)
 }
 
-// Write makes the report in dir, which it creates, and returns the written paths, the summary first. Each file is
-// either whole or absent. Files of an earlier report that this one does not have are removed. If a file is not from
-// a report, Write writes nothing and returns *folder.ForeignError.
+// Write makes the report in dir, which it creates, and returns the written paths, the page first. Each file is either
+// whole or absent. Files of an earlier report that this one does not have are removed. If a file is not from a report,
+// Write writes nothing and returns *folder.ForeignError.
 func Write(dir string, m Model) (written []string, err error) {
-	sets := m.tableSets()
-	results := resultsTable(&m.Study)
-	files := []folder.File{
-		{Name: "summary.txt", Write: func(w io.Writer) error { return m.writeSummary(w, sets) }},
-		{Name: "results.json", Write: func(w io.Writer) error {
-			return table.Write(w, "json", table.Table{Document: tellStudy(&m.Study)})
-		}},
-		{Name: "results.csv", Write: func(w io.Writer) error { return table.Write(w, "csv", results) }},
-	}
-	for _, f := range m.Figures() {
-		files = append(files, folder.File{Name: f.Name + ".png", Write: f.WritePNG},
-			folder.File{Name: f.Name + ".svg", Write: f.WriteSVG})
-	}
-	for i := range sets {
-		files = append(files, sets[i].outputs()...)
-	}
+	var files []folder.File
 	if m.Page != nil {
 		files = append(files, folder.File{Name: "index.html", Write: m.Page})
 	}
+	files = append(files, folder.File{Name: "summary.txt", Write: m.writeSummary})
+	for _, f := range m.Figures() {
+		name := filepath.Join("figures", f.Name)
+		files = append(files, folder.File{Name: name + ".png", Write: f.WritePNG},
+			folder.File{Name: name + ".svg", Write: f.WriteSVG})
+	}
+	sets := m.tableSets()
+	for i := range sets {
+		files = append(files, sets[i].outputs()...)
+	}
+	results := resultsTable(&m.Study)
+	files = append(files,
+		folder.File{Name: "results.json", Write: func(w io.Writer) error {
+			return table.Write(w, "json", table.Table{Document: tellStudy(&m.Study)})
+		}},
+		folder.File{Name: "results.csv", Write: func(w io.Writer) error { return table.Write(w, "csv", results) }})
 	return folder.Write(dir, files, folder.Options{Force: m.Force, Written: m.Drawn})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -71,6 +72,72 @@ func TestReportGolden(t *testing.T) {
 			}
 			rel, _ := filepath.Rel(dir, f)
 			golden(t, filepath.Join(name, rel), got)
+		}
+	}
+}
+
+// The folder's listing: the page first, then the summary, pictures one a file, tables, and what programs read.
+func TestReportListing(t *testing.T) {
+	page := func(w io.Writer) error {
+		_, err := io.WriteString(w, "<!doctype html>")
+		return err
+	}
+	var b strings.Builder
+	for _, name := range []string{"headline", "all-oom"} {
+		dir := t.TempDir()
+		files, err := report.Write(dir, report.Model{Study: gallery()[name], Page: page})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", name)
+		for _, f := range files {
+			rel, err := filepath.Rel(dir, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "  %s\n", filepath.ToSlash(rel))
+		}
+	}
+	golden(t, "listing.txt", []byte(b.String()))
+}
+
+// A summary begins with the main table and has at most 60 lines, whatever the runs are, and names the baselines and the
+// highest peaks of many.
+func TestSummaryIsShort(t *testing.T) {
+	var notes []string
+	for i := range 40 {
+		notes = append(notes, fmt.Sprintf("run folder %d: damaged", i))
+	}
+	stores := gallery()
+	var many []madeUp
+	for i := range 120 {
+		m := headline()[i%3]
+		m.id, m.name = fmt.Sprintf("many-%03d", i), fmt.Sprintf("experiment %d", i)
+		m.params = map[string]any{"method": m.params["method"], "batch_size": float64(i / 3)}
+		if i%3 == 1 {
+			m.status, m.blocks, m.reason = schemas.StatusOOM, nil, "out of memory"
+		}
+		m.blocks = append([]block{{float64(i), one(schemas.Buffers), false}}, m.blocks...)
+		many = append(many, m)
+	}
+	stores["matched"], stores["against one"] = compare.NewMatchedStudy(summaries(many...), nil, ""), study(0, many...)
+	for name, s := range stores {
+		for _, given := range [][]string{nil, notes} {
+			var b bytes.Buffer
+			if err := report.Print(&b, report.Model{Title: name, Study: s, Notes: given}, false); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+			if len(lines) > 60 {
+				t.Errorf("%s: %d lines\n%s", name, len(lines), b.String())
+			}
+			if !strings.HasPrefix(lines[2], "Peak and step") || len(s.Cells) > 0 && !strings.HasPrefix(lines[3], "Run") {
+				t.Errorf("%s does not begin with the main table:\n%s", name, b.String())
+			}
+			if name == "against one" && (!strings.HasPrefix(lines[5], "experiment 0 ") ||
+				!strings.Contains(b.String(), "\nexperiment 119 ") || strings.Contains(b.String(), "\nexperiment 3 ")) {
+				t.Errorf("of many runs these are shown:\n%s", b.String())
+			}
 		}
 	}
 }
@@ -169,9 +236,9 @@ func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			ext, of := filepath.Ext(f), filepath.Base(f)
-			if name == "names" && strings.HasPrefix(of, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) ||
-				strings.HasPrefix(of, "success.") {
-				continue // it belongs to another run, or to all runs of a method together
+			alone := strings.HasPrefix(of, "phases-") || strings.HasPrefix(of, "timeline-")
+			if name == "names" && alone && !bytes.Contains(text, []byte("(Opacus)")) || strings.HasPrefix(of, "success.") {
+				continue // of another run alone, or of all runs of a method together
 			}
 			badge := "predicted (phantom h200"
 			if ext == ".json" || ext == ".csv" {
@@ -180,7 +247,7 @@ func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 			if !bytes.Contains(text, []byte(badge)) {
 				t.Errorf("%s: %s does not say %q", name, of, badge)
 			}
-			if name == "names" && !bytes.Contains(text, []byte("imported")) && !strings.HasPrefix(of, "phases-") {
+			if name == "names" && !bytes.Contains(text, []byte("imported")) && !alone {
 				t.Errorf("%s does not mark the imported run", of)
 			}
 		}
@@ -367,14 +434,18 @@ func TestRunsWithoutTables(t *testing.T) {
 		if _, err := report.Write(dir, report.Model{Study: compare.NewStudy(c.runs, nil)}); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
-		if err != nil {
-			t.Fatal(err)
+		var text []byte
+		for _, name := range []string{"categories", "methods", "cost"} {
+			table, err := os.ReadFile(filepath.Join(dir, "tables", name+".md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, table...)
 		}
 		if found := strings.Contains(string(text), same); found != c.same {
 			t.Errorf("%q: %s: %v", c.notes, same, found)
 		}
-		if n := strings.Count(string(text), "\nnote: not ingested yet: "+c.notes+"\n"); c.notes != "" && n != 3 ||
+		if n := strings.Count(string(text), "\n- not ingested yet: "+c.notes+"\n"); c.notes != "" && n != 3 ||
 			strings.Contains(string(text), ": not ingested yet\n") {
 			t.Errorf("%q in %d tables:\n%s", c.notes, n, text)
 		}
@@ -393,7 +464,7 @@ func TestLatePeakInCategories(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "tables", "categories.md"))
-	if err != nil || !strings.Contains(string(text), "the categories show the highest recorded moment") {
+	if err != nil || !strings.Contains(string(text), "the categories are those of the highest recorded moment") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -405,24 +476,25 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	in.Manifest.Status = schemas.StatusOOM
 	in.Report.OOMs = []schemas.OOM{{Seq: in.Report.Devices[0].Events, RequestedBytes: 41 << 30, LimitBytes: 60 << 30,
 		DeviceFreeBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
-	write := func() (dir, summary string) {
+	write := func() (dir, texts string) {
 		dir = t.TempDir()
-		files, err := report.Write(dir, report.Model{Study: compare.NewStudy([]analyze.Summary{analyze.Summarize(in)},
-			nil)})
-		if err != nil {
+		if _, err := report.Write(dir, report.Model{Study: compare.NewStudy([]analyze.Summary{analyze.Summarize(in)},
+			nil)}); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"summary.txt", "tables/failed_requests.md"} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			texts += string(text)
 		}
-		return dir, string(text)
+		return dir, texts
 	}
 	dir, text := write()
-	for _, want := range []string{"\nvanilla [oom]  cuda:0  41,984.00  head    forward     2      13,440.22",
-		"\nnote: vanilla [oom]: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run " +
-			"died of it. ",
-		" (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
+	for _, want := range []string{"\n| vanilla \\[oom\\] | cuda:0 | 41,984.00 | head | forward | 2 | 13,440.22 |",
+		"\nnote: vanilla: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run died of " +
+			"it\n", " (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -441,13 +513,13 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	caught.Fatal, tried.Fatal, tried.Raised = false, false, new(false)
 	in.Report.OOMs = []schemas.OOM{tried, caught, tried}
 	_, text = write()
-	for _, want := range []string{" 1  the script\n", " 2  torch, with less\n"} {
+	for _, want := range []string{" 1 | the script |\n", " 2 | torch, with less |\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 	in.Report.OOMs = nil
-	if dir, text := write(); strings.Contains(text, "failed for want of memory") {
+	if dir, text := write(); strings.Contains(text, "A request for") {
 		t.Errorf("a table of no failures:\n%s", text)
 	} else if _, err := os.Stat(filepath.Join(dir, "tables", "failed_requests.md")); err == nil {
 		t.Error("a table of no failures is written")
@@ -477,17 +549,17 @@ func TestFigureNotes(t *testing.T) {
 		t.Fatal("no figure " + name)
 		return ""
 	}
-	if got := notes("performance_tradeoff", analyze.Summarize(a), analyze.Summarize(b)); !strings.Contains(got,
+	if got := notes("tradeoff", analyze.Summarize(a), analyze.Summarize(b)); !strings.Contains(got,
 		"by GPU time, except for ghost: by wall time") {
 		t.Error(got)
 	}
-	if got := notes("performance_tradeoff", analyze.Summarize(a)); strings.Contains(got, "wall time") {
+	if got := notes("tradeoff", analyze.Summarize(a)); strings.Contains(got, "wall time") {
 		t.Error(got)
 	}
 	first, second := methodRun("1", "vanilla"), methodRun("2", "vanilla")
 	second.blocks = append(second.blocks, block{64, one(schemas.Buffers), false})
 	first.status, second.status = schemas.StatusOOM, schemas.StatusOOM
-	if got := notes("memory_breakdown_comparison", summaries(first, second)...); !strings.Contains(got,
+	if got := notes("breakdown", summaries(first, second)...); !strings.Contains(got,
 		"median of 2 repeats") {
 		t.Error(got)
 	}
@@ -596,7 +668,7 @@ func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
 
 // The reason for a missing trade-off is correct: runs that ended early may have what it shows.
 func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
-	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: performance_tradeoff " +
+	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: tradeoff " +
 		"is left out: no run that has both a peak and a step time ended well\n"} {
 		run := methodRun("v", "vanilla")
 		run.status = status

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/folder"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas/screen"
 )
 
 // A tableSet is one subject of a report: tables of a page's width for people, and one as wide as necessary for
@@ -104,7 +102,7 @@ func across(name string, s *compare.Study, make func(s *compare.Study, from, to 
 // phaseSet has a table an experiment.
 func phaseSet(s *compare.Study) tableSet {
 	set := tableSet{name: "phases"}
-	seen := map[string]bool{}
+	names := uniqueNames{}
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		if len(c.Phases.Phases) == 0 {
@@ -115,18 +113,26 @@ func phaseSet(s *compare.Study) tableSet {
 		if n := len(c.RunIDs); n > 1 {
 			t.Notes = append(t.Notes, fmt.Sprintf("of run %s: of %d repeats the one with the median peak", c.RunID, n))
 		}
-		name, plain := fileName(c.Label), fileName(c.Label)
-		for k := i + 1; name == "" || seen[strings.ToLower(name)]; k++ { // some file systems do not tell case apart
-			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", plain, k), "-")
-		}
-		seen[strings.ToLower(name)] = true
-		set.tables, set.names = append(set.tables, t), append(set.names, name)
+		set.tables, set.names = append(set.tables, t), append(set.names, names.of(c.Label, i))
 	}
 	if len(set.tables) == 0 {
 		set.tables, set.names = []table.Table{{Title: "Phases", Columns: phaseColumns,
 			Notes: []string{"no run has phases"}}}, nil
 	}
 	return set
+}
+
+// uniqueNames holds the file names in use, in lower case, because some file systems ignore case.
+type uniqueNames map[string]bool
+
+// of returns a file name for the i-th label.
+func (u uniqueNames) of(label string, i int) string {
+	name, plain := fileName(label), fileName(label)
+	for k := i + 1; name == "" || u[strings.ToLower(name)]; k++ {
+		name = strings.TrimPrefix(fmt.Sprintf("%s-%d", plain, k), "-")
+	}
+	u[strings.ToLower(name)] = true
+	return name
 }
 
 // fileName keeps of a label what is safe in the name of a file on every system, and in LaTeX.
@@ -141,48 +147,4 @@ func fileName(label string) string {
 		return '-'
 	}, label)
 	return strings.Trim(safe[:min(len(safe), 60)], "-")
-}
-
-// writeSummary is summary.txt: every table that has rows as text. That a predicted run has no times needs no table of
-// none.
-func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
-	title := m.Title
-	if title == "" {
-		title = "dpsight report"
-	}
-	var b strings.Builder
-	all := ofStudy(&m.Study)
-	fmt.Fprintf(&b, "%s\n\n", title)
-	for i := range m.Study.Cells {
-		c := &m.Study.Cells[i]
-		fmt.Fprintf(&b, "#%-2d %s", i+1, all.badged(c.Label, &c.Identity))
-		if n := len(c.RunIDs); n > 1 {
-			fmt.Fprintf(&b, " (%d repeats)", n)
-		}
-		b.WriteByte('\n')
-	}
-	if m.Study.Baseline != nil {
-		fmt.Fprintf(&b, "baseline: %s\n", overWhat(&m.Study))
-	}
-	for _, n := range slices.Concat(all.notes(), studyNotes(&m.Study), m.Notes, m.undrawn()) {
-		fmt.Fprintf(&b, "note: %s\n", n)
-	}
-	if _, err := io.WriteString(w, screen.Wrap(b.String(), screen.Of(w).Columns, "      ")); err != nil {
-		return err
-	}
-	for _, set := range sets {
-		filled := slices.DeleteFunc(slices.Clone(set.tables), func(t table.Table) bool {
-			return t.Stream == nil && len(t.Rows) == 0
-		})
-		if len(filled) == 0 {
-			continue
-		}
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
-		if err := table.Write(w, "table", filled...); err != nil {
-			return err
-		}
-	}
-	return nil
 }

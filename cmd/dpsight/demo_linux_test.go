@@ -148,8 +148,8 @@ esac`
 	if err != nil {
 		t.Fatal(err)
 	}
-	drawn, err := filepath.Glob(filepath.Join(folder, "*.png"))
-	if err != nil || len(drawn) != 3 || !bytes.Contains(summary, []byte("\nnote: performance_tradeoff is left out: "+
+	drawn, err := filepath.Glob(filepath.Join(folder, "figures", "*.png"))
+	if err != nil || len(drawn) != 5 || !bytes.Contains(summary, []byte("\nnote: tradeoff is left out: "+
 		"no run has both a peak and a step time\n")) {
 		t.Errorf("%v, of runs without times it draws %q", err, drawn)
 	}
@@ -233,8 +233,8 @@ DP-SGD by Opacus' ghost clipping (ghost) needs 65.8 GiB at its peak, 1.11 times
   as much. It adds 4.4 GiB of gradients and 4.0 GiB of clip temporaries, and
   holds less: 1.8 GiB of activation gradients.
 
-The report lies in runs/demo-report: memory_breakdown_comparison.png shows these
-  peaks, summary.txt has all figures.
+The report lies in runs/demo-report: index.html is the page,
+  figures/breakdown.png shows these peaks.
 Go on with
   dpsight breakdown dpsgd          # what holds its peak, by category
   dpsight explain vanilla dpsgd    # why they differ, layer by layer

@@ -54,7 +54,7 @@ func TestFiguresOfRecordings(t *testing.T) {
 		}
 		drawn := false
 		for _, f := range m.Figures() {
-			drawn = drawn || f.Name == "device_ladder"
+			drawn = drawn || f.Name == "ladder"
 			legible(t, c.name, f)
 		}
 		if drawn != c.drawn {
@@ -99,7 +99,7 @@ func TestFilesOfFigures(t *testing.T) {
 	must(t, dir, "analyze", "explain", "vanilla", "ghost", "--store", headline, "-o", "explained")
 	must(t, dir, "report", "vanilla", "--store", headline, "-o", "reported")
 	for _, name := range []string{"explained/explain_waterfall.png", "explained/explain_waterfall.svg",
-		"reported/device_ladder.png", "reported/device_ladder.svg"} {
+		"reported/figures/ladder.png", "reported/figures/ladder.svg"} {
 		if st, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

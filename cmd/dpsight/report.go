@@ -45,7 +45,7 @@ func drawReport(s *streams, m report.Model, out string, quiet bool) error {
 	if err != nil {
 		return err
 	}
-	if err := report.Print(s.out, m, written[0], quiet); err != nil {
+	if err := report.Print(s.out, m, quiet); err != nil {
 		return err
 	}
 	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(out), len(written)))

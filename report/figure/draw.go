@@ -2,31 +2,42 @@ package figure
 
 import (
 	"github.com/dpsight/dpsight/report/canvas"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// drawPanels draws titles, grids and axes.
-func (l *layout) drawPanels(c *canvas.Canvas) {
-	for i, p := range []*panel{&l.peak, &l.delta} {
-		for k, line := range l.titles[i] {
-			c.Text(line, p.left, margin+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
-		}
+func (b *band) draw(c *canvas.Canvas, g *grouping) {
+	b.drawAxis(c, &b.panel)
+	b.drawBaselines(c)
+	for i := range b.runs {
+		b.drawLabel(c, i, b.panel.left-10)
+		b.drawPeak(c, i, g)
 	}
-	l.drawAxis(c, &l.peak)
-	if l.m.Baseline != "" {
-		l.drawAxis(c, &l.delta)
-	}
-	if len(l.m.Rows) == 0 {
-		c.Text("there is no run to draw", l.peak.left, l.tops[0]+barHeight/2, nameSize, canvas.Start, softInk)
-	} else if l.peak.perByte == 0 {
-		c.Text("no run has a peak to draw", l.peak.left, l.tops[len(l.tops)-1]+18, nameSize, canvas.Start, softInk)
+	if b.panel.perByte == 0 {
+		c.Text("no run has a peak to draw", b.panel.left, b.tops[len(b.tops)-1]+18, nameSize, canvas.Start, softInk)
 	}
 }
 
-func (l *layout) drawPeak(c *canvas.Canvas, i int) {
-	r, p := &l.m.Rows[i], &l.peak
-	textY := l.middle(i) + valueSize*0.36
+// drawBaselines draws a dashed line at the baseline's peak, behind the bars of the rows that share the baseline.
+func (b *band) drawBaselines(c *canvas.Canvas) {
+	const dash, pause = 4.0, 3.0
+	for i := 0; i < len(b.runs); {
+		over, next := b.runs[i].Over, i+1
+		for next < len(b.runs) && over != nil && b.runs[next].Over != nil && *b.runs[next].Over == *over {
+			next++
+		}
+		if over != nil && *over <= b.panel.high && next-i > 1 {
+			x := b.panel.x(*over)
+			for y := b.tops[i]; y < b.tops[next]; y += dash + pause {
+				c.Line(x, y, x, min(y+dash, b.tops[next]), 1, ink)
+			}
+		}
+		i = next
+	}
+}
+
+func (b *band) drawPeak(c *canvas.Canvas, i int, g *grouping) {
+	r, p := b.runs[i], &b.panel
+	textY := b.middle(i) + valueSize*0.36
 	if r.PeakBytes == nil {
 		c.Text(canvas.Fit(r.Failure, valueSize, p.textRight-p.left-8), p.left+8, textY, valueSize, canvas.Start,
 			softInk)
@@ -34,10 +45,10 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 	}
 	end := p.x(*r.PeakBytes)
 	if r.Breakdown == nil {
-		b := l.bar(i, p.zero, end)
-		c.Rect(b, unknownColor)
-		if b.X1-b.X0 > 4 {
-			c.Frame(b, 1, softInk)
+		bar := b.bar(i, p.zero, end)
+		c.Rect(bar, unknownColor)
+		if bar.X1-bar.X0 > 4 {
+			c.Frame(bar, 1, softInk)
 		}
 	} else {
 		bytes := map[schemas.Category]int64{}
@@ -45,70 +56,24 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 			bytes[cat.Category] = cat.Bytes
 		}
 		var sum int64
-		for _, s := range l.groups.segments(bytes) {
-			l.drawSegment(c, p, i, s, sum, sum+s.bytes)
+		for _, s := range g.segments(bytes) {
+			fill := minorColor
+			if s.category != "" {
+				fill = palette[s.category]
+			}
+			drawPart(c, b.bar(i, p.x(sum), p.x(sum+s.bytes)), fill, s.bytes, p.unit)
 			sum += s.bytes
 		}
-		c.Shape("categories of "+r.Label, l.bar(i, p.zero, p.x(sum)), l.within(p))
+		c.Shape("categories of "+r.Label, b.bar(i, p.zero, p.x(sum)), b.within(p))
 	}
-	c.Shape("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
-	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
-}
-
-func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
-	r, p := &l.m.Rows[i], &l.delta
-	textY := l.middle(i) + valueSize*0.36
-	color := ink
-	if r.Baseline || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
-		color = softInk
-	}
-	c.Text(r.total(), p.textRight, textY, valueSize, canvas.End, color)
-	if p.perByte == 0 || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
-		return
-	}
-	low, high := r.extent()
-	c.Shape("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), l.within(p))
-	if len(r.Overhead.Categories) == 0 {
-		if d := *r.Overhead.PeakDeltaBytes; d != 0 {
-			b := l.bar(i, min(p.zero, p.x(d)), max(p.zero, p.x(d)))
-			c.Rect(b, unknownColor)
-			c.Frame(b, 1, softInk)
-		}
-		return
-	}
-	bytes := map[schemas.Category]int64{}
-	for _, cat := range r.Overhead.Categories {
-		bytes[cat.Category] = cat.DeltaBytes
-	}
-	var down, up int64
-	for _, s := range l.groups.segments(bytes) {
-		if s.bytes < 0 {
-			l.drawSegment(c, p, i, s, down+s.bytes, down)
-			down += s.bytes
-		} else {
-			l.drawSegment(c, p, i, s, up, up+s.bytes)
-			up += s.bytes
+	c.Shape("peak of "+r.Label, b.bar(i, p.zero, end), b.within(p))
+	total, change := b.total(r), r.change()
+	if r.Over != nil { // the line must not cross the text
+		wide := canvas.Measure(total, valueSize) + changeGap + canvas.Measure(change, valueSize) + 6
+		if x := p.x(*r.Over); *r.Over <= p.high && x > end-2 && x < end+wide {
+			end = x
 		}
 	}
-	if l.balanced(r) {
-		x := p.x(*r.Overhead.PeakDeltaBytes)
-		b := l.bar(i, x, x)
-		c.Diamond(x, b.Y1+3, 4, ink)
-	}
-}
-
-// balanced reports whether a row's overhead is drawn on both sides of zero: then the eye needs the sum.
-func (l *layout) balanced(r *Row) bool {
-	down, up := r.extent()
-	return r.Overhead != nil && len(r.Overhead.Categories) > 0 && float64(-down)*l.delta.perByte >= 1 &&
-		float64(up)*l.delta.perByte >= 1
-}
-
-// drawSegment fills a bar between two values. It writes the size inside if there is room.
-func (l *layout) drawSegment(c *canvas.Canvas, p *panel, i int, s segment, from, to int64) {
-	fill := minorColor
-	if s.category != "" {
-		fill = palette[s.category]
-	}
-	drawPart(c, l.bar(i, p.x(from), p.x(to)), fill, s.bytes, p.unit)
+	c.Text(total, end+6, textY, valueSize, canvas.Start, ink)
+	c.Text(change, end+6+canvas.Measure(total, valueSize)+changeGap, textY, valueSize, canvas.Start, softInk)
 }

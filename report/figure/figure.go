@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
@@ -64,22 +63,26 @@ func (f *Figure) Misplaced() ([]string, error) {
 
 // A Row is one run of the picture.
 type Row struct {
+	Number    int    // of the run in tables, from 0
 	Label     string // unique in the picture
 	Badge     string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64
 	Breakdown *memory.DeviceBreakdown // nil: the peak is known, not its parts
-	Overhead  *compare.OverheadRun    // nil: no baseline
-	Baseline  bool                    // this row is what the others are compared with
+	Baseline  bool                    // others are compared with this row
+	Over      *int64                  // the peak that the row is compared with; nil without a baseline
+	Ratio     *float64                // of its peak to that
 }
 
-// A MemoryBreakdown is the picture memory_breakdown_comparison: stacked categories whose bars end at the peak, and
-// beside them the overhead over the baseline. Bars are horizontal, since runs have long names and there may be
-// many.
+// A MemoryBreakdown is the picture breakdown: stacked categories whose bars end at the peak, and a dashed line at the
+// baseline's peak. Bars are horizontal because names of runs are long and there may be many. Small runs are below, on
+// an axis of their own.
+//
+// Differences by category are not drawn here as bars on both sides of zero: bytes that only move to another category
+// would look like cost. [Waterfall] draws them.
 type MemoryBreakdown struct {
-	Rows     []Row
-	Baseline string // label; empty = no overhead panel
-	Notes    []string
+	Rows  []Row
+	Notes []string
 }
 
 func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
@@ -88,13 +91,14 @@ func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.drawPanels(c)
-	for i := range m.Rows {
-		l.drawLabel(c, i, l.peak.left-10)
-		l.drawPeak(c, i)
-		if m.Baseline != "" {
-			l.drawOverhead(c, i)
-		}
+	for k, line := range l.title {
+		c.Text(line, l.left, margin+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
+	}
+	for i := range l.bands {
+		l.bands[i].draw(c, &l.groups)
+	}
+	if len(m.Rows) == 0 {
+		c.Text("there is no run to draw", l.left, l.axisY, nameSize, canvas.Start, softInk)
 	}
 	l.legend.draw(c)
 	return c, nil

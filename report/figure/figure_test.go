@@ -42,8 +42,9 @@ func TestSmallCategoriesAreGroupedNotLost(t *testing.T) {
 		}
 	}
 	l := m.layout()
-	if end := l.peak.x(1300); math.Abs(end-l.peak.right) > 1e-9 {
-		t.Errorf("the longest bar ends at %v, the axis at %v", end, l.peak.right)
+	p := &l.bands[0].panel
+	if end := p.x(1300); math.Abs(end-p.right) > 1e-9 {
+		t.Errorf("the longest bar ends at %v, the axis at %v", end, p.right)
 	}
 }
 

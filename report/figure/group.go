@@ -5,9 +5,6 @@ import "github.com/dpsight/dpsight/schemas"
 // minorShare is the part of a run's peak below which a category is not worth a colour of its own.
 const minorShare = 0.005
 
-// minorDelta is the same for the overhead panel, whose scale is another: part of its whole width.
-const minorDelta = 0.02
-
 const minorLabel = "under 0.5 % each"
 
 // grouping says which categories the picture shows by themselves. All numbers stay whole: the small ones are drawn as
@@ -20,11 +17,6 @@ type grouping struct {
 func (m *MemoryBreakdown) group() grouping {
 	var g grouping
 	present, major := map[schemas.Category]bool{}, map[schemas.Category]bool{}
-	var low, high int64
-	for i := range m.Rows {
-		down, up := m.Rows[i].extent()
-		low, high = min(low, down), max(high, up)
-	}
 	for _, r := range m.Rows {
 		switch {
 		case r.Breakdown != nil:
@@ -36,15 +28,6 @@ func (m *MemoryBreakdown) group() grouping {
 			}
 		case r.PeakBytes != nil:
 			g.unknown = true
-		}
-		if m.Baseline == "" || r.Overhead == nil {
-			continue
-		}
-		for _, c := range r.Overhead.Categories {
-			present[c.Category] = present[c.Category] || c.DeltaBytes != 0
-			if d := float64(max(c.DeltaBytes, -c.DeltaBytes)); d > 0 && d >= minorDelta*float64(high-low) {
-				major[c.Category] = true
-			}
 		}
 	}
 	for _, c := range schemas.Categories {

@@ -20,7 +20,7 @@ type LadderRow struct {
 	Device, Allocator *ladder.Moment
 }
 
-// A DeviceLadder is the picture device_ladder: all memory in use on a GPU, stacked from the categories of what is
+// A DeviceLadder is the picture ladder: all memory in use on a GPU, stacked from the categories of what is
 // allocated to other processes, at the device's peak and at the allocator's. What is allocated comes first, so that
 // it, torch's reserved and the whole all end at their sizes on the axis.
 type DeviceLadder struct {
@@ -113,7 +113,7 @@ func (m *DeviceLadder) layout() *ladderLayout {
 	text := 0.0
 	widest := 60.0
 	for i := range m.Rows {
-		widest = max(widest, l.label(m.Rows[i].Label, m.Rows[i].Badge))
+		widest = max(widest, l.label(i, m.Rows[i].Label, m.Rows[i].Badge))
 		for _, at := range m.Rows[i].moments() {
 			if at == nil {
 				continue

@@ -1,11 +1,12 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dpsight/dpsight/report/canvas"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
@@ -19,23 +20,32 @@ const (
 	insideSize = 11.0
 	noteSize   = 11.0
 	barHeight  = 26.0
-	peakWidth  = 500.0
-	deltaWidth = 400.0
+	peakWidth  = 720.0
+	axisHeight = 30.0
+	bandGap    = 10.0
 	panelGap   = 32.0
 	maxLabel   = 220.0
 	lineHeight = 1.25
+	changeGap  = 10.0 // between a total and its change
 )
 
 // layout holds all places. All text is measured before anything is drawn, so the canvas is as high as necessary and
 // text is cut only if it must be.
 type layout struct {
-	m             *MemoryBreakdown
 	width, height float64
+	title         []string
+	left          float64 // of the bars
+	bands         []*band
+	axisY         float64 // below the title
+	groups        grouping
+	legend        legend
+}
+
+// band is a group of rows that share an axis.
+type band struct {
 	rows
-	titles      [2][]string
-	peak, delta panel
-	groups      grouping
-	legend      legend
+	runs  []*Row
+	panel panel
 }
 
 // panel is one axis: bytes to x.
@@ -51,37 +61,64 @@ type panel struct {
 func (p *panel) x(bytes int64) float64 { return p.zero + float64(bytes)*p.perByte }
 
 func (m *MemoryBreakdown) layout() *layout {
-	l := &layout{m: m}
-	l.groups = m.group()
-	x := margin + l.wrapLabels() + 12
-	l.peak = m.peakPanel(x)
-	x = l.peak.textRight
-	if m.Baseline != "" {
-		l.delta = m.deltaPanel(x + panelGap)
-		x = l.delta.textRight
+	l := &layout{groups: m.group(), bands: m.bands()}
+	widest := 60.0
+	for _, b := range l.bands {
+		for _, r := range b.runs {
+			widest = max(widest, b.label(r.Number, r.Label, r.Badge))
+		}
 	}
-	l.width = math.Ceil(x + margin)
-
-	l.titles[0] = canvas.Wrap("Peak allocated memory by category", titleSize, l.peak.textRight-l.peak.left, 2)
-	y := margin
-	if m.Baseline != "" {
-		l.titles[1] = canvas.Wrap("Overhead over "+m.Baseline, titleSize, l.delta.textRight-l.delta.left, 2)
+	l.left = margin + widest + 12
+	l.width = math.Ceil(l.left + peakWidth + margin)
+	l.title = canvas.Wrap("Peak allocated memory by category", titleSize, peakWidth, 2)
+	y := margin + float64(len(l.title))*titleSize*lineHeight + 6
+	l.axisY = y + barHeight/2
+	for i, b := range l.bands {
+		if i > 0 {
+			y += bandGap
+		}
+		b.scale(l.left)
+		y = b.place(y, barHeight+14) + axisHeight
 	}
-	y += float64(max(len(l.titles[0]), len(l.titles[1])))*titleSize*lineHeight + 6
-	y = l.place(y, barHeight+14)
-	y += 30 // the axis' numbers
-	l.legend, y = layLegend(l.groups.legend(), l.footnotes(), y, l.width)
+	if len(l.bands) == 0 {
+		y += barHeight
+	}
+	l.legend, y = layLegend(l.groups.legend(), l.footnotes(m), y, l.width)
 	l.height = math.Ceil(y + margin)
 	return l
 }
 
-// wrapLabels breaks the rows' labels and gives the width of the widest line.
-func (l *layout) wrapLabels() float64 {
-	widest := 60.0
-	for _, r := range l.m.Rows {
-		widest = max(widest, l.label(r.Label, r.Badge))
+// apart is the largest ratio of two peaks on one axis.
+const apart = 4
+
+// bands divides the rows into groups of similar size, so that a large run does not hide a small one. Rows keep their
+// order within a band. Rows without a peak are in the first.
+func (m *MemoryBreakdown) bands() (bands []*band) {
+	var peaks []int64
+	for i := range m.Rows {
+		if p := m.Rows[i].PeakBytes; p != nil {
+			peaks = append(peaks, *p)
+		}
 	}
-	return widest
+	slices.SortFunc(peaks, func(a, b int64) int { return cmp.Compare(b, a) })
+	var tops []int64 // the largest of each axis
+	for _, p := range peaks {
+		if n := len(tops); n == 0 || p < tops[n-1]/apart {
+			tops = append(tops, p)
+		}
+	}
+	bands = make([]*band, max(1, len(tops)))
+	for i := range bands {
+		bands[i] = &band{}
+	}
+	for i := range m.Rows {
+		r, at := &m.Rows[i], 0
+		for r.PeakBytes != nil && at+1 < len(tops) && *r.PeakBytes <= tops[at+1] {
+			at++
+		}
+		bands[at].runs = append(bands[at].runs, r)
+	}
+	return slices.DeleteFunc(bands, func(b *band) bool { return len(b.runs) == 0 })
 }
 
 // numbered puts the run's place before a label that the font cannot draw whole.
@@ -92,102 +129,64 @@ func numbered(i int, label string) string {
 	return label
 }
 
-// peakPanel scales the left axis so that the longest bar and its total fit.
-func (m *MemoryBreakdown) peakPanel(left float64) panel {
-	p := panel{left: left, zero: left}
-	text := 0.0
-	for _, r := range m.Rows {
+// scale chooses the axis so that the longest bar, its total and its change fit.
+func (b *band) scale(left float64) {
+	p := panel{left: left, zero: left, textRight: left + peakWidth}
+	for _, r := range b.runs {
 		if r.PeakBytes != nil {
 			p.high = max(p.high, *r.PeakBytes)
-			text = max(text, canvas.Measure(table.Size(*r.PeakBytes), valueSize))
 		}
-	}
-	p.textRight = left + peakWidth
-	p.right = p.textRight - text - 8
-	if p.high > 0 {
-		p.perByte = (p.right - p.left) / float64(p.high)
 	}
 	p.unit = unitOf(p.high)
-	return p
-}
-
-// deltaPanel scales the right axis: decreases go left of zero, increases right, and the totals form a column.
-func (m *MemoryBreakdown) deltaPanel(left float64) panel {
-	p := panel{left: left, textRight: left + deltaWidth}
+	b.panel = p // totals are in the axis' unit
 	text := 0.0
-	for i := range m.Rows {
-		text = max(text, canvas.Measure(m.Rows[i].total(), valueSize))
-		down, up := m.Rows[i].extent()
-		p.low, p.high = min(p.low, down), max(p.high, up)
-	}
-	p.right = p.textRight - text - 12
-	p.zero = p.left
-	if p.high > p.low {
-		p.perByte = (p.right - p.left) / float64(p.high-p.low)
-		p.zero = p.left - float64(p.low)*p.perByte
-	}
-	p.unit = unitOf(max(p.high, -p.low))
-	return p
-}
-
-// extent is how far a row's deltas reach below and above zero.
-func (r *Row) extent() (down, up int64) {
-	if r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
-		return 0, 0
-	}
-	if len(r.Overhead.Categories) == 0 {
-		return min(0, *r.Overhead.PeakDeltaBytes), max(0, *r.Overhead.PeakDeltaBytes)
-	}
-	for _, c := range r.Overhead.Categories {
-		if c.DeltaBytes < 0 {
-			down += c.DeltaBytes
-		} else {
-			up += c.DeltaBytes
+	for _, r := range b.runs {
+		if r.PeakBytes != nil {
+			text = max(text, canvas.Measure(b.total(r), valueSize)+changeGap+canvas.Measure(r.change(), valueSize))
 		}
 	}
-	return down, up
+	b.panel.right = p.textRight - text - 8
+	if p.high > 0 {
+		b.panel.perByte = (b.panel.right - p.left) / float64(p.high)
+	}
 }
 
-// total is the overhead in words.
-func (r *Row) total() string {
+// total returns a run's peak in the unit of the axis.
+func (b *band) total(r *Row) string {
+	return b.panel.unit.number(*r.PeakBytes) + " " + b.panel.unit.name
+}
+
+// change returns the text that compares a run's peak with the baseline's.
+func (r *Row) change() string {
 	switch {
 	case r.Baseline:
 		return "baseline"
-	case r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil:
-		return "–"
+	case r.Ratio == nil:
+		return ""
+	case *r.Ratio >= 10:
+		return units.Fixed(*r.Ratio, 0) + "×"
 	}
-	d := *r.Overhead.PeakDeltaBytes
-	s := table.Size(d)
-	if d > 0 {
-		s = "+" + s
+	percent := units.Fixed((*r.Ratio-1)*100, 1)
+	if *r.Ratio > 1 {
+		percent = "+" + percent
 	}
-	switch ratio := r.Overhead.PeakRatio; {
-	case ratio == nil:
-	case *ratio >= 10:
-		s += " (" + units.Fixed(*ratio, 0) + "×)"
-	default:
-		percent := units.Fixed((*ratio-1)*100, 1)
-		if d > 0 {
-			percent = "+" + percent
-		}
-		s += " (" + percent + " %)"
-	}
-	return s
+	return percent + " %"
 }
 
 // footnotes explain what the picture cannot show.
-func (l *layout) footnotes() []string {
+func (l *layout) footnotes(m *MemoryBreakdown) []string {
 	notes := l.groups.minorNote()
-	for i := range l.m.Rows {
-		if l.balanced(&l.m.Rows[i]) {
-			notes = append(notes, "the diamond marks the sum of what grew and what shrank")
-			break
-		}
-	}
+	compared := false
 	var labels []string
-	for _, r := range l.m.Rows {
-		labels = append(labels, r.Label)
+	for i := range m.Rows {
+		labels = append(labels, m.Rows[i].Label)
+		compared = compared || m.Rows[i].Ratio != nil && !m.Rows[i].Baseline
 	}
-	notes = append(notes, missingNote(labels)...)
-	return append(notes, l.m.Notes...)
+	if compared {
+		notes = append(notes, "dashed: the peak of the baseline, which %, or ×, are of")
+	}
+	if len(l.bands) > 1 {
+		notes = append(notes, "runs of less than a quarter of the largest stand on an axis of their own")
+	}
+	return append(append(notes, missingNote(labels)...), m.Notes...)
 }

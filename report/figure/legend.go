@@ -17,22 +17,18 @@ type legendItem struct {
 type legend struct {
 	items    []legendItem
 	top      float64
-	column   float64
-	columns  int
+	columns  []float64 // their left ends
 	notes    []string
 	notesTop float64
 }
 
-// layLegend fills columns of equal width, wraps the notes below them, and returns the y below all.
+// layLegend places the items in as many columns as fit, wraps the notes below them, and returns the y below all.
 func layLegend(items []legendItem, notes []string, top, width float64) (legend, float64) {
 	l := legend{items: items, top: top}
 	y := top
 	if len(items) > 0 {
-		for _, it := range items {
-			l.column = max(l.column, swatch+6+canvas.Measure(it.label, valueSize)+20)
-		}
-		l.columns = max(1, int((width-2*margin)/l.column))
-		y += float64((len(items)+l.columns-1)/l.columns)*18 + 4
+		l.columns = legendColumns(items, width-2*margin)
+		y += float64((len(items)+len(l.columns)-1)/len(l.columns))*18 + 4
 	}
 	for _, n := range notes {
 		l.notes = append(l.notes, canvas.Wrap(n, noteSize, width-2*margin, 0)...)
@@ -44,10 +40,29 @@ func layLegend(items []legendItem, notes []string, top, width float64) (legend, 
 	return l, y
 }
 
+// legendColumns returns the left ends of as many columns as fit into the width, at least one.
+func legendColumns(items []legendItem, width float64) []float64 {
+	for n := len(items); n > 1; n-- {
+		wide := make([]float64, n)
+		for k, it := range items {
+			wide[k%n] = max(wide[k%n], swatch+6+canvas.Measure(it.label, valueSize)+20)
+		}
+		x, ends := margin, make([]float64, n)
+		for k, w := range wide {
+			ends[k] = x
+			x += w
+		}
+		if x-margin <= width {
+			return ends
+		}
+	}
+	return []float64{margin}
+}
+
 func (l *legend) draw(c *canvas.Canvas) {
 	for k, it := range l.items {
-		x := margin + float64(k%l.columns)*l.column
-		y := l.top + float64(k/l.columns)*18
+		x := l.columns[k%len(l.columns)]
+		y := l.top + float64(k/len(l.columns))*18
 		b := canvas.Box{X0: x, Y0: y + 2, X1: x + swatch, Y1: y + 2 + swatch}
 		if it.line {
 			c.Line(b.X0, (b.Y0+b.Y1)/2, b.X1, (b.Y0+b.Y1)/2, 1.5, it.fill)
@@ -99,7 +114,7 @@ func missingNote(labels []string) []string {
 	for _, l := range labels {
 		if canvas.Lacks(l) {
 			return []string{string(canvas.Missing) + ": a character that the figure's font lacks; #n is the run's " +
-				"place in summary.txt"}
+				"place in tables/methods.md"}
 		}
 	}
 	return nil

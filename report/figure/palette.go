@@ -17,8 +17,8 @@ var palette = func() map[schemas.Category]canvas.Color {
 }()
 
 const (
-	minorColor   canvas.Color = 0xe4e4e4 // categories grouped because they are small
-	unknownColor canvas.Color = 0xf0f0f0 // a peak without a breakdown
+	minorColor   canvas.Color = 0xece5ee // categories grouped because they are small
+	unknownColor canvas.Color = 0xffffff // a peak without a breakdown, framed
 	ink          canvas.Color = 0x1a1a1a
 	softInk      canvas.Color = 0x5c5c5c
 	gridColor    canvas.Color = 0xe2e2e2

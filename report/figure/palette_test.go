@@ -103,4 +103,12 @@ func TestPaletteIsTellable(t *testing.T) {
 				name, names[other], vision, worst, name, uint32(tellable(colors, i)))
 		}
 	}
+	// What is small, or not broken down, is no category: it has the colour of none, and of neither of the two.
+	for _, grey := range []canvas.Color{minorColor, unknownColor} {
+		for i, c := range append(slices.Clone(colors), minorColor, unknownColor) {
+			if d, vision := difference(grey, c); grey != c && d < allDiffer {
+				t.Errorf("%06x and the %d-th colour, %06x, are too alike (%s): %.1f", uint32(grey), i, uint32(c), vision, d)
+			}
+		}
+	}
 }

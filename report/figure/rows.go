@@ -18,10 +18,9 @@ func (r rowLabel) height() float64 {
 	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.badge))*badgeSize*lineHeight
 }
 
-// label breaks the label of the next row and gives the width of its widest line.
-func (r *rows) label(label, badge string) float64 {
-	rl := rowLabel{canvas.Wrap(numbered(len(r.labels), label), nameSize, maxLabel, 3), canvas.Wrap(badge, badgeSize,
-		maxLabel, 2)}
+// label breaks the label of the next row, of the n-th run, and gives the width of its widest line.
+func (r *rows) label(n int, label, badge string) float64 {
+	rl := rowLabel{canvas.Wrap(numbered(n, label), nameSize, maxLabel, 3), canvas.Wrap(badge, badgeSize, maxLabel, 2)}
 	widest := 0.0
 	for _, s := range rl.name {
 		widest = max(widest, canvas.Measure(s, nameSize))
@@ -97,14 +96,20 @@ func (r *rows) drawAxis(c *canvas.Canvas, p *panel) {
 	c.Line(p.zero, top, p.zero, bottom, 1.5, ink)
 }
 
-// drawPart fills a part of a bar. It writes the size inside if there is room.
+// drawPart fills a part of a bar and writes its size into it where there is room, shorter where that is enough.
 func drawPart(c *canvas.Canvas, b canvas.Box, fill canvas.Color, bytes int64, u unit) {
 	c.Rect(b, fill)
 	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the part: bars keep their ends
 		c.Rect(canvas.Box{X0: b.X0, Y0: b.Y0, X1: b.X0 + 0.5, Y1: b.Y1}, paper)
 	}
-	text := units.Fixed(float64(max(bytes, -bytes))/u.bytes, 2)
-	if canvas.Measure(text, insideSize)+8 <= b.X1-b.X0 {
+	const room = 2
+	for _, digits := range []int{2, 1, 0} {
+		v := float64(max(bytes, -bytes)) / u.bytes
+		text := units.Fixed(v, digits)
+		if v < 10 && digits == 0 || canvas.Measure(text, insideSize)+room > b.X1-b.X0 {
+			continue
+		}
 		c.Text(text, (b.X0+b.X1)/2, (b.Y0+b.Y1)/2+insideSize*0.36, insideSize, canvas.Middle, inkOn(fill))
+		return
 	}
 }

@@ -64,3 +64,19 @@ func tickText(v float64) string {
 	}
 	return s
 }
+
+// number is a size in the unit, without its name. What is not nothing never looks like it.
+func (u unit) number(bytes int64) string {
+	digits := 2
+	if u.bytes == 1 {
+		digits = 0
+	}
+	v := float64(bytes) / u.bytes
+	switch least := 0.005; {
+	case v > 0 && v < least:
+		return "<0.01"
+	case v < 0 && v > -least:
+		return ">−0.01"
+	}
+	return units.Fixed(v, digits)
+}

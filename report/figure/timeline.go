@@ -13,231 +13,217 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A TimelineRow is one run's panel.
-type TimelineRow struct {
-	Label     string // unique in the picture
-	Badge     string // how the run's figures are known, and its status if not ok
-	Failure   string // why there is nothing to draw
-	PeakBytes *int64 // of the whole run; above the timeline's if the peak came outside the recorded steps
-	Timeline  *timeline.Timeline
-	Breakdown *memory.DeviceBreakdown // at the timeline's peak
-	Growth    *growth.Trend           // nil where what is held does not grow
-	Rate      string                  // at which it does: "+4.20 MiB a step"
-}
-
-// A MemoryTimeline is the picture memory_timeline. It has a panel for each run with allocated, by category, and
-// reserved, over the allocator's events. Phases are shaded and named, and the peak is shown with its composition.
+// A Timeline is the picture of one run over the allocator's events: what was allocated, by category, and reserved;
+// phases shaded and named; the peak, and each category's own maximum, marked where it is reached, with how much that
+// is, when, and how much it is at the peak. A category's maximum seldom is at the peak.
 //
 // The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
-type MemoryTimeline struct {
-	Rows     []TimelineRow
-	AllSteps bool // the whole recording, and not the step of the peak only
-	Notes    []string
+// There is one run a picture, so that no axis is that of a larger run.
+type Timeline struct {
+	Number    int // of the run in tables, from 0
+	Label     string
+	Badge     string // how the run's figures are known, and its status if not ok
+	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
+	Timeline  *timeline.Timeline
+	Growth    *growth.Trend // nil where what is held does not grow
+	Rate      string        // at which it does: "+4.20 MiB a step"
+	AllSteps  bool          // the whole recording, and not the step of the peak only
+	Notes     []string
 }
 
 // Sizes in logical pixels.
 const (
-	plotWidth    = 740.0
-	plotHeight   = 150.0
-	plotLow      = 96.0 // where there are many panels
-	manyPanels   = 10
-	peakText     = 230.0
-	stripSize    = 10.0
-	stripHeight  = 15.0
-	peakGap      = 16.0
-	panelSpacing = 18.0
+	plotWidth   = 740.0
+	plotHeight  = 200.0
+	stripSize   = 10.0
+	stripHeight = 15.0
+	peakGap     = 16.0
 )
 
-// timePanel is one run's place.
-type timePanel struct {
-	row          *TimelineRow
-	title        []string
-	top          float64 // of the title
-	plot         canvas.Box
-	high         int64 // at the top of the plot
-	perByte      float64
-	unit         unit
-	slots        []slot
-	steps        []slot // which stretch belongs to which step; steps are named if there are several
-	peak         []peakLine
-	peakX, peakY float64
-	unnamed      bool // some phase had no room for its name
-}
-
-func (p *timePanel) y(bytes int64) float64 { return p.plot.Y1 - float64(bytes)*p.perByte }
-
+// timelineLayout holds where everything of the picture goes.
 type timelineLayout struct {
-	m             *MemoryTimeline
+	m             *Timeline
 	width, height float64
-	heading       []string
-	panels        []timePanel
+	heading       []string // what is shown
+	title         []string // of which run
+	plot          canvas.Box
+	high          int64 // at the top of the plot
+	perByte       float64
+	unit          unit
+	slots         []slot
+	steps         []slot // what stretch belongs to which step; named where there are several
+	unnamed       bool   // some phase had no room for its name
+	peakX, peakY  float64
+	maxima        []maximumPoint
+	list          float64 // left end of the list of maxima
 	groups        grouping
 	legend        legend
-	axisY         float64
 }
 
-// shown lists the segments of a row that the picture shows.
-func (m *MemoryTimeline) shown(r *TimelineRow) []*timeline.TimelineSegment {
+func (l *timelineLayout) y(bytes int64) float64 { return l.plot.Y1 - float64(bytes)*l.perByte }
+
+// Empty reports whether there is nothing to draw.
+func (m *Timeline) Empty() bool { return len(m.shown()) == 0 || m.high() == 0 }
+
+// shown lists the segments that the picture shows.
+func (m *Timeline) shown() []*timeline.TimelineSegment {
 	var out []*timeline.TimelineSegment
-	if r.Timeline == nil {
+	if m.Timeline == nil {
 		return nil
 	}
-	for i := range r.Timeline.Segments {
-		if s := &r.Timeline.Segments[i]; m.AllSteps || r.Timeline.InPeakStep(s) {
+	for i := range m.Timeline.Segments {
+		if s := &m.Timeline.Segments[i]; m.AllSteps || m.Timeline.InPeakStep(s) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func (m *MemoryTimeline) layout() *timelineLayout {
-	l := &timelineLayout{m: m}
-	l.groups = m.group()
-	highs, highest := m.highs()
-	left := margin + axisWidth(highs) + 8
-	l.width = math.Ceil(left + plotWidth + peakGap + peakText + margin)
-	height := plotHeight
-	if len(m.Rows) > manyPanels {
-		height = plotLow
-	}
-	what := "Memory over the step of the peak"
+func (m *Timeline) layout() *timelineLayout {
+	l := &timelineLayout{m: m, groups: m.group(), high: m.high()}
+	l.unit = unitOf(l.high)
+	left := margin + l.axisWidth() + 8
+	l.width = math.Ceil(left + plotWidth + peakGap + listWidth + margin)
+	what := "Memory by category over the step of the peak, with each category's own maximum"
 	if m.AllSteps {
-		what = "Memory over the whole recording"
+		what = "Memory by category over the whole recording, with each category's own maximum"
 	}
 	l.heading = canvas.Wrap(what, titleSize, l.width-2*margin, 1)
 	y := margin + titleSize*lineHeight + 8
-	named := true
-	for i := range m.Rows {
-		p := timePanel{row: &m.Rows[i], top: y, high: highs[i]}
-		p.title = m.title(i, l.width-left-margin)
-		y += float64(len(p.title))*nameSize*lineHeight + 4
-		if segments := m.shown(p.row); len(segments) > 0 && p.high > 0 {
-			p.plot = canvas.Box{X0: left, Y0: y, X1: left + plotWidth, Y1: y + height}
-			p.unit, p.perByte = unitOf(p.high), height/float64(p.high)
-			p.lay(segments, m.AllSteps)
-			p.annotate(&l.groups, int((height-4)/(insideSize*lineHeight))-1)
-			named = named && !p.unnamed
-			y += height + stripHeight
-			if m.AllSteps {
-				y += stripHeight
-			}
-		} else {
-			y += valueSize * lineHeight
-		}
-		l.panels = append(l.panels, p)
-		y += panelSpacing
+	l.title = canvas.Wrap(m.title(), nameSize, l.width-left-margin, 3)
+	y += float64(len(l.title))*nameSize*lineHeight + 4 + letterRow
+	listed := m.visibleMaxima()
+	height := max(plotHeight, float64(len(listed)+3)*insideSize*lineHeight)
+	l.plot = canvas.Box{X0: left, Y0: y, X1: left + plotWidth, Y1: y + height}
+	l.perByte = height / float64(l.high)
+	l.list = l.plot.X1 + peakGap
+	l.lay(m.shown(), m.AllSteps)
+	l.placeMaxima(listed)
+	y += height + stripHeight + 18
+	if m.AllSteps {
+		y += stripHeight
 	}
-	if len(m.Rows) == 0 {
-		y += barHeight
+	items := []legendItem{{label: "reserved", fill: ink, line: true}} // the list has the colours of the others
+	if len(l.groups.minor) > 0 {
+		items = append(items, legendItem{label: minorLabel, fill: minorColor})
 	}
-	l.axisY = y
-	var notes []string
-	if highest > 0 {
-		notes = append(notes, "from left to right: the allocator's events in their order; a phase is as wide as it "+
-			"has events and, where there is room, at least as its name; light: between the lowest and the highest of "+
-			"the events that share a column")
-	}
-	notes = append(notes, m.growthNote()...)
-	if !named {
-		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")
-	}
-	notes = append(notes, l.groups.minorNote()...)
-	var labels []string
-	for _, r := range m.Rows {
-		labels = append(labels, r.Label)
-	}
-	notes = append(append(notes, missingNote(labels)...), m.Notes...)
-	items := l.groups.legend()
-	if len(items) > 0 {
-		items = append(items, legendItem{label: "reserved", fill: ink, line: true})
-	}
-	l.legend, y = layLegend(items, notes, y, l.width)
+	l.legend, y = layLegend(items, l.footnotes(), y, l.width)
 	l.height = math.Ceil(y + margin)
 	return l
 }
 
-// title names the run, and what of it the panel shows.
-func (m *MemoryTimeline) title(i int, width float64) []string {
-	r := &m.Rows[i]
-	text := numbered(i, r.Label)
-	if r.Badge != "" {
-		text += " [" + r.Badge + "]"
+// title names the run, and says what its peak is.
+func (m *Timeline) title() string {
+	t, text := m.Timeline, numbered(m.Number, m.Label)
+	if m.Badge != "" {
+		text += " [" + m.Badge + "]"
 	}
-	if t := r.Timeline; t != nil {
-		switch {
-		case m.AllSteps:
-		case t.Peak.Step != nil:
-			text += fmt.Sprintf(", step %d", *t.Peak.Step)
-		case t.HasSteps():
-			text += ", outside the steps"
-		}
-		if t.Rank != 0 || t.Device != "cuda:0" {
-			text += fmt.Sprintf(", %s of rank %d", t.Device, t.Rank)
-		}
+	switch {
+	case m.AllSteps:
+	case t.Peak.Step != nil:
+		text += fmt.Sprintf(", step %d", *t.Peak.Step)
+	case t.HasSteps():
+		text += ", outside the steps"
 	}
-	return canvas.Wrap(text, nameSize, width, 2)
+	if t.Rank != 0 || t.Device != "cuda:0" {
+		text += fmt.Sprintf(", %s of rank %d", t.Device, t.Rank)
+	}
+	if m.PeakBytes != nil && *m.PeakBytes > t.PeakBytes {
+		return text + ": peak " + table.Size(*m.PeakBytes) + " (torch's counter), not recorded; highest recorded " +
+			table.Size(t.PeakBytes) + " in " + m.when(&t.Peak)
+	}
+	return text + ": peak " + table.Size(t.PeakBytes) + " in " + m.when(&t.Peak)
 }
 
-// high returns the top of a row's axis, above everything drawn.
-func (m *MemoryTimeline) high(r *TimelineRow) int64 {
+// high is the top of the axis: above all that is drawn.
+func (m *Timeline) high() int64 {
 	var high int64
-	for _, s := range m.shown(r) {
+	for _, s := range m.shown() {
 		for _, c := range s.Columns {
 			high = max(high, c.HighBytes, c.ReservedBytes)
 		}
 	}
-	if high > 0 && r.PeakBytes != nil {
-		high = max(high, *r.PeakBytes)
+	if high > 0 && m.PeakBytes != nil {
+		high = max(high, *m.PeakBytes)
 	}
 	return high + high/32
 }
 
-// group gives a colour to each category that is large enough in some shown column.
-func (m *MemoryTimeline) group() grouping {
-	var g grouping
-	present, major := make([]bool, len(schemas.Categories)), make([]bool, len(schemas.Categories))
-	for i := range m.Rows {
-		r := &m.Rows[i]
-		if r.Timeline == nil {
-			continue
-		}
-		for _, s := range m.shown(r) {
-			for _, c := range s.Columns {
-				for k, b := range c.Parts {
-					present[k] = present[k] || b != 0
-					major[k] = major[k] || b > 0 && float64(b) >= minorShare*float64(r.Timeline.PeakBytes)
-				}
-			}
-		}
+// axisWidth is what the axis' numbers take.
+func (l *timelineLayout) axisWidth() float64 {
+	width := 30.0
+	axis := panel{high: l.high, unit: l.unit, perByte: 1}
+	for _, v := range axis.ticks(6) {
+		width = max(width, canvas.Measure(tickText(v)+" "+l.unit.name, valueSize))
 	}
-	for k, c := range schemas.Categories {
+	return width
+}
+
+// group gives a colour to what is worth one at its own maximum.
+func (m *Timeline) group() grouping {
+	var g grouping
+	present, major := map[schemas.Category]bool{}, map[schemas.Category]bool{}
+	for _, c := range m.maxima() {
+		present[c.Category] = c.MaxBytes > 0
+	}
+	for _, c := range m.visibleMaxima() {
+		major[c.Category] = true
+	}
+	for _, c := range schemas.Categories {
 		switch {
-		case major[k]:
+		case major[c]:
 			g.major = append(g.major, c)
-		case present[k]:
+		case present[c]:
 			g.minor = append(g.minor, c)
 		}
 	}
 	return g
 }
 
-func (m *MemoryTimeline) describe() string {
-	var b strings.Builder
-	for i := range m.Rows {
-		r := &m.Rows[i]
-		b.WriteString(r.Label)
-		if r.Badge != "" {
-			b.WriteString(" [" + r.Badge + "]")
-		}
-		if r.Timeline == nil {
-			b.WriteString(": " + r.Failure + ". ")
-			continue
-		}
-		b.WriteString(": peak " + table.Size(r.Timeline.PeakBytes))
-		if r.Timeline.Peak.Phase != nil {
-			b.WriteString(" in " + *r.Timeline.Peak.Phase)
-		}
-		b.WriteString(". ")
+// when is the moment in words: its step only where several are shown.
+func (m *Timeline) when(at *memory.Moment) string {
+	var parts []string
+	if m.AllSteps && at.Step != nil {
+		parts = append(parts, fmt.Sprintf("step %d", *at.Step))
 	}
-	return strings.TrimSpace(b.String())
+	if at.Phase != nil {
+		parts = append(parts, *at.Phase)
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("event %d", at.Event)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *timelineLayout) footnotes() []string {
+	m := l.m
+	scope := "within the step of the peak"
+	if m.AllSteps {
+		scope = "within the whole recording"
+	}
+	notes := []string{"from left to right: the allocator's events in their order; a phase is as wide as it has events " +
+		"and, where there is room, at least as its name; areas: what the highest total of each column is made of; light: " +
+		"between the lowest and the highest of the events that share a column",
+		"a, b, …: where a category first counts most, " + scope + "; its diamond lies at the top of its bytes at that " +
+			"event, where the column may show another one; black: the peak"}
+	notes = append(notes, m.growthNote()...)
+	if l.unnamed {
+		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")
+	}
+	notes = append(notes, l.groups.minorNote()...)
+	return append(append(notes, missingNote([]string{m.Label})...), m.Notes...)
+}
+
+func (m *Timeline) describe() string {
+	text := m.Label
+	if m.Badge != "" {
+		text += " [" + m.Badge + "]"
+	}
+	text += ": peak " + table.Size(m.Timeline.PeakBytes)
+	for _, c := range m.maxima() {
+		if c.MaxBytes > 0 {
+			text += ", " + words(c.Category) + " at most " + table.Size(c.MaxBytes) + " in " + m.when(&c.At)
+		}
+	}
+	return text + "."
 }

@@ -8,48 +8,45 @@ import (
 // growthGap is how far the text lies from the line, in logical pixels.
 const growthGap = 6.0
 
-// showsGrowth reports whether both ends of a run's growth are within what the picture shows.
-func (m *MemoryTimeline) showsGrowth(r *TimelineRow) bool {
-	if r.Growth == nil {
+// showsGrowth reports whether both ends of the run's growth are within what the picture shows.
+func (m *Timeline) showsGrowth() bool {
+	if m.Growth == nil {
 		return false
 	}
 	var first, last bool
 	within := func(s *timeline.TimelineSegment, event int64) bool {
 		return s.BeginSeq < max(event, 1) && event <= s.EndSeq
 	}
-	for _, s := range m.shown(r) {
-		first, last = first || within(s, r.Growth.First.Event), last || within(s, r.Growth.Last.Event)
+	for _, s := range m.shown() {
+		first, last = first || within(s, m.Growth.First.Event), last || within(s, m.Growth.Last.Event)
 	}
 	return first && last
 }
 
-// drawGrowth draws a line from the lowest allocated of the first growing step to the lowest of the last. It writes
-// the slope above and left of the middle or, without room there, below and right of it: a rising line touches
-// neither place.
-func (l *timelineLayout) drawGrowth(c *canvas.Canvas, p *timePanel) {
-	if !l.m.showsGrowth(p.row) {
+// drawGrowth draws the line from the lowest allocated of the first growing step to that of the last, with the slope
+// written above and left of its middle or, without room, below and right of it: a line that rises is in neither place.
+func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
+	if !l.m.showsGrowth() {
 		return
 	}
-	g := p.row.Growth
-	x0, y0, x1, y1 := p.eventX(g.First.Event), p.y(g.First.Bytes), p.eventX(g.Last.Event), p.y(g.Last.Bytes)
+	g := l.m.Growth
+	x0, y0, x1, y1 := l.eventX(g.First.Event), l.y(g.First.Bytes), l.eventX(g.Last.Event), l.y(g.Last.Bytes)
 	c.Segment(x0, y0, x1, y1, 2, ink)
-	c.Shape("growth of "+p.row.Label, canvas.Box{X0: x0, Y0: y1, X1: x1, Y1: y0}, p.plot)
-	width := canvas.Measure(p.row.Rate, insideSize)
+	c.Shape("growth of "+l.m.Label, canvas.Box{X0: x0, Y0: y1, X1: x1, Y1: y0}, l.plot)
+	width := canvas.Measure(l.m.Rate, insideSize)
 	left, base := (x0+x1)/2-growthGap-width, (y0+y1)/2-growthGap
-	if left < p.plot.X0 || base-insideSize < p.plot.Y0 {
+	if left < l.plot.X0 || base-insideSize < l.plot.Y0 {
 		left, base = (x0+x1)/2+growthGap, (y0+y1)/2+growthGap+insideSize
 	}
 	c.Rect(canvas.Box{X0: left - 3, Y0: base - insideSize, X1: left + width + 3, Y1: base + 4}, 0xffffff)
-	c.Text(p.row.Rate, left, base, insideSize, canvas.Start, ink)
+	c.Text(l.m.Rate, left, base, insideSize, canvas.Start, ink)
 }
 
-// growthNote explains the line if one is drawn.
-func (m *MemoryTimeline) growthNote() []string {
-	for i := range m.Rows {
-		if m.showsGrowth(&m.Rows[i]) {
-			return []string{"slanting line: growth, from the lowest allocated of the first step (or pass) to the lowest of " +
-				"the last"}
-		}
+// growthNote says what the line is, where it is drawn.
+func (m *Timeline) growthNote() []string {
+	if !m.showsGrowth() {
+		return nil
 	}
-	return nil
+	return []string{"slanting line: growth, from the lowest allocated of the first step (or pass) to the lowest of " +
+		"the last"}
 }

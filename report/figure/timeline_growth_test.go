@@ -13,7 +13,7 @@ import (
 )
 
 // rising is a timeline of n steps of an event each, that holds 100 bytes more after each.
-func rising(n int) TimelineRow {
+func rising(n int) *Timeline {
 	t := &timeline.Timeline{Device: "cuda:0", Peak: memory.Moment{Event: int64(n), Step: new(int64(n - 1))}}
 	at := func(i int) int64 { return 1000 + 100*int64(i) }
 	for i := range n {
@@ -25,8 +25,7 @@ func rising(n int) TimelineRow {
 				ReservedBytes: -1}}})
 	}
 	t.PeakBytes = at(n - 1)
-	return TimelineRow{Label: "rising", PeakBytes: &t.PeakBytes, Timeline: t, Rate: "+100 B a step",
-		Breakdown: &memory.DeviceBreakdown{AllocatedBytes: t.PeakBytes},
+	return &Timeline{Label: "rising", PeakBytes: &t.PeakBytes, Timeline: t, Rate: "+100 B a step",
 		Growth: &growth.Trend{First: growth.Low{Event: 1, Bytes: at(0)},
 			Last: growth.Low{At: int64(n - 1), Event: int64(n), Bytes: at(n - 1)}}}
 }
@@ -35,25 +34,22 @@ func rising(n int) TimelineRow {
 func TestGrowthIsDrawn(t *testing.T) {
 	for _, n := range []int{2, 12, 100} {
 		for _, all := range []bool{false, true} {
-			m := MemoryTimeline{Rows: []TimelineRow{rising(n)}, AllSteps: all}
-			for _, draw := range []func(bool) (*canvas.Canvas, error){m.draw, (&CategoryTimeline{m}).draw} {
-				c, err := draw(true)
-				if err != nil {
-					t.Fatal(err)
-				}
-				drawn := slices.ContainsFunc(c.Shapes, func(s canvas.Shape) bool { return s.What == "growth of rising" })
-				written := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool { return l.Text == "+100 B a step" })
-				said := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool {
-					return strings.HasPrefix(l.Text, "slanting line")
-				})
-				if drawn != all || written != all || said != all {
-					t.Errorf("%d steps, all %v: drawn %v, written %v, said %v", n, all, drawn, written, said)
-				}
-				for _, bad := range append(c.Misplaced(), c.Covered()...) {
-					if !strings.HasPrefix(bad, `"a"`) { // the letter of a maximum
-						t.Errorf("%d steps: %s", n, bad)
-					}
-				}
+			m := rising(n)
+			m.AllSteps = all
+			c, err := m.draw(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drawn := slices.ContainsFunc(c.Shapes, func(s canvas.Shape) bool { return s.What == "growth of rising" })
+			written := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool { return l.Text == "+100 B a step" })
+			said := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool {
+				return strings.HasPrefix(l.Text, "slanting line")
+			})
+			if drawn != all || written != all || said != all {
+				t.Errorf("%d steps, all %v: drawn %v, written %v, said %v", n, all, drawn, written, said)
+			}
+			for _, bad := range append(c.Misplaced(), c.Covered()...) {
+				t.Errorf("%d steps: %s", n, bad)
 			}
 		}
 	}

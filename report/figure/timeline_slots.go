@@ -14,15 +14,15 @@ type slot struct {
 	name        string // empty if the slot has no name, or no room for it
 }
 
-// lay gives each segment its width: if possible at least its name's, and the rest by events.
-func (p *timePanel) lay(segments []*timeline.TimelineSegment, allSteps bool) {
+// lay gives each segment its width: its name's at least where that can be done, the rest by events.
+func (l *timelineLayout) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 	var events, need float64
 	for _, s := range segments {
 		events += float64(s.EndSeq - s.BeginSeq)
 		need += nameWidth(s.Phase)
 	}
 	spare := plotWidth - need
-	x := p.plot.X0
+	x := l.plot.X0
 	for _, s := range segments {
 		share := float64(s.EndSeq-s.BeginSeq) / events
 		width := nameWidth(s.Phase) + spare*share
@@ -33,25 +33,25 @@ func (p *timePanel) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 		if canvas.Measure(s.Phase, stripSize)+4 <= width {
 			sl.name = s.Phase
 		} else if s.Phase != "" {
-			p.unnamed = true
+			l.unnamed = true
 		}
 		x += width
-		p.slots = append(p.slots, sl)
+		l.slots = append(l.slots, sl)
 	}
-	p.slots[len(p.slots)-1].right = p.plot.X1
+	l.slots[len(l.slots)-1].right = l.plot.X1
 	if !allSteps {
 		return
 	}
-	for _, sl := range p.slots {
-		k := len(p.steps) - 1
-		if k >= 0 && sameStep(p.steps[k].segment.Step, sl.segment.Step) {
-			p.steps[k].right = sl.right
+	for _, sl := range l.slots {
+		k := len(l.steps) - 1
+		if k >= 0 && sameStep(l.steps[k].segment.Step, sl.segment.Step) {
+			l.steps[k].right = sl.right
 			continue
 		}
-		p.steps = append(p.steps, sl)
+		l.steps = append(l.steps, sl)
 	}
-	for k := range p.steps {
-		s := &p.steps[k]
+	for k := range l.steps {
+		s := &l.steps[k]
 		s.name = "no step"
 		if s.segment.Step != nil {
 			s.name = fmt.Sprintf("step %d", *s.segment.Step)

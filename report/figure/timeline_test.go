@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// spiky is a timeline of n equal columns, except for one high and one low column.
-func spiky(n int, spike, dip int) *TimelineRow {
+// spiky is a timeline of n columns, all alike but for one that is high and one that is low.
+func spiky(n int, spike, dip int) *Timeline {
 	step := int64(3)
 	phase := schemas.PhaseBackward
 	t := &timeline.Timeline{Device: "cuda:0", Peak: memory.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase},
@@ -32,19 +32,18 @@ func spiky(n int, spike, dip int) *TimelineRow {
 			HighBytes: bytes, HighSeq: int64(i + 1), Parts: parts, ReservedBytes: reserved})
 	}
 	t.Segments = []timeline.TimelineSegment{s}
-	d := &memory.DeviceBreakdown{AllocatedBytes: 9000,
-		Categories: []memory.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
-	return &TimelineRow{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t, Breakdown: d}
+	t.StepMaxima = []timeline.CategoryMaximum{{Category: schemas.Activations, MaxBytes: 9000, AtPeakBytes: 9000,
+		At: t.Peak, Parts: s.Columns[spike].Parts}}
+	return &Timeline{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t}
 }
 
 // A spike of one event, on a pixel that stands for many events, is drawn to its full height and marked at its
 // place.
 func TestSpikesSurviveTheirPixel(t *testing.T) {
 	const n, spike, dip = 20_011, 12_345, 777
-	m := &MemoryTimeline{Rows: []TimelineRow{*spiky(n, spike, dip)}}
+	m := spiky(n, spike, dip)
 	l := m.layout()
-	p := &l.panels[0]
-	st := l.columns(p)
+	st := l.columns()
 	if len(st.high) > int(plotWidth)+1 {
 		t.Errorf("%d columns on %v pixels", len(st.high), plotWidth)
 	}
@@ -60,19 +59,19 @@ func TestSpikesSurviveTheirPixel(t *testing.T) {
 	if high != 9000 || low != 10 || reserved != 9500 {
 		t.Errorf("drawn from %d to %d, reserved to %d", low, high, reserved)
 	}
-	if p.peakX < st.x[at]-1 || p.peakX > st.x[at+1]+1 {
-		t.Errorf("the peak is marked at %v, its column is from %v to %v", p.peakX, st.x[at], st.x[at+1])
+	if l.peakX < st.x[at]-1 || l.peakX > st.x[at+1]+1 {
+		t.Errorf("the peak is marked at %v, its column is from %v to %v", l.peakX, st.x[at], st.x[at+1])
 	}
 	c, err := m.draw(true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, shape := range c.Shapes {
-		if strings.HasPrefix(shape.What, "allocated") && math.Abs(shape.Box.Y0-p.peakY) > 1e-9 {
-			t.Errorf("the area reaches %v, the peak is at %v", shape.Box.Y0, p.peakY)
+		if strings.HasPrefix(shape.What, "allocated") && math.Abs(shape.Box.Y0-l.peakY) > 1e-9 {
+			t.Errorf("the area reaches %v, the peak is at %v", shape.Box.Y0, l.peakY)
 		}
 	}
-	if got := p.peak[0].text; got != "peak 8.79 KiB, backward" {
+	if got := strings.Join(l.title, " "); got != "spiky, step 3: peak 8.79 KiB in backward" {
 		t.Errorf("the peak is called %q", got)
 	}
 	if bad := c.Misplaced(); bad != nil {
@@ -82,13 +81,13 @@ func TestSpikesSurviveTheirPixel(t *testing.T) {
 
 // A peak that came when nothing was recorded any more is torch's, and the axis has room for it.
 func TestPeakOutsideTheTimeline(t *testing.T) {
-	r := spiky(10, 3, 4)
+	m := spiky(10, 3, 4)
 	peak := int64(20_000)
-	r.PeakBytes = &peak
-	m := &MemoryTimeline{Rows: []TimelineRow{*r}}
+	m.PeakBytes = &peak
 	l := m.layout()
-	if l.panels[0].high < peak || !strings.Contains(l.panels[0].peak[0].text, "torch's counter") ||
-		!strings.Contains(l.panels[0].peak[1].text, "highest recorded 8.79 KiB") {
-		t.Errorf("axis to %d, %+v", l.panels[0].high, l.panels[0].peak)
+	title := strings.Join(l.title, " ")
+	if l.high < peak || !strings.Contains(title, "peak 19.53 KiB (torch's counter)") ||
+		!strings.Contains(title, "highest recorded 8.79 KiB") {
+		t.Errorf("axis to %d, %s", l.high, title)
 	}
 }

@@ -21,8 +21,7 @@ type Point struct {
 	Baseline          bool
 }
 
-// A Tradeoff is the picture performance_tradeoff: peak memory against the cost of a step, one point with error bars
-// for each run.
+// A Tradeoff is the picture tradeoff: peak memory against what a step costs, a point a run with error bars.
 type Tradeoff struct {
 	Points []Point // one at least
 	Cost   string  // what the horizontal axis shows, with its unit

@@ -26,7 +26,7 @@ type WaterfallStep struct {
 	Label    string
 	Category schemas.Category // the category whose colour it has; empty: no category's colour
 	Delta    int64            // bytes or nanoseconds
-	Text     string           // its size in words
+	Text     string           // its size in words; changes of bytes are drawn in the unit of the axis
 }
 
 // A WaterfallPanel is one difference and what it is made of. Its changes sum to its total.
@@ -37,9 +37,9 @@ type WaterfallPanel struct {
 	Steps []WaterfallStep
 }
 
-// A Waterfall is the picture explain_waterfall: the parts of a difference, each a signed bar, one after another
-// from the first run's value to the second's. The axis shows differences. Beside whole values they would hardly be
-// visible, and an axis cut off below would exaggerate the distance.
+// A Waterfall is the pictures explain_waterfall and overhead: the parts of a difference, each a signed bar, one after
+// another from the first run's value to the second's. The axis shows differences. Beside whole values they would hardly
+// be visible, and an axis cut off below would exaggerate the distance.
 type Waterfall struct {
 	Panels []WaterfallPanel
 	Notes  []string
@@ -131,11 +131,27 @@ func (f *fall) run() {
 	}
 }
 
-// place scales the panel and puts its rows from y down. It returns the y below it.
+// text returns what stands beside a step. All changes of bytes are in one unit.
+func (f *fall) text(s *WaterfallStep) string {
+	if f.Time || s.Kind == StepStart || s.Kind == StepTotal {
+		return s.Text
+	}
+	text := f.unit.number(s.Delta) + " " + f.unit.name
+	if s.Delta > 0 && !strings.HasPrefix(text, "<") {
+		text = "+" + text
+	}
+	return text
+}
+
+// place scales the panel and puts its rows from y down; it gives the y below it.
 func (f *fall) place(left, y float64) float64 {
+	f.unit = unitOf(max(f.high, -f.low))
+	if f.Time {
+		f.unit = unit{1e6, "ms"}
+	}
 	text := 0.0
-	for _, s := range f.Steps {
-		text = max(text, canvas.Measure(s.Text, valueSize))
+	for i := range f.Steps {
+		text = max(text, canvas.Measure(f.text(&f.Steps[i]), valueSize))
 	}
 	f.left, f.textRight = left, left+fallWidth
 	f.right = f.textRight - text - 12
@@ -143,10 +159,6 @@ func (f *fall) place(left, y float64) float64 {
 	if f.high > f.low {
 		f.perByte = (f.right - f.left) / float64(f.high-f.low)
 		f.zero = f.left - float64(f.low)*f.perByte
-	}
-	f.unit = unitOf(max(f.high, -f.low))
-	if f.Time {
-		f.unit = unit{1e6, "ms"}
 	}
 	f.title = canvas.Wrap(f.Title, titleSize, fallWidth, 2)
 	f.titleTop = y
@@ -222,7 +234,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 		if s.Kind != StepStart {
 			c.Shape(s.Label, b, f.within(&f.panel))
 		}
-		c.Text(s.Text, f.textRight, f.middle(i)+valueSize*0.36, valueSize, canvas.End, color)
+		c.Text(f.text(s), f.textRight, f.middle(i)+valueSize*0.36, valueSize, canvas.End, color)
 	}
 }
 

@@ -1,0 +1,220 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/screen"
+)
+
+// Limits of a summary, in lines. A narrow terminal breaks lines.
+const (
+	summaryLines    = 60
+	summaryNotes    = 12
+	summaryFailures = 6
+)
+
+// writeSummary writes summary.txt: the main table, what failed, notes, and what the other files are. It has at most
+// summaryLines lines, whatever the runs are. The tables have the rest.
+func (m *Model) writeSummary(w io.Writer) error {
+	s := &m.Study
+	title := cmp.Or(m.Title, "dpsight report")
+	failures := failuresInShort(s)
+	notes := limited(slices.Concat(failedInShort(s), m.figureNotes(), studyNotes(s), m.Notes, m.undrawn()), summaryNotes,
+		"the tables and the page have them")
+	contents := m.contents()
+	taken := 3 + len(notes) + 1 + len(contents) // the title, and the blank lines around the tables
+	for _, t := range failures {
+		taken += 4 + len(t.Rows) + len(t.Notes)
+	}
+	const head = 5 // of the main table: its title, its columns, a rule, what is left out and what a column means
+	main := mainTable(s, summaryLines-taken-head)
+	if _, err := io.WriteString(w, screen.Wrap(title+"\n\n", screen.Of(w).Columns, "")); err != nil {
+		return err
+	}
+	if err := table.Write(w, "table", append([]table.Table{main}, failures...)...); err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteByte('\n')
+	for _, n := range notes {
+		b.WriteString("note: " + n + "\n")
+	}
+	b.WriteString("\n" + strings.Join(contents, "\n") + "\n")
+	_, err := io.WriteString(w, screen.Wrap(b.String(), screen.Of(w).Columns, "      "))
+	return err
+}
+
+// limited keeps at most so many sentences. If it cuts some, the last one says how many and where they are.
+func limited(all []string, most int, where string) []string {
+	if len(all) <= most {
+		return all
+	}
+	return append(slices.Clone(all[:most-1]), fmt.Sprintf("%d more: %s", len(all)-most+1, where))
+}
+
+// mainTable has the peak and the step of each experiment, and both compared with the baseline, which stands above it.
+// Of more experiments than most, it has the highest peaks and their baselines.
+func mainTable(s *compare.Study, most int) table.Table {
+	t := table.Table{Title: "Peak and step", Columns: []table.Column{
+		{Title: "Run", Key: "run"},
+		{Title: "Repeats", Key: "repeats", Right: true, Priority: 1},
+		{Title: "Peak MiB", Key: "peak_bytes", Right: true, Priority: 6},
+		{Title: "Overhead MiB", Key: "peak_delta_bytes", Right: true, Priority: 5},
+		{Title: "%", Key: "peak_delta_percent", Right: true, Priority: 4},
+		{Title: "If freed MiB", Key: "freed_delta_bytes", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Priority: 3},
+		{Title: "Slowdown", Key: "step_ratio", Right: true, Priority: 2},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+		{Title: "J/step", Key: "joules_per_step", Right: true},
+	}}
+	if s.Baseline != nil {
+		t.Title += ", and what they are over " + overWhat(s)
+	}
+	cells, left := foremost(besideBaselines(s), most)
+	all, freed := ofStudy(s), false
+	for _, c := range cells {
+		repeats := table.Absent()
+		if n := len(c.RunIDs); n > 1 {
+			repeats = table.Count(int64(n))
+		}
+		step, _, _, _, _ := intervalCells(c.StepMS)
+		row := []table.Cell{all.cell(c.Label, &c.Identity), repeats, table.Optional(c.PeakBytes, table.Bytes)}
+		delta, percent, free, slowdown := table.Absent(), table.Absent(), table.Absent(), table.Absent()
+		switch o := c.Overhead; {
+		case o == nil:
+		case c.IsBaseline():
+			delta.Text, percent.Text, free.Text, slowdown.Text = "baseline", "", "", ""
+		default:
+			delta, slowdown = table.Optional(o.PeakDeltaBytes, table.DeltaBytes), table.Optional(o.StepRatio, table.Ratio)
+			free = table.Optional(o.FreedDeltaBytes, table.DeltaBytes)
+			freed = freed || o.FreedDeltaBytes != nil
+			if r := o.PeakRatio; r != nil {
+				percent = deltaPercent(100 * (*r - 1))
+			}
+		}
+		t.Rows = append(t.Rows, append(row, delta, percent, free, step, slowdown,
+			table.Optional(c.PeakReservedBytes, table.Bytes), table.Optional(c.JoulesPerStep, rate)))
+	}
+	hideEmpty(&t)
+	if left > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("the highest peaks; %d other experiments: tables/methods.md", left))
+	}
+	if freed {
+		t.Notes = append(t.Notes, "if freed: the overhead if every loop freed .grad between steps, see tables/overhead.md")
+	}
+	return t
+}
+
+// besideBaselines returns the cells of a study in its order, except that each baseline comes before the cells that are
+// compared with it.
+func besideBaselines(s *compare.Study) (out []*compare.Cell) {
+	first := map[string]int{} // place of a baseline's first cell
+	place := func(c *compare.Cell) int {
+		if c.Baseline == nil {
+			return len(s.Cells)
+		}
+		return first[c.Baseline.RunID]
+	}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		out = append(out, c)
+		if c.Baseline != nil {
+			if _, known := first[c.Baseline.RunID]; !known {
+				first[c.Baseline.RunID] = i
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *compare.Cell) int {
+		if d := cmp.Compare(place(a), place(b)); d != 0 {
+			return d
+		}
+		switch {
+		case a.IsBaseline() && !b.IsBaseline():
+			return -1
+		case b.IsBaseline() && !a.IsBaseline():
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// foremost keeps at most so many cells, the highest peaks and their baselines, in their order. It also counts the
+// others.
+func foremost(cells []*compare.Cell, most int) (kept []*compare.Cell, left int) {
+	if len(cells) <= most {
+		return cells, 0
+	}
+	ranked, places := slices.Clone(cells), map[string]*compare.Cell{}
+	for _, c := range cells {
+		places[c.RunID] = c
+	}
+	peak := func(c *compare.Cell) int64 {
+		if c.PeakBytes == nil {
+			return -1
+		}
+		return *c.PeakBytes
+	}
+	slices.SortStableFunc(ranked, func(a, b *compare.Cell) int { return cmp.Compare(peak(b), peak(a)) })
+	chosen := map[*compare.Cell]bool{}
+	for _, c := range ranked {
+		more := []*compare.Cell{c}
+		if c.Baseline != nil && places[c.Baseline.RunID] != nil {
+			more = append(more, places[c.Baseline.RunID])
+		}
+		more = slices.DeleteFunc(more, func(c *compare.Cell) bool { return chosen[c] })
+		if len(chosen)+len(more) > most {
+			break
+		}
+		for _, c := range more {
+			chosen[c] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(c *compare.Cell) bool { return !chosen[c] }),
+		len(cells) - len(chosen)
+}
+
+// failuresInShort returns the success of each method and the first failures. If all runs ended well it returns nothing.
+func failuresInShort(s *compare.Study) (tables []table.Table) {
+	success := SuccessTables(compare.Success(s.Runs))
+	if len(success) < 2 {
+		return nil
+	}
+	for i, where := range []string{"tables/success.md", "tables/failures.md"} {
+		t := success[i]
+		t.Notes = nil
+		if left := len(t.Rows) - summaryFailures; left > 0 {
+			t.Rows, t.Notes = t.Rows[:summaryFailures], []string{fmt.Sprintf("%d more: %s", left, where)}
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}
+
+// failedInShort names the first requests that failed for want of memory. The table says what held the memory.
+func failedInShort(s *compare.Study) (notes []string) {
+	const most = 3
+	for i := range s.Runs {
+		for k := range s.Runs[i].Failed {
+			what, _, _ := strings.Cut(failedWords(&s.Runs[i].Failed[k]), ". ")
+			notes = append(notes, s.Labels[i]+": "+what)
+		}
+	}
+	return limited(notes, most, "tables/failed_requests.md")
+}
+
+// contents describes the other files of the folder.
+func (m *Model) contents() (lines []string) {
+	if m.Page != nil {
+		lines = append(lines, "index.html            the page: every run, at every moment")
+	}
+	lines = append(lines, "figures/*.png, *.svg  the pictures, one a file",
+		"tables/*.md           all tables; *.csv the same for programs, *.tex for LaTeX")
+	return append(lines, "results.json, *.csv   every figure of every run")
+}
