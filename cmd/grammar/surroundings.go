@@ -23,7 +23,7 @@ var Environment = []Variable{
 	{"DPSIGHT_ATTACH_STORE", "The folder into which such a process writes its runs (default: runs)."},
 	{"DPSIGHT_ATTACH_NAME", "The name of these runs."},
 	{"DPSIGHT_ATTACH_EVENTS", "The number of allocator events that torch keeps for them at most (default: 200000)."},
-	{"DPSIGHT_ATTACH_JOURNAL_MIB", "The size of the journal at which recording begins anew (default: 64)."},
+	{"DPSIGHT_ATTACH_JOURNAL_MIB", "The size of the journal at which recording begins again (default: 64)."},
 	{"DPSIGHT_ATTACH_DUMPS", "The number of failed requests that have a run each; of later ones the 1st, 2nd, 4th, 8th " +
 		"… has one (default: 3)."},
 	{"DPSIGHT_ATTACH_SIGNALS", "0 leaves SIGUSR2 to the process; else it writes a run."},
