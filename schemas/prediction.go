@@ -163,8 +163,8 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how certain a predicted peak allocated is, and why. It does not cover reserved, which also depends
-// on where the driver puts segments.
+// Confidence is how certain the predicted peak of allocated memory is, with the reasons. It does not cover reserved
+// memory, which also depends on where the driver puts segments.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`

@@ -203,8 +203,8 @@ func (f *Finding) idle() bool {
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight sorts findings. First comes what an exception keeps, and what grows from step to step and is never
-// released: no allocator setting helps against these. Then comes what ended the run, then the larger share of bytes
+// byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to step
+// and is never released: no allocator setting helps against these. Then comes what ended the run, then the larger share of bytes
 // or of a step saved, then the larger share. An upper bound of a saving counts half. So does a saving of reserved
 // memory, which torch can still use. A saving of library workspaces counts a tenth, since a larger batch or model
 // does not enlarge them.
