@@ -2,6 +2,6 @@
 // predicts when it will run out.
 //
 // It looks at the lowest allocated memory of each step, which is what the step before has left behind. The highest
-// depends on the batch. A growth is steady: it is spread over the whole series and continues at its end. So a cache that is filled
-// once, late optimizer state, plateaus, a sawtooth, and a growth that has ended do not count.
+// depends on the batch. A growth is steady: it is spread over the whole series and continues at its end. So a cache
+// that is filled once, late optimizer state, plateaus, a sawtooth, and a growth that has ended do not count.
 package growth

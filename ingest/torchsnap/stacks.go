@@ -12,8 +12,8 @@ type Frame struct {
 	Line     int64
 }
 
-// Stacks interns stacks: equal stacks have equal ids, from 1. All chunks of a journal may share one Stacks, so that their
-// ids agree: see [Options].
+// Stacks interns stacks: equal stacks have equal ids, from 1. All chunks of a journal may share one Stacks, so that
+// their ids agree: see [Options].
 type Stacks struct {
 	frames   []Frame // frame ids count from 0
 	frameIDs map[Frame]uint32
