@@ -204,10 +204,10 @@ func (f *Finding) idle() bool {
 }
 
 // byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to step
-// and is never released: no allocator setting helps against these. Then comes what ended the run, then the larger share of bytes
-// or of a step saved, then the larger share. An upper bound of a saving counts half. So does a saving of reserved
-// memory, which torch can still use. A saving of library workspaces counts a tenth, since a larger batch or model
-// does not enlarge them.
+// and is never released: no allocator setting helps against these. Then comes what ended the run, then the larger
+// share of bytes or of a step saved, then the larger share. An upper bound of a saving counts half. So does a saving
+// of reserved memory, which torch can still use. A saving of library workspaces counts a tenth, since a larger batch
+// or model does not enlarge them.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
