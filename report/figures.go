@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,11 +27,16 @@ func (m *Model) undrawn() (notes []string) {
 	if !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.BrokenDown() }) {
 		notes = append(notes, "breakdown is left out: no run has a peak that is broken down")
 	}
-	timed := slices.DeleteFunc(m.timelines(), func(t *figure.Timeline) bool { return t.Empty() })
+	timed := 0
+	for i := range cells {
+		if cells[i].Allocations != nil {
+			timed++
+		}
+	}
 	switch {
-	case len(timed) == 0:
+	case !slices.ContainsFunc(m.timelines(), func(t *figure.Timeline) bool { return !t.Empty() }):
 		notes = append(notes, "timeline is left out: no run has allocator events")
-	case len(timed) > mostPictures:
+	case timed > mostPictures:
 		notes = append(notes, fmt.Sprintf("timeline and overhead are of the %d highest peaks; dpsight report RUN draws "+
 			"those of others", mostPictures))
 	}
@@ -187,9 +193,26 @@ func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) 
 	return p, ""
 }
 
-// timelines returns the timeline of each run. Some may be empty.
+// Timed returns the cells whose timelines are drawn, by their places in the study. If there are many, it returns the
+// highest peaks.
+func (m *Model) Timed() (places []int) {
+	cells := m.Study.Cells
+	for i := range cells {
+		if cells[i].Allocations != nil && cells[i].PeakBytes != nil {
+			places = append(places, i)
+		}
+	}
+	if len(places) > mostPictures {
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(*cells[b].PeakBytes, *cells[a].PeakBytes) })
+		places = places[:mostPictures]
+		slices.Sort(places)
+	}
+	return places
+}
+
+// timelines returns the timelines that are drawn. Some may be empty.
 func (m *Model) timelines() (out []*figure.Timeline) {
-	for i := range m.Study.Cells {
+	for _, i := range m.Timed() {
 		c := &m.Study.Cells[i]
 		t := &figure.Timeline{Number: i, Label: c.Label, Badge: m.badge(c), PeakBytes: c.PeakBytes, Timeline: c.Timeline,
 			AllSteps: m.allSteps(), Notes: m.runNotes(c)}
@@ -225,16 +248,6 @@ func (m *Model) runNotes(c *compare.Cell) []string {
 // timelineFigures returns one picture for each run. If there are many runs, it draws the highest peaks.
 func (m *Model) timelineFigures() (figures []figure.Figure) {
 	shown := slices.DeleteFunc(m.timelines(), (*figure.Timeline).Empty)
-	if len(shown) > mostPictures {
-		least := make([]int64, len(shown))
-		for i, t := range shown {
-			least[i] = t.Timeline.PeakBytes
-		}
-		slices.Sort(least)
-		limit := least[len(least)-mostPictures]
-		shown = slices.DeleteFunc(shown, func(t *figure.Timeline) bool { return t.Timeline.PeakBytes < limit })
-		shown = shown[:mostPictures]
-	}
 	names := uniqueNames{}
 	for i, t := range shown {
 		figures = append(figures, figure.Figure{Name: "timeline-" + names.of(t.Label, i), Title: "GPU memory of " + t.Label +

@@ -464,7 +464,7 @@ func TestLatePeakInCategories(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "tables", "categories.md"))
-	if err != nil || !strings.Contains(string(text), "the categories are those of the highest recorded moment") {
+	if err != nil || !strings.Contains(string(text), "the categories show the highest recorded moment") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/screen"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Limits of a summary, in lines. A narrow terminal breaks lines.
@@ -25,7 +28,8 @@ func (m *Model) writeSummary(w io.Writer) error {
 	s := &m.Study
 	title := cmp.Or(m.Title, "dpsight report")
 	failures := failuresInShort(s)
-	notes := limited(slices.Concat(failedInShort(s), m.figureNotes(), studyNotes(s), m.Notes, m.undrawn()), summaryNotes,
+	notes := limited(slices.Concat(verdictsInShort(s), failedInShort(s), m.figureNotes(), studyNotes(s), digestsOf(s),
+		m.Notes, m.undrawn()), summaryNotes,
 		"the tables and the page have them")
 	contents := m.contents()
 	taken := 3 + len(notes) + 1 + len(contents) // the title, and the blank lines around the tables
@@ -207,6 +211,32 @@ func failedInShort(s *compare.Study) (notes []string) {
 		}
 	}
 	return limited(notes, most, "tables/failed_requests.md")
+}
+
+// verdictsInShort says whether the parts of the peaks were proved to be all of them, with the runs for which they were
+// not.
+func verdictsInShort(s *compare.Study) (notes []string) {
+	const most = 4
+	exact, doubtful := 0, compare.NewGrouped()
+	for i := range s.Runs {
+		verdicts := map[string]bool{}
+		for k := range s.Runs[i].Breakdown.Devices {
+			verdicts[s.Runs[i].Breakdown.Devices[k].Conservation.Verdict] = true
+		}
+		if len(verdicts) == 1 && verdicts[schemas.Exact] {
+			exact++
+			continue
+		}
+		for _, v := range identity.SortedKeys(verdicts) {
+			if v != schemas.Exact {
+				doubtful.Add("conservation: "+v, s.Labels[i])
+			}
+		}
+	}
+	if exact > 0 {
+		notes = append(notes, "conservation: exact in "+units.Plural(exact, "run", "runs"))
+	}
+	return append(notes, limited(doubtful.Lines(), most, "tables/categories.md")...)
 }
 
 // contents describes the other files of the folder.

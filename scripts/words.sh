@@ -16,7 +16,8 @@ comments=(--filter '.Name == "Dpsight.Glossary"')
 
 git ls-files 'cmd/dpsight/help/*.txt' | xargs "${vale[@]}" || failed=1
 # docs/reference repeats comments of the code, and docs/test-cuda.md is written by scripts/test-cuda.sh.
-git ls-files '*.md' | grep -v -e /testdata/ -e docs/reference/ -e docs/test-cuda.md | xargs "${vale[@]}" "${known[@]}" || failed=1
+git ls-files '*.md' | grep -v -e /testdata/ -e docs/reference/ -e docs/test-cuda.md |
+  xargs "${vale[@]}" "${known[@]}" || failed=1
 
 git ls-files 'cmd/*.go' 'collect/*.go' 'ingest/*.go' 'analyze/*.go' 'report/*.go' 'schemas/*.go' 'live/*.go' |
   grep -v _test.go | xargs go run ./scripts/messages "$messages"

@@ -294,7 +294,7 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 			"allocator settings differ: expandable_segments=true (baseline false)"},
 		{func(in *schemas.Tables) { in.Manifest.Params["learning_rate"] = 1.0 }, ""},
 		{func(in *schemas.Tables) { in.Manifest.Params["method"] = "norm_only" },
-			"norm_only computes norms and nothing else"},
+			"norm_only computes only norms"},
 		{func(in *schemas.Tables) {
 			in.Manifest.GPUs[0].Index = 0
 			in.Samples = []schemas.Sample{{TimeNS: 0, ThrottleReasons: new(int64(schemas.ThrottlePowerCap | 1))}}
@@ -309,7 +309,7 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *schemas.Tables) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
 		{func(in *schemas.Tables) {
 			in.Manifest.Privacy = &schemas.Privacy{Poisson: new(true)}
-		}, "at each step of the run and not of the baseline"},
+		}, "Poisson sampling varies the batch size of the run"},
 		{func(in *schemas.Tables) { in.Manifest.Privacy = &schemas.Privacy{Poisson: new(false)} }, ""},
 		{func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted },
 			"predicted beside a baseline that is measured"},

@@ -97,6 +97,7 @@ const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantHostMark
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
 	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), lines: len(in.Lines) > 0}
+	n.Summary.Timeline = nil // nearly all of a summary's memory, and no finding looks at it
 	if in.Report == nil {
 		n.notLooked = append(n.notLooked, NotLooked{What: Anything})
 		return n

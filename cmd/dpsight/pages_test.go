@@ -162,14 +162,14 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	misses, mended := map[string]bool{}, []string{} // of the scripts written afterwards, by name
 	rows := []struct{ of, begins string }{{" examples/plain", "[that know nothing of " +
 		"dpsight](#scripts-that-know-nothing-of-dpsight)"},
-		{"predicted-development.json", "[the development scripts](#the-development-scripts), predicted anew"},
+		{"predicted-development.json", "[the development scripts](#the-development-scripts), predicted again"},
 		{"predicted-held-out.json", "[the held-out scripts](#the-held-out-scripts), as predicted then"},
 		{"predicted-held-out-fixed-kinds.json",
-			"[held-out scripts of fixed kinds](#held-out-scripts-of-fixed-kinds), likewise"},
+			"[held-out scripts of fixed kinds](#held-out-scripts-of-fixed-kinds), as predicted then"},
 		{"predicted-held-out-missed-kinds.json",
-			"[held-out scripts of missed kinds](#held-out-scripts-of-missed-kinds), likewise"},
+			"[held-out scripts of missed kinds](#held-out-scripts-of-missed-kinds), as predicted then"},
 		{"predicted-held-out-worst-kind.json",
-			"[the held-out script of the worst kind](#the-held-out-script-of-the-worst-kind), likewise"}}
+			"[the held-out script of the worst kind](#the-held-out-script-of-the-worst-kind), as predicted then"}}
 	for _, b := range block.FindAllSubmatch(page, -1) {
 		args := strings.Fields(strings.TrimSuffix(string(b[1]), " --format markdown"))
 		if slices.Contains(args, "--by-doubt") {

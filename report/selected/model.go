@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/page"
@@ -28,13 +29,20 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}
+	add := func(run analyze.Summary) {
+		if len(runs) >= mostTimelines {
+			run.Timeline = nil
+		}
+		runs = append(runs, run)
+	}
 	read, err := r.Each(analyze.SummaryTables|ladder.Tables, true, func(in schemas.Tables) error {
 		if len(in.Samples) == 0 {
-			runs = append(runs, analyze.Summarize(in))
+			add(analyze.Summarize(in))
 			return nil
 		}
 		run, ladder, err := analyze.SummarizeWithLadder(in)
-		runs, ladders[in.Manifest.RunID] = append(runs, run), ladder
+		add(run)
+		ladders[in.Manifest.RunID] = ladder
 		return withoutEvents(err, true)
 	})
 	if err != nil {
@@ -47,6 +55,9 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	read.lendEnergy(runs)
 	m := report.NewModel(read.Selection, read.leftOut)
 	m.Study, m.Ladders = base.Study(read, runs), ladders
+	if err := read.addTimelines(&m); err != nil {
+		return report.Model{}, err
+	}
 	m.Page = func(w io.Writer) error {
 		b, err := read.page(m.Title, m.Study)
 		if err != nil {
@@ -55,4 +66,29 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 		return b.Write(w, page.MostBytes)
 	}
 	return m, nil
+}
+
+// mostTimelines is how many runs keep their timelines while a report reads all runs: a timeline takes a megabyte.
+const mostTimelines = 64
+
+// addTimelines reads the timelines that the report draws and has not kept.
+func (r *Runs) addTimelines(m *report.Model) error {
+	lacking := map[string]*compare.Cell{}
+	for _, i := range m.Timed() {
+		if c := &m.Study.Cells[i]; c.Timeline == nil {
+			lacking[c.RunID] = c
+		}
+	}
+	for _, run := range r.Runs {
+		c := lacking[run.ID]
+		if c == nil {
+			continue
+		}
+		t, err := Read(run, analyze.SummaryTables)
+		if err != nil {
+			return err
+		}
+		c.Timeline = analyze.Summarize(t).Timeline
+	}
+	return nil
 }
