@@ -23,6 +23,10 @@ import (
 // MostBytes is the largest size of a page: what a mail may carry.
 const MostBytes = 6_000_000
 
+// mostHeld is how many bytes of each detail are held until the page is written: what many devices add beyond it
+// could be chosen only if all before it did not fit.
+const mostHeld = 4 * MostBytes
+
 // Generator is what tells a page from other files.
 const Generator = `<meta name="generator" content="dpsight">`
 
@@ -48,6 +52,7 @@ type Builder struct {
 	missing   map[string]string
 	devices   []*device
 	revisions map[string]string
+	held      [4]int // bytes, by detail
 }
 
 // A device is what a page has of the blocks of one device of a run.
@@ -111,8 +116,9 @@ func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.Device
 		if err != nil {
 			return err
 		}
-		if len(text) <= MostBytes { // else it never fits
-			out.encoded[level] = text
+		if len(text) <= MostBytes && b.held[level]+len(text) <= mostHeld { // else it hardly ever fits
+			out.encoded[level] = strings.Clone(text) // without the room that the builder had to spare
+			b.held[level] += len(text)
 		}
 		if len(text) < smallDevice {
 			break

@@ -69,7 +69,7 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 }
 
 // mostTimelines is how many runs keep their timelines while a report reads all runs: a timeline takes a megabyte.
-const mostTimelines = 64
+const mostTimelines = 32
 
 // addTimelines reads the timelines that the report draws and has not kept.
 func (r *Runs) addTimelines(m *report.Model) error {
