@@ -15,7 +15,8 @@ const leastPhase = 0.01
 type Phases struct {
 	Entries []Entry
 	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
-	// Rest is the time of all phases without a row, in ms; nil if the entry has no times.
+	// Rest is what the rows leave of the time of a step, in ms: other phases, and what no phase covers. It is nil if the
+	// entry has no times, or if its phases take as long as its step: medians of parts can sum to more.
 	Rest []*float64
 	Step []*float64 // ms
 	// Timed is true if any entry has times, Sized if any has bytes.
@@ -61,17 +62,15 @@ func PhasesOf(g *Group) Phases {
 		if len(e.PhaseTimes) == 0 {
 			continue
 		}
-		var rest float64
-		for _, phase := range identity.SortedKeys(e.PhaseTimes) {
-			known := e.PhaseTimes[phase].Known()
-			has := slices.ContainsFunc(p.Rows, func(r PhaseRow) bool {
-				return !r.Pass && r.Phase == memory.PhaseFamily(phase)
-			})
-			if known != nil && !has && inStep(phase) {
-				rest += known.Median
+		rest := *p.Step[i]
+		for _, r := range p.Rows {
+			if !r.Pass && r.MS[i] != nil {
+				rest -= *r.MS[i]
 			}
 		}
-		p.Rest[i] = &rest
+		if rest > 0 {
+			p.Rest[i] = &rest
+		}
 	}
 	return p
 }

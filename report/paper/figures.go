@@ -318,7 +318,6 @@ func (b *builder) timePlate() []Plate {
 				continue
 			}
 			bar := plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e)}
-			rest := *phases.Step[k]
 			for r, row := range phases.Rows {
 				ms := row.MS[k]
 				if ms == nil || !row.Pass && phases.Divided(r, k) {
@@ -326,11 +325,10 @@ func (b *builder) timePlate() []Plate {
 				}
 				bar.Segments = append(bar.Segments, plates.Segment{Key: phaseKey(row.Phase), Value: *ms / 1000})
 				p.row(bar.Label, bar.Group, row.Phase, floatText(*ms/1000))
-				rest -= *ms
 			}
-			if rest > 0 {
-				bar.Segments = append(bar.Segments, plates.Segment{Key: "rest", Value: rest / 1000})
-				p.row(bar.Label, bar.Group, "rest", floatText(rest/1000))
+			if rest := phases.Rest[k]; rest != nil {
+				bar.Segments = append(bar.Segments, plates.Segment{Key: "rest", Value: *rest / 1000})
+				p.row(bar.Label, bar.Group, "rest", floatText(*rest/1000))
 			}
 			if len(bar.Segments) > 1 {
 				f.Bars = append(f.Bars, bar)
@@ -489,7 +487,7 @@ func (b *builder) heatmapPlate() []Plate {
 		return nil
 	}
 	p := Plate{Name: "heatmap", data: [][]string{{"method", "setting", "state", "peak_bytes"}}}
-	f := plates.Heatmap{Quantity: plates.Bytes}
+	f := plates.Heatmap{Quantity: plates.Bytes, Most: largest(b.values(peakOf))}
 	failed, of := 0, 0
 	for i := range b.paper.Groups {
 		f.Columns = append(f.Columns, b.placeName(&b.paper.Groups[i]))
@@ -516,10 +514,11 @@ func (b *builder) heatmapPlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("Peak memory by setting.")
-	p.Caption = plain("Peak allocated memory.")
+	caption := "Peak allocated memory (" + f.Unit() + ")."
+	p.Caption = plain(caption)
 	if failed > 0 {
 		p.Finding = plain(fmt.Sprintf("%d of %d settings ran out of memory.", failed, of))
-		p.Caption = plain("Peak allocated memory. Hatched: out of memory.")
+		p.Caption = plain(caption + " Hatched: out of memory.")
 	}
 	return []Plate{p}
 }

@@ -140,7 +140,7 @@ func (b *builder) rolesPlate() []Plate {
 	for _, c := range m.Cells {
 		p.row(c.Role, c.Op, bytesText(c.Bytes))
 	}
-	f := plates.Heatmap{Quantity: plates.Bytes}
+	f := plates.Heatmap{Quantity: plates.Bytes, Most: largest(b.values(peakOf))}
 	for _, op := range m.Columns {
 		f.Columns = append(f.Columns, opName(op))
 	}
@@ -161,7 +161,7 @@ func (b *builder) rolesPlate() []Plate {
 	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
 		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part of the peak.", roleName(largest.Role), opName(largest.Op)))
 	}
-	p.Caption = format("Allocated memory at the peak of {}{} by the module's role and the operation that keeps it for "+
+	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and the operation that keeps it for "+
 		"backward (None: it is no activation).", b.labels[e.Key].inside(), b.where())
 	return []Plate{p}
 }

@@ -72,7 +72,7 @@ func (g *Grid) writeMarkdown(w io.Writer) error {
 	g.writeBody(&b, markup{
 		text:    Text.markdown,
 		italic:  func(s string) string { return "*" + s + "*" },
-		heading: func(s string) string { return "| *" + s + "* |" + strings.Repeat(" |", len(g.Heads)) + "\n" },
+		heading: func(s string) string { return "| _" + s + "_ |" + strings.Repeat(" |", len(g.Heads)) + "\n" },
 		label:   func(s string) string { return "| " + s + " |" },
 		cell:    func(c *Cell, _ bool) string { return " " + angles.Replace(c.decorated("**", "*", " ←")) + " |" },
 		end:     "\n",

@@ -79,6 +79,9 @@ func (b *builder) mainNotes(g *Grid) {
 	if c := g.columnOf("step_ms"); c >= 0 && slowed != "" {
 		g.Heads[c].note = g.note(plain(slowed))
 	}
+	if c := g.columnOf(b.rateColumn().key); c >= 0 && g.columnOf("step_ms") >= 0 {
+		g.Heads[c].note = g.note(plain("Of all timed steps together; the time of a step is their median."))
+	}
 	b.legend(g)
 }
 

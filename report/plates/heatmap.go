@@ -21,6 +21,7 @@ type Heatmap struct {
 	Column   string // what columns are, as "Sequence length (tokens)"; "" for nothing
 	Cells    [][]Cell
 	Quantity Quantity
+	Most     float64 // the largest value of a paper's figures, which share its unit; 0 if the cells choose their own
 }
 
 // MostRows and MostColumns are how many a heat map has at most; a narrow place has room for fewer columns.
@@ -47,18 +48,11 @@ func ramp(part float64) colour {
 // Draw draws the figure.
 func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	d := newDrawing(s)
-	most := 0.0
-	for _, row := range f.Cells {
-		for _, c := range row {
-			if plotted(c.State) {
-				most = max(most, math.Abs(c.Value))
-			}
-		}
-	}
+	most := f.most()
 	if most == 0 && !f.any(OOM) || len(f.Rows) == 0 || len(f.Columns) == 0 {
 		return nil, ErrEmpty
 	}
-	of := f.Quantity.unitOf(most)
+	of := f.unit()
 
 	left := 0.0
 	labels := make([][]string, len(f.Rows))
@@ -137,6 +131,31 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	d.height = a.box.y1 + under
 	return d, nil
 }
+
+// most is the largest value of the cells.
+func (f Heatmap) most() (most float64) {
+	for _, row := range f.Cells {
+		for _, c := range row {
+			if plotted(c.State) {
+				most = max(most, math.Abs(c.Value))
+			}
+		}
+	}
+	return most
+}
+
+// unit is that of the printed values, which get a digit more where none of them reaches 1.
+func (f Heatmap) unit() unit {
+	most := f.most()
+	of := f.Quantity.unitOf(max(most, f.Most))
+	if most < of.size {
+		of.digits++
+	}
+	return of
+}
+
+// Unit is the name of the unit of the printed values. A caption has to say it, since the figure has no axis.
+func (f Heatmap) Unit() string { return f.unit().name }
 
 // narrow is a heading in at most three lines of a width.
 func (d *Drawing) narrow(s string, width float64) (out []string) {

@@ -209,8 +209,8 @@ func figures() map[string]Figure {
 		"lines-hard": Lines{Axis: "Peak", Panels: []LinesPanel{{longName, longName, []float64{1, 2, 3}, nil, steep},
 			{"逐样本梯度裁剪", "长度", []float64{1000000, 1000001}, nil, steep[:2]}}},
 		"heatmap": Heatmap{[]string{"Non-private", "Per-sample", "Fast", "Tiled", "Ghost"},
-			[]string{"2k", "4k", "8k", "16k", "20k"}, "Sequence length (tokens)", cells, Bytes},
-		"heatmap-hard": Heatmap{names, names, longName, wall, Bytes},
+			[]string{"2k", "4k", "8k", "16k", "20k"}, "Sequence length (tokens)", cells, Bytes, 0},
+		"heatmap-hard": Heatmap{names, names, longName, wall, Bytes, 0},
 		"ladder": Ladder{Bars: []Bar{
 			{Label: "Non-private", Segments: gibs("allocated", 59.29, "cached", 2.1, "context", 0.45, "driver", 0.61)},
 			{Label: "Ghost", Segments: gibs("allocated", 65.78, "pending_free", 0.3, "cached", 4.4, "context", 0.45,

@@ -1,0 +1,78 @@
+package paper_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The rest of a step in the table of phases is that of the figure of times: what no printed phase has of it.
+func TestRestIsWhatPhasesLeave(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", nil)
+	heads, rows := texRows(t, read(t, dir, "tables", "phases.tex"))
+	var rest texRow
+	for _, r := range rows {
+		if r.label == "Rest" {
+			rest = r
+		}
+	}
+	checked := 0
+	for _, line := range readCSV(t, filepath.Join(dir, "data", "time.csv")) {
+		for c, head := range heads[1:] {
+			if line[2] == "rest" && strings.ReplaceAll(head, `\\`, "") == `\dpsHead`+strings.ReplaceAll(line[0], " ", "") ||
+				line[2] == "rest" && head == line[0] {
+				holds(t, "rest of "+head, rest.cells[c], json.Number(line[3]), 1, 1)
+				checked++
+			}
+		}
+	}
+	if checked < 3 {
+		t.Errorf("%d of %v were looked at: %v", checked, heads, rest.cells)
+	}
+}
+
+// A heat map has no axis, so its caption says the unit, which is that of the other figures.
+func TestHeatmapsHaveUnits(t *testing.T) {
+	t.Parallel()
+	for example, name := range map[string]string{"headline": "roles", "seq": "heatmap"} {
+		dir, _ := write(t, example, nil)
+		caption := captionOf(t, dir, name)
+		if !strings.Contains(caption, "(GiB)") {
+			t.Errorf("%s of %s: %s", name, example, caption)
+		}
+	}
+}
+
+// captionOf is the caption of a figure for LaTeX.
+func captionOf(t *testing.T, dir, name string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^\\@namedef\{dps@caption@` + name + `\}.*$`).FindString(read(t, dir, "captions.tex"))
+	if found == "" {
+		t.Fatalf("%s has no caption", name)
+	}
+	return found
+}
+
+// A heading of settings stays one emphasis around a variable that is one itself.
+func TestMarkdownHeadings(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "seq", nil)
+	text := read(t, dir, "tables", "main.md")
+	if strings.Contains(text, "| **T*") || !strings.Contains(text, "| _*T*\u202f=\u202f8192_ |") {
+		t.Error(text)
+	}
+}
+
+// A rate is that of all steps and a time is a median, so that one slow step parts them: the table says so.
+func TestRateSaysOfWhatSteps(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", nil)
+	text := read(t, dir, "tables", "main.txt")
+	note := regexp.MustCompile(`tokens/s (\(.\))`).FindStringSubmatch(text)
+	if note == nil || !strings.Contains(text, "\n"+note[1]+" Of all timed steps together; the time of a step is their median.\n") {
+		t.Error(text)
+	}
+}
