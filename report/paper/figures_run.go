@@ -161,8 +161,8 @@ func (b *builder) rolesPlate() []Plate {
 	if largest := m.Largest(); largest.Role != "" && largest.Op != "" && largest.Op != grouping.NotAnActivation {
 		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part of the peak.", roleName(largest.Role), opName(largest.Op)))
 	}
-	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and the operation that keeps it for "+
-		"backward (None: it is no activation).", b.labels[e.Key].inside(), b.where())
+	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and the operation "+
+		"that keeps it for backward (None: it is no activation).", b.labels[e.Key].inside(), b.where())
 	return []Plate{p}
 }
 

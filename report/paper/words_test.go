@@ -72,7 +72,8 @@ func TestRateSaysOfWhatSteps(t *testing.T) {
 	dir, _ := write(t, "headline", nil)
 	text := read(t, dir, "tables", "main.txt")
 	note := regexp.MustCompile(`tokens/s (\(.\))`).FindStringSubmatch(text)
-	if note == nil || !strings.Contains(text, "\n"+note[1]+" Of all timed steps together; the time of a step is their median.\n") {
+	if note == nil || !strings.Contains(text,
+		"\n"+note[1]+" Of all timed steps together; the time of a step is their median.\n") {
 		t.Error(text)
 	}
 }
