@@ -429,8 +429,11 @@ func TestHolderName(t *testing.T) {
 		"global kept[*]": {Kind: schemas.HeldByPython, Path: "global kept[17]"},
 		"global losses[*] → grad_fn": {Kind: schemas.HeldByGraph,
 			Path: "global losses[3] → grad_fn → saved tensor of MulBackward0"},
-		"C++ alone":                   {Kind: schemas.HeldByCpp},
-		"global names['1'] → local x": {Kind: schemas.HeldByPython, Path: "global names['1'] → local x"},
+		"C++ alone":                     {Kind: schemas.HeldByCpp},
+		"global batch['ids'] → local x": {Kind: schemas.HeldByPython, Path: "global batch['ids'] → local x"},
+		"global m.bank[*]":              {Kind: schemas.HeldByPython, Path: "global m.bank['7/conv']"},
+		"global m.seen[*].out":          {Kind: schemas.HeldByPython, Path: "global m.seen['conv', 7].out"},
+		"global texts[*]":               {Kind: schemas.HeldByPython, Path: "global texts['a long te…]"},
 	} {
 		if got := HolderName(&h); got != want {
 			t.Errorf("%+v: %q, want %q", h, got, want)

@@ -67,7 +67,16 @@ const (
 	graph = "grad_fn" // is the part at which a graph of autograd begins
 )
 
-var numberedEntry = regexp.MustCompile(`\[[0-9]+\]`)
+// entry is an entry of a list or a dictionary, in a path.
+var entry = regexp.MustCompile(`\[[^\[\]]+\]`)
 
-// FoldHolder returns a path with the entries of lists merged: "global kept[*]".
-func FoldHolder(path string) string { return numberedEntry.ReplaceAllString(path, "[*]") }
+// FoldHolder returns a path with the numbered entries of lists and dictionaries merged: "global kept[*]" for kept[7],
+// kept['7/conv'] and kept['conv', 7]. A key without a digit, such as 'labels', tells entries apart, unless it is cut.
+func FoldHolder(path string) string {
+	return entry.ReplaceAllStringFunc(path, func(key string) string {
+		if strings.ContainsAny(key, "0123456789…") {
+			return "[*]"
+		}
+		return key
+	})
+}
