@@ -264,7 +264,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), short) {
 		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", short)
 	}
-	if said := fmt.Sprintf("these are the %d scripts of this page whose predictions are called so",
+	if said := fmt.Sprintf("the %d scripts of this page whose predictions are `close`",
 		closeOnes); !strings.Contains(strings.Join(strings.Fields(string(page)), " "), said) {
 		t.Errorf("docs/accuracy.md does not say of its errors by kind of doubt: %q", said)
 	}
