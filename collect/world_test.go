@@ -79,8 +79,7 @@ func TestWorldSaysWhoIsAstray(t *testing.T) {
 		nil); said != "" {
 		t.Errorf("each on its own: %q", said)
 	}
-	const want = "ranks 3 and 12 took memory of cuda:0, cuda:1, where each rank of a machine is taken to have a device " +
-		"of its own: "
+	const want = "ranks 3 and 12 used memory of cuda:0, cuda:1, but each rank should have a device of its own: "
 	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1}, {Page: 1, Device: 1}, {Page: 2}, {Page: 3},
 		{Page: 3, Device: 4}}, nil); !strings.HasPrefix(said, want) {
 		t.Errorf("%q", said)
