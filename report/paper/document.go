@@ -11,8 +11,7 @@ import (
 
 // preamble is the preamble of a document in two columns. Its packages come with Debian's texlive-latex-extra,
 // texlive-pictures and texlive-science, or with packages that these need.
-const preamble = `% Compiles with: pdflatex main && bibtex main && pdflatex main && pdflatex main
-\documentclass[10pt,twocolumn,a4paper]{article}
+const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{textcomp}
@@ -51,7 +50,7 @@ func (b *builder) document() string {
 	if b.foreign() {
 		cjk = "\\IfFileExists{CJKutf8.sty}{\\IfFileExists{c70gbsn.fd}{\\usepackage{CJKutf8}}{}}{}\n"
 	}
-	t.WriteString(strings.Replace(preamble, "%CJK%", cjk, 1))
+	t.WriteString("% Compiles with: " + b.commands() + "\n" + strings.Replace(preamble, "%CJK%", cjk, 1))
 	title := "What the Runs Cost, and Where"
 	if b.private() {
 		title = "What DP-SGD Costs, and Where"
@@ -193,13 +192,20 @@ func (b *builder) cited() (keys []string) {
 	return keys
 }
 
+// commands compile the document. BibTeX fails if nothing is cited.
+func (b *builder) commands() string {
+	if len(b.cited()) == 0 {
+		return "pdflatex main && pdflatex main"
+	}
+	return "pdflatex main && bibtex main && pdflatex main && pdflatex main"
+}
+
 // readme returns README.md: how the folder was made, what is in it, and what is not.
 func (b *builder) readme() string {
 	var t strings.Builder
 	t.WriteString("# Tables and figures of runs\n\nWritten by:\n\n```\n" + commandLine(b.model.Command) + "\n```\n\n" +
-		"`main.tex` compiles as it is: `pdflatex main && bibtex main && pdflatex main && pdflatex main`. For a paper of " +
-		"your own, take `style.tex` into the preamble, with the packages that `main.tex` loads, and `\\input` what you " +
-		"need.\n\n| File | What |\n|:---|:---|\n")
+		"`main.tex` compiles as it is: `" + b.commands() + "`. For a paper of your own, take `style.tex` into the " +
+		"preamble, with the packages that `main.tex` loads, and `\\input` what you need.\n\n| File | What |\n|:---|:---|\n")
 	for _, line := range [][2]string{
 		{"main.tex", "a document with all of it"},
 		{"style.tex", "colours, type sizes and commands of tables and figures"},

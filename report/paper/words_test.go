@@ -77,3 +77,15 @@ func TestRateSaysOfWhatSteps(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// BibTeX fails where nothing is cited, so the commands that compile a document of plain runs leave it out.
+func TestCommandsFitTheCitations(t *testing.T) {
+	t.Parallel()
+	for example, want := range map[string]bool{"headline": true, "lora": false} {
+		dir, _ := write(t, example, nil)
+		first, _, _ := strings.Cut(read(t, dir, "main.tex"), "\n")
+		if strings.Contains(first, "bibtex") != want || strings.Contains(read(t, dir, "README.md"), "bibtex") != want {
+			t.Errorf("%s: %s", example, first)
+		}
+	}
+}
