@@ -129,7 +129,7 @@ func TestImportRanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in := ingestAll(t, store, Options{Again: true}, run).Inputs[0]; in.State != schemas.IngestRefused ||
-		!strings.Contains(*in.Reason, "memory_rank_3.pickle.gz, of which it keeps no copy") {
+		!strings.Contains(*in.Reason, "imported from memory_rank_3.pickle.gz and keeps no copy") {
 		t.Errorf("without a copy: %+v", in)
 	}
 }
