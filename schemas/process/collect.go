@@ -9,7 +9,7 @@ import (
 )
 
 // firstCollection is the memory of a process at its first garbage collection, in bytes.
-const firstCollection = 64 << 20
+const firstCollection = 96 << 20
 
 // CollectLater delays the first garbage collection. Most commands end before it, and the others avoid the many
 // collections of a small, growing heap. From then on Go's own pace applies. If the user has set a pace (GOGC,
