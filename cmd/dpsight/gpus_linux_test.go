@@ -27,7 +27,7 @@ func TestPredictGPUs(t *testing.T) {
 	}
 	// Values that NCCL does not set are then never valid addresses by chance.
 	t.Setenv("MALLOC_PERTURB_", "165")
-	r = dpsight(t, t.TempDir(), "predict", "--gpus", "2", "--", interpreter, caseFile(t, "dataparallel.py"))
+	r = dpsight(t, t.TempDir(), "predict", "-v", "--gpus", "2", "--", interpreter, caseFile(t, "dataparallel.py"))
 	for _, device := range []string{"(cuda:0)", "(cuda:1)"} {
 		if r.code != exitDone || strings.Count(r.stdout, device+", after event") != 1 {
 			t.Errorf("exit code %d, no breakdown of %s\n%s%s", r.code, device, r.stdout, r.stderr)

@@ -535,7 +535,7 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 		if r.code != exitDone || len(doc.Runs) != 1 || *doc.Runs[0].PeakBytes != 20<<20 {
 			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
-		if strings.Contains(r.stderr, "dpsight: warning: rank 3 took memory of cuda:0, ") != warned {
+		if strings.Contains(r.stderr, "dpsight: warning: rank 3 used memory of cuda:0, ") != warned {
 			t.Errorf("%s: %s", with, r.stderr)
 		}
 	}
