@@ -73,13 +73,13 @@ func (f Files) Bindings(holder string) []schemas.Line {
 	if slices.Contains([]string{"global", "local", "class"}, name) && len(words) > 1 {
 		name = words[1]
 	}
-	name, entry, inside := strings.Cut(name, "[")
+	name, _, inside := strings.Cut(name, "[")
 	pattern := regexp.QuoteMeta(name)
 	if i := strings.LastIndexByte(name, '.'); i >= 0 { // in its class it is of self
 		pattern = `[\w.]+` + regexp.QuoteMeta(name[i:])
 	}
 	function := ""
-	if words[0] == "local" && len(words) > 3 {
+	if words[0] == "local" && len(words) > 3 && !strings.Contains(name, ".") { // an attribute may be filled anywhere
 		function = strings.TrimSuffix(words[3], "()")
 		function = function[strings.LastIndexByte(function, '.')+1:]
 	}
@@ -89,12 +89,16 @@ func (f Files) Bindings(holder string) []schemas.Line {
 			return m != nil && (function == "" || function == within) && !hollow(m[len(m)-1])
 		})
 	}
-	if inside && entry != "" {
-		if out := of(regexp.MustCompile(`^` + pattern + adds)); len(out) > 0 {
+	forms := []string{`^` + pattern + adds, `^(?:[\w.*]+\s*,\s*)*` + pattern + binds}
+	if !inside { // the name is a variable's, or a tag's, which names a list without the entry
+		slices.Reverse(forms)
+	}
+	for _, form := range forms {
+		if out := of(regexp.MustCompile(form)); len(out) > 0 {
 			return out
 		}
 	}
-	return of(regexp.MustCompile(`^(?:[\w.*]+\s*,\s*)*` + pattern + binds))
+	return nil
 }
 
 const (

@@ -48,7 +48,9 @@ func numbers(lines []schemas.Line) string {
 func TestBindings(t *testing.T) {
 	files := Files{"train.py": strings.Split(script, "\n")}
 	for holder, want := range map[string]string{
-		"global losses[*] → grad_fn": "14",
+		"global losses[*] → grad_fn":           "14",
+		"global losses":                        "14",
+		"local self.memory[*] of Bank.train()": "11",
 		"global last (exception caught at train.py:18) → frame of attempt() → local x": "23",
 		"global kept":                        "13",
 		"global x":                           "5 15",
