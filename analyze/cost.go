@@ -15,7 +15,7 @@ const CostTables schemas.Want = 0
 // CostSchema is the version of [CostDocument].
 const CostSchema = "dpsight.cost/1"
 
-// CostDocument is what "dpsight analyze cost --format json" prints.
+// CostDocument is what "dpsight cost --format json" prints.
 type CostDocument struct {
 	Schema string    `json:"schema"`
 	Runs   []CostRun `json:"runs"`

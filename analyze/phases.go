@@ -16,7 +16,7 @@ const PhasesTables = schemas.WantTimes | schemas.WantModuleTimes
 // PhasesSchema is the version of [PhasesDocument].
 const PhasesSchema = "dpsight.phases/1"
 
-// PhasesDocument is what "dpsight analyze phases --format json" prints.
+// PhasesDocument is what "dpsight phases --format json" prints.
 type PhasesDocument struct {
 	Schema string      `json:"schema"`
 	Runs   []PhasesRun `json:"runs"`

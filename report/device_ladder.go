@@ -44,7 +44,7 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 		f.Notes = append(f.Notes, strings.Join(repeated, ", ")+": the repeat with the median peak")
 	}
 	f.Notes = append(f.Notes, "at the allocator's peak, the bytes outside torch come from the nearest NVML sample")
-	f.Notes = append(f.Notes, "dpsight analyze ladder says how each part is known")
+	f.Notes = append(f.Notes, "dpsight ladder says how each part is known")
 	slices.Sort(reserves)
 	for _, n := range reserves {
 		f.Notes = append(f.Notes, fmt.Sprintf("NVML's device used excludes the driver's reserve, %s",

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// ExplainDocument is what "dpsight analyze explain --format json" prints.
+// ExplainDocument is what "dpsight explain --format json" prints.
 type ExplainDocument struct {
 	explain.Differences
 	// those on memory, those on steps and phases, those on modules' times

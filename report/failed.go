@@ -43,11 +43,11 @@ func failedTable(s *compare.Study) table.Table {
 			notes.add(all.badged(label, &r.Identity), sentence)
 		}
 		if r.FailedMore > 0 {
-			notes.add(all.badged(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings "+
+			notes.add(all.badged(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight findings "+
 				"has them", r.FailedMore))
 		}
 	}
-	t.Notes = append(append(t.Notes, notes.all()...), "dpsight analyze findings says what to change, and dpsight "+
-		"analyze breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
+	t.Notes = append(append(t.Notes, notes.all()...), "dpsight findings says what to change, and dpsight "+
+		"dpsight breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
 	return t
 }

@@ -37,7 +37,7 @@ func oomWords(w *wording, x findings.OOMFacts) {
 		}
 		w.bytes("limit left for tensors", o.LimitBytes-taken, from)
 	}
-	w.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown " +
+	w.Change = "hold less at that moment: what holds most is named; dpsight breakdown " +
 		atFailure(r) + " --by category,module says where"
 	if o.Absorbed() {
 		w.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a " +

@@ -22,5 +22,5 @@ func hostGrowthWords(w *wording, x findings.HostGrowthFacts) {
 		w.say(" Most of what was added over the whole run came in %s.", p.Phase)
 	}
 	w.Change = "look for what that phase keeps from step to step: lists of results, a cache without a bound, buffers " +
-		"that are pinned again; dpsight analyze host has all phases"
+		"that are pinned again; dpsight host has all phases"
 }

@@ -418,7 +418,7 @@ func TestWordsOfRepeats(t *testing.T) {
 	said := saidIn(findings.Find([]findings.Checked{repeat("a", 100<<20, 100), repeat("b", 101<<20, 100), repeat("c",
 		100<<20, 106)}, []analyze.Summary{}))
 	if f := said[findings.RepeatsPeak]; f.Sentence != "The peaks of 3 repeats differ: 100.00 MiB to 101.00 MiB, "+
-		"though memory does not depend on the clock." || !strings.Contains(f.Change, "dpsight analyze explain a b ") {
+		"though memory does not depend on the clock." || !strings.Contains(f.Change, "dpsight explain a b ") {
 		t.Errorf("%+v", f)
 	}
 	if f := said[findings.RepeatsTime]; !strings.HasPrefix(f.Sentence, "The step times of 3 repeats disagree: their "+

@@ -86,7 +86,7 @@ func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
 	if x.Bounded {
 		w.say(" Some of them are bounded: that is the least by which they differ.")
 	}
-	w.Change = "look for what differs between the repeats: dpsight analyze explain " + x.LowRun + " " + x.HighRun +
+	w.Change = "look for what differs between the repeats: dpsight explain " + x.LowRun + " " + x.HighRun +
 		" (Poisson sampling, for one, draws batches of other sizes)"
 }
 

@@ -310,7 +310,7 @@ var confidenceOf = map[findings.Confidence]string{findings.Replayed: "replayed t
 func findsLines(r *findings.Run) string {
 	switch {
 	case r.Source == schemas.Imported:
-		return "dpsight analyze breakdown " + r.Name + " --by stack has the stacks, where the file has any"
+		return "dpsight breakdown " + r.Name + " --by stack has the stacks, where the file has any"
 	case r.Lines:
 		return "dpsight collect --stacks python has the stacks of what asked"
 	}

@@ -15,7 +15,7 @@ const (
 	FindingsSchema1 = "dpsight.findings/1"
 )
 
-// FindingsDocument is what "dpsight analyze findings --format json" prints.
+// FindingsDocument is what "dpsight findings --format json" prints.
 type FindingsDocument struct {
 	Schema string        `json:"schema"`
 	Runs   []FindingsRun `json:"runs"`

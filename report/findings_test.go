@@ -176,7 +176,7 @@ func TestFindingsNameTheirLine(t *testing.T) {
 		unknown + "dpsight collect --stacks python has the stacks of what asked": func(r *findings.Run) {
 			r.Lines = true
 		},
-		unknown + "dpsight analyze breakdown r --by stack has the stacks": func(r *findings.Run) {
+		unknown + "dpsight breakdown r --by stack has the stacks": func(r *findings.Run) {
 			r.Source = schemas.Imported
 		},
 	} {

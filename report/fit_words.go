@@ -24,7 +24,7 @@ func FitFailure(d *predict.FitDocument) error {
 		return nil
 	}
 	return schemas.WithHint(errors.New(fitSentence(&d.Cells[0], &d.Vary)),
-		"dpsight analyze findings on its run says what was in the way")
+		"dpsight findings on its run says what was in the way")
 }
 
 // A Probe is what a search looks at of a run.

@@ -46,7 +46,7 @@ func TestRunWords(t *testing.T) {
 			"odd): what some of the memory is for is not known from there"},
 		{analyze.Remark{Kind: analyze.RemarkRecompute}, recompute},
 		{analyze.Remark{Kind: analyze.RemarkRecompute, MS: new(20.18), Rank: new(int32(1))}, "rank 1: " + recompute +
-			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight analyze time)"},
+			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight time)"},
 		{analyze.Remark{Kind: analyze.RemarkOneOfMany, N: 1, StepMS: repeats},
 			"one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median 20.0 ms"},
 		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are medians " +

@@ -68,7 +68,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if r.Source == schemas.Imported && r.Status == schemas.StatusOK { // nobody saw it end
 			status, imported = table.Absent(), true
 			if n := r.FailedRequests; n != nil && *n > 0 {
-				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight analyze findings names them",
+				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight findings names them",
 					r.RunID, units.Plural(*n, "request", "requests")))
 			}
 		}

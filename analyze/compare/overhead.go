@@ -13,7 +13,7 @@ import (
 // overheadSchema is the version of [OverheadDocument].
 const overheadSchema = "dpsight.overhead/1"
 
-// OverheadDocument is what "dpsight analyze overhead --format json" prints.
+// OverheadDocument is what "dpsight overhead --format json" prints.
 type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id

@@ -281,7 +281,7 @@ type StudyDocument struct {
 	Cost          []analyze.CostRun      `json:"cost"`
 	Success       SuccessDocument        `json:"success"`
 	Failed        []memory.FailedRequest `json:"failed_requests"`
-	// of runs with many; dpsight analyze findings has them
+	// of runs with many; dpsight findings has them
 	FailedMore int                       `json:"failed_requests_left_out"`
 	Shared     []memory.SharedActivation `json:"shared_hook_activations"`
 	Notes      []string                  `json:"notes"` // report makes them

@@ -13,7 +13,7 @@ import (
 // KnownErrorsSchema is the version of [KnownErrorsDocument].
 const KnownErrorsSchema = "dpsight.known-errors/1"
 
-// KnownErrorsDocument is what "dpsight analyze accuracy --by-doubt --format json" prints: how far off predictions
+// KnownErrorsDocument is what "dpsight accuracy --by-doubt --format json" prints: how far off predictions
 // called [schemas.Close] were, by kind of doubt.
 type KnownErrorsDocument struct {
 	Schema string        `json:"schema"`

@@ -20,7 +20,7 @@ import (
 // Tables lists the tables that an explanation needs.
 const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantModuleTimes
 
-// Schema is the version of the document that "dpsight analyze explain --format json" prints.
+// Schema is the version of the document that "dpsight explain --format json" prints.
 const Schema = "dpsight.explain/1"
 
 // Explanation is why one run's peak is above another's, and why its step is longer: figures, for which report finds the

@@ -49,7 +49,7 @@ func (b *By) Check() error {
 	return nil
 }
 
-// BreakdownByDocument is what "dpsight analyze breakdown --by … --format json" prints.
+// BreakdownByDocument is what "dpsight breakdown --by … --format json" prints.
 type BreakdownByDocument struct {
 	Schema string           `json:"schema"`
 	By     []Dimension      `json:"by"`

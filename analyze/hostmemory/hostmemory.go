@@ -23,7 +23,7 @@ const Tables = schemas.WantHost | schemas.WantHostMarks | schemas.WantTimes
 // Schema is the version of [Document].
 const Schema = "dpsight.host/1"
 
-// Document is what "dpsight analyze host --format json" prints.
+// Document is what "dpsight host --format json" prints.
 type Document struct {
 	Schema string `json:"schema"`
 	Runs   []Run  `json:"runs"`

@@ -14,7 +14,7 @@ const Tables = memory.LedgerTables | schemas.WantSamples | schemas.WantClock
 // Schema is the version of [Document].
 const Schema = "dpsight.ladder/1"
 
-// Document is what "dpsight analyze ladder --format json" prints.
+// Document is what "dpsight ladder --format json" prints.
 type Document struct {
 	Schema string `json:"schema"`
 	Runs   []Run  `json:"runs"`

@@ -20,7 +20,7 @@ const (
 // BreakdownSchema is the version of [BreakdownDocument].
 const BreakdownSchema = "dpsight.breakdown/1"
 
-// BreakdownDocument is what "dpsight analyze breakdown --format json" prints.
+// BreakdownDocument is what "dpsight breakdown --format json" prints.
 type BreakdownDocument struct {
 	Schema string         `json:"schema"`
 	Runs   []BreakdownRun `json:"runs"`

@@ -16,7 +16,7 @@ import (
 // AccuracySchema is the version of [AccuracyDocument].
 const AccuracySchema = "dpsight.accuracy/1"
 
-// AccuracyDocument is what "dpsight analyze accuracy --format json" prints: predictions compared with measurements.
+// AccuracyDocument is what "dpsight accuracy --format json" prints: predictions compared with measurements.
 type AccuracyDocument struct {
 	Schema      string                    `json:"schema"`
 	Predictions string                    `json:"predictions"` // as they were named

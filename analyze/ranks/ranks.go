@@ -20,7 +20,7 @@ const Schema = "dpsight.ranks/1"
 // on the peak stands out.
 const BoundPercent = 1
 
-// Document is what "dpsight analyze ranks --format json" prints.
+// Document is what "dpsight ranks --format json" prints.
 type Document struct {
 	Schema       string  `json:"schema"`
 	BoundPercent float64 `json:"bound_percent"`

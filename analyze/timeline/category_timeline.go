@@ -18,7 +18,7 @@ const CategoryTables = schemas.WantLives | schemas.WantTimes
 // CategoryTimelineSchema is the version of [CategoryTimelineDocument].
 const CategoryTimelineSchema = "dpsight.timeline/1"
 
-// CategoryTimelineDocument is what "dpsight analyze timeline --format json" prints.
+// CategoryTimelineDocument is what "dpsight timeline --format json" prints.
 type CategoryTimelineDocument struct {
 	Schema string `json:"schema"`
 	// Points is the number of points that the caller asked for; 0 = one for each event.

@@ -14,7 +14,7 @@ const MarksTables = schemas.WantLives | schemas.WantTimes | schemas.WantReserved
 // MarksSchema is the version of [MarksDocument].
 const MarksSchema = "dpsight.marks/1"
 
-// MarksDocument is what "dpsight analyze marks --format json" prints.
+// MarksDocument is what "dpsight marks --format json" prints.
 type MarksDocument struct {
 	Schema string     `json:"schema"`
 	Runs   []MarksRun `json:"runs"`

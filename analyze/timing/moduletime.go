@@ -39,7 +39,7 @@ func (b *ModuleTimeBy) Check() error {
 	return nil
 }
 
-// ModuleTimeDocument is what "dpsight analyze time --format json" prints.
+// ModuleTimeDocument is what "dpsight time --format json" prints.
 type ModuleTimeDocument struct {
 	Schema string             `json:"schema"`
 	By     grouping.Dimension `json:"by"`

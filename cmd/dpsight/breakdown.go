@@ -24,7 +24,7 @@ func (c *breakdownCmd) Run(s *streams) error {
 	at, err := memory.ParseAt(c.At)
 	if err != nil {
 		return withHint(err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count "+
-			"from 0; dpsight analyze phases lists the phases")
+			"from 0; dpsight phases lists the phases")
 	}
 	by, err := report.ByOptions{Dimensions: c.By, Depth: c.Depth, Fold: c.Fold, FullStack: c.FullStack, Top: c.Top}.Parse()
 	switch {

@@ -4,7 +4,7 @@
 //	dpsight collect --method ghost --preset small        record a built-in experiment
 //	dpsight collect -- python train.py --epochs 1        record any training script, unchanged
 //	dpsight predict -- python train.py                   does it fit on a GPU that is not here
-//	dpsight analyze breakdown                            what holds the memory at the peak
+//	dpsight breakdown                            what holds the memory at the peak
 //	dpsight report runs -o out                           tables and figures
 //	dpsight compare vanilla ghost                        two runs, or many as a pivot
 //	dpsight check --baseline baseline.json               exit 1 where memory or time grew

@@ -35,7 +35,7 @@ var (
 	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link
 	// below it.
 	drawing = regexp.MustCompile(
-		`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
+		`<!-- figure (\S+) of: dpsight ((?:report|explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
 )
 
 // The tables and pictures of the documentation equal what the commands beside them print and draw.
@@ -318,7 +318,7 @@ func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		folder := filepath.Base(filepath.Dir(filepath.Dir(path)))
-		shown := "<!-- dpsight analyze breakdown examples/" + folder + " --known --format markdown -->\n"
+		shown := "<!-- dpsight breakdown examples/" + folder + " --known --format markdown -->\n"
 		if folder != "collector-alone" && !m.Bare && !strings.Contains(string(text), shown) {
 			t.Errorf("docs/categories.md does not say how %s is known: write a line %q and <!-- end --> there, then "+
 				"go test ./cmd/dpsight -run TestReadme -update", m.RunID, strings.TrimSpace(shown))

@@ -218,7 +218,7 @@ func (b *builder) readme() string {
 	} {
 		fmt.Fprintf(&t, "| `%s` | %s |\n", line[0], line[1])
 	}
-	t.WriteString("\nNumbers come from `dpsight analyze overhead`, `breakdown` and `phases --format json`, rounded. " +
+	t.WriteString("\nNumbers come from `dpsight overhead`, `breakdown` and `phases --format json`, rounded. " +
 		"`" + ConfigFile + "` in this folder changes rows, columns, labels, units and digits; " +
 		"`dpsight paper --init` writes one.\n")
 	section := func(title string, lines []string) {

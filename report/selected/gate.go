@@ -96,7 +96,7 @@ func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknow
 		return c, nil
 	}
 	if err := gate.CheckNames(o.Thresholds, *baseline, c.Runs); err != nil {
-		return nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight analyze phases the phases")
+		return nil, schemas.WithHint(err, "dpsight runs lists the experiments, dpsight phases the phases")
 	}
 	result := gate.Check(*baseline, c.Runs, o)
 	if len(acknowledge) > 0 {

@@ -33,7 +33,7 @@ func withoutEvents(err error, many bool) error {
 	case many:
 		return nil
 	}
-	return schemas.WithHint(err, "dpsight analyze phases and dpsight analyze overhead need none")
+	return schemas.WithHint(err, "dpsight phases and dpsight overhead need none")
 }
 
 // lacks are the runs without the requested moment. They are listed beside the others. If no run has it, the first
@@ -65,10 +65,10 @@ func (l *lacks) all() error {
 		return nil
 	case l.first.At.OOM != nil: // no phase would help
 		return schemas.WithHint(l.first,
-			"dpsight analyze findings names the requests that failed; without any, --at peak is the highest moment")
+			"dpsight findings names the requests that failed; without any, --at peak is the highest moment")
 	}
 	return schemas.WithHint(l.first, listsHint)
 }
 
-const listsHint = "dpsight analyze phases lists a run's phases and their steps, " +
-	"dpsight analyze timeline its devices and events"
+const listsHint = "dpsight phases lists a run's phases and their steps, " +
+	"dpsight timeline its devices and events"

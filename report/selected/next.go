@@ -63,7 +63,7 @@ func showing(of, dir string) string {
 		if phases, err := schemas.Phases.ReadOptional(dir); err != nil || len(phases) == 0 {
 			return list
 		}
-		command = "dpsight analyze phases "
+		command = "dpsight phases "
 	}
 	name := run.Manifest.Name
 	if sel, err := store.Open(of).Resolve([]string{name}); err != nil || len(sel.Newest) > 0 ||

@@ -61,7 +61,7 @@ func TestAfterIngest(t *testing.T) {
 		{headline, false, schemas.Ingested{Dirs: []string{"ghost/a", headline + "/b"}},
 			"dpsight runs ./ghost " + headline},
 		{figures, false, one(figures, "a"), "dpsight runs"},
-		{figures, false, one(figures, "b"), "dpsight analyze phases b"},
+		{figures, false, one(figures, "b"), "dpsight phases b"},
 		{headline, false, schemas.Ingested{}, ""},
 	} {
 		s, _ := source(test.store)

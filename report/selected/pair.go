@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const pairHint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"
+const pairHint = "as in dpsight explain vanilla ghost; dpsight runs lists the runs"
 
 // Explain explains why the second of two runs takes more or less than the first. labels gives the names to show;
 // without it the runs' own names are shown.

@@ -261,7 +261,7 @@ export function Compare() {
             ) : (
               <p class="muted">
                 The file explains runs over {shown(runs.find((q) => q.id === docs.overhead?.baseline)?.label ?? '—')}{' '}
-                alone: dpsight analyze explain {shown(base.label)} {shown(r.label)}
+                alone: dpsight explain {shown(base.label)} {shown(r.label)}
               </p>
             )}
           </aside>
