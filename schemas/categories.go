@@ -38,7 +38,7 @@ type CategoryRow struct {
 	// NamesParameters: its owners are named after the parameter or the buffer that they belong to. Owners in other
 	// categories are named after nodes of autograd's graph, or as the script calls them.
 	NamesParameters bool
-	// BytesOf completes "bytes of …" in docs/categories.md, in Markdown.
+	// BytesOf completes "bytes of …" in docs/reference/categories.md, in Markdown.
 	BytesOf string
 }
 
