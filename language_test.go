@@ -1,9 +1,14 @@
 package dpsight_test
 
 import (
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -11,7 +16,7 @@ import (
 // dialect is what this project's English had too much of: sentences that hang on "of which" and its kin.
 var dialect = regexp.MustCompile(`\b(of which|that of|those of|but for)\b`)
 
-var comment = regexp.MustCompile(`^\s*(//|#|\*|/\*)`)
+var commentLine = regexp.MustCompile(`^\s*(//|#|\*|/\*)`)
 
 // Fewer than one line in 200 is in the dialect that docs/style.md has rewrites of, in documents and in comments.
 func TestLittleDialect(t *testing.T) {
@@ -35,7 +40,7 @@ func TestLittleDialect(t *testing.T) {
 			c = counts["documents"]
 		}
 		for line := range strings.Lines(string(text)) {
-			if !isDocument && !comment.MatchString(line) {
+			if !isDocument && !commentLine.MatchString(line) {
 				continue
 			}
 			c.lines++
@@ -51,5 +56,106 @@ func TestLittleDialect(t *testing.T) {
 		if 200*c.matches >= c.lines {
 			t.Errorf("%d of %d lines of %s are in dialect (docs/style.md): 0.5 %% are too many", c.matches, c.lines, what)
 		}
+	}
+}
+
+// maxDocWords is how many words a sentence of a doc comment may have. Documents may have 40 (styles/Dpsight).
+const maxDocWords = 45
+
+var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*(?:\s+|$)`)
+
+// docSentences are the sentences in a doc comment's paragraphs and list items, without its code and headings.
+func docSentences(text string) (sentences []string) {
+	var p comment.Parser
+	var walk func(blocks []comment.Block)
+	walk = func(blocks []comment.Block) {
+		for _, b := range blocks {
+			switch b := b.(type) {
+			case *comment.Paragraph:
+				plain := string(new(comment.Printer).Text(&comment.Doc{Content: []comment.Block{b}}))
+				sentences = append(sentences, sentenceEnd.Split(plain, -1)...)
+			case *comment.List:
+				for _, item := range b.Items {
+					walk(item.Content)
+				}
+			}
+		}
+	}
+	walk(p.Parse(text).Content)
+	return sentences
+}
+
+// publicDocs are the comments that go doc shows: a package's, and those beside exported names and fields.
+func publicDocs(f *ast.File) []*ast.CommentGroup {
+	docs := []*ast.CommentGroup{f.Doc}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() {
+				docs = append(docs, d.Doc)
+			}
+		case *ast.GenDecl:
+			if d.Tok == token.IMPORT { // cgo's comment is C
+				continue
+			}
+			docs = append(docs, d.Doc)
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.ValueSpec:
+					docs = append(docs, s.Doc, s.Comment)
+				case *ast.TypeSpec:
+					docs = append(docs, s.Doc)
+					if st, ok := s.Type.(*ast.StructType); ok && s.Name.IsExported() {
+						for _, field := range st.Fields.List {
+							docs = append(docs, field.Doc, field.Comment)
+						}
+					}
+				}
+			}
+		}
+	}
+	return docs
+}
+
+// TestDocCommentsHaveShortSentences: no sentence that go doc shows is longer than maxDocWords.
+func TestDocCommentsHaveShortSentences(t *testing.T) {
+	sentences := 0
+	for _, file := range tracked(t) {
+		if filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
+			continue
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range publicDocs(f) {
+			if doc == nil {
+				continue
+			}
+			for _, sentence := range docSentences(doc.Text()) {
+				sentences++
+				if words := strings.Fields(sentence); len(words) > maxDocWords {
+					t.Errorf("%s: %d words, over %d: %s …", files.Position(doc.Pos()), len(words), maxDocWords,
+						strings.Join(words[:10], " "))
+				}
+			}
+		}
+	}
+	if sentences < 2000 {
+		t.Errorf("only %d sentences were found", sentences)
+	}
+}
+
+func TestDocSentences(t *testing.T) {
+	got := docSentences("A is \"one.\" Two\ngoes on.\n\n\tcode. More code.\n\n# Heading\n\n" +
+		"  - an item\n    of two lines\n")
+	want := []string{`A is "one`, "Two goes on", "an item of two lines"}
+	got = slices.DeleteFunc(got, func(s string) bool { return s == "" })
+	for i := range got {
+		got[i] = strings.Join(strings.Fields(got[i]), " ")
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -91,9 +91,8 @@
 //   - libraryWorkspace: it is workspace under four conditions. It has the size of a workspace of cuBLAS or cuBLASLt.
 //     It was made in forward, eval or backward up to the first step. It is the first such block of its thread, stream
 //     and size. It is not freed before the last step's end. Elsewhere, and later, one more sign must tell it from a
-//     tensor: its size is one that no tensor has by chance, or a survey found no holder, or it was made in the same
-//     place as the first step's workspace, in the call of the same module and next after a block of the same size. A
-//     later one must also be the only such block of its thread and stream, and never be freed. torch 2.15 keeps no
+//     tensor. No tensor has its size by chance, or a survey found no holder. Or the call of the same module made it in
+//     the same place as the first step's workspace, next after a block of the same size. A later one must also be the only such block of its thread and stream, and never be freed. torch 2.15 keeps no
 //     workspaces: there a block of that size is one if the next event frees it.
 //   - castOfWeight: autocast kept it, and let go of it when its outermost context ended: autocast_cache.
 //   - bornInDPCode: a DP hook made it for norms or per-sample gradients, or clip or accumulate did: clip_temporaries.

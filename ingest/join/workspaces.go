@@ -41,9 +41,10 @@ func Workspaces(config string) int64 {
 // may happen anywhere: in the script's own code, or late, on a stream that the first step does not use. A script
 // may also keep a tensor of such a size. So beyond set-up and the passes of the first step, a kept block of the
 // size is a workspace only under two conditions. It is the only one of its thread and stream. And one of three
-// signs tells it from a tensor: no tensor has its size by chance; a survey of all that the script holds did not
-// find it; or it was made where the first step made its own, by the same module's call, just after a block of the
-// same size.
+// signs tells it from a tensor:
+//   - no tensor has its size by chance;
+//   - a survey of all that the script holds did not find it;
+//   - the same module's call made it where the first step made its own, just after a block of the same size.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool

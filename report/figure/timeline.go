@@ -13,9 +13,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Timeline is the picture of one run over the allocator's events: what was allocated, by category, and reserved;
-// phases shaded and named; the peak, and each category's own maximum, marked where it is reached, with how much that
-// is, when, and how much it is at the peak. A category's maximum seldom is at the peak.
+// A Timeline is the picture of one run over the allocator's events: what was allocated, by category, and what was
+// reserved. Phases are shaded and named. The peak is marked, and each category's own maximum where it is reached. The
+// maximum has its size, its moment, and the category's size at the peak, since it seldom is at the peak.
 //
 // The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
 // There is one run a picture, so that no axis is that of a larger run.

@@ -149,10 +149,14 @@ func (e *NotFoundError) Error() string {
 // fewRuns is how many ids and names an error lists.
 const fewRuns = 4
 
-// Resolve finds the runs that the arguments name. An argument is a run folder, a store (all its runs), a run id or
-// a unique prefix of one, a run's name (the newest with that name; of repeats the newest that is not bare), or a
-// suite's name (the runs of the newest with that name). Ids win over names, and names over prefixes, so that a run
-// called "2026" can be named. Without an argument it takes the newest suite, or the newest run if that is newer.
+// Resolve finds the runs that the arguments name. An argument is one of these:
+//   - a run folder, or a store, which stands for all its runs;
+//   - a run id, or a unique prefix of one;
+//   - a run's name: the newest with that name, of repeats the newest that is not bare;
+//   - a suite's name: the runs of the newest with that name.
+//
+// Ids win over names, and names over prefixes, so that a run called "2026" can be named. Without an argument it takes
+// the newest suite, or the newest run if that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
 // ResolveEach is [Store.Resolve] for lists of runs. A name stands for all runs with that name. No argument stands

@@ -1,5 +1,6 @@
-// Messages writes what a program says to its users where a checker of prose can read it: for each Go file named, the
-// texts in its strings and in its options' help, as one item of a Markdown list each, on the line that they begin at.
+// Messages writes what a program says to its users where a checker of prose can read it. For each Go file named, it
+// takes the texts in strings and in the help of options. Each text becomes an item of a Markdown list, on the line that
+// it begins at.
 //
 //	go run ./scripts/messages FOLDER FILE...
 package main
