@@ -92,8 +92,9 @@
 //     It was made in forward, eval or backward up to the first step. It is the first such block of its thread, stream
 //     and size. It is not freed before the last step's end. Elsewhere, and later, one more sign must tell it from a
 //     tensor. No tensor has its size by chance, or a survey found no holder. Or the call of the same module made it in
-//     the same place as the first step's workspace, next after a block of the same size. A later one must also be the only such block of its thread and stream, and never be freed. torch 2.15 keeps no
-//     workspaces: there a block of that size is one if the next event frees it.
+//     the same place as the first step's workspace, next after a block of the same size. A later one
+//     must also be the only such block of its thread and stream, and never be freed. torch 2.15 keeps no workspaces:
+//     there a block of that size is one if the next event frees it.
 //   - castOfWeight: autocast kept it, and let go of it when its outermost context ended: autocast_cache.
 //   - bornInDPCode: a DP hook made it for norms or per-sample gradients, or clip or accumulate did: clip_temporaries.
 //   - lossTarget: it was made outside every pass, and the loss's own node in autograd's graph saved it: inputs. A
