@@ -5,25 +5,31 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order.
-// Bytes that only move between autograd and the hooks of a DP method are one change. It returns nil if either is
-// not broken down.
+// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order. Bytes
+// that only move between autograd and the hooks of a DP method are no change: what one has less, the other has more.
+// It returns nil if either is not broken down.
 func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	if e.Overhead == nil || e.IsBaseline() {
 		return nil
 	}
-	var moved int64
+	delta := map[schemas.Category]int64{}
 	for _, c := range e.Overhead.Categories {
-		if c.Category == schemas.HookActivations {
-			moved = c.DeltaBytes
-		}
+		delta[c.Category] = c.DeltaBytes
+	}
+	graph, hooks := delta[schemas.Activations], delta[schemas.HookActivations]
+	var moved int64 // from autograd to hooks; below 0: from hooks to autograd
+	switch {
+	case graph < 0 && hooks > 0:
+		moved = min(-graph, hooks)
+	case graph > 0 && hooks < 0:
+		moved = max(-graph, hooks)
 	}
 	for _, c := range e.Overhead.Categories {
 		switch c.Category {
-		case schemas.HookActivations:
-			continue
 		case schemas.Activations:
 			c.DeltaBytes += moved
+		case schemas.HookActivations:
+			c.DeltaBytes -= moved
 		}
 		if c.DeltaBytes != 0 {
 			changes = append(changes, c)

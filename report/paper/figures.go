@@ -1,10 +1,13 @@
 package paper
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +139,44 @@ func state(e *exhibits.Entry) plates.State {
 	return plates.Measured
 }
 
+// bar is an entry's bar, still without segments.
+func (b *builder) bar(e *exhibits.Entry, g *exhibits.Group) plates.Bar {
+	return plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e), NotPrivate: e.NormsOnly()}
+}
+
+// explainMark adds what the mark of runs that are not private means, if the figure has one.
+func (p *Plate) explainMark(marked bool) {
+	if marked {
+		p.Caption = append(p.Caption, span{kind: words, text: " †: computes only norms, not private."})
+	}
+}
+
+// marked reports whether a bar has the mark.
+func marked(bar plates.Bar) bool { return bar.NotPrivate }
+
+// beyond adds what lies so far away that the figure leaves it out.
+func (p *Plate) beyond(axes string, names []Text) {
+	if len(names) > 0 {
+		p.Caption = append(append(append(p.Caption, span{kind: words, text: " Beyond the " + axes + ": "}),
+			list(names)...), span{kind: words, text: "."})
+	}
+}
+
+// far are the names whose largest magnitudes are so much above all others that one scale would hide these: one or two,
+// beside three at least.
+func far(largest map[string]float64) (names []string) {
+	const times, most, rest = 4, 2, 3
+	all := slices.SortedFunc(maps.Keys(largest), func(a, b string) int {
+		return cmp.Or(cmp.Compare(largest[b], largest[a]), strings.Compare(a, b))
+	})
+	for n := most; n > 0; n-- {
+		if len(all) >= n+rest && largest[all[n-1]] > times*largest[all[n]] {
+			return all[:n]
+		}
+	}
+	return nil
+}
+
 // name is an entry's label in figures.
 func (b *builder) name(e *exhibits.Entry) string { return b.labels[e.Key].drawn() }
 
@@ -188,7 +229,7 @@ func (b *builder) breakdownPlate() []Plate {
 		g := &b.paper.Groups[i]
 		for k := range g.Entries {
 			e := &g.Entries[k]
-			bar := plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e)}
+			bar := b.bar(e, g)
 			if e.Status == schemas.StatusOK && !e.BrokenDown() {
 				continue
 			}
@@ -220,6 +261,7 @@ func (b *builder) breakdownPlate() []Plate {
 		p.Caption = plain("Allocated memory at the peak by component; the dashed line is the peak of " +
 			b.baselineName() + ".")
 	}
+	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	return []Plate{p}
 }
 
@@ -235,6 +277,13 @@ func (b *builder) waterfallPlate() []Plate {
 	f := plates.Waterfall{Baseline: b.name(base), Base: float64(*base.PeakBytes)}
 	single := map[schemas.Category][]Text{}
 	common, all := map[schemas.Category]int{}, 0
+	nets, outside := map[string]float64{}, []Text(nil)
+	for i := range g.Entries {
+		if e := &g.Entries[i]; e.PeakBytes != nil && len(e.Changes()) > 0 && !e.NormsOnly() {
+			nets[e.Key] = math.Abs(float64(*e.PeakBytes - *base.PeakBytes))
+		}
+	}
+	distant := far(nets)
 	for i := range g.Entries {
 		e := &g.Entries[i]
 		changes := e.Changes()
@@ -255,6 +304,12 @@ func (b *builder) waterfallPlate() []Plate {
 			if max(float64(c.DeltaBytes), -float64(c.DeltaBytes)) >= slight*max(net, -net) {
 				seen++
 			}
+		}
+		if slices.Contains(distant, e.Key) {
+			bytes, share := b.memoryUnit(), 100*net/float64(*base.PeakBytes)
+			outside = append(outside, format("{} ({})", b.labels[e.Key].short(), plain(pretty(number(net, bytes, true))+
+				"\u202f"+bytes.name+", "+pretty(number(share, percent, true))+"\u202f%")))
+			continue
 		}
 		if seen == 1 && most != "" {
 			single[most] = append(single[most], b.labels[e.Key].short())
@@ -281,6 +336,7 @@ func (b *builder) waterfallPlate() []Plate {
 				strings.ToLower(categoryNames[category]) + " alone."})
 		}
 	}
+	p.beyond("axis", outside)
 	return []Plate{p}
 }
 
@@ -308,7 +364,8 @@ func phaseKey(phase string) string {
 // timePlate shows where the time of a step goes.
 func (b *builder) timePlate() []Plate {
 	p := Plate{Name: "time", data: [][]string{{"method", "setting", "phase", "s"}}}
-	f := plates.Time{Baseline: b.baseLabel()}
+	f := plates.Time{Baseline: b.baseLabel(), Digits: b.ratioUnit().digits}
+	longest, entries := map[string]float64{}, map[string]*exhibits.Entry{}
 	for i := range b.paper.Groups {
 		g := &b.paper.Groups[i]
 		phases := exhibits.PhasesOf(g)
@@ -317,7 +374,7 @@ func (b *builder) timePlate() []Plate {
 			if phases.Step[k] == nil {
 				continue
 			}
-			bar := plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e)}
+			bar := b.bar(e, g)
 			for r, row := range phases.Rows {
 				ms := row.MS[k]
 				if ms == nil || !row.Pass && phases.Divided(r, k) {
@@ -332,9 +389,16 @@ func (b *builder) timePlate() []Plate {
 			}
 			if len(bar.Segments) > 1 {
 				f.Bars = append(f.Bars, bar)
+				if step := *phases.Step[k]; step > longest[e.Key] {
+					longest[e.Key], entries[e.Key] = step, e
+				}
 			}
 		}
 	}
+	distant := far(longest)
+	f.Bars = slices.DeleteFunc(f.Bars, func(bar plates.Bar) bool {
+		return slices.ContainsFunc(distant, func(key string) bool { return b.name(entries[key]) == bar.Label })
+	})
 	if len(f.Bars) == 0 {
 		return nil
 	}
@@ -345,6 +409,17 @@ func (b *builder) timePlate() []Plate {
 			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	}
 	p.Caption = plain("Time of a step by phase.")
+	p.explainMark(slices.ContainsFunc(f.Bars, marked))
+	var outside []Text
+	for _, key := range distant {
+		time := b.stepUnit()
+		text := pretty(number(longest[key], time, false)) + "\u202f" + time.name
+		if r := ratioOf(entries[key]); r != nil {
+			text += ", " + pretty(number(*r, b.ratioUnit(), false)) + "×"
+		}
+		outside = append(outside, format("{} ({})", b.labels[key].short(), plain(text)))
+	}
+	p.beyond("axis", outside)
 	return []Plate{p}
 }
 
@@ -362,7 +437,7 @@ func (b *builder) tradeoffPlate() []Plate {
 				continue
 			}
 			point := plates.Point{Label: b.name(e), Time: e.StepMS.Median / 1000, Peak: float64(*e.PeakBytes),
-				State: state(e), NotPrivate: e.NormsOnly() || e.IsBaseline() && b.methods()}
+				State: state(e), NotPrivate: e.NormsOnly(), Base: e.IsBaseline() && b.methods(), Look: b.look(e.Key)}
 			low, high := "", ""
 			if e.Good > 1 {
 				point.TimeLow, point.TimeHigh = e.StepMS.Low/1000, e.StepMS.High/1000
@@ -391,8 +466,19 @@ func (b *builder) tradeoffPlate() []Plate {
 	if f.Baseline != "" {
 		p.Caption = plain("Time of a step and peak memory over " + b.baselineName() + ". Filled: on the front (line).")
 	}
+	p.explainMark(slices.ContainsFunc(f.Panels, func(panel plates.TradeoffPanel) bool {
+		return slices.ContainsFunc(panel.Points, func(q plates.Point) bool { return q.NotPrivate })
+	}))
+	var outside []Text
+	for _, text := range f.Outside() {
+		outside = append(outside, plain(text))
+	}
+	p.beyond("axes", outside)
 	return []Plate{p}
 }
+
+// look is the number of a method's marker, the same in all figures.
+func (b *builder) look(key string) int { return max(0, slices.Index(b.paper.Methods, key)) }
 
 // linesPlates show how peak and time grow with the innermost swept parameter.
 func (b *builder) linesPlates() (out []Plate) {
@@ -449,7 +535,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 			}
 		}
 		for _, key := range b.paper.Methods {
-			series := plates.Series{Label: b.labels[key].drawn()}
+			series := plates.Series{Label: b.labels[key].drawn(), Look: b.look(key)}
 			known := 0
 			for k := range groups {
 				value, how := 0.0, plates.NotRun

@@ -168,11 +168,13 @@ func (b *builder) rolesPlate() []Plate {
 
 // roleName is a module's role on an axis.
 func roleName(role string) string {
-	if role == "" {
+	switch role {
+	case "":
 		return "Rest"
-	}
-	if role == "mlp" {
+	case "mlp":
 		return "MLP"
+	case "other": // beside the rest, which is of no module
+		return "Other modules"
 	}
 	return upper(strings.ReplaceAll(role, "_", " "))
 }
@@ -199,8 +201,19 @@ func opName(op string) string {
 	if words.Len() == 0 {
 		return op
 	}
-	return words.String()
+	first, rest, more := strings.Cut(words.String(), " ")
+	if known := operations[first]; known != "" {
+		first = known
+	}
+	if more {
+		return first + " " + rest
+	}
+	return first
 }
+
+// operations are what people call an operation, or a part of its name, where that is not torch's word.
+var operations = map[string]string{"Addmm": "Linear", "Mm": "Matmul", "Bmm": "Batched matmul", "Nll": "NLL",
+	"Gelu": "GELU", "Relu": "ReLU", "Silu": "SiLU", "Elu": "ELU"}
 
 // ladderPlate shows what uses the device's memory beside the tensors, at each allocator's peak.
 func (b *builder) ladderPlate() []Plate {
@@ -213,7 +226,8 @@ func (b *builder) ladderPlate() []Plate {
 		if v == nil || len(v.Rungs) == 0 {
 			continue
 		}
-		bar := plates.Bar{Label: b.name(e), State: state(e)}
+		bar := b.bar(e, g)
+		bar.Group = ""
 		for _, r := range v.Rungs {
 			key, _, joined := strings.Cut(r.Rung, "+") // several that nothing tells apart
 			if joined {
@@ -234,6 +248,7 @@ func (b *builder) ladderPlate() []Plate {
 	p.Finding = plain("What uses the GPU's memory at each peak.")
 	p.Caption = format("Device memory in use{} when torch's allocator peaks; outside of torch by the nearest sample of "+
 		"NVML.", b.where())
+	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	return []Plate{p}
 }
 

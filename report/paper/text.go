@@ -176,7 +176,7 @@ var texCommands = map[rune]string{
 	'"': `\textquotedbl{}`, '`': `\textasciigrave{}`,
 	'Δ': `$\Delta$`, 'δ': `$\delta$`, 'ε': `$\varepsilon$`, 'σ': `$\sigma$`, '×': `$\times$`, '≥': `$\geq$`,
 	'≤': `$\leq$`, '−': `$-$`, '–': `--`, '—': `---`, '…': `\dots{}`, '\u2009': `\,`, '\u202f': `\,`, '\u00a0': `~`,
-	'³': `$^{3}$`, '²': `$^{2}$`, '⁰': `$^{0}$`, '→': `$\rightarrow$`, '·': `$\cdot$`, 'µ': `\textmu{}`,
+	'³': `$^{3}$`, '²': `$^{2}$`, '⁰': `$^{0}$`, '→': `$\rightarrow$`, '·': `$\cdot$`, 'µ': `\textmu{}`, '†': `$\dagger$`,
 }
 
 // escape writes what LaTeX prints as s. A character that its fonts lack is shown as a question mark, Chinese, Japanese

@@ -29,6 +29,8 @@ type Bar struct {
 	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" if there is none
 	Segments []Segment
 	State    State
+	// NotPrivate runs do a part of a private method's work, and are not private. A dagger marks their labels.
+	NotPrivate bool
 }
 
 // total is the sum of a bar's segments.
@@ -51,6 +53,7 @@ type Breakdown struct {
 type Time struct {
 	Bars     []Bar
 	Baseline string
+	Digits   int               // behind the point of how many times the baseline's time a bar is
 	Names    map[string]string // of phases
 }
 
@@ -63,13 +66,15 @@ func (f Breakdown) Draw(s Style) (*Drawing, error) {
 }
 
 // ratio is how many times the base a value is.
-func ratio(v, base float64) string { return decimal(v/base, 2) + "×" }
+func ratio(digits int) func(v, base float64) string {
+	return func(v, base float64) string { return decimal(v/base, digits) + "×" }
+}
 
 // Draw draws the figure.
 func (f Time) Draw(s Style) (*Drawing, error) {
 	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, names: f.Names, colours: phases, order: PhaseKeys,
 		unit: unitOfSeconds, axis: "Time of a step",
-		change: ratio})
+		change: ratio(f.Digits)})
 }
 
 // MostBars is how many bars a figure shows, a slide fewer. Draw leaves later ones out and names them in
@@ -96,6 +101,9 @@ type bars struct {
 	groups []group
 
 	changes bool // stand after the totals
+	lines   int  // of the labels with the most
+	left    float64
+	scale   float64 // points a byte or a second
 }
 
 // A group is the bars of one panel; rows without a bar of theirs are empty.
@@ -178,79 +186,147 @@ func (f *bars) arrange() (rows []string) {
 	return rows
 }
 
-func (f *bars) layout(rows []string) {
-	d, s := f.d, f.d.style
-	labels := make([][]string, len(rows))
-	left, lines := 0.0, 1
-	for i, r := range rows {
-		labels[i] = wrapped(r)
-		lines = max(lines, len(labels[i]))
-		for _, l := range labels[i] {
-			left = max(left, wide(d.lab(l)))
+// A line of panels is the groups side by side, with the rows that any of them has.
+type panelLine struct {
+	groups []group
+	rows   []string
+}
+
+// panelLines divides the groups.
+func (f *bars) panelLines(rows []string, across int) (out []panelLine) {
+	for groups := range slices.Chunk(f.groups, across) {
+		l := panelLine{groups: groups}
+		for _, r := range rows {
+			if slices.ContainsFunc(groups, func(g group) bool { _, has := g.rows[r]; return has }) {
+				l.rows = append(l.rows, r)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// pageTall is the height of a figure that has a page's height for itself and its caption.
+var pageTall = Centimetres(19)
+
+// label returns the lines of a row's label.
+func (f *bars) label(row string) (lines []label) {
+	private := true
+	for _, g := range f.groups {
+		if b, has := g.rows[row]; has && b.NotPrivate {
+			private = false
 		}
 	}
-	left += 3.5
+	all := wrapped(row)
+	if !private {
+		all[len(all)-1] += Mark
+	}
+	for i, part := range all {
+		l := f.d.lab(part)
+		l.slant, l.anchor, l.dx = !private, end, -3
+		l.dy = (float64(i) - float64(len(all)-1)/2) * f.d.style.line()
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func (f *bars) layout(rows []string) {
+	d, s := f.d, f.d.style
+	f.lines = 1
+	for _, r := range rows {
+		lines := f.label(r)
+		f.lines = max(f.lines, len(lines))
+		for _, l := range lines {
+			f.left = max(f.left, wide(l)+3.5)
+		}
+	}
 	across := min(len(f.groups), s.panels())
 	if s.slide() {
 		across = len(f.groups)
 	}
-	down := (len(f.groups) + across - 1) / across
 	gap := 1.2 * s.Label
-	panel := (s.Width - left - float64(across-1)*gap) / float64(across)
+	panel := (s.Width - f.left - float64(across-1)*gap) / float64(across)
 	const mostOfPanel = 0.4 // for what stands after the bars
 	f.changes = f.endWidth(true) <= mostOfPanel*panel
-	right := f.endWidth(f.changes)
-	scale := (panel - right) / f.most // points a byte or a second
-	f.keep(scale)
+	f.scale = (panel - f.endWidth(f.changes)) / f.most
+	f.keep()
 
-	size := max(1.62*s.Label, float64(lines)*s.line()+1)
 	titled := 0.0
 	if len(f.groups) > 1 || f.groups[0].title != "" {
 		titled = 1.6 * s.Label
 	}
 	var entries []entry
 	if len(f.colours) > 1 {
-		entries = f.entries(scale)
+		entries = f.entries()
 	}
-	legend, drawLegend := d.legend(entries, 0, s.Width)
-	top := legend
-	if legend > 0 {
+	top, drawLegend := d.legend(entries, 0, s.Width)
+	if top > 0 {
 		top += 0.5 * s.Label
 		drawLegend(0)
 	}
-	model := &axes{xTicks: []tick{{0, "0"}}, xLabel: f.axis} // as tall as any
-	under := d.below(model) + 0.5*s.Label
-	if s.slide() {
-		most := (s.Height - top - float64(down)*(titled+under)) / float64(down*len(rows))
-		size = min(2.4*s.Label, max(most, float64(lines)*s.line()))
-	}
-	height := size * float64(len(rows))
-	for g := range f.groups {
-		x := left + float64(g%across)*(panel+gap)
-		y := top + titled + float64(g/across)*(height+titled+under)
-		x1 := x + f.most*scale
-		a := &axes{box: box{x, y, x1, y + height}, x1: f.most / f.of.size, y0: float64(len(rows)) + 0.5, y1: 0.5,
-			xLine: true, xGrid: true}
-		d.along(a)
-		if across == 1 && g == len(f.groups)-1 {
-			a.xLabel = f.of.titled(f.axis)
+	ticks := []tick{{0, "0"}} // as tall as any
+	between := d.below(&axes{xTicks: ticks}) + 0.9*s.Label
+	under := d.below(&axes{xTicks: ticks, xLabel: f.axis}) + 0.5*s.Label
+	lines := f.panelLines(rows, across)
+	size := 0.0
+	lines, size = f.fit(lines, top+under, titled, between)
+	y := top
+	for i, line := range lines {
+		y += titled
+		height := size * float64(len(line.rows))
+		for g := range line.groups {
+			x := f.left + float64(g)*(panel+gap)
+			a := &axes{box: box{x, y, x + f.most*f.scale, y + height}, x1: f.most / f.of.size,
+				y0: float64(len(line.rows)) + 0.5, y1: 0.5, xLine: true, xGrid: true}
+			d.along(a)
+			if across == 1 && i == len(lines)-1 {
+				a.xLabel = f.of.titled(f.axis)
+			}
+			d.open(a)
+			f.panel(line.groups[g], line.rows, g == 0)
+			d.open(nil)
+			if titled > 0 {
+				l := d.lab(Short(line.groups[g].title))
+				l.bold = true
+				l.text = fit(l, panel)
+				l.dy = -0.5 * s.Label
+				d.write(l, point{x, y})
+			}
 		}
-		d.open(a)
-		f.panel(f.groups[g], rows, labels, g%across == 0)
-		d.open(nil)
-		if titled > 0 {
-			l := d.lab(Short(f.groups[g].title))
-			l.bold = true
-			l.text = fit(l, panel)
-			l.dy = -0.5 * s.Label
-			d.write(l, point{x, y})
-		}
+		y += height + between
 	}
-	d.height = top + float64(down)*(titled+height+under)
+	d.height = y - between + under
 	if across > 1 {
 		l := d.lab(f.of.titled(f.axis))
 		l.anchor = middle
-		d.write(l, point{(left + s.Width) / 2, d.height - 0.5*s.Label - descent*s.Label})
+		d.write(l, point{(f.left + s.Width) / 2, d.height - 0.5*s.Label - descent*s.Label})
+	}
+}
+
+// fit returns the lines of panels that the place is tall enough for, and the height of a row: bars are thinner where
+// there are many. around is what legend and axis take, titled and between what each line of panels does.
+func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting []panelLine, size float64) {
+	d, s := f.d, f.d.style
+	most, high := pageTall, max(1.62*s.Label, float64(f.lines)*s.line()+1)
+	if s.slide() {
+		most, high = s.Height, 2.4*s.Label
+	}
+	least := float64(f.lines) * s.line()
+	for {
+		rows := 0
+		for _, l := range lines {
+			rows += len(l.rows)
+		}
+		n := float64(len(lines))
+		size = (most - around - n*titled - (n-1)*between) / float64(rows)
+		if size >= least || len(lines) == 1 {
+			return lines, min(high, max(size, least))
+		}
+		last := len(lines) - 1
+		for _, g := range lines[last].groups {
+			d.LeftOut = append(d.LeftOut, g.title)
+		}
+		lines = lines[:last]
 	}
 }
 
@@ -288,35 +364,40 @@ func (f *bars) end(g group, b Bar, with bool) (total, change label) {
 	return total, change
 }
 
-// keep merges the keys that are too small to be seen in any bar into one minor segment at the end of each bar.
-func (f *bars) keep(scale float64) {
-	seen := map[string]bool{}
+// keep merges the keys that are too small to be seen in any bar, or that a legend has no room for, into one minor
+// segment at the end of each bar.
+func (f *bars) keep() {
+	widest := map[string]float64{}
 	for _, g := range f.groups {
 		for _, b := range g.rows {
 			for _, s := range b.Segments {
-				if _, has := f.colours[s.Key]; has && s.Value*scale >= slightest {
-					seen[s.Key] = true
+				if _, has := f.colours[s.Key]; has {
+					widest[s.Key] = max(widest[s.Key], s.Value*f.scale)
 				}
 			}
 		}
 	}
 	for _, key := range f.order {
-		if seen[key] {
+		if widest[key] >= slightest {
 			f.keys = append(f.keys, key)
 		}
 	}
+	for len(f.keys) > 1 {
+		if _, rows := f.d.legendPlaces(f.entries(), f.d.style.Width); rows <= MostLegendRows {
+			break
+		}
+		least := 0
+		for i, key := range f.keys {
+			if widest[key] < widest[f.keys[least]] {
+				least = i
+			}
+		}
+		f.keys = slices.Delete(f.keys, least, least+1)
+	}
 	for _, g := range f.groups {
 		for label, b := range g.rows {
-			var kept []Segment
-			rest := 0.0
-			for _, s := range b.Segments {
-				if seen[s.Key] {
-					kept = append(kept, s)
-				} else {
-					rest += s.Value
-				}
-			}
-			if rest > 0 {
+			kept := slices.DeleteFunc(slices.Clone(b.Segments), f.minor)
+			if rest := f.rest(b); rest > 0 {
 				kept = append(kept, Segment{"", rest})
 			}
 			b.Segments = kept
@@ -325,17 +406,28 @@ func (f *bars) keep(scale float64) {
 	}
 }
 
-// entries returns the legend: visible keys in stacking order, without those whose name is inside a segment.
-func (f *bars) entries(scale float64) (out []entry) {
+// minor reports whether a segment is one of those that are merged.
+func (f *bars) minor(s Segment) bool { return !slices.Contains(f.keys, s.Key) }
+
+// rest is the sum of a bar's minor segments.
+func (f *bars) rest(b Bar) (sum float64) {
+	for _, s := range b.Segments {
+		if f.minor(s) {
+			sum += s.Value
+		}
+	}
+	return sum
+}
+
+// entries returns the legend: the keys that are kept, in stacking order, and the rest where it is seen.
+func (f *bars) entries() (out []entry) {
 	for _, key := range f.keys {
 		out = append(out, entry{nameOf(key, f.names), f.colours[key]})
 	}
 	for _, g := range f.groups {
 		for _, b := range g.rows {
-			for _, s := range b.Segments {
-				if s.Key == "" && s.Value*scale >= slightest {
-					return append(out, entry{"Other", minor})
-				}
+			if f.rest(b)*f.scale >= slightest {
+				return append(out, entry{"Other", minor})
 			}
 		}
 	}
@@ -349,17 +441,14 @@ func (f *bars) colour(key string) colour {
 	return minor
 }
 
-func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
+func (f *bars) panel(g group, rows []string, named bool) {
 	d := f.d
 	a := d.current
 	inBar := map[string]bool{} // keys whose name is inside a segment
 	for i, row := range rows {
 		y := a.y(float64(i + 1))
 		if named {
-			for k, part := range labels[i] {
-				l := d.lab(part)
-				l.anchor, l.dx = end, -3
-				l.dy = (float64(k) - float64(len(labels[i])-1)/2) * d.style.line()
+			for _, l := range f.label(row) {
 				d.beside(l, point{a.x(0), y})
 			}
 		}
@@ -374,24 +463,27 @@ func (f *bars) panel(g group, rows []string, labels [][]string, named bool) {
 	}
 }
 
-// dashedLine marks the baseline's total, with gaps at rows where something is written on it.
+// dashedLine marks the baseline's total, with gaps at rows where something is written on it. A margin in the page's
+// colour parts it from dark bars.
 func (f *bars) dashedLine(x float64, rows int) {
 	d := f.d
 	a := d.current
 	step := a.box.height() / float64(rows)
 	from := a.box.y0
+	draw := func(to float64) {
+		if to > from {
+			d.line(page, 1.2, point{x, from}, point{x, to})
+			d.dashed(text, 0.5, point{x, from}, point{x, to})
+		}
+	}
 	for i := range rows {
 		top := a.box.y0 + float64(i)*step
 		if d.covers(box{x - 0.5, top + 0.3*step, x + 0.5, top + 0.7*step}) {
-			if top > from {
-				d.dashed(text, 0.5, point{x, from}, point{x, top})
-			}
+			draw(top)
 			from = top + step
 		}
 	}
-	if from < a.box.y1 {
-		d.dashed(text, 0.5, point{x, from}, point{x, a.box.y1})
-	}
+	draw(a.box.y1)
 }
 
 func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {

@@ -69,7 +69,7 @@ func TestNumbers(t *testing.T) {
 			"Allocated at the peak (GiB)"}},
 		{"MiB", Breakdown{Bars: small, Baseline: "Base"}, []string{"512.0", "<0.1", "−100.0\u2009%",
 			"Allocated at the peak (MiB)"}},
-		{"slowdown", Time{Bars: times(), Baseline: "Non-private"}, []string{"4.1", "19.1", "4.70×", "Time of a step (s)"}},
+		{"slowdown", Time{Bars: times(), Baseline: "Non-private", Digits: 2}, []string{"4.1", "19.1", "4.70×", "Time of a step (s)"}},
 		{"milliseconds", Time{Bars: []Bar{{Label: "a", Segments: seconds("forward", 0.25)}}}, []string{"250",
 			"Time of a step (ms)"}},
 		{"net", figures()["waterfall"], []string{"+4.37", "−1.83", "+6.49 (+10.9\u2009%)"}},

@@ -72,7 +72,11 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	}
 	columns := min(len(f.Columns), MostColumns, max(1, int((s.Width-left)/least)))
 	d.LeftOut = append(d.LeftOut, f.Columns[columns:]...)
-	each := min((s.Width-left)/float64(columns), Centimetres(2.2)*s.Label/7)
+	each := (s.Width - left) / float64(columns)
+	if widest := Centimetres(4) * s.Label / 7; each > widest { // in a wide place, cells keep near their names
+		each = widest
+		left = (s.Width - each*float64(columns) + left) / 2
+	}
 	heads := make([][]string, columns)
 	headLines := 1
 	for k := range columns {

@@ -8,51 +8,79 @@ type entry struct {
 
 const swatch = 0.85 // of a legend's swatch, in multiples of the size of values
 
-// legend lays entries out in rows, in columns of equal order, from the left edge at x to the right edge at x1, and
-// reports their height. Nothing is drawn until y is known: draw does it.
+// MostLegendRows is how many rows a legend has. What has no room in them is drawn without an entry.
+const MostLegendRows = 3
+
+// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. Nothing
+// is drawn until y is known: draw does it.
 func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw func(y float64)) {
 	if len(entries) == 0 {
 		return 0, func(float64) {}
 	}
+	at, rows := d.legendPlaces(entries, x1-x0)
 	size := d.style.Value
-	var columns []float64
-	best := 1
-	for n := len(entries); n >= 1; n-- {
-		columns = columnsOf(d, entries, n)
-		total := -1.2 * size // no gap after the last
-		for _, w := range columns {
-			total += w
-		}
-		if total <= x1-x0 || n == 1 {
-			best = n
-			break
-		}
-	}
-	rows := (len(entries) + best - 1) / best
-	best = (len(entries) + rows - 1) / rows // no row of one beside rows of many
-	columns = columnsOf(d, entries, best)
 	row := 1.3 * size
 	return float64(rows) * row, func(y float64) {
 		for i, e := range entries {
-			x := x0
-			for _, w := range columns[:i%best] {
-				x += w
-			}
-			at := y + float64(i/best)*row + row/2
+			x, middle := x0+at[i].x, y+at[i].y*row+row/2
 			side := swatch * size
-			d.rect(box{x, at - 0.36*size, x + side, at + 0.36*size}, e.colour, false)
+			d.rect(box{x, middle - 0.36*size, x + side, middle + 0.36*size}, e.colour, false)
 			l := d.val(e.name)
 			l.dx = side + 0.35*size
-			d.beside(l, point{x, at})
+			l.text = fit(l, x1-x-l.dx)
+			d.beside(l, point{x, middle})
 		}
 	}
 }
 
-func columnsOf(d *Drawing, entries []entry, n int) []float64 {
-	size := d.style.Value
+// legendPlaces are the places of entries within a width: how far from the left, and in which row. Entries stand in
+// columns, or one behind the other where that takes fewer rows.
+func (d *Drawing) legendPlaces(entries []entry, width float64) (at []point, rows int) {
+	gap := 1.2 * d.style.Value
+	n := len(entries)
+	for ; n > 1; n-- {
+		total := -gap // none after the last
+		for _, w := range d.legendColumns(entries, n) {
+			total += w
+		}
+		if total <= width {
+			break
+		}
+	}
+	n = max(n, 1)
+	inColumns := (len(entries) + n - 1) / n
+	row, x := 0, 0.0
+	for _, e := range entries {
+		w := d.legendWidth(e)
+		if x > 0 && x+w-gap > width {
+			row, x = row+1, 0
+		}
+		at = append(at, point{x, float64(row)})
+		x += w
+	}
+	if row+1 < inColumns {
+		return at, row + 1
+	}
+	n = (len(entries) + inColumns - 1) / inColumns // no row of one beside rows of many
+	columns := d.legendColumns(entries, n)
+	for i := range entries {
+		at[i] = point{0, float64(i / n)}
+		for _, w := range columns[:i%n] {
+			at[i].x += w
+		}
+	}
+	return at, inColumns
+}
+
+// legendWidth is what an entry takes, with the gap after it.
+func (d *Drawing) legendWidth(e entry) float64 {
+	return (swatch+0.35+1.2)*d.style.Value + wide(d.val(e.name))
+}
+
+func (d *Drawing) legendColumns(entries []entry, n int) []float64 {
 	out := make([]float64, n)
 	for i, e := range entries {
-		out[i%n] = max(out[i%n], swatch*size+0.35*size+wide(d.val(e.name))+1.2*size)
+		out[i%n] = max(out[i%n], d.legendWidth(e))
 	}
 	return out
 }

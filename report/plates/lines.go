@@ -48,6 +48,7 @@ type Series struct {
 	Values []float64 // one for each swept value
 	States []State   // nil where all are measured
 	Accent bool      // the one of the finding
+	Look   int       // of its method, in every figure: a marker, and dashes or none
 }
 
 func (s Series) state(i int) State {
@@ -261,17 +262,25 @@ func lastKnown(r Series, n int) int {
 	return -1
 }
 
-// A look tells lines apart: by colour, by dashes and by the marker.
+// A look tells lines apart: by the marker, by dashes and by colour. One method has one look in all figures of a paper.
 type look struct {
 	colour colour
 	dash   bool
-	sides  int // of the marker; 0: a circle
+	sides  int // of the marker; 0: a circle, -3: a triangle on its tip, 5: a square
 	hollow bool
 }
 
-var looks = []look{{text, false, 0, false}, {soft, true, 4, false}, {text, true, 3, false}, {soft, false, 0, true},
-	{text, false, 4, true}, {soft, true, 3, true}, {text, true, 0, true}, {soft, false, 4, false}, {text, false, 3, true},
-	{soft, true, 0, false}}
+// shapes are the markers in the order in which methods get them.
+var shapes = []int{0, 4, 3, 5, -3}
+
+// lookOf returns the look of a number. The first ten differ, and neighbours in both marker and dashes.
+func lookOf(n int) look {
+	l := look{colour: text, sides: shapes[n%len(shapes)], dash: n%2 == 1}
+	if n/len(shapes)%2 == 1 {
+		l.colour = soft
+	}
+	return l
+}
 
 func (f Lines) draw(d *Drawing, p *linesPanel) {
 	a := &p.axes
@@ -280,13 +289,10 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 		x, y  float64
 	}
 	var tags []tag
-	next := 0
 	for _, r := range p.Series {
-		l := looks[next%len(looks)]
+		l := lookOf(r.Look)
 		if r.Accent {
-			l = look{colour: accent}
-		} else {
-			next++
+			l.colour, l.dash = accent, false
 		}
 		var line []point
 		for i := range min(len(p.at), len(r.Values)) {
@@ -370,13 +376,29 @@ func (d *Drawing) marker(p point, l look) {
 		fill = page
 	}
 	r := d.scaled(1.6)
+	corners := func(at ...point) {
+		for i := range at {
+			at[i] = point{p.x + r*at[i].x, p.y + r*at[i].y}
+		}
+		d.outlined(fill, l.colour, at...)
+	}
 	switch l.sides {
 	case 3:
-		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.1, p.y + r*0.8}, point{p.x - r*1.1, p.y + r*0.8})
+		corners(point{0, -1.2}, point{1.1, 0.8}, point{-1.1, 0.8})
+	case -3:
+		corners(point{0, 1.2}, point{1.1, -0.8}, point{-1.1, -0.8})
 	case 4:
-		d.outlined(fill, l.colour, point{p.x, p.y - r*1.2}, point{p.x + r*1.2, p.y}, point{p.x, p.y + r*1.2},
-			point{p.x - r*1.2, p.y})
+		corners(point{0, -1.2}, point{1.2, 0}, point{0, 1.2}, point{-1.2, 0})
+	case 5:
+		corners(point{-0.9, -0.9}, point{0.9, -0.9}, point{0.9, 0.9}, point{-0.9, 0.9})
 	default:
 		d.circle(p, r, fill, l.colour, d.scaled(0.6))
 	}
+}
+
+// cross marks a point that competes with no other.
+func (d *Drawing) cross(p point, stroke colour) {
+	r := d.scaled(1.5)
+	d.line(stroke, d.scaled(0.7), point{p.x - r, p.y - r}, point{p.x + r, p.y + r})
+	d.line(stroke, d.scaled(0.7), point{p.x - r, p.y + r}, point{p.x + r, p.y - r})
 }

@@ -5,6 +5,9 @@ import (
 	"unicode"
 )
 
+// Mark follows the label of a run that is not private and does a part of a private method's work.
+const Mark = "\u2009†"
+
 // names are what figures call a category or a phase, where that is not its key with spaces.
 var names = map[string]string{
 	"optimizer_state":       "Optimizer state",

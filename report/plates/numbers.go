@@ -2,7 +2,7 @@ package plates
 
 import (
 	"math"
-	"strconv"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -47,7 +47,7 @@ func decimal(v float64, digits int) string {
 	if v == 0 {
 		return "0"
 	}
-	if zero, _ := strconv.ParseFloat(s, 64); zero == 0 {
+	if strings.Trim(s, "0.") == "" {
 		return "<" + units.Fixed(math.Pow(10, -float64(digits)), digits)
 	}
 	if v < 0 {

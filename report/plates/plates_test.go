@@ -109,7 +109,7 @@ func figures() map[string]Figure {
 		"breakdown-forty":   Breakdown{Bars: forty, Baseline: "Run 1 of forty"},
 		"breakdown-swept":   Breakdown{Bars: swept("batch 4", "batch 8", "batch 16"), Baseline: "Non-private"},
 		"breakdown-swept-4": Breakdown{Bars: swept("512", "1,024", "2,048", longName), Baseline: "Non-private"},
-		"time":              Time{Bars: times(), Baseline: "Non-private"},
+		"time":              Time{Bars: times(), Baseline: "Non-private", Digits: 2},
 		"time-one":          Time{Bars: times()[:1], Baseline: "Non-private"},
 	}
 	point := func(label string, time, peak float64) Point { return Point{Label: label, Time: time, Peak: peak * gib} }
@@ -271,7 +271,7 @@ func ghostStep(repeat int) Step {
 
 // Whatever is drawn, wherever: no two texts overlap, nothing leaves the figure, and no text is under 6 points.
 func TestNothingOverlaps(t *testing.T) {
-	for name, f := range figures() {
+	for name, f := range everything() {
 		for place, s := range styles {
 			d, err := f.Draw(s)
 			if err != nil {
@@ -344,7 +344,7 @@ func TestShort(t *testing.T) {
 func TestStyleHasAllColours(t *testing.T) {
 	style := StyleTeX()
 	named := regexp.MustCompile(`dps[A-Z][A-Za-z]*`)
-	for name, f := range figures() {
+	for name, f := range everything() {
 		d, err := f.Draw(Column)
 		if err != nil {
 			t.Fatal(err)

@@ -124,7 +124,7 @@ func (f Step) Draw(s Style) (*Drawing, error) {
 	a.box.x1 -= max(0, wide(d.lab(lastOf(a.xTicks)))/2-0.6*s.Label)
 	phases := f.phases(d, a, thousand)
 	legend := f.unplaced(d, a, r, of, thousand)
-	high, drawLegend := d.legend(legend, a.box.x0, s.Width)
+	high, drawLegend := d.legend(legend, 0, s.Width)
 	if high > 0 {
 		high += 0.5 * s.Label
 		drawLegend(0)
@@ -134,7 +134,7 @@ func (f Step) Draw(s Style) (*Drawing, error) {
 
 	d.open(a)
 	f.areas(d, a, r, of, thousand)
-	phases.draw(d, a)
+	phases.draw(d, a, box{a.x(r.at[r.peak] / thousand), a.box.y0, a.x(r.at[r.peak+1] / thousand), a.box.y1})
 	f.name(d, a, r, of, thousand)
 	f.mark(d, a, r, of, thousand)
 	d.open(nil)
@@ -238,8 +238,10 @@ func (f Step) label(d *Drawing, key string) label {
 	return l
 }
 
-// unplaced are the bands that are seen and have no room for their names.
+// unplaced are the bands that are seen and have no room for their names, in stacking order: the tallest ones that a
+// legend has room for.
 func (f Step) unplaced(d *Drawing, a *axes, r reduced, of unit, thousand float64) (out []entry) {
+	var height []float64
 	for b, key := range r.keys {
 		tall := 0.0
 		for i, v := range r.tops[b] {
@@ -249,8 +251,16 @@ func (f Step) unplaced(d *Drawing, a *axes, r reduced, of unit, thousand float64
 			tall = max(tall, v/of.size/(a.y1-a.y0)*a.box.height())
 		}
 		if tall >= slightest && !f.placeIn(d, a, r, b, f.label(d, key), of, thousand).ok {
-			out = append(out, entry{nameOf(key, f.Names), f.colour(key)})
+			out, height = append(out, entry{nameOf(key, f.Names), f.colour(key)}), append(height, tall)
 		}
+	}
+	for len(out) > 1 {
+		if _, rows := d.legendPlaces(out, d.style.Width); rows <= MostLegendRows {
+			break
+		}
+		least := slices.Index(height, slices.Min(height))
+		d.LeftOut = append(d.LeftOut, out[least].name)
+		out, height = slices.Delete(out, least, least+1), slices.Delete(height, least, least+1)
 	}
 	return out
 }
@@ -300,6 +310,64 @@ type phaseName struct {
 	level int     // 0: beside the axis
 }
 
+// leastRepeats is how often phases must follow one another in the same order to be drawn as one.
+const leastRepeats = 3
+
+// loop is the key of phases that are drawn as one.
+const loop = "loop"
+
+// folded are the phases in order, with those of a loop as one that names them once: "forward, backward × 32".
+func (f Step) folded() (out []Span) {
+	all := slices.Clone(f.Phases)
+	if f.Run {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	const longest = 6 // phases of a round
+	same := func(a, b Span) bool { return a.Key == b.Key && a.Name == b.Name }
+	for i := 0; i < len(all); {
+		period, times := 1, 1
+		for p := 1; p <= longest; p++ {
+			n := 1
+			for ; i+(n+1)*p <= len(all) && slices.EqualFunc(all[i:i+p], all[i+n*p:i+(n+1)*p], same); n++ {
+			}
+			if n >= leastRepeats && n*p > period*times {
+				period, times = p, n
+			}
+		}
+		if times == 1 {
+			out = append(out, all[i])
+			i++
+			continue
+		}
+		var names []string
+		for _, p := range all[i : i+period] {
+			if unnamed(p.Key) {
+				continue
+			}
+			names = append(names, Short(f.phaseName(p)))
+		}
+		last := all[i+period*times-1]
+		if len(names) > 0 {
+			out = append(out, Span{Key: loop, Name: fmt.Sprintf("%s × %d", strings.Join(names, ", "), times),
+				From: all[i].From, To: last.To})
+		}
+		i += period * times
+	}
+	return out
+}
+
+// unnamed reports whether a phase has no memory of its own, and so no name where it is narrow.
+func unnamed(key string) bool { return key == "zero_grad" || key == "between" }
+
+// phaseName is a phase's name in the line above the axes.
+func (f Step) phaseName(p Span) string {
+	if p.Name == "" {
+		return shortName(p.Key, f.Names)
+	}
+	return p.Name
+}
+
 // phases places the names in up to three levels. One that has no room in any is left out.
 func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	const levels = 3
@@ -309,18 +377,18 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	if len(f.Phases) == 0 {
 		return out
 	}
-	widest := slices.Clone(f.Phases) // first: the narrow ones take the remaining room
+	widest := f.folded() // first: the narrow ones take the remaining room
 	slices.SortStableFunc(widest, func(a, b Span) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
 	for _, p := range widest {
 		x0, x1 := a.x(max(p.From/thousand, a.x0)), a.x(min(p.To/thousand, a.x1))
 		if x1 <= x0 {
 			continue
 		}
-		name := p.Name
-		if name == "" {
-			name = shortName(p.Key, f.Names)
+		name := f.phaseName(p)
+		if p.Key != loop {
+			name = Short(name)
 		}
-		l := d.val(Short(name))
+		l := d.val(fit(d.val(name), a.box.width()))
 		l.anchor = middle
 		out.ends = append(out.ends, x0, x1)
 		mid, half := (x0+x1)/2, wide(l)/2+2
@@ -335,7 +403,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			if slices.ContainsFunc(taken[level][:], func(o [2]float64) bool { return at-half < o[1] && o[0] < at+half }) {
 				continue
 			}
-			if level > 0 && (x1-x0 < slightest || p.Key == "zero_grad" || p.Key == "between") {
+			if level > 0 && (x1-x0 < slightest || unnamed(p.Key)) {
 				break // too narrow to see, or without memory of its own
 			}
 			crossed := false // a tick must not cross the names under it, nor a tick this name
@@ -362,14 +430,23 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	return out
 }
 
-func (p phaseBar) draw(d *Drawing, a *axes) {
+// draw draws the phases. The lines that part them stand beside the column of the peak, and do not hide it.
+func (p phaseBar) draw(d *Drawing, a *axes, peak box) {
 	if p.height == 0 {
 		return
 	}
 	y := a.box.y0 - 1.5
+	const width = 0.5 // of a line
 	for _, x := range p.ends {
 		if x > a.box.x0+1 && x < a.box.x1-1 {
-			d.line(page, 0.5, point{x, a.box.y0}, point{x, a.box.y1})
+			at := x
+			if x > peak.x0-width/2 && x < peak.x1+width/2 {
+				at = peak.x0 - width/2
+				if x > (peak.x0+peak.x1)/2 {
+					at = peak.x1 + width/2
+				}
+			}
+			d.line(page, width, point{at, a.box.y0}, point{at, a.box.y1})
 		}
 		d.line(soft, 0.4, point{x, y - 2}, point{x, y + 1})
 	}

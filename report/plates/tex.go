@@ -200,4 +200,4 @@ var texReplacer = strings.NewReplacer(`\`, `\textbackslash{}`, `{`, `\{`, `}`, `
 	`\ensuremath{>}`, "−", `\ensuremath{-}`, "+", `\ensuremath{+}`, "×", `\ensuremath{\times}`, "≥", `\ensuremath{\geq}`,
 	"≤", `\ensuremath{\leq}`, "±", `\ensuremath{\pm}`, "Δ", `\ensuremath{\Delta}`, "σ", `\ensuremath{\sigma}`,
 	"ε", `\ensuremath{\varepsilon}`, "δ", `\ensuremath{\delta}`, "µ", `\ensuremath{\mu}`, "…", `\ldots{}`, "–", `--`,
-	"\u2009", `\,`, "\u202f", `\,`, "\u00a0", `~`, `"`, `''`)
+	"†", `\ensuremath{\dagger}`, "\u2009", `\,`, "\u202f", `\,`, "\u00a0", `~`, `"`, `''`)

@@ -13,7 +13,9 @@ type Point struct {
 	Time, Peak        float64 // seconds of a step, bytes
 	TimeLow, TimeHigh float64 // fastest and slowest of repeats; both 0 without repeats
 	State             State   // only measured, predicted and bounded points are drawn
-	NotPrivate        bool    // never on the front
+	Base              bool    // what others are compared with: never on the front
+	NotPrivate        bool    // nor is this: a cross, and a dagger behind the name
+	Look              int     // of its method, as a [Series] has it
 }
 
 // A TradeoffPanel is one setting.
@@ -34,10 +36,13 @@ const MostNamed = 12
 // spot is a point in the units of the axes.
 type spot struct {
 	label        string
+	look         look
 	x, y         float64
 	low, high    float64
 	front, other bool
+	cross        bool // not private
 	outside      bool
+	said         string // of a point outside: where it is
 }
 
 type tradeoffPanel struct {
@@ -80,7 +85,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	}
 	for i, p := range panels {
 		p.axes.xLine, p.axes.yLine, p.axes.xGrid, p.axes.yGrid = true, true, true, true
-		p.axes.yTicks = ticks(p.axes.y0, p.axes.y1, 5)
+		p.axes.yTicks = f.signed(ticks(p.axes.y0, p.axes.y1, 5))
 		if i%g.across == 0 {
 			p.axes.yLabel = yName
 		}
@@ -100,6 +105,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 		a := &p.axes
 		a.box = box{x + left, y, x + g.width - 0.8*s.Label, y + tall}
 		d.along(a)
+		a.xTicks = f.signed(a.xTicks)
 		if i+g.across >= len(panels) {
 			a.xLabel = xName
 		}
@@ -122,6 +128,31 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
+// signed are ticks with a sign where they are changes of the baseline's values.
+func (f Tradeoff) signed(all []tick) []tick {
+	for i, t := range all {
+		if f.Baseline != "" && t.at > 0 {
+			all[i].text = "+" + t.text
+		}
+	}
+	return all
+}
+
+// Outside are the points beyond the axes, each with its place: the figure has only their names.
+func (f Tradeoff) Outside() (out []string) {
+	bytes, seconds := f.units()
+	for _, p := range f.Panels {
+		if q := f.panel(p, bytes, seconds); q != nil {
+			for _, t := range q.spots {
+				if t.outside {
+					out = append(out, t.label+" ("+t.said+")")
+				}
+			}
+		}
+	}
+	return out
+}
+
 // units returns the units of absolute axes.
 func (f Tradeoff) units() (bytes, seconds unit) {
 	var peak, time float64
@@ -136,12 +167,13 @@ func (f Tradeoff) units() (bytes, seconds unit) {
 func (f Tradeoff) panel(p TradeoffPanel, bytes, seconds unit) *tradeoffPanel {
 	x := func(v float64) float64 { return v / seconds.size }
 	y := func(v float64) float64 { return v / bytes.size }
+	var base *Point
 	if f.Baseline != "" {
 		i := slices.IndexFunc(p.Points, func(q Point) bool { return q.Label == f.Baseline })
 		if i < 0 || !drawable(p.Points[i]) {
 			return nil
 		}
-		base := p.Points[i]
+		base = &p.Points[i]
 		x = func(v float64) float64 { return (v/base.Time - 1) * 100 }
 		y = func(v float64) float64 { return (v/base.Peak - 1) * 100 }
 	}
@@ -150,7 +182,15 @@ func (f Tradeoff) panel(p TradeoffPanel, bytes, seconds unit) *tradeoffPanel {
 		if !drawable(q) || f.Baseline != "" && q.Label == f.Baseline {
 			continue
 		}
-		t := spot{label: Short(q.Label), x: x(q.Time), y: y(q.Peak), other: q.NotPrivate}
+		t := spot{label: Short(q.Label), look: lookOf(q.Look), x: x(q.Time), y: y(q.Peak),
+			other: q.Base || q.NotPrivate, cross: q.NotPrivate}
+		t.said = seconds.in(q.Time) + " " + seconds.name + ", " + bytes.in(q.Peak) + " " + bytes.name
+		if base != nil {
+			t.said = percent(q.Time, base.Time) + " time, " + percent(q.Peak, base.Peak) + " memory"
+		}
+		if q.NotPrivate {
+			t.label += Mark
+		}
 		t.low, t.high = t.x, t.x
 		if q.TimeHigh > q.TimeLow && q.TimeLow > 0 {
 			t.low, t.high = x(q.TimeLow), x(q.TimeHigh)
@@ -163,6 +203,19 @@ func (f Tradeoff) panel(p TradeoffPanel, bytes, seconds unit) *tradeoffPanel {
 	out.front()
 	out.fit()
 	return out
+}
+
+// shown is the look of a point: that of its method, filled on the front.
+func (t spot) shown() look {
+	l := t.look
+	l.colour, l.hollow = text, !t.front
+	switch {
+	case t.front:
+		l.colour = accent
+	case t.other:
+		l.colour = soft
+	}
+	return l
 }
 
 func drawable(p Point) bool {
@@ -255,12 +308,10 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 		at := in(t.x, t.y)
 		marks = append(marks, box{at.x - radius, at.y - radius, at.x + radius, at.y + radius})
 		switch {
-		case t.front:
-			d.circle(at, radius, accent, accent, 0.3)
-		case t.other:
-			d.circle(at, radius-0.1, page, soft, d.scaled(0.6))
+		case t.cross:
+			d.cross(at, soft)
 		default:
-			d.circle(at, radius-0.1, page, text, d.scaled(0.6))
+			d.marker(at, t.shown())
 		}
 	}
 	for _, t := range p.spots {

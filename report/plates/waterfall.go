@@ -25,6 +25,20 @@ type fall struct {
 	net      bool
 }
 
+// label is the name beside a row.
+func (r fall) label(d *Drawing) label {
+	l := d.val(r.name)
+	l.bold, l.anchor, l.dx = r.net, end, -3
+	return l
+}
+
+// value is the text behind a row's bar.
+func (r fall) value(d *Drawing) label {
+	l := d.val(r.text)
+	l.bold, l.dx = r.net, 2.5
+	return l
+}
+
 // slightPart of the net is what a row of a waterfall must have.
 const slightPart = 0.005
 
@@ -49,27 +63,12 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		return nil, ErrEmpty
 	}
 
-	title, name, tail := 0.0, 0.0, 0.0
-	for i, b := range blocks {
-		for _, line := range wrapped(f.Blocks[i].Label) {
-			l := d.lab(line)
-			l.bold = true
-			title = max(title, wide(l))
-		}
-		for _, r := range b {
-			l := d.val(r.name)
-			l.bold = r.net
-			name = max(name, wide(l))
-			l.text = r.text
-			tail = max(tail, wide(l))
-		}
-	}
 	across := 1
 	if s.Wide && len(blocks) > 1 {
 		across = 2
 	}
 	panel := (s.Width - float64(across-1)*2*s.Label) / float64(across)
-	left := title + s.Label + name + 3.5
+	left, scale := f.widths(d, blocks, panel, low)
 	step := 1.3 * s.Label
 	if s.slide() {
 		step = min(1.5*s.Label, (s.Height-3*s.line())/float64(rows))
@@ -78,15 +77,15 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	tallest := 0.0
 	heights := make([]float64, across) // of the panels, in rows
 	for i, b := range blocks {
-		heights[i/per] += float64(max(len(b), len(wrapped(f.Blocks[i].Label)))) + gapOfBlocks
+		heights[i/per] += b.tall(d) + gapOfBlocks
 	}
 	for _, h := range heights {
 		tallest = max(tallest, h)
 	}
 	for p := range across {
 		x := float64(p) * (panel + 2*s.Label)
-		a := &axes{box: box{x + left, 0, x + panel - tail - 2.5, tallest * step}, x0: low / of.size, x1: high / of.size,
-			y0: tallest, xLine: true, xGrid: true}
+		a := &axes{box: box{x + left, 0, x + left + (high-low)*scale, tallest * step}, x0: low / of.size,
+			x1: high / of.size, y0: tallest, xLine: true, xGrid: true}
 		d.along(a)
 		a.xLabel = "Over the " + within(Short(f.Baseline)) + " peak (" + of.name + ")"
 		if f.Baseline == "" {
@@ -94,16 +93,14 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		}
 		d.open(a)
 		at := 0.5
-		for i := p * per; i < min(len(blocks), (p+1)*per); i++ {
-			for k, line := range wrapped(f.Blocks[i].Label) {
-				l := d.lab(line)
-				l.bold = true
+		for _, b := range blocks[p*per : min(len(blocks), (p+1)*per)] {
+			for k, l := range b.title(d) {
 				d.beside(l, point{x, a.y(at + float64(k))})
 			}
-			for k, r := range blocks[i] {
-				f.row(d, r, at+float64(k), of, k+1 < len(blocks[i]))
+			for k, r := range b.rows {
+				f.row(d, r, at+float64(k), of, k+1 < len(b.rows))
 			}
-			at += float64(max(len(blocks[i]), len(wrapped(f.Blocks[i].Label)))) + gapOfBlocks
+			at += b.tall(d) + gapOfBlocks
 		}
 		d.open(nil)
 		d.height = a.box.y1 + d.below(a) + 0.2*s.Label
@@ -114,8 +111,53 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 // gapOfBlocks parts two blocks, in rows.
 const gapOfBlocks = 0.35
 
+// shown is a block with the rows that are drawn of it.
+type shown struct {
+	label string
+	rows  []fall
+}
+
+// title returns the lines of a block's name.
+func (b shown) title(d *Drawing) (lines []label) {
+	for _, part := range wrapped(b.label) {
+		l := d.lab(part)
+		l.bold = true
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// tall is the height of a block, in rows.
+func (b shown) tall(d *Drawing) float64 { return float64(max(len(b.rows), len(b.title(d)))) }
+
+// widths returns the width of the names beside the bars, and how many points a byte has: as many as leave room for
+// what stands behind each bar. A block's name stands beside those of its first rows.
+func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left, scale float64) {
+	for _, b := range blocks {
+		titles := b.title(d)
+		for k, l := range titles {
+			left = max(left, wide(l)+3.5)
+			if k < len(b.rows) {
+				left = max(left, wide(l)+d.style.Label+wide(b.rows[k].label(d))+3.5)
+			}
+		}
+		for _, r := range b.rows {
+			left = max(left, wide(r.label(d))+3.5)
+		}
+	}
+	scale = math.Inf(1)
+	for _, b := range blocks {
+		for _, r := range b.rows {
+			if reach := max(r.from, r.to) - low; reach > 0 {
+				scale = min(scale, (panel-left-wide(r.value(d))-3)/reach)
+			}
+		}
+	}
+	return left, scale
+}
+
 // blocks are the rows of every block that the place has room for, and their number.
-func (f Waterfall) blocks(d *Drawing, of unit) (out [][]fall, rows int) {
+func (f Waterfall) blocks(d *Drawing, of unit) (out []shown, rows int) {
 	most := 48
 	if d.style.slide() {
 		most = int((d.style.Height - 3*d.style.line()) / d.style.line())
@@ -127,7 +169,7 @@ func (f Waterfall) blocks(d *Drawing, of unit) (out [][]fall, rows int) {
 			continue
 		}
 		rows += len(steps)
-		out = append(out, steps)
+		out = append(out, shown{b.Label, steps})
 	}
 	return out, rows
 }
@@ -161,15 +203,11 @@ func (f Waterfall) row(d *Drawing, r fall, at float64, of unit, more bool) {
 	a := d.current
 	y, half := a.y(at), 0.36*a.box.height()/(a.y0-a.y1)
 	x0, x1 := a.x(min(r.from, r.to)/of.size), a.x(max(r.from, r.to)/of.size)
-	l := d.val(r.name)
-	l.bold, l.anchor, l.dx = r.net, end, -3
-	d.beside(l, point{a.box.x0, y})
+	d.beside(r.label(d), point{a.box.x0, y})
 	d.rect(box{x0, y - half, min(x1, a.box.x1), y + half}, r.colour, false)
 	if more && !r.net {
 		step := a.box.height() / (a.y0 - a.y1)
 		d.line(soft, 0.3, point{a.x(r.to / of.size), y + half}, point{a.x(r.to / of.size), y + step - half})
 	}
-	l = d.val(r.text)
-	l.bold, l.dx = r.net, 2.5
-	d.beside(l, point{x1, y})
+	d.beside(r.value(d), point{x1, y})
 }

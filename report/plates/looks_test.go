@@ -1,0 +1,308 @@
+package plates
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// crowded are figures of more than a place has room for: all categories, many rows, loops.
+func crowded() map[string]Figure {
+	var all []Segment
+	for i, key := range categoryKeys {
+		all = append(all, Segment{key, float64(i+20) * gib})
+	}
+	var apart []Bar // each in a panel and a row of its own
+	for i := range MostBars {
+		apart = append(apart, Bar{Label: fmt.Sprintf("%d %s", i, longName), Group: fmt.Sprintf("batch %d", i),
+			Segments: all})
+	}
+	step := Step{At: []float64{0, 1, 2, 3}, Cause: "gradients"}
+	for _, s := range all {
+		step.Bands = append(step.Bands, Band{s.Key, []float64{s.Value / 40, s.Value / 30, 0}})
+	}
+	special := headline()
+	for i := range special {
+		special[i].NotPrivate = i%2 == 1
+	}
+	points := []Point{{Label: "Base", Time: 1, Peak: gib}, {Label: "Norms", Time: 3, Peak: 2 * gib, NotPrivate: true},
+		{Label: "Ghost", Time: 2, Peak: 3 * gib}, {Label: "Less", Time: 4, Peak: gib / 2}}
+	return map[string]Figure{
+		"categories": Breakdown{Bars: []Bar{{Label: "a", Segments: all}, {Label: "b", Segments: all[3:]}}, Baseline: "a"},
+		"apart":      Breakdown{Bars: apart},
+		"all bands":  step,
+		"loop":       loopStep(32),
+		"norms":      Breakdown{Bars: special, Baseline: "Non-private"},
+		"norms time": Time{Bars: special, Baseline: "Non-private", Digits: 1},
+		"norms rest": Ladder{Bars: special},
+		"cross":      Tradeoff{[]TradeoffPanel{{Points: points}}, "Base"},
+	}
+}
+
+// loopStep is a step of rounds over examples, each of a forward and a backward pass.
+func loopStep(rounds int) Step {
+	s := Step{Bands: []Band{{"parameters", nil}, {"activations", nil}}, Phases: []Span{{"zero_grad", "", 0, 10}}}
+	for i := range rounds {
+		from := float64(10 + 20*i)
+		s.Phases = append(s.Phases, Span{"forward", "", from, from + 10}, Span{"backward", "", from + 10, from + 20})
+	}
+	end := float64(10 + 20*rounds)
+	s.Phases = append(s.Phases, Span{"optimizer", "", end, end + 50})
+	for at := 0.0; at < end+50; at += 5 {
+		s.At = append(s.At, at)
+		s.Bands[0].Values = append(s.Bands[0].Values, gib)
+		s.Bands[1].Values = append(s.Bands[1].Values, math.Mod(at, 20)*gib/5)
+	}
+	s.At = append(s.At, end+50)
+	return s
+}
+
+// Every figure that can be drawn of ordinary and of crowded data.
+func everything() map[string]Figure {
+	all := figures()
+	for name, f := range crowded() {
+		all[name] = f
+	}
+	return all
+}
+
+// A legend has at most three rows, and no figure of bars is taller than a page.
+func TestRoomOfFigures(t *testing.T) {
+	for name, f := range everything() {
+		for place, s := range styles {
+			d := drawn(t, f, s)
+			rows := map[float64]bool{}
+			for _, i := range d.items {
+				if i.fill != nil && i.axes == nil && len(i.points) == 4 {
+					rows[i.points[0].y] = true
+				}
+			}
+			if len(rows) > MostLegendRows {
+				t.Errorf("%s, %s: a legend of %d rows", name, place, len(rows))
+			}
+			if _, bars := f.(Breakdown); bars && d.Height() > pageTall+1 {
+				t.Errorf("%s, %s: %.0f points high", name, place, d.Height())
+			}
+		}
+	}
+	d := drawn(t, everything()["apart"], Column)
+	if n := strings.Count(strings.Join(texts(d), " "), "batch "); n+len(d.LeftOut) != MostBars || n < MostBars/2 {
+		t.Errorf("%d of %d panels, and %q left out", n, MostBars, d.LeftOut)
+	}
+}
+
+// The line that parts two phases does not hide the column of the peak.
+func TestPeakColumnIsSeen(t *testing.T) {
+	atEdge := Step{Bands: []Band{{"activations", nil}}, Phases: []Span{{"forward", "", 0, 150}, {"backward", "", 150, 300}}}
+	for i := range 300 {
+		atEdge.At = append(atEdge.At, float64(i))
+		value := 1.0
+		if i == 150 {
+			value = 5
+		}
+		atEdge.Bands[0].Values = append(atEdge.Bands[0].Values, value*gib)
+	}
+	atEdge.At = append(atEdge.At, 300)
+	all := everything()
+	all["at an edge"] = atEdge
+	for name, f := range all {
+		if _, is := f.(Step); !is {
+			continue
+		}
+		for place, s := range styles {
+			d := drawn(t, f, s)
+			peak := d.items[slices.IndexFunc(d.items, func(i item) bool { return i.radius > 0 })].points[0]
+			for _, i := range d.items {
+				if i.stroke != nil && *i.stroke == page && len(i.points) == 2 && i.fill == nil &&
+					math.Abs(i.points[0].x-peak.x) < i.width/2 {
+					t.Errorf("%s, %s: a line at %.2f over the peak at %.2f", name, place, i.points[0].x, peak.x)
+				}
+			}
+		}
+	}
+}
+
+// The rounds of a loop are one phase that says how many there are. Two rounds are no loop.
+func TestLoopIsDrawnOnce(t *testing.T) {
+	for rounds, want := range map[int]bool{2: false, 3: true, 32: true} {
+		f := loopStep(rounds)
+		got := texts(drawn(t, f, Page))
+		name := fmt.Sprintf("forward, backward × %d", rounds)
+		if slices.Contains(got, name) != want {
+			t.Errorf("%d rounds: %q", rounds, got)
+		}
+		if n := len(f.folded()); want && n != 3 || !want && n != len(f.Phases) {
+			t.Errorf("%d rounds: %d phases", rounds, n)
+		}
+		f.Run = true
+		if n := len(f.folded()); n != len(f.Phases) {
+			t.Errorf("%d steps of a run: %d", len(f.Phases), n)
+		}
+	}
+}
+
+// Runs that are not private have a dagger and slanted letters, others have neither.
+func TestMarkOfNorms(t *testing.T) {
+	for name, f := range crowded() {
+		if !strings.HasPrefix(name, "norms") {
+			continue
+		}
+		for _, b := range headline() {
+			d := drawn(t, f, Column)
+			marked := slices.ContainsFunc(d.items, func(i item) bool {
+				return i.label != nil && i.label.text == b.Label+Mark && i.label.slant
+			})
+			bare := slices.ContainsFunc(d.items, func(i item) bool {
+				return i.label != nil && i.label.text == b.Label && !i.label.slant
+			})
+			want := slices.Contains([]string{"Per-sample", "Tiled", "Ghost"}, b.Label)
+			if marked != want || bare == want {
+				t.Errorf("%s, %s: with a mark: %v, without: %v", name, b.Label, marked, bare)
+			}
+		}
+	}
+	for place, s := range styles {
+		d := drawn(t, crowded()["cross"], s)
+		crosses := 0
+		for _, i := range d.items {
+			if i.stroke != nil && *i.stroke == soft && len(i.points) == 2 && i.points[0].x != i.points[1].x &&
+				i.points[0].y != i.points[1].y {
+				crosses++
+			}
+		}
+		if crosses != 2 || !slices.Contains(texts(d), "Norms"+Mark) {
+			t.Errorf("%s: %d lines of crosses, %q", place, crosses, texts(d))
+		}
+	}
+}
+
+// Axes of changes have signs; 0 has none.
+func TestSignsOfTradeoff(t *testing.T) {
+	d := drawn(t, crowded()["cross"], Column)
+	for _, a := range d.panels {
+		for _, tick := range append(slices.Clone(a.xTicks), a.yTicks...) {
+			sign, _, _ := strings.Cut(tick.text, strings.TrimLeft(tick.text, "+−"))
+			if want := map[bool]string{tick.at > 0: "+", tick.at < 0: "−", tick.at == 0: ""}[true]; sign != want {
+				t.Errorf("%v is %q", tick.at, tick.text)
+			}
+		}
+	}
+	for _, text := range texts(drawn(t, figures()["tradeoff-one"], Column)) {
+		if strings.HasPrefix(text, "+") {
+			t.Errorf("%q, of no change", text)
+		}
+	}
+}
+
+// A point beyond the axes is named with its numbers, thousands too.
+func TestOutsideOfTradeoff(t *testing.T) {
+	f := figures()["tradeoff"].(Tradeoff)
+	want := []string{"Per-example loop (+2,375\u2009% time, −86.7\u2009% memory)"}
+	if got := f.Outside(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := (Tradeoff{Panels: f.Panels[:1]}).Outside(); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// The looks of ten methods differ, and a method keeps its look whatever others are drawn.
+func TestLooks(t *testing.T) {
+	seen := map[look]int{}
+	for n := range 10 {
+		if before, known := seen[lookOf(n)]; known {
+			t.Errorf("%d looks like %d", n, before)
+		}
+		seen[lookOf(n)] = n
+	}
+	corners := func(series ...Series) (n int) { // of the first marker of the last series
+		panel := LinesPanel{X: "x", At: []float64{1, 2}, Series: series}
+		d := drawn(t, Lines{Axis: "y", Panels: []LinesPanel{panel}}, Column)
+		for _, i := range d.items {
+			if i.fill != nil && i.axes != nil {
+				n = len(i.points)
+			}
+		}
+		return n
+	}
+	for n := range 5 {
+		line := Series{Label: "a", Values: []float64{gib, 2 * gib}, Look: n}
+		other := Series{Label: "b", Values: []float64{3 * gib, 4 * gib}, Look: n + 1}
+		want := map[int]int{0: 1, 4: 4, 3: 3, 5: 4, -3: 3}[shapes[n]]
+		if alone, second := corners(line), corners(other, line); alone != want || second != want {
+			t.Errorf("look %d: %d corners alone, %d as the second, want %d", n, alone, second, want)
+		}
+	}
+}
+
+// The bars of a waterfall are as long as the texts behind them allow.
+func TestWaterfallFillsItsWidth(t *testing.T) {
+	for name, f := range figures() {
+		w, is := f.(Waterfall)
+		if !is {
+			continue
+		}
+		for _, s := range []Style{Column, IEEE, NeurIPS} {
+			d := drawn(t, w, s)
+			right := 0.0
+			for _, i := range d.items {
+				if i.label != nil {
+					right = max(right, i.label.box.x1)
+				}
+			}
+			if right < s.Width-1 {
+				t.Errorf("%s: %.1f of %.1f points", name, right, s.Width)
+			}
+		}
+	}
+}
+
+// A heat map of few columns is as wide as a column of text.
+func TestHeatmapFillsItsWidth(t *testing.T) {
+	f := Heatmap{Rows: []string{"Non-private", "b"}, Columns: []string{"x", "y"},
+		Cells: [][]Cell{{{Value: gib}, {Value: gib}}, {{Value: gib}, {Value: gib}}}}
+	for place, s := range styles {
+		d := drawn(t, f, s)
+		right := 0.0
+		for _, i := range d.items {
+			for _, p := range i.points {
+				right = max(right, p.x)
+			}
+		}
+		left := d.items[0].label.box.x0
+		if place == "column" && right < s.Width-1 || math.Abs(left-(s.Width-right)) > 6 && right < s.Width-1 {
+			t.Errorf("%s: from %.1f to %.1f of %.1f points", place, left, right, s.Width)
+		}
+	}
+}
+
+// A dashed line over bars has a margin in the page's colour, so that it is seen on dark ones.
+func TestDashedLineHasMargin(t *testing.T) {
+	d := drawn(t, figures()["breakdown"], Column)
+	dashes := 0
+	for k, i := range d.items {
+		if !i.dash {
+			continue
+		}
+		dashes++
+		margin := d.items[k-1]
+		if margin.stroke == nil || *margin.stroke != page || margin.width <= i.width ||
+			!slices.Equal(margin.points, i.points) {
+			t.Errorf("%v without a margin", i.points)
+		}
+	}
+	if dashes == 0 {
+		t.Error("no dashed line")
+	}
+}
+
+// Numbers of more than three digits are no zeros.
+func TestDecimal(t *testing.T) {
+	for v, want := range map[float64]string{1234: "1,234", 0.4: "<1", 0: "0", -2400: "−2,400", 12: "12"} {
+		if got := decimal(v, 0); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
