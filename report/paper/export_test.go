@@ -16,5 +16,19 @@ func Drawings(m *Model, style string) map[string]*plates.Drawing {
 	return out
 }
 
+// Captions are the words under the figures of a paper, by name.
+func Captions(m *Model) map[string]string {
+	b := newBuilder(m, m.Config)
+	b.makeFigures()
+	out := map[string]string{}
+	for i := range b.plates {
+		out[b.plates[i].Name] = b.plates[i].Finding.text() + " " + b.plates[i].Caption.text()
+	}
+	return out
+}
+
+// Far are the names whose values are far above all others.
+var Far = far
+
 // AllStyles lists the styles that paper.yaml accepts.
 var AllStyles = allStyles

@@ -3,17 +3,21 @@ package paper_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/report/paper"
+	"github.com/dpsight/dpsight/report/plates"
 )
 
 // misplaced draws all figures of a paper in all styles, and finds fault with them: texts that overlap, leave the figure
-// or are under 6 points.
+// or are under 6 points; a figure is taller than a page; a caption does not explain a mark, or explains one that is not
+// there.
 func misplaced(t *testing.T, m *paper.Model) (kinds []string) {
 	t.Helper()
+	captions := paper.Captions(m)
 	for _, style := range paper.AllStyles {
 		for name, d := range paper.Drawings(m, style) {
 			if !slices.Contains(kinds, name) {
@@ -21,6 +25,18 @@ func misplaced(t *testing.T, m *paper.Model) (kinds []string) {
 			}
 			for _, wrong := range d.Misplaced() {
 				t.Errorf("%s, %s: %s", name, style, wrong)
+			}
+			const page = 22.0 // cm of text in an A4 document, with room for a caption
+			if d.Height() > plates.Centimetres(page) {
+				t.Errorf("%s, %s: %.0f points high", name, style, d.Height())
+			}
+			var svg strings.Builder
+			if err := d.SVG(&svg); err != nil {
+				t.Fatal(err)
+			}
+			const mark = "†"
+			if style == "column" && strings.Contains(svg.String(), mark) != strings.Contains(captions[name], mark) {
+				t.Errorf("%s: a mark that the caption lacks, or the other way round: %s", name, captions[name])
 			}
 		}
 	}
@@ -97,4 +113,45 @@ func oddTrend(m *paper.Model) *exhibits.Revisions {
 		r.Lines = append(r.Lines, line)
 	}
 	return r
+}
+
+// One or two values may be far from all others: four times as large as the next, with three others at least.
+func TestFar(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   []string
+	}{
+		{[]float64{1, 2, 3, 13}, []string{"3"}}, {[]float64{1, 2, 3, 12}, nil}, {[]float64{1, 2, 13}, nil},
+		{[]float64{1, 2, 3, 20, 90}, []string{"4", "3"}}, {[]float64{1, 2, 3, 4, 20, 90}, []string{"5", "4"}},
+		{[]float64{1, 2, 3, 20, 30, 40}, nil}, {[]float64{0, 0, 0, 1}, []string{"3"}}, {nil, nil},
+	} {
+		byName := map[string]float64{}
+		for i, v := range c.values {
+			byName[fmt.Sprint(i)] = v
+		}
+		if got := paper.Far(byName); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
+// What lies far beyond the others is named under the figure with its numbers, and not drawn.
+func TestFarRunsAreNamed(t *testing.T) {
+	testkit.Rest(t)
+	m := model(t, "headline-batch")
+	captions, drawings := paper.Captions(&m), paper.Drawings(&m, "column")
+	for name, want := range map[string]string{"time": "Per-example loop (297\u202fms, 25.0×)",
+		"waterfall": "Per-example loop (−1.76\u202fGiB, −86.6\u202f%)",
+		"tradeoff":  "Per-example loop (+2,400\u2009% time, −86.6\u2009% memory)"} {
+		if !strings.Contains(captions[name], want) {
+			t.Errorf("%s: no %q in %q", name, want, captions[name])
+		}
+		var svg strings.Builder
+		if err := drawings[name].SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		if drawn := strings.Contains(svg.String(), "Per-example loop"); drawn != (name == "tradeoff") {
+			t.Errorf("%s: drawn: %v", name, drawn)
+		}
+	}
 }

@@ -427,7 +427,7 @@ func (f *bars) entries() (out []entry) {
 	for _, g := range f.groups {
 		for _, b := range g.rows {
 			if f.rest(b)*f.scale >= slightest {
-				return append(out, entry{"Other", minor})
+				return append(out, entry{"Rest", minor})
 			}
 		}
 	}

@@ -306,3 +306,18 @@ func TestDecimal(t *testing.T) {
 		}
 	}
 }
+
+// A waterfall has the unit of the baseline's peak, and not more digits than can be read.
+func TestUnitOfWaterfall(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		base, change float64
+		want         string
+	}{{2 * gib, 172.5 * mib, "+0.17"}, {60 * gib, 6.49 * gib, "+6.49"}, {60 * gib, 20 * mib, "+20.00"},
+		{0.5 * gib, 150 * mib, "+150.0"}, {0, 3 * gib, "+3.00"}} {
+		f := Waterfall{Base: c.base, Blocks: []Block{{"a", []Segment{{"gradients", c.change}}}}}
+		if got := texts(drawn(t, f, Column)); !slices.Contains(got, c.want) {
+			t.Errorf("%v over %v: no %s in %q", c.change, c.base, c.want, got)
+		}
+	}
+}

@@ -56,8 +56,7 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	if high == low {
 		return nil, ErrEmpty
 	}
-	of := unitOfBytes(max(high, -low))
-	of.digits = max(of.digits, min(2, of.digits+1))
+	of := f.unit(max(high, -low))
 	blocks, rows := f.blocks(d, of)
 	if len(blocks) == 0 {
 		return nil, ErrEmpty
@@ -106,6 +105,20 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 		d.height = a.box.y1 + d.below(a) + 0.2*s.Label
 	}
 	return d, nil
+}
+
+// unit is that of the baseline's peak, which a paper's tables have too, or a smaller one where that would say nothing of
+// the largest change.
+func (f Waterfall) unit(most float64) unit {
+	const least, longest = 0.1, 100
+	of := unitOfBytes(max(most, f.Base))
+	if most < least*of.size {
+		of = unitOfBytes(most)
+	}
+	if of.digits > 0 && most < longest*of.size {
+		of.digits = 2
+	}
+	return of
 }
 
 // gapOfBlocks parts two blocks, in rows.
