@@ -263,6 +263,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	t := &figure.Tradeoff{Cost: costTitles[cost]}
 	var left []string
 	ranges, wall := map[string][]string{}, []string{} // labels by what their bars are
+	panels, shorts := m.settings()
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
 		v := c.CostOf(cost)
@@ -279,7 +280,8 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 		if c.StepMS.Clock == timing.ClockWall {
 			wall = append(wall, c.Label)
 		}
-		t.Points = append(t.Points, figure.Point{Label: c.Label, Badge: m.badge(c), Cost: v.Median, Low: v.Low,
+		t.Points = append(t.Points, figure.Point{Label: c.Label, Panel: panels[c.RunID], Short: shorts[c.RunID],
+			Badge: m.badge(c), Cost: v.Median, Low: v.Low,
 			High: v.High,
 			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes),
 			Baseline: c.IsBaseline()})
@@ -302,6 +304,23 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	}
 	t.Notes = append(t.Notes, m.figureNotes()...)
 	return t
+}
+
+// settings are the place of each run among the swept parameters, in words, and its name there, both by run id.
+func (m *Model) settings() (places, names map[string]string) {
+	places, names = map[string]string{}, map[string]string{}
+	p := exhibits.Arrange(&m.Study, nil, nil)
+	for _, g := range p.Groups {
+		var words []string
+		for i, v := range g.Values {
+			words = append(words, p.Swept[i]+" "+v)
+		}
+		for i := range g.Entries {
+			e := &g.Entries[i]
+			places[e.RunID], names[e.RunID] = strings.Join(words, ", "), e.Key
+		}
+	}
+	return places, names
 }
 
 var costTitles = map[compare.StepCost]string{compare.CostTime: "step time (ms)", compare.CostTokens: "tokens/s",

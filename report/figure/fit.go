@@ -213,7 +213,7 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 			softInk)
 		return c, nil
 	}
-	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX,
+	(&tradePlot{cost: m.Vary, right: l.width - 4, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX,
 		awayY: l.awayY}).drawAxes(c)
 	for _, limit := range l.limits {
 		width := 1.2

@@ -12,15 +12,17 @@ func (m *Tradeoff) draw(svg bool) (*canvas.Canvas, error) {
 	}
 	c.Text("Peak memory against "+m.Cost, margin, margin+titleSize, titleSize, canvas.Start, ink)
 	l.legend.draw(c)
-	l.drawAxes(c)
-	for _, p := range l.labels {
-		if p.lead {
-			c.Segment(p.leadX, p.leadY, p.x-leadGap, p.y-leadRise, 0.6, leadColor)
+	for _, p := range l.panels {
+		p.drawAxes(c)
+		if p.title != "" {
+			c.Text(p.title, p.plot.X0, p.plot.Y0-6, nameSize, canvas.Start, ink)
 		}
-		c.Text(p.text, p.x, p.y, nameSize, canvas.Start, ink)
-	}
-	for i := range m.Points {
-		l.drawPoint(c, &m.Points[i])
+		for _, i := range p.points {
+			l.drawPoint(c, p, &m.Points[i])
+		}
+		for _, t := range p.labels {
+			c.Text(t.text, t.x, t.y, nameSize, canvas.Start, ink)
+		}
 	}
 	return c, nil
 }
@@ -31,11 +33,13 @@ const (
 	errorColor canvas.Color = 0x5b9bd5
 )
 
-func (l *tradeoffLayout) drawAxes(c *canvas.Canvas) {
+func (l *tradePlot) drawAxes(c *canvas.Canvas) {
 	for _, v := range l.y.ticks(6) {
 		y := l.y.at(v * l.y.unit.bytes)
 		c.Line(l.plot.X0, y, l.plot.X1, y, 1, gridColor)
-		c.Text(tickText(v)+" "+l.y.unit.name, l.plot.X0-6-l.awayX, y+valueSize*0.36, valueSize, canvas.End, softInk)
+		if !l.bare {
+			c.Text(tickText(v)+" "+l.y.unit.name, l.plot.X0-6-l.awayX, y+valueSize*0.36, valueSize, canvas.End, softInk)
+		}
 	}
 	last := -1e9
 	for _, v := range l.x.ticks(6) {
@@ -43,19 +47,21 @@ func (l *tradeoffLayout) drawAxes(c *canvas.Canvas) {
 		c.Line(x, l.plot.Y0, x, l.plot.Y1, 1, gridColor)
 		text := tickText(v)
 		half := canvas.Measure(text, valueSize) / 2
-		if x-half < max(last+8, l.plot.X0-10) || x+half > l.width-4 {
+		if x-half < max(last+8, l.plot.X0-10) || x+half > l.right {
 			continue
 		}
 		c.Text(text, x, l.plot.Y1+valueSize+5+l.awayY, valueSize, canvas.Middle, softInk)
 		last = x + half
 	}
-	c.Text(l.m.Cost, (l.plot.X0+l.plot.X1)/2, l.plot.Y1+2*valueSize+12+l.awayY, valueSize, canvas.Middle, softInk)
+	if l.cost != "" {
+		c.Text(l.cost, (l.plot.X0+l.plot.X1)/2, l.plot.Y1+2*valueSize+12+l.awayY, valueSize, canvas.Middle, softInk)
+	}
 	c.Line(l.plot.X0, l.plot.Y1, l.plot.X1, l.plot.Y1, 1.5, ink)
 	c.Line(l.plot.X0, l.plot.Y0, l.plot.X0, l.plot.Y1, 1.5, ink)
 }
 
-func (l *tradeoffLayout) drawPoint(c *canvas.Canvas, p *Point) {
-	x, y, bars := l.geometry(p)
+func (l *tradeoffLayout) drawPoint(c *canvas.Canvas, in *tradePanel, p *Point) {
+	x, y, bars := l.geometry(in, p)
 	box := canvas.Box{X0: x, Y0: y, X1: x, Y1: y}
 	for _, b := range bars {
 		c.Rect(b, errorColor)
@@ -73,5 +79,5 @@ func (l *tradeoffLayout) drawPoint(c *canvas.Canvas, p *Point) {
 	if p.Baseline {
 		c.Diamond(x, y, pointRadius-2, paper)
 	}
-	c.Shape("point of "+p.Label, box, l.plot)
+	c.Shape("point of "+p.Label, box, in.plot)
 }

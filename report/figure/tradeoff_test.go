@@ -67,40 +67,57 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 		if bad := c.Misplaced(); bad != nil {
 			t.Errorf("seed %d: %v", seed, bad)
 		}
-		key := m.layout().labels
-		for i := range key {
-			for k := range key[:i] {
-				if a, b := &key[i], &key[k]; a.lead && b.lead && (a.leadX != b.leadX || a.leadY != b.leadY) &&
-					crossing(a, b) {
-					t.Errorf("seed %d: the lines of %s and %s cross", seed, a.text, b.text)
-				}
-			}
+		var all strings.Builder
+		for _, l := range c.Labels {
+			all.WriteString(l.Text) // a name may be wrapped
 		}
 		for _, p := range m.Points {
-			found := 0
-			for _, l := range c.Labels {
-				if l.Text == p.Label {
-					found++
-				}
-			}
-			if found != 1 {
-				t.Errorf("seed %d: %s stands %d times", seed, p.Label, found)
+			name := p.Label
+			if n := strings.Count(all.String(), name); n != 1 {
+				t.Errorf("seed %d: %s stands %d times", seed, name, n)
 			}
 		}
 	}
 }
 
-// Labels that want one height spread around it, and none leaves the plot.
-func TestLabelsGatherAboutTheirHeights(t *testing.T) {
-	for _, c := range []struct{ wanted, want []float64 }{
-		{[]float64{50, 50, 50}, []float64{40, 50, 60}},
-		{[]float64{20, 50, 52, 90}, []float64{20, 46, 56, 90}},
-		{[]float64{1, 2, 3}, []float64{10, 20, 30}},
-		{[]float64{98, 99, 100}, []float64{80, 90, 100}},
-		{[]float64{30, 38, 46}, []float64{28, 38, 48}},
-	} {
-		if got := spaced(c.wanted, 10, 10, 100); !slices.Equal(got, c.want) {
-			t.Errorf("%g: %g, want %g", c.wanted, got, c.want)
+// Each setting of many points has a panel, with the same axes and the points' names within the setting. Few points, or
+// points of one setting, have one panel.
+func TestPanelsOfTradeoff(t *testing.T) {
+	for _, c := range []struct{ settings, methods, want int }{{4, 4, 4}, {7, 3, 7}, {2, 6, 1}, {1, 30, 1}} {
+		m := &Tradeoff{Cost: "step time (ms)"}
+		for s := range c.settings {
+			for k := range c.methods {
+				cost, peak := float64(10+20*k), int64(1+s)<<30+int64(k)<<29
+				m.Points = append(m.Points, Point{Label: fmt.Sprintf("m%d_of_s%d", k, s), Short: fmt.Sprintf("m%d", k),
+					Panel: fmt.Sprintf("setting %d", s), Cost: cost, Low: cost, High: cost, Peak: peak, PeakLow: peak,
+					PeakHigh: peak})
+			}
+		}
+		l := m.layout()
+		if len(l.panels) != c.want {
+			t.Fatalf("%d settings of %d: %d panels", c.settings, c.methods, len(l.panels))
+		}
+		drawn, err := m.draw(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bad := drawn.Misplaced(); bad != nil {
+			t.Errorf("%d settings: %v", c.settings, bad)
+		}
+		shorts := 0
+		for _, text := range drawn.Labels {
+			if text.Text == "m0" {
+				shorts++
+			}
+		}
+		if c.want > 1 && shorts != c.want {
+			t.Errorf("m0 stands %d times in %d panels", shorts, c.want)
+		}
+		for _, p := range l.panels {
+			if first := l.panels[0]; p.x.low != first.x.low || p.x.high != first.x.high || p.y.high != first.y.high ||
+				p.plot.X1-p.plot.X0 != first.plot.X1-first.plot.X0 {
+				t.Errorf("%s has axes of its own", p.title)
+			}
 		}
 	}
 }

@@ -34,11 +34,21 @@ func crowded() map[string]Figure {
 		"apart":      Breakdown{Bars: apart},
 		"all bands":  step,
 		"loop":       loopStep(32),
+		"falls":      falls(30),
 		"norms":      Breakdown{Bars: special, Baseline: "Non-private"},
 		"norms time": Time{Bars: special, Baseline: "Non-private", Digits: 1},
 		"norms rest": Ladder{Bars: special},
 		"cross":      Tradeoff{[]TradeoffPanel{{Points: points}}, "Base"},
 	}
+}
+
+// falls are waterfalls of many blocks, the largest last.
+func falls(n int) (f Waterfall) {
+	for i := range n {
+		f.Blocks = append(f.Blocks, Block{fmt.Sprintf("%s %d", longName, i), []Segment{{"gradients", float64(i+1) * gib},
+			{"activations", -float64(i) * gib / 3}}})
+	}
+	return f
 }
 
 // loopStep is a step of rounds over examples, each of a forward and a backward pass.

@@ -61,6 +61,15 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	if len(blocks) == 0 {
 		return nil, ErrEmpty
 	}
+	low, high = 0, 0
+	for _, b := range blocks {
+		for _, r := range b.rows {
+			low, high = min(low, r.to), max(high, r.to)
+		}
+	}
+	if high == low {
+		return nil, ErrEmpty
+	}
 
 	across := 1
 	if s.Wide && len(blocks) > 1 {
