@@ -58,8 +58,8 @@ func (f Largest) Draw(s Style) (*Drawing, error) {
 		all = append(all, Bar{Label: r.Label, Group: r.Device, State: r.State,
 			Segments: []Segment{{"batch", r.Batch}}})
 	}
-	return drawBars(s, bars{all: all, baseline: f.Baseline, colours: batches, order: []string{"batch"}, unit: Count.unitOf, axis: axis,
-		change: ratio(2)})
+	return drawBars(s, bars{all: all, baseline: f.Baseline, colours: batches, order: []string{"batch"},
+		unit: Count.unitOf, axis: axis, change: ratio(2)})
 }
 
 // Trend shows a value over revisions of the code, oldest first.

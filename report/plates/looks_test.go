@@ -105,7 +105,8 @@ func TestRoomOfFigures(t *testing.T) {
 
 // The line that parts two phases does not hide the column of the peak.
 func TestPeakColumnIsSeen(t *testing.T) {
-	atEdge := Step{Bands: []Band{{"activations", nil}}, Phases: []Span{{"forward", "", 0, 150}, {"backward", "", 150, 300}}}
+	atEdge := Step{Bands: []Band{{"activations", nil}},
+		Phases: []Span{{"forward", "", 0, 150}, {"backward", "", 150, 300}}}
 	for i := range 300 {
 		atEdge.At = append(atEdge.At, float64(i))
 		value := 1.0

@@ -116,8 +116,8 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// unit is that of the baseline's peak, which a paper's tables have too, or a smaller one where that would say nothing of
-// the largest change.
+// unit is that of the baseline's peak, which a paper's tables have too, or a smaller one where that would say nothing
+// of the largest change.
 func (f Waterfall) unit(most float64) unit {
 	const least, longest = 0.1, 100
 	of := unitOfBytes(max(most, f.Base))
