@@ -36,7 +36,7 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	}
 	if profile = profileCalled(profile); profile == "" {
 		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, ""),
-			"known: "+strings.Join(phantom.Profiles(), ", "))}
+			"known: "+strings.Join(phantom.Profiles(), ", ")+". "+anyOther)}
 	}
 	return phantomMachine(profile, "", o)
 }

@@ -13,6 +13,9 @@ import (
 // knownDevices are the words of collect's --device.
 const knownDevices = "known: auto, cuda, phantom, phantom:PROFILE"
 
+// anyOther is the way to predict for a device without a profile.
+const anyOther = "For any other device, give its memory, as in --gpu-memory 24GiB"
+
 // didYouMean returns a question that suggests existing names for an unknown device, or "" if none is close. Names
 // of profiles follow the prefix. Without a prefix only a profile can be meant.
 func didYouMean(device, prefix string) string {

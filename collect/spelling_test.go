@@ -8,7 +8,7 @@ import (
 
 // An unknown device gets a suggestion. A name that resembles no device gets none.
 func TestMisspeltDevices(t *testing.T) {
-	const known = "known: a100-40, a100-80, h100, h200, l40s, rtx-4090, t4"
+	const known = "known: a100-40, a100-80, h100, h200, l40s, rtx-4090, t4. " + anyOther
 	for device, want := range map[string]struct{ collect, predict string }{
 		"h200": {"did you mean --device phantom:h200? " + knownDevices, ""},
 		"H200": {"did you mean --device phantom:h200? " + knownDevices, ""},
@@ -29,7 +29,7 @@ func TestMisspeltDevices(t *testing.T) {
 		"phantom:b200": {"name a profile as in --device phantom:h200", known},
 		"Phantom":      {"did you mean --device phantom? " + knownDevices, known},
 		"cuda:1": {"did you mean --device cuda? CUDA_VISIBLE_DEVICES=1 chooses among several GPUs; " +
-			knownDevices, "name the device to predict for: " + known[len("known: "):]},
+			knownDevices, "name the device to predict for: " + strings.TrimSuffix(known[len("known: "):], ". "+anyOther)},
 		"tpu":            {knownDevices, known},
 		"phantom:x":      {"name a profile as in --device phantom:h200", known},
 		"the whole farm": {knownDevices, known},

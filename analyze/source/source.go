@@ -102,22 +102,28 @@ func (f Files) Bindings(holder string) []schemas.Line {
 }
 
 const (
-	adds  = `\s*(?:\.(?:append|appendleft|add|extend|insert|update|setdefault|put)\(|\[.*\]\s*=|\+=)(.*)`
+	adds  = `(?:\[.*\])*\s*(?:\.(?:append|appendleft|add|extend|insert|update|setdefault|put)\(|\[.*\]\s*=|\+=)(.*)`
 	binds = `(?:\s*,\s*[\w.*]+)*\s*(?::[^=]*)?(?:[-+*/@|&]|//)?=([^=].*)`
 )
 
-// hollow reports whether values hold no tensor.
-func hollow(values string) bool {
-	for value := range strings.SplitSeq(values, ",") {
-		if !empty[strings.TrimSpace(value)] {
+// hollow reports whether an expression makes empty containers, and numbers, alone: nothing that it names can be a tensor.
+func hollow(expression string) bool {
+	expression, _, _ = strings.Cut(text.ReplaceAllString(expression, ""), " for ")
+	for _, name := range word.FindAllString(key.ReplaceAllString(expression, ""), -1) {
+		if !slices.Contains(tensorless, name) {
 			return false
 		}
 	}
 	return true
 }
 
-var empty = map[string]bool{"None": true, "[]": true, "{}": true, "()": true, "0": true, "0.0": true, "list()": true,
-	"dict()": true, "set()": true, "deque()": true}
+var (
+	text       = regexp.MustCompile(`"[^"]*"|'[^']*'|#.*`)
+	key        = regexp.MustCompile(`\w+\s*:`)
+	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
+	tensorless = []string{"None", "True", "False", "list", "dict", "set", "tuple", "deque", "defaultdict", "OrderedDict",
+		"Counter", "collections", "maxlen", "lambda", "float", "int"}
+)
 
 // Caught returns the line of the except clause that caught an exception. A holder's path names the exception by the
 // first line of its traceback, the call that raised it. Caught returns nil if the source does not show the clause.

@@ -34,6 +34,15 @@ for batch in range(8):
     except torch.OutOfMemoryError as e:
         last = e
     call(x=3)
+class Log:
+    def __init__(self, names):
+        self.by_name, self.all = defaultdict(list), {name: [] for name in names}
+        self.total, self.kinds = 0., {"loss": [], "norm": deque(maxlen=8)}
+    def add(self, name, value):
+        self.by_name[name].append(value)
+        self.all[name] += [value]
+        self.total = self.total + value
+        self.kinds["loss"].extend([value])
 `
 
 func numbers(lines []schemas.Line) string {
@@ -52,24 +61,29 @@ func TestBindings(t *testing.T) {
 		"global losses":                        "14",
 		"local self.memory[*] of Bank.train()": "11",
 		"global last (exception caught at train.py:18) → frame of attempt() → local x": "23",
-		"global kept":                        "13",
-		"global x":                           "5 15",
-		"global y":                           "15",
-		"local x of attempt()":               "5",
-		"local held[2] of attempt()":         "8",
-		"local x of other()":                 "",
-		"Bank.memory[*]":                     "11",
-		"global net":                         "",
-		"C++ alone":                          "",
-		"cycle of Node.x":                    "",
-		"":                                   "",
-		"global losses.names['a'] → grad_fn": "",
+		"global log.by_name['loss'][*] → grad_fn":                                      "30",
+		"global log.by_name":                   "30",
+		"global log.all['loss'][*]":            "31",
+		"local log.total of main()":            "32",
+		"local log.kinds['loss'][*] of main()": "33",
+		"global kept":                          "13",
+		"global x":                             "5 15",
+		"global y":                             "15",
+		"local x of attempt()":                 "5",
+		"local held[2] of attempt()":           "8",
+		"local x of other()":                   "",
+		"Bank.memory[*]":                       "11",
+		"global net":                           "",
+		"C++ alone":                            "",
+		"cycle of Node.x":                      "",
+		"":                                     "",
+		"global losses.names['a'] → grad_fn":   "",
 	} {
 		if got := numbers(files.Bindings(holder)); got != want {
 			t.Errorf("%s: lines %q, want %q", holder, got, want)
 		}
 	}
-	if got := files.Lines(regexp.MustCompile(`\.append\(`)); numbers(got) != "11 14" || got[0].Function != "forward" {
+	if got := files.Lines(regexp.MustCompile(`^\w+(\.\w+)?\.append\(`)); numbers(got) != "11 14" || got[0].Function != "forward" {
 		t.Errorf("%+v", got)
 	}
 	many := Files{"train.py": slices.Repeat([]string{"kept = x"}, most+1)}
