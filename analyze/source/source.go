@@ -106,7 +106,7 @@ const (
 	binds = `(?:\s*,\s*[\w.*]+)*\s*(?::[^=]*)?(?:[-+*/@|&]|//)?=([^=].*)`
 )
 
-// hollow reports whether an expression makes empty containers, and numbers, alone: nothing that it names can be a tensor.
+// hollow reports whether an expression makes only empty containers and numbers, so that it holds no tensor.
 func hollow(expression string) bool {
 	expression, _, _ = strings.Cut(text.ReplaceAllString(expression, ""), " for ")
 	for _, name := range word.FindAllString(key.ReplaceAllString(expression, ""), -1) {

@@ -83,7 +83,8 @@ func TestBindings(t *testing.T) {
 			t.Errorf("%s: lines %q, want %q", holder, got, want)
 		}
 	}
-	if got := files.Lines(regexp.MustCompile(`^\w+(\.\w+)?\.append\(`)); numbers(got) != "11 14" || got[0].Function != "forward" {
+	got := files.Lines(regexp.MustCompile(`^\w+(\.\w+)?\.append\(`))
+	if numbers(got) != "11 14" || got[0].Function != "forward" {
 		t.Errorf("%+v", got)
 	}
 	many := Files{"train.py": slices.Repeat([]string{"kept = x"}, most+1)}

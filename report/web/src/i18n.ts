@@ -195,6 +195,9 @@ const zh: Record<string, string> = {
   'Every byte of {run} is accounted for': '{run} 的每个字节都有归属',
   '{run} is not exact: {verdict}': '{run} 不精确：{verdict}',
   '{n} runs': '{n} 个运行',
+  '1 run': '1 个运行',
+  '{run}: peak {peak}': '{run}：峰值 {peak}',
+  ' predicted for {gpus}': '，为 {gpus} 预测',
   ' of {suites}': '，属于 {suites}',
   ' on {gpus}': '，在 {gpus} 上',
   '. A click on a name opens the run; boxes select what the breakdown compares.':
@@ -237,6 +240,7 @@ const zh: Record<string, string> = {
   'ms, the host’s clock': '毫秒，主机时钟',
   'This run has no lines of its script.': '此运行没有脚本行。',
   'Nothing says when the events happened.': '没有事件发生时间。',
+  'A prediction has no times.': '预测没有时间数据。',
   'the axis begins at {bytes}': '坐标轴从 {bytes} 开始',
   'Each line continues the one above; a stroke begins a segment; empty pieces are free.':
     '每行接上一行；竖线表示段的开始；空白为空闲。',

@@ -99,17 +99,19 @@ export function Findings() {
         {t('Savings do not add up: each is against the run as it is.')}
       </Lead>
       <div class="bar">
-        <Seg
-          label="Order"
-          value={by}
-          pick={(mode) => {
-            set({ mode })
-          }}
-          options={[
-            ['memory', t('Saves memory')],
-            ['time', t('Saves time')],
-          ]}
-        />
+        {list.some((f) => f.saving?.ms) ? (
+          <Seg
+            label="Order"
+            value={by}
+            pick={(mode) => {
+              set({ mode })
+            }}
+            options={[
+              ['memory', t('Saves memory')],
+              ['time', t('Saves time')],
+            ]}
+          />
+        ) : null}
         <Save name={`dpsight-findings-${r.label}`} svg={svg} rows={rows} />
       </div>
       {state.table ? (

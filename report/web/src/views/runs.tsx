@@ -111,11 +111,15 @@ export function Runs() {
         peak: mib(timed.row.peak_bytes),
       })
     : cheapest
-      ? t('The cheapest run is {run}: peak {peak}', { run: shown(cheapest.label), peak: mib(cheapest.row.peak_bytes) })
+      ? t(good.length > 1 ? 'The cheapest run is {run}: peak {peak}' : '{run}: peak {peak}', {
+          run: shown(cheapest.label),
+          peak: mib(cheapest.row.peak_bytes),
+        })
       : t('nothing is known')
   const full = list.filter((r) => r.row.params.bare !== true),
     drawn = full.length ? full : list,
     curve = variedIn(drawn),
+    predicted = runs.every((r) => r.row.source === 'predicted'),
     withTimes = drawn.some((r) => r.row.step_ms !== null)
   const gpus = [...new Set(runs.map(shortGPU).filter(Boolean))],
     suites = [...new Set(runs.map((r) => r.row.suite).filter(Boolean))]
@@ -150,9 +154,9 @@ export function Runs() {
   return (
     <>
       <Lead answer={answer}>
-        {t('{n} runs', { n: count(runs.length) })}
+        {runs.length === 1 ? t('1 run') : t('{n} runs', { n: count(runs.length) })}
         {suites.length ? t(' of {suites}', { suites: suites.map((s) => shown(s!)).join(', ') }) : ''}
-        {gpus.length ? t(' on {gpus}', { gpus: gpus.map(shown).join(', ') }) : ''}
+        {gpus.length ? t(predicted ? ' predicted for {gpus}' : ' on {gpus}', { gpus: gpus.map(shown).join(', ') }) : ''}
         {t('. A click on a name opens the run; boxes select what the breakdown compares.')}
       </Lead>
       <Ask />

@@ -38,10 +38,22 @@ function range(s: Series): [number, number] {
   return b > a ? [a, b] : [Math.max(0, Math.min(a, s.length - 2)), Math.max(1, Math.min(s.length - 1, a + 1))]
 }
 
+/** clockOf tells when events were; nothing is computed on a phantom GPU, so that a prediction has no times. */
+const clockOf = (d: Device) => (current()?.row.source === 'predicted' ? null : d.clock)
+
+/** byTime says whether the axis is time's. */
+const byTime = (d: Device) => state.axis === 'time' && clockOf(d) !== null
+
 /** position is where a moment lies on the axis: its event, or its time. */
 function positions(d: Device, s: Series): (i: number) => number {
-  const clock = d.clock
-  return state.axis === 'time' && clock ? (i) => clock.at(s.event(i)) : (i) => s.event(i)
+  const clock = clockOf(d)
+  return byTime(d) && clock ? (i) => clock.at(s.event(i)) : (i) => s.event(i)
+}
+
+/** whyNoTimes says why the axis cannot be time's, '' = it can. */
+function whyNoTimes(d: Device): string {
+  if (clockOf(d)) return ''
+  return d.clock ? t('A prediction has no times.') : t('Nothing says when the events happened.')
 }
 
 /** columns gives each pixel the moment with the highest total in it: a state that was. */
@@ -242,10 +254,9 @@ function draw(g: Pen, d: Device, s: Series) {
     }
     cursor(g, d, s, at, X, Y, bottom, c)
   })
-  const ticks =
-    state.axis === 'time' ? nice(p0 / 1000, p1 / 1000, W / 110) : nice(p0, p1, W / 110).filter(Number.isInteger)
-  for (const v of ticks) g.text(count(v), X(state.axis === 'time' ? v * 1000 : v), bottom + 34, c.faint, 'center')
-  g.text(state.axis === 'time' ? t('ms, the host’s clock') : t('event'), f.left, bottom + 50, c.faint)
+  const ticks = byTime(d) ? nice(p0 / 1000, p1 / 1000, W / 110) : nice(p0, p1, W / 110).filter(Number.isInteger)
+  for (const v of ticks) g.text(count(v), X(byTime(d) ? v * 1000 : v), bottom + 34, c.faint, 'center')
+  g.text(byTime(d) ? t('ms, the host’s clock') : t('event'), f.left, bottom + 50, c.faint)
 }
 
 /** sampledLine has the sampled points of the time of the events in view. */
@@ -592,7 +603,7 @@ export function Timeline() {
           }}
           options={[
             ['event', t('Events')],
-            ['time', t('Time'), d.clock ? '' : t('Nothing says when the events happened.')],
+            ['time', t('Time'), whyNoTimes(d)],
           ]}
         />
         {d.meta.detail === 'window' ? (
@@ -772,7 +783,7 @@ export function Timeline() {
               <dd>
                 {phaseName}
                 {step !== null && step >= 0 ? ` · ${t('Step').toLowerCase()} ${step}` : ''}
-                {d.clock && event <= d.clock.last ? ` · ${ms(d.clock.at(event) / 1000)}` : ''}
+                {clockOf(d) && event <= clockOf(d)!.last ? ` · ${ms(clockOf(d)!.at(event) / 1000)}` : ''}
               </dd>
               <dt>{t('change')}</dt>
               <dd>
