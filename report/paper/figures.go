@@ -151,6 +151,21 @@ func (p *Plate) explainMark(marked bool) {
 	}
 }
 
+// normsOnly reports whether a method computes norms and is not private.
+func (b *builder) normsOnly(key string) bool {
+	e := b.paper.Find(key)
+	return e != nil && e.NormsOnly()
+}
+
+// markedLines reports whether a line's name has the mark.
+func markedLines(p *Plate) bool {
+	f, lines := p.figure.(plates.Lines)
+	marked := func(s plates.Series) bool { return strings.HasSuffix(s.Label, plates.Mark) }
+	return lines && slices.ContainsFunc(f.Panels, func(panel plates.LinesPanel) bool {
+		return slices.ContainsFunc(panel.Series, marked)
+	})
+}
+
 // marked reports whether a bar has the mark.
 func marked(bar plates.Bar) bool { return bar.NotPrivate }
 
@@ -494,12 +509,14 @@ func (b *builder) linesPlates() (out []Plate) {
 	if p := b.lines("lines", peak, 1, "bytes", plates.Lines{Axis: axis, Quantity: plates.Bytes}); p != nil {
 		p.Finding = plain("How memory grows with " + what + ".")
 		p.Caption = plain(axis + "; numbers are the right-hand values.")
+		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}
 	step := plates.Lines{Axis: "Time of a step", Quantity: plates.Seconds}
 	if p := b.lines("lines-time", stepOf, 1000, "s", step); p != nil {
 		p.Finding = plain("How the time of a step grows with " + what + ".")
 		p.Caption = plain("Median time of a step; numbers are the right-hand values.")
+		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}
 	return out
@@ -536,6 +553,10 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 		}
 		for _, key := range b.paper.Methods {
 			series := plates.Series{Label: b.labels[key].drawn(), Look: b.look(key)}
+			name := series.Label // in the data
+			if b.normsOnly(key) {
+				series.Label += plates.Mark
+			}
 			known := 0
 			for k := range groups {
 				value, how := 0.0, plates.NotRun
@@ -544,7 +565,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 						if v := of(e); v != nil {
 							value = *v / by
 							known++
-							p.row(series.Label, panel.Title, groups[k].Values[last], floatText(value))
+							p.row(name, panel.Title, groups[k].Values[last], floatText(value))
 						} else {
 							how = plates.NotRun
 						}
@@ -596,7 +617,11 @@ func (b *builder) heatmapPlate() []Plate {
 			}
 			cells = append(cells, cell)
 		}
-		f.Rows, f.Cells = append(f.Rows, b.labels[key].drawn()), append(f.Cells, cells)
+		name := b.labels[key].drawn()
+		if b.normsOnly(key) {
+			name += plates.Mark
+		}
+		f.Rows, f.Cells = append(f.Rows, name), append(f.Cells, cells)
 	}
 	p.figure = f
 	p.Finding = plain("Peak memory by setting.")
@@ -606,6 +631,7 @@ func (b *builder) heatmapPlate() []Plate {
 		p.Finding = plain(fmt.Sprintf("%d of %d settings ran out of memory.", failed, of))
 		p.Caption = plain(caption + " Hatched: out of memory.")
 	}
+	p.explainMark(slices.ContainsFunc(b.paper.Methods, b.normsOnly))
 	return []Plate{p}
 }
 

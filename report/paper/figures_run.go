@@ -314,19 +314,22 @@ func (b *builder) trendPlate() []Plate {
 		}
 		f.Revisions = append(f.Revisions, name)
 	}
-	for _, line := range r.Lines {
+	for i, line := range r.Lines {
 		label := cut(strings.ReplaceAll(line.Label, "_", " "), mostOfName)
 		if l, known := b.labels[line.Label]; known {
 			label = l.drawn()
 		}
-		s := plates.Series{Label: label}
-		for i, peak := range line.Peaks {
+		s := plates.Series{Label: label, Look: len(b.paper.Methods) + i}
+		if slices.Contains(b.paper.Methods, line.Label) {
+			s.Look = b.look(line.Label)
+		}
+		for at, peak := range line.Peaks {
 			if peak == nil {
 				s.Values, s.States = append(s.Values, 0), append(s.States, plates.NotRun)
 				continue
 			}
 			s.Values, s.States = append(s.Values, *peak), append(s.States, plates.Measured)
-			p.row(label, r.Names[i], bytesText(int64(*peak)))
+			p.row(label, r.Names[at], bytesText(int64(*peak)))
 		}
 		f.Series = append(f.Series, s)
 	}

@@ -463,7 +463,7 @@ func (f *bars) panel(g group, rows []string, named bool) {
 	}
 }
 
-// dashedLine marks the baseline's total, with gaps at rows where something is written on it. A margin in the page's
+// dashedLine marks the baseline's total, with gaps where something is written on it. A margin in the page's
 // colour parts it from dark bars.
 func (f *bars) dashedLine(x float64, rows int) {
 	d := f.d
@@ -476,11 +476,12 @@ func (f *bars) dashedLine(x float64, rows int) {
 			d.dashed(text, 0.5, point{x, from}, point{x, to})
 		}
 	}
+	half := min(0.6*d.style.Label, step/2) // of a line of text
 	for i := range rows {
-		top := a.box.y0 + float64(i)*step
-		if d.covers(box{x - 0.5, top + 0.3*step, x + 0.5, top + 0.7*step}) {
-			draw(top)
-			from = top + step
+		middle := a.box.y0 + (float64(i)+0.5)*step
+		if d.covers(box{x - 0.5, middle - half, x + 0.5, middle + half}) {
+			draw(middle - half)
+			from = middle + half
 		}
 	}
 	draw(a.box.y1)

@@ -273,10 +273,10 @@ type look struct {
 // shapes are the markers in the order in which methods get them.
 var shapes = []int{0, 4, 3, 5, -3}
 
-// lookOf returns the look of a number. The first ten differ, and neighbours in both marker and dashes.
+// lookOf returns the look of a number. The first twenty differ, and neighbours in both marker and dashes.
 func lookOf(n int) look {
 	l := look{colour: text, sides: shapes[n%len(shapes)], dash: n%2 == 1}
-	if n/len(shapes)%2 == 1 {
+	if n/(2*len(shapes))%2 == 1 {
 		l.colour = soft
 	}
 	return l

@@ -219,10 +219,10 @@ func TestOutsideOfTradeoff(t *testing.T) {
 	}
 }
 
-// The looks of ten methods differ, and a method keeps its look whatever others are drawn.
+// The looks of twenty methods differ, and a method keeps its look whatever others are drawn.
 func TestLooks(t *testing.T) {
 	seen := map[look]int{}
-	for n := range 10 {
+	for n := range 20 {
 		if before, known := seen[lookOf(n)]; known {
 			t.Errorf("%d looks like %d", n, before)
 		}
@@ -306,6 +306,25 @@ func TestDashedLineHasMargin(t *testing.T) {
 	}
 	if dashes == 0 {
 		t.Error("no dashed line")
+	}
+	for name, f := range everything() { // it crosses no text
+		if _, bars := f.(Breakdown); !bars {
+			continue
+		}
+		for place, s := range styles {
+			d := drawn(t, f, s)
+			for _, i := range d.items {
+				if !i.dash || len(i.points) != 2 || i.points[0].x != i.points[1].x {
+					continue
+				}
+				line := box{i.points[0].x - 0.25, i.points[0].y, i.points[0].x + 0.25, i.points[1].y}
+				for _, o := range d.items {
+					if o.label != nil && o.label.box.overlaps(line) {
+						t.Errorf("%s, %s: the dashed line crosses %q", name, place, o.label.text)
+					}
+				}
+			}
+		}
 	}
 }
 
