@@ -48,56 +48,56 @@ type CategoryRow struct {
 // neighbours differ in grey print and for colour-blind readers.
 var CategoryTable = []CategoryRow{
 	{Parameters, 0x204d8b, true,
-		"model weights, those included that FSDP2 gathers from other ranks for a while"},
+		"model weights. Weights that FSDP2 gathers from other ranks for a while are included."},
 	{Buffers, 0xc6dbef, true,
-		"registered buffers"},
+		"registered buffers of modules"},
 	{OptimizerState, 0x5b9bd5, true,
-		"what an optimizer keeps between steps: Adam's moments and their like"},
+		"what an optimizer keeps between steps, such as Adam's moments"},
 	{SummedGradients, 0x8c2d04, true,
-		"Opacus' `summed_grad`: the sum of clipped gradients"},
+		"the sum of clipped gradients, such as Opacus' `summed_grad`"},
 	{Noise, 0xffe6d2, true,
-		"the noise that is added to that sum"},
+		"the noise that a DP method adds to that sum"},
 	{Gradients, 0xe16114, true,
-		"`p.grad`, from the moment that autograd has accumulated it; the flat copies in which DDP " +
-			"and FSDP2 average gradients between ranks"},
+		"`p.grad`, once autograd has accumulated it. The flat copies in which DDP and FSDP2 average gradients between " +
+			"ranks are included."},
 	{PerSampleGradients, 0xf6b277, true,
 		"`grad_sample` and its staging copies"},
 	{NormSamples, 0x54270f, true,
 		"norms of per-sample gradients"},
 	{Activations, 0x58b793, false,
-		"what autograd holds for backward"},
+		"tensors that autograd holds for backward"},
 	{HookActivations, 0xe2f5c1, false,
-		"what the hooks of a DP method hold for backward and nothing else does"},
+		"tensors that only the hooks of a DP method hold for backward"},
 	{StoredBackprops, 0x01645f, false,
 		"output gradients that a DP method keeps beyond their layer's backward"},
 	{ClipTemporaries, 0xd98cb3, false,
-		"what is born while a DP method computes norms or per-sample gradients: ghost clipping's " +
-			"Gram matrices, scaled backprops"},
+		"temporaries of a DP method that computes norms or per-sample gradients, such as ghost clipping's Gram matrices " +
+			"and scaled backprops"},
 	{Outputs, 0xf7e463, false,
-		"results of the outermost forward call, and roots of backward, until the model's next call is over"},
+		"results of the outermost forward call, and roots of backward, until the model's next call has ended"},
 	{Inputs, 0x836700, false,
-		"arguments of the outermost forward call, and what a loss compares with: made outside every " +
-			"pass, and saved by the node of the loss"},
+		"arguments of the outermost forward call, and what a loss compares with. The latter was allocated outside every " +
+			"pass, and the node of the loss saves it."},
 	{AutocastCache, 0x11aaff, false,
 		"low-precision copies of weights that autocast keeps until its outermost context ends"},
 	{Workspace, 0xc9b7e4, false,
-		"cuBLAS workspaces, which live in torch's allocator"},
+		"cuBLAS workspaces, which torch's allocator holds"},
 	{ActivationGradients, 0x7346a5, false,
-		"gradients that flow through backward and belong to no parameter; what a script's hooks " +
-			"make there and give up"},
+		"gradients that flow through backward and belong to no parameter. Temporaries of a script's hooks there are " +
+			"included."},
 	{ForwardTemporaries, 0xf9bbad, false,
-		"what a forward pass makes and gives up, when it is recomputed too"},
+		"what a forward pass allocates and frees, also when it is recomputed"},
 	{OptimizerTemporaries, 0x7a1f3d, false,
-		"what the optimizer's update makes and gives up, and what the adding of noise does"},
+		"what the optimizer's update allocates and frees, or the addition of noise"},
 	{Script, 0x77ff99, false,
-		"what only the script's own references keep (clones of gradients, caches, feature banks, outputs in lists), " +
-			"named by its holder where that is known, and what its own code makes outside every pass"},
+		"what only the script's own references keep: clones of gradients, caches, feature banks, outputs in lists. The " +
+			"holder names it, if it is known. What the script's own code allocates outside every pass is included."},
 	{Slack, 0xd1d1d1, false,
-		"block bytes beyond the request: rounding to 512 B, and remainders too small to split off"},
+		"blocks beyond the request: rounding to 512 B, and remainders too small to split off"},
 	{Untraced, 0x494949, false,
-		"what was live before recording began, or made between two windows of recorded steps"},
+		"blocks from before the recording, or from between two windows of recorded steps"},
 	{Other, 0x959595, false,
-		"anything else"},
+		"everything else"},
 }
 
 // Categories are the names in [CategoryTable], in its order.

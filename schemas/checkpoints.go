@@ -16,7 +16,7 @@ type Checkpoint struct {
 	AllocatedBytes     int64 `parquet:"allocated_bytes"`      // held by blocks
 	AllocatedPeakBytes int64 `parquet:"allocated_peak_bytes"` // highest since the counter was last reset
 	ReservedBytes      int64 `parquet:"reserved_bytes"`       // held by segments
-	ReservedPeakBytes  int64 `parquet:"reserved_peak_bytes"`  // highest, likewise
+	ReservedPeakBytes  int64 `parquet:"reserved_peak_bytes"`  // highest, in the same way
 	ActiveBytes        int64 `parquet:"active_bytes"`         // allocated, and freed but awaited by a stream
 	RequestedBytes     int64 `parquet:"requested_bytes"`      // asked for: allocated without rounding
 

@@ -37,8 +37,8 @@ type HolderKind string
 // The kinds.
 const (
 	HeldByPython    HolderKind = "python"    // a path of references leads to a tensor of it
-	HeldByGraph     HolderKind = "graph"     // one leads to a tensor whose graph has saved it for backward
-	HeldByException HolderKind = "exception" // such a path goes through the frames of an exception that was caught
-	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other, until the garbage collector runs
-	HeldByCpp       HolderKind = "native"    // no Python reference does: only C++ keeps it
+	HeldByGraph     HolderKind = "graph"     // a path leads to a tensor whose graph has saved it
+	HeldByException HolderKind = "exception" // a path goes through the frames of a caught exception
+	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other
+	HeldByCpp       HolderKind = "native"    // only C++ keeps it
 )

@@ -69,7 +69,7 @@ type Attached struct {
 	BeganAnew    int    `json:"began_anew"`    // how often recording began again because its journal was full
 	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
 	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
-	JournalBytes int64  `json:"journal_bytes"` // at which recording begins anew
+	JournalBytes int64  `json:"journal_bytes"` // at which recording begins again
 	// UntracedBytes were allocated when recording began, Models and Optimizers are those whose tensors were tagged then.
 	UntracedBytes int64 `json:"untraced_bytes"`
 	Models        int   `json:"models"`     // how many
@@ -219,7 +219,7 @@ type Built struct {
 	// Agent is a digest of the agent's files. Phantom is a digest of the phantom GPU's sources, modules and device
 	// profiles.
 	Agent   string `json:"agent"`   // "sha256:" and 16 hexadecimal digits
-	Phantom string `json:"phantom"` // likewise
+	Phantom string `json:"phantom"` // in the same form
 }
 
 // Commit names the commit, for the beginning of a text about the build. It is empty if the commit is not known.

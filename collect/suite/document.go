@@ -25,7 +25,7 @@ type document struct {
 	Command     []string `yaml:"command"`      // a command of one's own, with parameters in braces
 	Names       string   `yaml:"names"`        // a pattern of the experiments' names, with parameters in braces
 	Defaults    fields   `yaml:"defaults"`     // parameters of all experiments
-	Matrix      fields   `yaml:"matrix"`       // lists of values, of which every combination is an experiment
+	Matrix      fields   `yaml:"matrix"`       // lists of values; every combination is an experiment
 	Exclude     []fields `yaml:"exclude"`      // experiments that are left out
 	Where       texts    `yaml:"where"`        // conditions that experiments have to meet
 	Experiments []fields `yaml:"experiments"`  // further experiments, an entry each

@@ -35,7 +35,7 @@ type Config struct {
 	Tables   []string            `yaml:"tables"`   // the tables to write; empty = all
 	Figures  []string            `yaml:"figures"`  // the figures to write; empty = all
 	Columns  map[string][]string `yaml:"columns"`  // of a table, in their order
-	Ablation []string            `yaml:"ablation"` // runs of which the table of that name says what each change saves
+	Ablation []string            `yaml:"ablation"` // runs whose changes the table of that name compares
 	Units    Units               `yaml:"units"`    // the units, if the values are not to choose them
 	Digits   map[string]int      `yaml:"digits"`   // of a kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm

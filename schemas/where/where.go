@@ -12,8 +12,8 @@
 //	comparison = operand ( "=" | "==" | "!=" | "<" | "<=" | ">" | ">=" ) operand
 //	operand    = name | number | word | "\"" text "\"" | "'" text "'"
 //
-// A comma is an "and" that binds last. At least one operand of a comparison is a name: that of a parameter, which may
-// be written with hyphens or underscores, or, for --where, of a fact of the run. The operators < <= > >= compare
+// A comma is an "and" that binds last. At least one operand of a comparison is the name of a parameter, written with
+// hyphens or underscores. For --where, it may also be the name of a fact of the run. The operators < <= > >= compare
 // numbers and dates.
 //
 // # What is unknown
