@@ -43,6 +43,6 @@ func passedWords(p *gate.Passed) string {
 			parts = append(parts, fmt.Sprintf("%s %s, not %s", a.Part, a.That, a.This))
 		}
 	}
-	return units.Plural(p.Runs, "measured run is", "measured runs are") + " left out, of another origin than those that " +
-		"count: " + strings.Join(parts, "; ")
+	return units.Plural(p.Runs, "measured run is", "measured runs are") + " left out: their origin differs from the " +
+		"others' (" + strings.Join(parts, "; ") + ")"
 }

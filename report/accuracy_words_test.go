@@ -33,8 +33,8 @@ func TestPassedWords(t *testing.T) {
 		{Part: "GPU", This: "NVIDIA H200", That: "NVIDIA H100"}, {Part: identity.PartFile, File: "train.py"},
 		{Part: identity.PartRules, This: "10", That: "9"},
 		{Part: identity.PartAgent, This: "sha256:1", That: "sha256:2"}}}}})
-	want := "low: 2 measured runs are left out, of another origin than those that count: GPU NVIDIA H100, not NVIDIA " +
-		"H200; train.py differs; rules 9, not 10; dpsight's agent differs"
+	want := "low: 2 measured runs are left out: their origin differs from the others' (GPU NVIDIA H100, not NVIDIA " +
+		"H200; train.py differs; rules 9, not 10; dpsight's agent differs)"
 	if !slices.Equal(doc.Warnings, []string{want}) {
 		t.Errorf("%q", doc.Warnings)
 	}
@@ -42,8 +42,8 @@ func TestPassedWords(t *testing.T) {
 
 // Why a run does not fit is in the documents of predictions and of searches, and in their sentences.
 func TestWhyWords(t *testing.T) {
-	const caught = "the script caught 3 requests that failed for want of memory and went on"
-	const unsaid = "a process did not live to say what it took"
+	const caught = "the script caught 3 out-of-memory errors and continued"
+	const unsaid = "a process ended before it could report its memory"
 	run := predict.PredictionRun{Fits: new(false), Because: predict.Because{Cause: predict.CauseCaught, Caught: 3}}
 	doc := tellPredictions(predict.PredictionDocument{Runs: []predict.PredictionRun{run,
 		{Because: predict.Because{Cause: predict.CauseUnsaid}},

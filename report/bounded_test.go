@@ -60,7 +60,7 @@ func TestBoundedRunsInFindings(t *testing.T) {
 	}
 	told := tellFinding(&findings.Finding{ID: findings.RepeatsPeak, Facts: findings.RepeatsPeakFacts{Repeats: 2,
 		LowRun: "a", HighRun: "b", LowBytes: 1 << 20, HighBytes: 2 << 20, Bounded: true}})
-	if !strings.HasSuffix(told.Sentence, "Some of them are bounded: that is the least by which they differ.") {
+	if !strings.HasSuffix(told.Sentence, "Some of these peaks are bounded, so the difference is at least that.") {
 		t.Errorf("%q", told.Sentence)
 	}
 }

@@ -85,7 +85,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 		}
 	}
 	if bare {
-		t.Notes = append(t.Notes, "bare runs, which have no breakdown, are left out")
+		t.Notes = append(t.Notes, "left out bare runs: they have no breakdown")
 	}
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "the three evidence columns sum to 100 %; they include other and untraced")
@@ -335,7 +335,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	if len(s.Cells) == 0 {
-		t.Notes = append(t.Notes, "there is no run")
+		t.Notes = append(t.Notes, "no run was found")
 		return t
 	}
 	cells := s.Cells[from:to]
@@ -371,7 +371,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 				notes.add(label, w)
 			}
 			if !r.BrokenDown() {
-				notes.add(label, fmt.Sprintf("the peak is torch's counter and has no breakdown; the categories show the "+
+				notes.add(label, fmt.Sprintf("only torch's counter has the peak; the categories show the "+
 					"highest recorded moment, %s MiB", units.InMiB(d.AllocatedBytes)))
 			}
 		} else {
@@ -383,7 +383,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 	}
 	t.Notes = append(t.Notes, notes.all()...)
 	if leftOut {
-		t.Notes = append(t.Notes, "categories that nothing counts under at any run's peak are left out")
+		t.Notes = append(t.Notes, "left out categories that are empty at every peak")
 	}
 	return t
 }

@@ -63,7 +63,8 @@ func maximaTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 		row(string(c.Category), c.MaxBytes, &c.At, c.AllocatedBytes, c.AtPeakBytes)
 	}
 	row("allocated", d.PeakBytes, &d.PeakAt, d.PeakBytes, d.RunPeakBytes)
-	t.Notes = append(t.Notes, fmt.Sprintf("the run's peak: %s; maxima are of different moments and do not sum to it",
+	t.Notes = append(t.Notes, fmt.Sprintf("the run's peak: %s; categories have their maxima at different moments, so "+
+		"these do not sum to it",
 		moment(&d.RunPeakAt)),
 		conservationSentence(&d.Conservation, nil))
 	t.Notes = append(t.Notes, d.Warnings...)
@@ -101,10 +102,10 @@ func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	t.Notes = append(t.Notes, "step and phase belong to the highest total; a category's figure is its own highest "+
-		"within the row's events")
+	t.Notes = append(t.Notes, "step and phase are of the highest total; each category shows its own highest within the "+
+		"events of the row")
 	if n := len(d.Categories) - len(largest); n > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d smaller categories are left out here: CSV and JSON have all", n))
+		t.Notes = append(t.Notes, fmt.Sprintf("left out %d smaller categories: CSV and JSON have all", n))
 	}
 	return t
 }

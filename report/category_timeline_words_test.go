@@ -16,9 +16,10 @@ func TestCategoryTimelineWords(t *testing.T) {
 		{Warnings: []string{}, Untagged: []*memory.Untagged{{Step: 2, OnlyPeak: true, Likeness: alike},
 			{Step: 7, Likeness: parts}}}}}}}
 	want := []string{"cuda:0: only step 2, which has no tags, reached the peak: its categories come from step 1, " +
-		"which made the same allocations in other sizes (4 of 5 blocks; the others are known by lifetime and phase only)",
-		"cuda:0: step 7 has no tags: its categories are put together from parts of step 8 and of steps around it that " +
-			"did the same"}
+		"which made the same allocations in other sizes (4 of 5 blocks; the others are known only by lifetime and " +
+		"phase)",
+		"cuda:0: step 7 has no tags: its categories combine parts of step 8 and of steps around it that allocated " +
+			"alike"}
 	for _, made := range []any{CategoryTimelineTables(was)[0].Document, CategoryTimelineRecords(was).Document} {
 		doc := made.(timeline.CategoryTimelineDocument)
 		if got := doc.Runs[0].Devices[0].Warnings; !slices.Equal(got, want) {

@@ -314,7 +314,7 @@ func differenceTable(doc *compare.Document) table.Table {
 	}
 	tellBounded(&t, byID[*doc.Baseline.RunID], byID[other], "baseline", "value")
 	if leftOut {
-		t.Notes = append(t.Notes, "categories and phases that do not differ are left out")
+		t.Notes = append(t.Notes, "left out categories and phases that do not differ")
 	}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; r.Status != schemas.StatusOK {

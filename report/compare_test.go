@@ -119,7 +119,7 @@ func TestTwoRunsAsTable(t *testing.T) {
 	runs := headline()
 	text := printed(t, "table", report.CompareTables(compared(t, compare.Options{}, "peak", runs[0], runs[2])))
 	for _, want := range []string{"ghost beside vanilla\n", "\nclip_temporaries at the peak (MiB)", " +6,144.00 ",
-		"\nstep time (ms)", "note: categories and phases that do not differ are left out\n",
+		"\nstep time (ms)", "note: left out categories and phases that do not differ\n",
 		"the run keeps .grad between steps"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

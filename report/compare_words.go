@@ -37,7 +37,7 @@ func comparisonWord(r *compare.Remark) string {
 	case compare.RemarkEnergyLent:
 		return "energy comes from the bare run of the same experiment"
 	case compare.RemarkPeaksDiffer:
-		return fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down is the median one", r.N,
+		return fmt.Sprintf("the peaks of %d repeats differ: %s to %s; the breakdown is of the median one", r.N,
 			units.MiB(r.Low), units.MiB(r.High))
 	case compare.RemarkBadRepeats:
 		var how []string
@@ -47,25 +47,25 @@ func comparisonWord(r *compare.Remark) string {
 		return fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others", r.N, r.Of,
 			strings.Join(how, ", "))
 	case compare.RemarkClocks:
-		return fmt.Sprintf("times and rates are of %d of %d repeats: the others have none by the same clock (%s)", r.N,
+		return fmt.Sprintf("times and rates are of %d of %d repeats: the others were timed by another clock (%s)", r.N,
 			r.Of, r.What)
 	case compare.RemarkWallLeftOut:
-		return "GPU time and wall time have no median: left out are the runs with wall times only, " +
+		return "GPU time and wall time have no common median, so runs with only wall times are left out: " +
 			strings.Join(r.Names, ", ")
 	case compare.RemarkExperiments, compare.RemarkPooled, compare.RemarkCodeUnknown, compare.RemarkCode:
 		return originWords(r)
 	case compare.RemarkBoundedRatio:
-		return fmt.Sprintf("its peak is %s to %s × the baseline's, %s to %s: a peak of the two is bounded",
+		return fmt.Sprintf("its peak is %s to %s × the baseline's, %s to %s, since one of the two peaks is bounded",
 			units.Fixed(r.Ratios[0], 3), units.Fixed(r.Ratios[1], 3), table.DeltaBytes(r.Low).Text+" MiB",
 			table.DeltaBytes(r.High).Text+" MiB")
 	case compare.RemarkEndedEarly:
-		return "no overhead: what ended early is not compared"
+		return "no overhead: it ended early, and is not compared"
 	case compare.RemarkOtherWork:
-		return "compared with nothing: no other run here is of its work"
+		return "not compared: no other run here does the same work"
 	case compare.RemarkIsBaseline:
-		return "compared with nothing: it is a baseline itself, and none of the other runs here has it for its own"
+		return "not compared: it is a baseline itself, but no other run here is compared with it"
 	case compare.RemarkNoBaseline:
-		return "compared with nothing: no vanilla run of its work is here; --baseline names a run to compare with"
+		return "not compared: no vanilla run here does the same work; name a run with --baseline"
 	case compare.RemarkHeldByHooks:
 		return heldWords(r.Held, "the baseline")
 	case compare.RemarkTimes:
@@ -78,13 +78,13 @@ func comparisonWord(r *compare.Remark) string {
 func unfairWords(r *compare.Remark) string {
 	switch r.Kind {
 	case compare.RemarkArguments:
-		return fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s", r.Now, r.Baseline)
+		return fmt.Sprintf("compared although the commands differ in their arguments: %s, baseline %s", r.Now, r.Baseline)
 	case compare.RemarkSource:
-		return fmt.Sprintf("%s beside a baseline that is %s", r.Now, r.Baseline)
+		return fmt.Sprintf("the run is %s, the baseline %s", r.Now, r.Baseline)
 	case compare.RemarkBare:
-		which := "a bare run beside a full one"
+		which := "the run is bare, the baseline is not"
 		if r.OfBaseline {
-			which = "a full run beside a bare one"
+			which = "the baseline is bare, the run is not"
 		}
 		return which + ": only peak and time can be compared"
 	case compare.RemarkBaseEnded:
@@ -92,26 +92,25 @@ func unfairWords(r *compare.Remark) string {
 	case compare.RemarkFact:
 		return fmt.Sprintf("%s differs: %s, baseline %s", r.What, r.Now, r.Baseline)
 	case compare.RemarkRules:
-		return fmt.Sprintf("its categories are by %s, the baseline's by %s, and not comparable; %s", rulesName(r.Rules[0]),
+		return fmt.Sprintf("its categories are not comparable: the run has %s, the baseline %s; %s", rulesName(r.Rules[0]),
 			rulesName(r.Rules[1]), sameRules)
 	case compare.RemarkSettings:
 		return r.What + " differ: " + settingWords(r)
 	case compare.RemarkOneMethod:
-		return "only one of the two says which method it is: nothing says that they train the same model with the " +
-			"same batch"
+		return "only one of the two names its method, so they may train different models or batches"
 	case compare.RemarkNormOnly:
 		if r.OfBaseline {
-			return "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step"
+			return "the baseline (norm_only) computes only norms: it is not a DP-SGD step"
 		}
-		return "norm_only computes only norms: it neither clips nor adds noise and is not private, so its overhead is " +
-			"not a DP-SGD step's"
+		return "norm_only computes only norms: it does not clip, adds no noise and is not private, so its overhead is " +
+			"not that of a DP-SGD step"
 	case compare.RemarkPoisson:
 		who, other := "the run", "the baseline"
 		if r.OfBaseline {
 			who, other = other, who
 		}
-		return fmt.Sprintf("Poisson sampling varies the batch size of %s and not of %s: its peak comes from the largest "+
-			"batch, and a larger batch is no overhead of the method", who, other)
+		return fmt.Sprintf("Poisson sampling varies the batch size of %s but not of %s: its peak comes from the largest "+
+			"batch, so part of the difference is not overhead of the method", who, other)
 	case compare.RemarkThrottled:
 		switch slowed, theirs := throttleWords(r.Throttled[0]), throttleWords(r.Throttled[1]); {
 		case slowed != "" && theirs != "":
@@ -134,12 +133,12 @@ func keptWords(r *compare.Remark) string {
 		who = "the baseline keeps .grad between steps and the run frees it"
 	}
 	if r.Freed == nil {
-		return fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who,
+		return fmt.Sprintf("%s: up to %s of the difference comes from zero_grad, not from the method", who,
 			units.MiB(r.High))
 	}
 	freed, kept := prose.SignedMiB(*r.Freed), prose.SignedMiB(*r.Kept)
 	if freed == kept {
-		return who + ", which hardly moves the peaks: they differ by " + kept + " either way"
+		return who + ", which hardly changes the peaks: they differ by " + kept + " either way"
 	}
 	return fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)
 }
@@ -158,8 +157,8 @@ func settingWords(r *compare.Remark) string {
 
 // heldWords states what hooks hold instead of autograd, compared with a baseline.
 func heldWords(h *compare.HeldByHooks, baseline string) string {
-	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
-		"what autograd does not: together they differ by %s", units.MiB(h.Activations), baseline,
+	return fmt.Sprintf("activations are %s less than at %s's peak, and hook activations %s more: hooks hold tensors "+
+		"that autograd does not. Together the two differ by %s", units.MiB(h.Activations), baseline,
 		units.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
 }
 
@@ -167,11 +166,11 @@ func heldWords(h *compare.HeldByHooks, baseline string) string {
 func compareWarnings(doc *compare.Document) []string {
 	out := []string{}
 	if len(doc.Twins) > 0 {
-		out = append(out, "bare runs of experiments that are here in full are left out: "+
+		out = append(out, "left out bare runs whose full runs are shown: "+
 			strings.Join(doc.Twins, ", "))
 	}
 	if len(doc.Mixed) > 0 {
-		out = append(out, fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols",
+		out = append(out, fmt.Sprintf("runs of one cell differ in %s: separate them with --rows or --cols",
 			strings.Join(doc.Mixed, ", ")))
 	}
 	cells := compare.NewGrouped()
@@ -219,7 +218,7 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 // studyNotes returns the notes on a study.
 func studyNotes(s *compare.Study) (notes []string) {
 	if len(s.Twins) > 0 {
-		notes = append(notes, "bare runs stand in the table of costs only: "+strings.Join(s.Twins, ", "))
+		notes = append(notes, "bare runs appear only in the table of costs: "+strings.Join(s.Twins, ", "))
 	}
 	ids := make([]identity.Identity, len(s.Cells))
 	for i := range s.Cells {
@@ -228,7 +227,7 @@ func studyNotes(s *compare.Study) (notes []string) {
 	notes = append(notes, unlikeWords(identity.UnlikeArguments(ids))...)
 	notes = append(notes, rulesOfStudy(s)...)
 	if s.Uncompared != nil {
-		notes = append(notes, "no overhead: "+OtherWork(s.Uncompared)+", and no baseline was named")
+		notes = append(notes, "no overhead: "+OtherWork(s.Uncompared)+"; name a baseline with --baseline")
 	}
 	return notes
 }

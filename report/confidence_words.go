@@ -43,21 +43,21 @@ func ConfidenceOf(in *schemas.Tables) *schemas.Confidence {
 
 // Texts on failed requests, and on processes that left no journal.
 const (
-	whereOneFails = "where one fails depends on what a context takes, and on what else runs on the device"
-	withoutAgent  = " loaded torch and trained nothing, or ran without the agent"
+	whereOneFails = "which request fails depends on the CUDA context, and on what else runs on the device"
+	withoutAgent  = " loaded torch but trained nothing, or ran without the agent"
 )
 
 // confidenceWords say one reason of a level.
 func confidenceWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.NothingUnknown:
-		return "nothing was read that nobody had computed"
+		return "the script read no values that the phantom GPU does not compute"
 	case confidence.NothingEstimated:
 		return "no library was estimated or left out"
 	case confidence.Compared:
-		return fmt.Sprintf("predictions for %s under torch %s were compared with recordings", deviceKind(r.Name), r.Other)
+		return fmt.Sprintf("predictions for %s with torch %s were compared with recordings", deviceKind(r.Name), r.Other)
 	case confidence.OldVersion:
-		return "it was made by a dpsight that did not keep what the script read"
+		return "an older dpsight made it, and did not record what the script read"
 	case confidence.AttachedLate:
 		return "dpsight.attach() does not record which values the script read from the phantom GPU"
 	case confidence.EndedBySteps:
@@ -65,19 +65,19 @@ func confidenceWords(r *confidence.Reason) string {
 	case confidence.EndedEarly:
 		return "the run ended early (" + r.Name + ")"
 	case confidence.EventsMissing:
-		return "the recording does not hold together: events are missing"
+		return "the recording is incomplete: events are missing"
 	case confidence.PeakBounded:
-		return "the peak is bounded: the sizes of some blocks from before recording began are not known"
+		return "the peak is bounded: the sizes of some blocks from before the recording are unknown"
 	case confidence.Unheard:
-		return units.Plural(r.Count, "process", "processes") + withoutAgent + ": what it took is not in the peak"
+		return units.Plural(r.Count, "process", "processes") + withoutAgent + ": the peak lacks that memory"
 	case confidence.Unsaid:
-		return "a process did not live to say what it had read"
+		return "a process ended before it could report what it had read"
 	case confidence.Nothing:
 		return confidence.NothingTaken(r.Count).Error()
 	case confidence.CaughtOOM:
-		return "the script caught a request that failed for want of memory and went on: " + whereOneFails
+		return "the script caught an out-of-memory error and continued: " + whereOneFails
 	case confidence.AbsorbedOOM:
-		return "torch tried workspaces that there was no memory for and took smaller ones: " + whereOneFails
+		return "torch had no memory for some workspaces and used smaller ones: " + whereOneFails
 	case confidence.Noted:
 		return r.Name
 	case confidence.GarbageForced, confidence.GarbageCollected, confidence.GarbageDecides, confidence.GarbageMatters:
@@ -94,27 +94,28 @@ func confidenceWords(r *confidence.Reason) string {
 func valuesWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DrawnAnew:
-		return "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches " +
-			"and another peak, on a device too"
+		return "Poisson sampling draws batch sizes at random, and the script sets no seed: each run has other batches and " +
+			"another peak, on a real GPU too"
 	case confidence.UnknownRead:
-		return placesWords(r.Places, "read values that nobody had computed") + ": they read as zeros, single " +
-			"floating-point numbers as ones that fall, and on a device the script may go another way there"
+		return placesWords(r.Places, "read values that the phantom GPU does not compute") + ": if the script branches " +
+			"on them, a real GPU may behave differently"
 	case confidence.Decided:
 		return decisionWords(r.Name, r.Other)
 	case confidence.CopiedRead:
-		return placesWords(r.Places, "read values that other ranks have a part in") + ": this rank's value was taken " +
-			"for all ranks', and on devices the script may go another way there"
+		return placesWords(r.Places, "read values that depend on other ranks") + ": dpsight used this rank's value " +
+			"for all ranks; if the script branches on them, real GPUs may behave differently"
 	case confidence.TakenForFinite:
 		if len(r.Places) == 0 { // of an older version
-			return fmt.Sprintf("the script asked whether values that nobody had computed are finite (%s), and they were "+
-				"taken to be", prose.JoinWords(r.Names))
+			return fmt.Sprintf("the script asked whether values are finite that the phantom GPU does not compute (%s): dpsight "+
+				"answered yes", prose.JoinWords(r.Names))
 		}
-		return placesWords(r.Places, "asked whether values that nobody had computed are finite or valid") +
-			": they were taken to be"
+		return placesWords(r.Places, "asked whether values are finite or valid that the phantom GPU does not compute") +
+			": dpsight answered yes"
 	case confidence.CodeGenerated:
-		return "torch.compile was used: what it generates depends on timings and caches, which a device has others of"
+		return "the script uses torch.compile: the code that it generates depends on timings and caches, which differ on a " +
+			"real GPU"
 	case confidence.SizeByValues:
-		return fmt.Sprintf("the size of what %s gives depends on values: it was taken for the most that it can be",
+		return fmt.Sprintf("the size of the output of %s depends on values: dpsight assumed the largest size",
 			prose.JoinWords(r.Names))
 	}
 	panic("no words for the reason " + string(r.Kind))
@@ -148,8 +149,8 @@ func placesWords(places []schemas.Counted, did string) string {
 func setupWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DeviceShared:
-		return units.Plural(r.Count, "process", "processes") + " had memory of one device at once: how their peaks fall " +
-			"together is another on a device, where they take time"
+		return units.Plural(r.Count, "process", "processes") + " used one device at the same time: how their peaks " +
+			"coincide may differ on a real GPU, where steps take time"
 	case confidence.RanksTogether:
 		return fmt.Sprintf("rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one "+
 			"device of one host (NCCL_HOSTID): was torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])) forgotten?",
@@ -157,20 +158,20 @@ func setupWords(r *confidence.Reason) string {
 	case confidence.DeviceUnchecked:
 		return "no prediction was ever compared with " + deviceKind(r.Name)
 	case confidence.TorchUnknown:
-		return fmt.Sprintf("which torch made it is not known, and predictions were compared with a device under %s alone",
+		return fmt.Sprintf("its version of torch is unknown, and predictions were compared with a device only with torch %s",
 			r.Other)
 	case confidence.TorchUnchecked:
-		return fmt.Sprintf("under torch %s no prediction was compared with a device, under %s they were", r.Name, r.Other)
+		return fmt.Sprintf("with torch %s no prediction was compared with a device, with torch %s they were", r.Name, r.Other)
 	case confidence.OtherAddresses:
-		return fmt.Sprintf("segments were placed by the policy %s, not as the profile says (%s)", r.Name, r.Other)
+		return fmt.Sprintf("the policy %s placed segments, not the one of the profile (%s)", r.Name, r.Other)
 	case confidence.AddressesDecide:
 		if !schemas.EndedByItself(r.Other) {
-			return fmt.Sprintf("the peak with segments placed by the policy %s is not known: that run did not end by "+
-				"itself (%s)", r.Name, r.Other)
+			return fmt.Sprintf("the peak with segments placed by the policy %s is unknown: that run did not end by itself "+
+				"(%s)", r.Name, r.Other)
 		}
-		return fmt.Sprintf("with segments placed by the policy %s the run ended otherwise: %s", r.Name, r.Other)
+		return fmt.Sprintf("with segments placed by the policy %s, the run ended differently: %s", r.Name, r.Other)
 	case confidence.AddressesMatter:
-		return fmt.Sprintf("where the driver puts segments moves the peak allocated: from %s to %s",
+		return fmt.Sprintf("the peak allocated depends on where the driver puts segments: from %s to %s",
 			units.MiB(r.Bytes[0]), units.MiB(r.Bytes[1]))
 	}
 	panic("no words for the reason " + string(r.Kind))
@@ -187,7 +188,7 @@ func deviceKind(name string) string {
 func uncheckedWords(u confidence.Unchecked) string {
 	switch u.Kind {
 	case confidence.AttentionKernels:
-		return "which attention kernels torch takes (SDPA)"
+		return "which attention kernels torch uses (SDPA)"
 	case confidence.CuDNNEngines:
 		return "cuDNN's engines and their workspaces"
 	case confidence.CuBLASWorkspaces:
@@ -207,7 +208,7 @@ func knownErrorWords(known []confidence.KnownErrors) *string {
 	var said []string
 	for i := range known {
 		k := &known[i]
-		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s",
+		said = append(said, fmt.Sprintf("of %s with %s, %d were predicted to the byte in allocated%s, %d in reserved%s",
 			units.Plural(k.Allocated.Of, "script", "scripts"), k.Doubt,
 			k.Allocated.Exact, worstWords(&k.Allocated), k.Reserved.Exact, worstWords(&k.Reserved)))
 	}

@@ -13,100 +13,104 @@ import (
 // The sentences are kept in ingest reports, and stay what they are.
 func TestConfidenceWords(t *testing.T) {
 	reads := []schemas.Counted{{Name: "train.py:7", Count: 1}, {Name: "loss.py:12", Count: 3}}
-	const fails = ": where one fails depends on what a context takes, and on what else runs on the device"
+	const fails = ": which request fails depends on the CUDA context, and on what else runs on the device"
 	for _, c := range []struct {
 		reason confidence.Reason
 		want   string
 	}{
-		{confidence.Reason{Kind: confidence.NothingUnknown}, "nothing was read that nobody had computed"},
+		{confidence.Reason{Kind: confidence.NothingUnknown}, "the script read no values that the phantom GPU does " +
+			"not compute"},
 		{confidence.Reason{Kind: confidence.NothingEstimated}, "no library was estimated or left out"},
 		{confidence.Reason{Kind: confidence.Compared, Name: "NVIDIA H200", Other: "2.11.0"},
-			"predictions for this kind of device (NVIDIA H200) under torch 2.11.0 were compared with recordings"},
+			"predictions for this kind of device (NVIDIA H200) with torch 2.11.0 were compared with recordings"},
 		{confidence.Reason{Kind: confidence.Compared, Other: "2.11.0"},
-			"predictions for this kind of device under torch 2.11.0 were compared with recordings"},
+			"predictions for this kind of device with torch 2.11.0 were compared with recordings"},
 		{confidence.Reason{Kind: confidence.OldVersion},
-			"it was made by a dpsight that did not keep what the script read"},
+			"an older dpsight made it, and did not record what the script read"},
 		{confidence.Reason{Kind: confidence.AttachedLate},
 			"dpsight.attach() does not record which values the script read from the phantom GPU"},
 		{confidence.Reason{Kind: confidence.EndedEarly, Name: "failed"}, "the run ended early (failed)"},
 		{confidence.Reason{Kind: confidence.EndedBySteps, Count: 7},
-			"the script was ended after step 7: what later steps take is not known"},
+			"the script was ended after step 7: what later steps need is unknown"},
 		{confidence.Reason{Kind: confidence.EventsMissing},
-			"the recording does not hold together: events are missing"},
+			"the recording is incomplete: events are missing"},
 		{confidence.Reason{Kind: confidence.PeakBounded},
-			"the peak is bounded: the sizes of some blocks from before recording began are not known"},
+			"the peak is bounded: the sizes of some blocks from before the recording are unknown"},
 		{confidence.Reason{Kind: confidence.Unheard, Count: 2},
-			"2 processes loaded torch and trained nothing, or ran without the agent: what it took is not in the peak"},
-		{confidence.Reason{Kind: confidence.Unsaid}, "a process did not live to say what it had read"},
+			"2 processes loaded torch but trained nothing, or ran without the agent: the peak lacks that memory"},
+		{confidence.Reason{Kind: confidence.Unsaid}, "a process ended before it could report what it had read"},
 		{confidence.Reason{Kind: confidence.Nothing}, "nothing was allocated on a CUDA device"},
-		{confidence.Reason{Kind: confidence.Nothing, Count: 1}, "nothing was allocated on a CUDA device, as far as was " +
-			"recorded: 1 process loaded torch and trained nothing, or ran without the agent"},
-		{confidence.Reason{Kind: confidence.Nothing, Count: 2}, "nothing was allocated on a CUDA device, as far as was " +
-			"recorded: 2 processes loaded torch and trained nothing, or ran without the agent"},
+		{confidence.Reason{Kind: confidence.Nothing, Count: 1}, "nothing was allocated on a CUDA device, as far as " +
+			"was recorded: 1 process loaded torch but trained nothing, or ran without the agent"},
+		{confidence.Reason{Kind: confidence.Nothing, Count: 2}, "nothing was allocated on a CUDA device, as far as " +
+			"was recorded: 2 processes loaded torch but trained nothing, or ran without the agent"},
 		{confidence.Reason{Kind: confidence.CaughtOOM},
-			"the script caught a request that failed for want of memory and went on" + fails},
+			"the script caught an out-of-memory error and continued" + fails},
 		{confidence.Reason{Kind: confidence.AbsorbedOOM},
-			"torch tried workspaces that there was no memory for and took smaller ones" + fails},
-		{confidence.Reason{Kind: confidence.DrawnAnew}, "Poisson sampling draws the sizes of batches at random, and no " +
-			"seed was seen: each run has other batches and another peak, on a device too"},
+			"torch had no memory for some workspaces and used smaller ones" + fails},
+		{confidence.Reason{Kind: confidence.DrawnAnew}, "Poisson sampling draws batch sizes at random, and the " +
+			"script sets no seed: each run has other batches and another peak, on a real GPU too"},
 		{confidence.Reason{Kind: confidence.CopiedRead, Places: []schemas.Counted{{Name: "/home/ada/lora/train.py:7",
 			Count: 2}}},
-			"lora/train.py:7 read values that other ranks have a part in, 2 times: this rank's value was taken for all " +
-				"ranks', and on devices the script may go another way there"},
-		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads[:1]}, "train.py:7 read values that nobody had " +
-			"computed, 1 time: they read as zeros, single floating-point numbers as ones that fall, and on a device the " +
-			"script may go another way there"},
-		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads}, "the script read values that nobody had " +
-			"computed, in 2 places, 4 times (train.py:7, 1 time; loss.py:12, 3 times): they read as zeros, single " +
-			"floating-point numbers as ones that fall, and on a device the script may go another way there"},
-		{confidence.Reason{Kind: confidence.TakenForFinite, Places: slices.Repeat(reads, 6)}, "the script asked whether " +
-			"values that nobody had computed are finite or valid, in 12 places, 24 times (" +
-			strings.Repeat("train.py:7, 1 time; loss.py:12, 3 times; ", 5) + "and at 2 more places): they were taken to be"},
-		{confidence.Reason{Kind: confidence.Decided, Name: "train.py:7", Other: "AssertionError"}, "train.py:7 reads a " +
-			"value that nobody computes, and the script failed after the usual answer (AssertionError): it was predicted " +
-			"with the other one"},
-		{confidence.Reason{Kind: confidence.CopiedRead, Places: reads[1:]}, "loss.py:12 read values that other ranks " +
-			"have a part in, 3 times: this rank's value was taken for all ranks', and on devices the script may go " +
-			"another way there"},
-		{confidence.Reason{Kind: confidence.TakenForFinite, Names: []string{"isnan", "isinf"}}, "the script asked whether " +
-			"values that nobody had computed are finite (isnan and isinf), and they were taken to be"},
+			"lora/train.py:7 read values that depend on other ranks, 2 times: dpsight used this rank's value for " +
+				"all ranks; if the script branches on them, real GPUs may behave differently"},
+		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads[:1]}, "train.py:7 read values that the " +
+			"phantom GPU does not compute, 1 time: if the script branches on them, a real GPU may behave " +
+			"differently"},
+		{confidence.Reason{Kind: confidence.UnknownRead, Places: reads}, "the script read values that the phantom " +
+			"GPU does not compute, in 2 places, 4 times (train.py:7, 1 time; loss.py:12, 3 times): if the script " +
+			"branches on them, a real GPU may behave differently"},
+		{confidence.Reason{Kind: confidence.TakenForFinite, Places: slices.Repeat(reads, 6)}, "the script asked " +
+			"whether values are finite or valid that the phantom GPU does not compute, in 12 places, 24 times (" +
+			strings.Repeat("train.py:7, 1 time; loss.py:12, 3 times; ", 5) + "and at 2 more places): dpsight " +
+			"answered yes"},
+		{confidence.Reason{Kind: confidence.Decided, Name: "train.py:7", Other: "AssertionError"}, "train.py:7 " +
+			"reads a value that the phantom GPU does not compute. With the usual answer the script failed " +
+			"(AssertionError), so dpsight predicted with the other answer"},
+		{confidence.Reason{Kind: confidence.CopiedRead, Places: reads[1:]}, "loss.py:12 read values that depend on " +
+			"other ranks, 3 times: dpsight used this rank's value for all ranks; if the script branches on them, " +
+			"real GPUs may behave differently"},
+		{confidence.Reason{Kind: confidence.TakenForFinite, Names: []string{"isnan", "isinf"}}, "the script asked " +
+			"whether values are finite that the phantom GPU does not compute (isnan and isinf): dpsight answered " +
+			"yes"},
 		{confidence.Reason{Kind: confidence.SizeByValues, Names: []string{"nonzero"}},
-			"the size of what nonzero gives depends on values: it was taken for the most that it can be"},
+			"the size of the output of nonzero depends on values: dpsight assumed the largest size"},
 		{confidence.Reason{Kind: confidence.Noted, Name: "NCCL: peers are copies"}, "NCCL: peers are copies"},
-		{confidence.Reason{Kind: confidence.CodeGenerated}, "torch.compile was used: what it generates depends on " +
-			"timings and caches, which a device has others of"},
-		{confidence.Reason{Kind: confidence.DeviceShared, Count: 2}, "2 processes had memory of one device at once: how " +
-			"their peaks fall together is another on a device, where they take time"},
+		{confidence.Reason{Kind: confidence.CodeGenerated}, "the script uses torch.compile: the code that it " +
+			"generates depends on timings and caches, which differ on a real GPU"},
+		{confidence.Reason{Kind: confidence.DeviceShared, Count: 2}, "2 processes used one device at the same " +
+			"time: how their peaks coincide may differ on a real GPU, where steps take time"},
 		{confidence.Reason{Kind: confidence.RanksTogether, Ranks: [2]int32{0, 3}, Device: 1}, "rank 0 and rank 3 had " +
 			"cuda:1 together and NCCL in use, which refuses two ranks on one device of one host (NCCL_HOSTID): was " +
 			`torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`},
 		{confidence.Reason{Kind: confidence.DeviceUnchecked, Name: "Tesla T4"},
 			"no prediction was ever compared with this kind of device (Tesla T4)"},
-		{confidence.Reason{Kind: confidence.TorchUnknown, Other: "2.11.0"}, "which torch made it is not known, and " +
-			"predictions were compared with a device under 2.11.0 alone"},
+		{confidence.Reason{Kind: confidence.TorchUnknown, Other: "2.11.0"}, "its version of torch is unknown, and " +
+			"predictions were compared with a device only with torch 2.11.0"},
 		{confidence.Reason{Kind: confidence.TorchUnchecked, Name: "2.15.0", Other: "2.11.0"},
-			"under torch 2.15.0 no prediction was compared with a device, under 2.11.0 they were"},
+			"with torch 2.15.0 no prediction was compared with a device, with torch 2.11.0 they were"},
 		{confidence.Reason{Kind: confidence.OtherAddresses, Name: "up", Other: "h200"},
-			"segments were placed by the policy up, not as the profile says (h200)"},
+			"the policy up placed segments, not the one of the profile (h200)"},
 		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "oom"},
-			"with segments placed by the policy 7 the run ended otherwise: oom"},
-		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "timeout"}, "the peak with segments placed " +
-			"by the policy 7 is not known: that run did not end by itself (timeout)"},
+			"with segments placed by the policy 7, the run ended differently: oom"},
+		{confidence.Reason{Kind: confidence.AddressesDecide, Name: "7", Other: "timeout"}, "the peak with segments " +
+			"placed by the policy 7 is unknown: that run did not end by itself (timeout)"},
 		{confidence.Reason{Kind: confidence.AddressesMatter, Bytes: [2]int64{1 << 20, 2 << 20}},
-			"where the driver puts segments moves the peak allocated: from 1.00 MiB to 2.00 MiB"},
+			"the peak allocated depends on where the driver puts segments: from 1.00 MiB to 2.00 MiB"},
 		{confidence.Reason{Kind: confidence.GarbageForced, Name: "never"},
-			"Python's garbage was collected never, and not when Python does it"},
-		{confidence.Reason{Kind: confidence.GarbageCollected, Bytes: [2]int64{3 << 20}}, "3.00 MiB were freed by " +
-			"Python's garbage collector, whose moments vary: dpsight predict without --vary gives the range of the peak"},
+			"Python's garbage was collected never, not when Python does it"},
+		{confidence.Reason{Kind: confidence.GarbageCollected, Bytes: [2]int64{3 << 20}}, "Python's garbage " +
+			"collector freed 3.00 MiB, at moments that vary: dpsight predict without --vary gives the range of the peak"},
 		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "oom"},
-			"where Python's garbage is collected at once the run ended otherwise: oom"},
-		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "timeout"}, "the peak where Python's " +
-			"garbage is collected at once is not known: that run did not end by itself (timeout)"},
-		{confidence.Reason{Kind: confidence.GarbageCollected, Name: "timeout", Bytes: [2]int64{3 << 20}}, "3.00 MiB were " +
-			"freed by Python's garbage collector, whose moments vary: a run that ends by itself gives the range of the peak"},
-		{confidence.Reason{Kind: confidence.GarbageMatters, Bytes: [2]int64{1 << 20, 2 << 20}}, "when Python's garbage " +
-			"collector runs moves the peak allocated: from 1.00 MiB where garbage is collected at once to 2.00 MiB where " +
-			"it never is"},
+			"with Python's garbage collected at once, the run ended differently: oom"},
+		{confidence.Reason{Kind: confidence.GarbageDecides, Name: "at once", Other: "timeout"}, "the peak with " +
+			"Python's garbage collected at once is unknown: that run did not end by itself (timeout)"},
+		{confidence.Reason{Kind: confidence.GarbageCollected, Name: "timeout", Bytes: [2]int64{3 << 20}}, "Python's " +
+			"garbage collector freed 3.00 MiB, at moments that vary: a run that ends by itself gives the range " +
+			"of the peak"},
+		{confidence.Reason{Kind: confidence.GarbageMatters, Bytes: [2]int64{1 << 20, 2 << 20}}, "the peak " +
+			"allocated depends on when Python's garbage collector runs: from 1.00 MiB if garbage is collected at " +
+			"once to 2.00 MiB if it never is"},
 	} {
 		if got := confidenceWords(&c.reason); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.reason.Kind, got, c.want)
@@ -128,15 +132,16 @@ func TestConfidenceDocument(t *testing.T) {
 		return string(text)
 	}
 	if got, want := judged(), `{"level":"close","reasons":["no prediction was ever compared with this kind of device `+
-		`(Tesla T4)"],"unchecked":["which attention kernels torch takes (SDPA)","cuDNN's engines and their workspaces",`+
+		`(Tesla T4)"],"unchecked":["which attention kernels torch uses (SDPA)","cuDNN's engines and their workspaces",`+
 		`"the sizes of cuBLAS workspaces","where the driver puts segments","bf16, which compute capability 7.5 has no `+
 		`instructions for","properties that no source gives: context_bytes, l2_bytes"],"known_error":null}`; got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
 	m.Phantom = &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
 	m.Environment = &schemas.Environment{Torch: "2.11.0+cu130"}
-	if got, want := judged(), `{"level":"exact expected","reasons":["nothing was read that nobody had computed","no `+
-		`library was estimated or left out","predictions for this kind of device (Tesla T4) under torch 2.11.0 were `+
+	if got, want := judged(), `{"level":"exact expected","reasons":["the script read no values that the phantom GPU `+
+		`does not compute","no library was estimated or left out","predictions for this kind of device (Tesla T4) `+
+		`with torch 2.11.0 were `+
 		`compared with recordings"],"unchecked":[],"known_error":null}`; got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
@@ -152,9 +157,9 @@ func TestKnownErrorWords(t *testing.T) {
 			Reserved:  confidence.AccuracyErrors{Of: 12, Exact: 12}},
 		{Doubt: schemas.DoubtCompile, Allocated: confidence.AccuracyErrors{Of: 1, Exact: 1},
 			Reserved: confidence.AccuracyErrors{Of: 1, Worst: new(0.0), Where: "x"}}}
-	want := "of 12 scripts with cuDNN's choices 9 came to the byte in allocated (off by at most 56.7 %: hinge in " +
-		"docs/accuracy.md), 12 in reserved; of 1 script with torch.compile 1 came to the byte in allocated, 0 in " +
-		"reserved (off by at most 0 %: x in docs/accuracy.md)"
+	want := "of 12 scripts with cuDNN's choices, 9 were predicted to the byte in allocated (off by at most 56.7 %: " +
+		"hinge in docs/accuracy.md), 12 in reserved; of 1 script with torch.compile, 1 were predicted to the byte " +
+		"in allocated, 0 in reserved (off by at most 0 %: x in docs/accuracy.md)"
 	if got := knownErrorWords(known); got == nil || *got != want {
 		t.Errorf("%v, want %q", got, want)
 	}
@@ -168,7 +173,7 @@ func TestKnownErrorWords(t *testing.T) {
 func TestConfidenceOf(t *testing.T) {
 	in := schemas.Tables{Manifest: &schemas.Manifest{Source: schemas.Predicted}, Report: &schemas.IngestReport{}}
 	if c := ConfidenceOf(&in); c.Level != schemas.Indicative || !slices.ContainsFunc(c.Reasons, func(s string) bool {
-		return strings.HasPrefix(s, "it was made by a dpsight that did not keep")
+		return strings.HasPrefix(s, "an older dpsight made it, and did not record")
 	}) {
 		t.Errorf("%+v", c)
 	}

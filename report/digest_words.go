@@ -7,13 +7,13 @@ import (
 )
 
 // undigested begins every note on files without digests.
-const undigested = "recorded by older code, without digests: damage to "
+const undigested = "an older dpsight recorded no digests: damage to "
 
 // runSources are the notes on where the figures of one run come from.
 func runSources(id *identity.Identity) []string {
 	notes := sourceNotes(id)
 	if id.Undigested {
-		notes = append(notes, undigested+"its files would not be noticed")
+		notes = append(notes, undigested+"its files is not detected")
 	}
 	return notes
 }
@@ -34,9 +34,9 @@ func undigestedOf(without, n int) []string {
 	case without == 0:
 		return nil
 	case n == 1:
-		return []string{undigested + "its files would not be noticed"}
+		return []string{undigested + "its files is not detected"}
 	case without == n:
-		return []string{undigested + "the files of these runs would not be noticed"}
+		return []string{undigested + "the files of these runs is not detected"}
 	}
-	return []string{fmt.Sprintf("%sthe files of %d of the %d runs would not be noticed", undigested, without, n)}
+	return []string{fmt.Sprintf("%sthe files of %d of the %d runs is not detected", undigested, without, n)}
 }

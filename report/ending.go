@@ -79,6 +79,20 @@ func EndingTable(e Ending) table.Table {
 	return t
 }
 
+// UnusedGPU says of a run that ended well and allocated nothing on a GPU what to do. unheard is the number of its
+// processes that loaded torch and were not recorded.
+func UnusedGPU(unheard int) (note, hint string) {
+	note = "the script used no GPU, so dpsight recorded no memory"
+	if unheard > 0 {
+		note = "dpsight recorded no GPU memory: " + units.Plural(unheard, "process", "processes") + withoutAgent
+	}
+	return note, useGPU
+}
+
+// useGPU says what a script has to do.
+const useGPU = "put the model and its inputs on the GPU, as with model.cuda(); did you forget an option such as " +
+	"--device cuda?"
+
 // endingPeak states the highest allocated bytes, and when they were reached.
 func endingPeak(s *analyze.Summary) string {
 	if s.PeakBytes == nil {

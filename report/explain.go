@@ -115,10 +115,10 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	tellBounded(&t, &doc.Runs[0].Identity, &doc.Runs[1].Identity, "from", "to")
 	t.Notes = append(t.Notes, peakSentences(doc)...)
 	if same {
-		t.Notes = append(t.Notes, "categories that are the same in both are left out")
+		t.Notes = append(t.Notes, "left out categories that are equal in both")
 	}
 	if small {
-		t.Notes = append(t.Notes, "the modules of categories with small differences only are left out")
+		t.Notes = append(t.Notes, "left out modules of categories with only small differences")
 	}
 	return t
 }
@@ -157,8 +157,8 @@ func birthWaterfall(doc *explain.Explanation) table.Table {
 	}
 	row("total", table.Text("peak allocated"), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
 	tellBounded(&t, &doc.Runs[0].Identity, &doc.Runs[1].Identity, "from", "to")
-	t.Notes = append(t.Notes, "phases are those that a block alive at the peak was allocated in, in whichever step; "+
-		"–: not known")
+	t.Notes = append(t.Notes, "phases: where the blocks alive at the peak were allocated, in any step; "+
+		"–: unknown")
 	return t
 }
 

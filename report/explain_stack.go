@@ -45,7 +45,7 @@ func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	if doc.Runs[0].Source == schemas.Imported && doc.Runs[1].Source == schemas.Imported {
 		lacking = noPythonFrame
 	}
-	t.Notes = append(t.Notes, "stacks are matched by functions and files, whatever the lines; –: "+lacking)
+	t.Notes = append(t.Notes, "stacks match if their functions and files do, whatever the lines; –: "+lacking)
 	return t
 }
 

@@ -86,7 +86,7 @@ func peakSentences(e *explain.Explanation) []string {
 	s.births(e)
 	for i, bytes := range e.Kept {
 		if bytes > 0 {
-			s.say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.",
+			s.say("At %s's peak, %s are gradients that zero_grad kept and that nothing has written since.",
 				e.Runs[i].Label, units.MiB(bytes))
 		}
 	}

@@ -90,8 +90,8 @@ func TestExplainedSentences(t *testing.T) {
 	for _, c := range []struct {
 		from, to schemas.Tables
 		want     string
-	}{{plain, early, "The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB); ghost " +
-		"ended early (oom): its peak is of what it did until then."},
+	}{{plain, early, "The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB); " +
+		"ghost ended early (oom): its peak is of what it did until then."},
 		{early, plain, "The peak of plain is 140.00 MiB, 24.00 MiB (15 %) less than that of ghost (164.00 MiB); " +
 			"ghost ended early (oom): its peak is of what it did until then."}} {
 		if got := told(explained(t, c.from, c.to)); got[0] != c.want {
@@ -305,8 +305,8 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if want := "plain: times are medians over 3 repeats in the store, with steps of 1,500.0 ms to 2,500.0 ms; run " +
-		"plain has 2,500.0 ms"; !slices.Contains(report.NewExplainDocument(doc).Warnings, want) {
+	if want := "plain: times are medians over 3 repeats in the store (1,500.0 ms to 2,500.0 ms a step); run plain " +
+		"itself takes 2,500.0 ms"; !slices.Contains(report.NewExplainDocument(doc).Warnings, want) {
 		t.Errorf("no %q in %q", want, report.NewExplainDocument(doc).Warnings)
 	}
 }
@@ -323,13 +323,13 @@ func TestRepeatsAreNoted(t *testing.T) {
 	before := []analyze.Remark{{Kind: analyze.RemarkNotIngested}}
 	a.Remarks = before
 	explain.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a}, around))
-	if want := []string{"not ingested yet", "one of 3 repeats in the store: their medians go from 10.0 ms " +
-		"to 30.0 ms, median 20.0 ms"}; !slices.Equal(report.RunWords(a.Remarks), want) || len(before) != 1 {
+	if want := []string{"not ingested yet", "one of 3 repeats in the store: their medians range from 10.0 ms to " +
+		"30.0 ms, median 20.0 ms"}; !slices.Equal(report.RunWords(a.Remarks), want) || len(before) != 1 {
 		t.Errorf("%+v", a.Remarks)
 	}
 	a.Remarks = nil
 	explain.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a, &b}, around))
-	want := []string{"2 of 4 repeats in the store: their medians go from 5.000 ms to 30.0 ms, median 15.0 ms"}
+	want := []string{"2 of 4 repeats in the store: their medians range from 5.000 ms to 30.0 ms, median 15.0 ms"}
 	if !slices.Equal(report.RunWords(a.Remarks), want) || !slices.Equal(report.RunWords(b.Remarks), want) {
 		t.Errorf("%+v, %+v", a.Remarks, b.Remarks)
 	}

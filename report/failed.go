@@ -9,15 +9,15 @@ import (
 
 // failedTable has a row for each request that failed for want of memory, which the run's peak does not show.
 func failedTable(s *compare.Study) table.Table {
-	t := table.Table{Title: "Requests that failed for want of memory",
+	t := table.Table{Title: "Requests that failed: out of memory",
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},
 			{Title: "Device", Key: "device"}, {Title: "Rank", Key: "rank", Right: true, For: table.Programs},
-			{Title: "Asked MiB", Key: "requested_bytes", Priority: 4, Right: true},
+			{Title: "Requested MiB", Key: "requested_bytes", Priority: 4, Right: true},
 			{Title: "Module", Key: "module", Priority: 3}, {Title: "Phase", Key: "phase", Priority: 2},
 			{Title: "Step", Key: "step", Right: true},
 			{Title: "Allocated MiB", Key: "allocated_bytes", Right: true},
 			{Title: "Cached MiB", Key: "cached_bytes", Right: true}, {Title: "Requests", Key: "requests", Right: true},
-			{Title: "What went on", Key: "went_on", Priority: 1}, {Key: "sentence", For: table.Programs}}}
+			{Title: "What continued", Key: "went_on", Priority: 1}, {Key: "sentence", For: table.Programs}}}
 	all := ofStudy(s)
 	t.Notes = all.notes()
 	var notes runNotes
@@ -28,11 +28,11 @@ func failedTable(s *compare.Study) table.Table {
 			on, sentence := "the script", failedWords(f)
 			switch {
 			case f.Fatal:
-				on = "nothing: the run died"
+				on = "nothing: the run ended"
 			case f.EndUnknown:
 				on = "not known"
 			case f.Absorbed:
-				on = "torch, with less"
+				on = "torch, without it"
 			}
 			t.Rows = append(t.Rows, []table.Cell{table.Text(f.RunID), all.cell(label, &r.Identity),
 				table.Text(f.Device + rank(f.Rank)), table.Count(int64(f.Rank)), table.Bytes(f.RequestedBytes),
@@ -44,10 +44,10 @@ func failedTable(s *compare.Study) table.Table {
 		}
 		if r.FailedMore > 0 {
 			notes.add(all.badged(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight findings "+
-				"has them", r.FailedMore))
+				"lists them", r.FailedMore))
 		}
 	}
-	t.Notes = append(append(t.Notes, notes.all()...), "dpsight findings says what to change, and dpsight "+
-		"dpsight breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
+	t.Notes = append(append(t.Notes, notes.all()...), "dpsight findings says what to change; dpsight "+
+		"breakdown --at oom shows what held the memory (--at oom=2: at the second failure of a device)")
 	return t
 }

@@ -14,24 +14,24 @@ import (
 // failedWords tells what failed because memory was short, and what took the memory.
 func failedWords(r *memory.FailedRequest) string {
 	o := r.OOM
-	ended := "and the script went on"
+	ended := "and the script continued"
 	switch {
 	case o.Fatal:
-		ended = "and the run died of it"
+		ended = "and this ended the run"
 	case o.EndUnknown:
-		ended = "and nothing says whether the run went on"
+		ended = "and it is unknown whether the run continued"
 	case o.Absorbed():
-		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
-			"first whose workspace can be had"
+		ended = "and torch continued without it: it tries cuDNN's algorithms in turn, and uses the first whose " +
+			"workspace fits"
 	}
 	text := fmt.Sprintf("A %s failed %s, %s", requestWords(o), when(&r.At), ended)
 	if r.Requests > 1 {
-		text = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", r.Requests,
+		text = fmt.Sprintf("%d requests for up to %s failed, the largest %s, %s", r.Requests,
 			strings.TrimPrefix(requestWords(o), "request for "), when(&r.At), ended)
 	}
 	d, lay := r.Breakdown, r.Layout
 	if d == nil {
-		return text + "; the events around it are not in the journal."
+		return text + ". The journal lacks the events around it."
 	}
 	const most = 4
 	var names []string
@@ -53,13 +53,13 @@ func failedWords(r *memory.FailedRequest) string {
 	if lay == nil {
 		return text + "."
 	}
-	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", units.MiB(lay.Free()),
+	text += fmt.Sprintf(", and %s were cached and free, the largest piece %s.", units.MiB(lay.Free()),
 		units.MiB(lay.Largest))
 	if lay.Free() >= o.RequestedBytes {
-		text += " The cache had as many bytes as were asked for, but not in one piece."
+		text += " The cache had as many bytes as requested, but not in one piece."
 	}
 	if short := r.ShortOf(); short > 0 {
-		text += fmt.Sprintf(" With %s less held or cached it would have been served.", units.MiB(short))
+		text += fmt.Sprintf(" It was %s short.", units.MiB(short))
 	}
 	return text
 }
@@ -75,9 +75,9 @@ func requestWords(o *schemas.OOM) string {
 
 // diedWords describes the failed request that ended a run whose peak is broken down.
 func diedWords(r *memory.FailedRequest) string {
-	text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(r.OOM), when(&r.At))
+	text := fmt.Sprintf("a failed %s ended the run %s", requestWords(r.OOM), when(&r.At))
 	if r.OOM.Seq != 0 {
-		text += fmt.Sprintf("; this is its peak until then, and %s is that moment", atFailure(r))
+		text += fmt.Sprintf("; the figures are of its peak until then, and %s shows the moment of failure", atFailure(r))
 	}
 	return text
 }
@@ -105,9 +105,9 @@ func limitWords(r *memory.FailedRequest) string {
 	taken := r.BesideTensors()
 	switch {
 	case r.Whole && r.ReservedBytes == nil:
-		text += ", with what the CUDA context and others take of it"
+		text += ", which includes what the CUDA context and others take"
 	case r.Whole && taken > 0:
-		text += fmt.Sprintf("; the CUDA context, the driver and other processes took %s, which left %s for "+
+		text += fmt.Sprintf("; the CUDA context, the driver and other processes took %s, leaving %s for "+
 			"tensors", units.MiB(taken), units.MiB(limit-taken))
 	case taken > 0:
 		text += fmt.Sprintf("; %s were left for tensors", units.MiB(limit-taken))

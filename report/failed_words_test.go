@@ -33,27 +33,28 @@ func TestFailedWords(t *testing.T) {
 		want    string
 	}{
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) { o.Fatal = true }), asked +
-			"and the run died of it; the events around it are not in the journal."},
+			"and this ended the run. The journal lacks the events around it."},
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) { r.Breakdown = &memory.DeviceBreakdown{} }), asked +
-			"and the script went on. The limit is 1,024.00 MiB: 0.00 MiB were allocated."},
+			"and the script continued. The limit is 1,024.00 MiB: 0.00 MiB were allocated."},
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) { r.Breakdown, r.Whole = held, true }), asked +
-			"and the script went on. The limit is 1,024.00 MiB, with what the CUDA context and others take of it: " +
+			"and the script continued. The limit is 1,024.00 MiB, which includes what the CUDA context and others " +
+			"take: " +
 			holders + "."},
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) {
 			r.Breakdown, r.Layout, r.ReservedBytes = held, lay, &lay.Reserved
-		}), asked + "and the script went on. The limit is 1,024.00 MiB: " + holders + ", and 400.00 MiB were cached and " +
-			"free, the largest piece of them 200.00 MiB. The cache had as many bytes as were asked for, but not in one " +
-			"piece. With 276.00 MiB less held or cached it would have been served."},
+		}), asked + "and the script continued. The limit is 1,024.00 MiB: " + holders + ", and 400.00 MiB were " +
+			"cached and free, the largest piece 200.00 MiB. The cache had as many bytes as requested, but not in " +
+			"one piece. It was 276.00 MiB short."},
 		// of a trace: it states neither a limit nor whether the script went on
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) {
 			r.Breakdown, r.Layout, o.LimitBytes, o.EndUnknown = held, lay, 0, true
-		}), asked + "and nothing says whether the run went on. The limit is not known, and 24.00 MiB were free on the " +
-			"device: " + holders + ", and 400.00 MiB were cached and free, the largest piece of them 200.00 MiB. The " +
-			"cache had as many bytes as were asked for, but not in one piece."},
+		}), asked + "and it is unknown whether the run continued. The limit is not known, and 24.00 MiB were free " +
+			"on the device: " + holders + ", and 400.00 MiB were cached and free, the largest piece 200.00 MiB. The cache " +
+			"had as many bytes as requested, but not in one piece."},
 		{request(func(r *memory.FailedRequest, o *schemas.OOM) { o.Raised, r.Requests = new(false), 3 }),
-			"3 requests for at most 300.00 MiB by module head failed, the largest in forward of step 2, and torch " +
-				"itself went on without: it tries cuDNN's algorithms one after the other, and takes the first whose " +
-				"workspace can be had; the events around it are not in the journal."},
+			"3 requests for up to 300.00 MiB by module head failed, the largest in forward of step 2, and torch " +
+				"continued without it: it tries cuDNN's algorithms in turn, and uses the first whose workspace " +
+				"fits. The journal lacks the events around it."},
 	} {
 		if got := failedWords(c.request); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -17,11 +17,11 @@ func notLookedWords(n findings.NotLooked) string {
 	case findings.Bytes:
 		return "bytes: " + n.Why
 	case findings.CachedBytes:
-		return "cached bytes: the segments of the highest reserved are not all known"
+		return "cached bytes: at the highest reserved, some segments are unknown"
 	case findings.Times:
 		return "times: " + n.Why + " runs have none"
 	case findings.Anything:
-		return "anything: the run has not been ingested"
+		return "everything: the run has not been ingested"
 	}
 	panic(fmt.Sprintf("no words for what was not looked at: %d", n.What))
 }
@@ -58,7 +58,7 @@ var findingWords = map[string]func(*wording){
 	findings.ClipTemporaries:    wordsOf(clipTemporariesWords),
 	findings.OutputCopies:       wordsOf(outputCopiesWords),
 	findings.OptimizerPeak:      optimizerWords,
-	findings.Slack:              slackWords,
+	findings.Slack:              wordsOf(slackWords),
 	findings.RuleOfThumb:        wordsOf(ruleOfThumbWords),
 	findings.CheaperMethod:      wordsOf(cheaperMethodWords),
 	findings.Throttled:          wordsOf(throttledWords),
@@ -98,7 +98,7 @@ func tellFindingOf(f *findings.Finding, id *identity.Identity) wording {
 		return told
 	}
 	if *id.PeakLowBytes == *id.PeakHighBytes {
-		told.Sentence += " The recording is bounded: the peak is exact, other moments may be higher."
+		told.Sentence += " The recording is bounded: the peak is exact, other moments may be higher than shown."
 	} else {
 		told.Sentence += fmt.Sprintf(" The recording is bounded: the peak is at least %s and at most %s.",
 			units.MiB(*id.PeakLowBytes), units.MiB(*id.PeakHighBytes))
@@ -118,7 +118,7 @@ func tellFinding(f *findings.Finding) wording {
 	w.methods(f.Methods)
 	if f.Idle && w.Change != "" {
 		w.Change = ""
-		w.Sentence += " Doing without would save nothing: as much is allocated at another moment."
+		w.Sentence += " Without this memory the peak would be the same: another moment allocates as much."
 	}
 	if f.SavesBytes == nil && f.SavesMS == nil {
 		w.Assumption = ""
@@ -138,10 +138,10 @@ func (w *wording) line(f *findings.Finding) {
 		source = " (" + sourceCell(l.Text) + ")"
 	}
 	if f.ID == findings.OOM {
-		w.say(" %s asked for it%s.", grouping.LineText(l), source)
+		w.say(" %s requested it%s.", grouping.LineText(l), source)
 		return
 	}
-	w.say(" %s asked for %s of it%s.", grouping.LineText(l), units.MiB(f.Line.Bytes), source)
+	w.say(" %s allocated %s of it%s.", grouping.LineText(l), units.MiB(f.Line.Bytes), source)
 }
 
 // say adds to the sentence.

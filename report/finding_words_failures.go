@@ -11,7 +11,7 @@ func oomWords(w *wording, x findings.OOMFacts) {
 	o, d, lay := r.OOM, r.Breakdown, r.Layout
 	w.Title = fmt.Sprintf("Out of memory: a %s failed %s", requestWords(o), when(&r.At))
 	if o.Absorbed() {
-		w.Title = fmt.Sprintf("A %s failed %s, and torch went on without", requestWords(o), when(&r.At))
+		w.Title = fmt.Sprintf("A %s failed %s, and torch continued without it", requestWords(o), when(&r.At))
 	}
 	w.Sentence = failedWords(r)
 	from := fmt.Sprintf("ingest.json: ooms[%d]", r.Index)
@@ -37,11 +37,10 @@ func oomWords(w *wording, x findings.OOMFacts) {
 		}
 		w.bytes("limit left for tensors", o.LimitBytes-taken, from)
 	}
-	w.Change = "hold less at that moment: what holds most is named; dpsight breakdown " +
-		atFailure(r) + " --by category,module says where"
+	w.Change = "hold less memory at that moment; dpsight breakdown " + atFailure(r) + " --by category,module lists " +
+		"what held it"
 	if o.Absorbed() {
-		w.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a " +
-			"faster algorithm"
+		w.Change = "nothing has to change; with more free memory at that moment, the module may use a faster algorithm"
 	}
 	if lay == nil {
 		return
@@ -50,7 +49,7 @@ func oomWords(w *wording, x findings.OOMFacts) {
 	w.bytes("reserved", lay.Reserved, from)
 	w.bytes("cached and free", lay.Free(), from)
 	w.bytes("largest free piece", lay.Largest, from)
-	if lay.Free() >= o.RequestedBytes {
+	if lay.Free() >= o.RequestedBytes && !x.Expandable {
 		w.Change = expandable + "; " + w.Change
 	}
 	if short := r.ShortOf(); short > 0 {

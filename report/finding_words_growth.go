@@ -84,7 +84,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 		parts = append(parts, table.Size(p.Bytes)+" "+prose.Words(p.Name))
 	}
 	if len(parts) > 0 {
-		w.say(", of it %s", prose.JoinWords(parts))
+		w.say(". This includes %s", prose.JoinWords(parts))
 	}
 	parts = nil
 	for _, p := range x.Modules {
@@ -93,42 +93,43 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	if len(parts) > 0 {
 		w.say("; by module, %s", prose.JoinWords(parts))
 	}
-	w.say(". The lowest allocated rises from %s %d to %s %d", unit, x.First.At, unit, x.Last.At)
+	w.say(". The lowest allocated memory rises from %s %d to %s %d", unit, x.First.At, unit, x.Last.At)
 	switch {
 	case x.Gaps:
-		w.say(", as the recorded steps show")
+		w.say(", in the recorded steps")
 	case x.Step != nil:
 		w.say(", all within step %d", *x.Step)
 	}
-	w.say(": something keeps tensors or graphs of earlier %s alive.", steps)
+	w.say(", so something keeps tensors or graphs of earlier %s alive.", steps)
 	if x.Alike > 0 {
-		w.say(" %s alike, and no faster.", units.Plural(x.Alike, "other device grows", "other devices grow"))
+		w.say(" %s in the same way, and no faster.", units.Plural(x.Alike, "other device grows", "other devices grow"))
 	}
 	if x.GivenBack {
-		w.say(" Most of it is freed before the run ends, so it raises the peak and is no leak.")
+		w.say(" Most of it is freed before the run ends: it raises the peak, but it is not a leak.")
 	}
 	if e := x.Exhaustion; e != nil {
-		w.ahead = fmt.Sprintf("If it goes on like this, the %s that the process can have are full at about %s %s",
+		w.ahead = fmt.Sprintf("At this rate the process reaches its limit of %s at about %s %s",
 			table.Size(e.LimitBytes), unit, about(e.At))
 		if from, to := about(e.Earliest), about(e.Latest); from != to {
 			w.ahead += fmt.Sprintf(" (95 %% confidence: %s to %s)", from, to)
 		}
-		w.ahead += "; what the allocator caches can bring that forward."
+		w.ahead += ", or earlier because of cached memory."
 		w.say(" %s", w.ahead)
 	}
 	if x.BaseBytes > 0 {
 		w.bytes("kept by views", x.BaseBytes, "holders.parquet: view_bytes less than the block's")
 		w.bytes("shown by them", x.ViewBytes, "the same")
-		w.say(" Of %s views show %s: a view keeps all of its base.", table.Size(x.BaseBytes), table.Size(x.ViewBytes))
+		w.say(" Views keep %s alive but show only %s: a view keeps its whole base.", table.Size(x.BaseBytes),
+			table.Size(x.ViewBytes))
 	}
 	w.Change = growthChange(w.ID, unit)
 	if w.found.Cycle {
 		w.Change = cycleChange
 	}
-	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; it is of the %[2]s that ran, and "+
-		"each more adds to it", unit, steps)
+	w.Assumption = fmt.Sprintf("what a %[1]s makes is freed when the next %[1]s ends; this counts the %[2]s that ran, "+
+		"and each further one adds to it", unit, steps)
 	if x.Elsewhere {
-		w.Assumption += "; the peak is this device's, and another device has the highest of the run"
+		w.Assumption += "; this is the peak of this device, and another device has the highest of the run"
 	}
 }
 
@@ -145,7 +146,7 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 		steps = "evaluation passes"
 	}
 	if !evenly(x, bytes) {
-		return fmt.Sprintf("%s keep %s: %s in all, %s in the median one", strings.ToUpper(steps[:1])+steps[1:], kept,
+		return fmt.Sprintf("%s keep %s: %s in total, %s in the median one", strings.ToUpper(steps[:1])+steps[1:], kept,
 			table.Size(bytes), table.Size(int64(math.Round(x.Slope))))
 	}
 	return fmt.Sprintf("%s %s keep %s: %s, %s", table.Count(n).Text, steps, kept, table.Size(bytes), growthRate(x.Growth))
@@ -158,28 +159,28 @@ func evenly(x *findings.GrowthFacts, bytes int64) bool {
 }
 
 // cycleChange is what to change where objects keep each other.
-const cycleChange = "break the circle: objects of the script keep each other, and their tensors with them, until " +
-	"Python's garbage collector runs. In a torch.autograd.Function keep inputs and outputs by " +
-	"ctx.save_for_backward(…), not as attributes of ctx; elsewhere delete one of the references, or make it weak"
+const cycleChange = "break the reference cycle: objects of the script keep each other and their tensors alive until " +
+	"Python's garbage collector runs. In a torch.autograd.Function, save inputs and outputs with " +
+	"ctx.save_for_backward(…), not as attributes of ctx. Elsewhere, delete one of the references, or make it weak"
 
 // growthChange is what to change. A graph is spoken of only where one is kept.
 func growthChange(id, unit string) string {
 	switch id {
 	case findings.EvaluationGraphs:
-		return "put torch.no_grad() around what trains nothing, or keep results without their graph (.detach(), .item()): " +
-			"what is kept of each " + unit + " then has none"
+		return "put torch.no_grad() around code that does not train, or keep results without their graph (.detach(), " +
+			".item())"
 	case findings.KeptGraphs:
-		return "detach what is carried from one " + unit + " to the next (.detach()), and keep numbers in lists and sums " +
-			"(loss.item()): a tensor with a grad_fn keeps the whole graph that it came from"
+		return "detach tensors that one " + unit + " passes to the next (.detach()), and store numbers in lists and sums " +
+			"(loss.item()): a tensor with a grad_fn keeps its whole graph"
 	case findings.ViewKeepsBase:
 		return viewChange
 	case findings.GradientGraphs:
 		return "remove create_graph=True if nothing differentiates the gradient. Otherwise use torch.autograd.grad(…, " +
 			"create_graph=True), or set .grad to None before dropping the tensor. A tensor, its .grad and the graph " +
-			"between them keep each other alive, and Python's garbage collector does not see it"
+			"between them keep each other alive, and Python's garbage collector cannot free them"
 	}
-	return "keep of each " + unit + " only what is needed: a number (.item()), a copy in host memory (.cpu()), or a " +
-		"copy of the part (.clone(), as a view keeps all of its base). A cache that is meant to grow needs a bound"
+	return "keep only what you need of each " + unit + ": a number (.item()), a copy in host memory (.cpu()), or a " +
+		"copy of a part (.clone(), since a view keeps its whole base). Limit the size of a cache that is meant to grow"
 }
 
 // growthFigures states the figures behind the sentence.

@@ -13,10 +13,10 @@ import (
 
 func sharedHooksWords(w *wording, x findings.HookFacts) {
 	w.hookFigures(&x)
-	w.Title = fmt.Sprintf("What DP hooks hold costs %s, not %s", units.MiB(x.HeldBytes-x.SharedBytes),
+	w.Title = fmt.Sprintf("DP hooks add %s, not the %s that they hold", units.MiB(x.HeldBytes-x.SharedBytes),
 		units.MiB(x.HeldBytes))
-	w.say("The hooks of the DP method hold %s at %s. Others also hold %s (%s) of it (%s by autograd), so the hooks "+
-		"cost %s, not what they hold.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
+	w.say("The hooks of the DP method hold %s at %s. Others hold %s (%s) of it too; autograd holds %s. The hooks "+
+		"themselves add only %s.", units.MiB(x.HeldBytes), w.peak, units.MiB(x.SharedBytes),
 		prose.Share(float64(x.SharedBytes), float64(x.HeldBytes)), units.MiB(x.AutogradBytes),
 		units.MiB(x.HeldBytes-x.SharedBytes))
 }
@@ -31,22 +31,22 @@ func (w *wording) hookFigures(x *findings.HookFacts) {
 
 func ownHooksWords(w *wording, x findings.OwnHooksFacts) {
 	w.hookFigures(&x.HookFacts)
-	w.Title = "DP hooks hold what autograd does not: " + units.MiB(*w.Bytes)
+	w.Title = "DP hooks hold memory that nothing else holds: " + units.MiB(*w.Bytes)
 	where := ""
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of it "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.HookActivations))
 		where = fmt.Sprintf(", the largest part in %s (%s)", grouping.ModuleWords(m), units.MiB(x.Largest.Bytes))
 	}
-	w.say("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: autograd does not hold "+
-		"them, or no longer, or holds other copies.", w.peak, units.MiB(*w.Bytes), w.share(*w.Bytes), where)
+	w.say("At %s, only the hooks of the DP method hold %s (%s)%s. Autograd never held these blocks, has released "+
+		"them, or holds other copies.", w.peak, units.MiB(*w.Bytes), w.share(*w.Bytes), where)
 	if x.Needed {
-		w.say(" Book-keeping needs them until it has clipped; where parameter gradients are skipped, autograd has no " +
-			"use for them.")
+		w.say(" Book-keeping needs them until it has clipped. Autograd does not need them where parameter gradients " +
+			"are skipped.")
 		return
 	}
-	w.Change = "let the hooks hold what autograd holds (no cast or reshaped copy), and no longer than their layer's " +
-		"norm needs"
-	w.Assumption = "the hooks hold nothing that autograd does not, and nothing takes its place; all other allocations " +
+	w.Change = "let the hooks hold the same tensors as autograd (no cast or reshaped copy), and release them once the " +
+		"norm of their layer is computed"
+	w.Assumption = "the hooks hold only what autograd holds, and nothing takes its place; all other allocations " +
 		"stay as they are"
 }
 
@@ -58,13 +58,13 @@ func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
 		"%d, of the loss, the head, the model itself or no module", w.event()))
 	w.bytes("in them", *w.Bytes, "the same")
 	w.peakFigure()
-	w.say("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that are held by head and "+
-		"loss: %[5]s, %[6]s of %[1]s.", w.peak, when(&w.found.Highest.At), x.Copies, units.MiB(x.SizeBytes),
+	w.say("At %[1]s, %[2]s, head and loss hold %[3]d blocks as large as the model's output (%[4]s) or twice as "+
+		"large: %[5]s, %[6]s of %[1]s.", w.peak, when(&w.found.Highest.At), x.Copies, units.MiB(x.SizeBytes),
 		units.MiB(*w.Bytes), w.share(*w.Bytes))
-	w.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
-		"their gradients"
-	w.Assumption = fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each such block is held at a "+
-		"time, and what adds up the head's gradient is not counted; all other allocations stay as they are", x.Parts)
+	w.Change = "compute head and loss for a part of the tokens at a time, or use a fused kernel that never holds all " +
+		"logits and their gradients"
+	w.Assumption = fmt.Sprintf("the loss is computed in %[1]d parts, each with 1/%[1]d of these blocks; the sum of the "+
+		"head's gradients is not counted; all other allocations stay as they are", x.Parts)
 }
 
 func optimizerWords(w *wording) {
@@ -72,9 +72,9 @@ func optimizerWords(w *wording) {
 	w.bytes("optimizer temporaries", *w.Bytes, w.of(schemas.OptimizerTemporaries)+", born in phase "+
 		schemas.PhaseOptimizer)
 	w.peakFigure()
-	w.say("%s (%s) of %s are temporaries of the optimizer's step.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
-	w.Assumption = "at most: the step holds no temporary; all other allocations stay as they are"
+	w.say("Temporaries of the optimizer's step are %s (%s) of %s.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "pass fused=True to the optimizer, or foreach=False, which updates one parameter after another"
+	w.Assumption = "at most: the step would hold no temporaries; all other allocations stay as they are"
 }
 
 // leastNamedPercent is the smallest part of the rule of thumb, in percent of the peak, that its sentence names.
@@ -82,7 +82,7 @@ const leastNamedPercent = 1
 
 func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 	whole := w.found.Highest.AllocatedBytes
-	w.Title = "The rule of thumb gives " + units.MiB(x.SumBytes) + ", and the peak is " + units.MiB(whole)
+	w.Title = "The rule of thumb gives " + units.MiB(x.SumBytes) + ", but the peak is " + units.MiB(whole)
 	var over, under []string
 	for _, p := range x.Counted {
 		w.bytes("highest "+prose.Words(p.Category), p.MaxBytes, "owners.parquet and allocations.parquet: maximum of "+
@@ -108,10 +108,10 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 	if x.Adam {
 		state = "two moments for each parameter"
 	}
-	w.say("Parameters, gradients, %s and activations, each at its own maximum, come to %s; %s is %s, %s.", state,
+	w.say("Parameters, gradients, %s and activations, each at its own maximum, sum to %s, but %s is %s, %s.", state,
 		units.MiB(x.SumBytes), w.peak, units.MiB(whole), besideSum(whole-x.SumBytes, x.SumBytes))
 	if len(over) > 0 {
-		w.say(" Of what the rule counts, %s are not there at %s.", prose.JoinWords(over), w.peak)
+		w.say(" The rule counts %s, which are not allocated at %s.", prose.JoinWords(over), w.peak)
 	}
 	if len(under) > 0 {
 		w.say(" It leaves out %s.", prose.JoinWords(under))

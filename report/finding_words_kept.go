@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-const viewChange = "keep a copy of the part, .clone(): a view keeps all of its base as long as it lives"
+const viewChange = "keep a copy of the part (.clone()): a view keeps its whole base alive"
 
 // viewWords describes views that keep more than they show: as a growth, or at the peak.
 func viewWords(w *wording) {
@@ -18,54 +18,55 @@ func viewWords(w *wording) {
 	case findings.GrowthFacts:
 		growthWords(w, x)
 	case findings.ViewFacts:
-		w.Title = fmt.Sprintf("Views that show %s keep %s", units.MiB(x.ViewBytes), units.MiB(x.BaseBytes))
+		w.Title = fmt.Sprintf("Views of %s keep %s alive", units.MiB(x.ViewBytes), units.MiB(x.BaseBytes))
 		from := fmt.Sprintf("holders.parquet and allocations.parquet: view_bytes less than the block's, after event %d",
 			w.event())
 		w.bytes("kept by views", x.BaseBytes, from)
 		w.bytes("shown by them", x.ViewBytes, from)
 		w.count("blocks", x.Blocks, from)
 		w.peakFigure()
-		w.say("At %s %s of %s are kept by views that show %s of them: the other %s (%s) nobody can reach.", w.peak,
+		w.say("At %s, views keep %s in %s alive but show only %s. The other %s (%s) cannot be reached.", w.peak,
 			units.MiB(x.BaseBytes), units.Plural(x.Blocks, "block", "blocks"), units.MiB(x.ViewBytes),
 			units.MiB(*w.Bytes), w.share(*w.Bytes))
 		w.Change = viewChange
-		w.Assumption = "a copy takes the place of each view, and its base is freed; all other allocations stay as they are"
+		w.Assumption = "a copy replaces each view, and its base is freed; all other allocations stay as they are"
 	default:
 		panic(fmt.Sprintf("no words for %T", x))
 	}
 }
 
 func keptExceptionWords(w *wording, x findings.HeldFacts) {
-	w.Title = "An exception that was caught keeps what its functions had: " + units.MiB(*w.Bytes)
+	w.Title = "A caught exception keeps the variables of its functions: " + units.MiB(*w.Bytes)
 	w.bytes("kept by frames of an exception", *w.Bytes, fmt.Sprintf("holders.parquet: kind exception, live after event %d",
 		w.At.Event))
 	w.count("blocks of them", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("An exception has a traceback, and that has the variables of each function that it ended: %s (%s of %s) are "+
-		"alive as long as the exception is.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "keep str(error) and not the exception, and try again after the except block: its end gives the " +
-		"exception up, and with it all that the failed try had"
-	w.Assumption = "what the failed functions had is freed once they have failed; all other allocations stay as " +
+	w.say("The traceback of an exception keeps the variables of every function that it ended. %s (%s of %s) stay alive "+
+		"as long as the exception.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "keep str(error) instead of the exception, and retry after the except block: at its end Python drops the " +
+		"exception and these variables"
+	w.Assumption = "the variables of the failed functions are freed once they have failed; all " +
+		"other allocations stay as " +
 		"they are"
 }
 
 func previousValueWords(w *wording, x findings.HeldFacts) {
 	name := variable(w.found.Holder)
-	w.Title = "A name keeps its old value while the next is made: " + units.MiB(*w.Bytes)
-	change := "delete the name (del) at the end of the loop's body"
+	w.Title = "A variable keeps its old value while the next one is computed: " + units.MiB(*w.Bytes)
+	change := "delete the variable (del) at the end of the loop's body"
 	if name != "" {
-		w.Title = fmt.Sprintf("%s keeps its old value while the next is made: %s", name, units.MiB(*w.Bytes))
+		w.Title = fmt.Sprintf("%s keeps its old value while the next one is computed: %s", name, units.MiB(*w.Bytes))
 		change = fmt.Sprintf("put del %s at the end of the loop's body", name)
 	}
 	w.bytes("old values", *w.Bytes, fmt.Sprintf("allocations.parquet and holders.parquet: after event %d, made by a "+
 		"line that has made as much again", w.event()))
 	w.count("blocks of them", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("%s (%s of %s) are what a name stood for in the pass before. It gives that up when it is bound to the next "+
-		"value, and by then both are there.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = change + ", where the pass has used it"
-	w.Assumption = "the old value is freed when the pass, or the update, that came after it has ended, and the next is " +
-		"not computed from it; all other allocations stay as they are"
+	w.say("%s (%s of %s) are the value that a variable had in the pass before. The variable releases it only when the "+
+		"next value is assigned, so both exist for a time.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = change + ", after its last use"
+	w.Assumption = "the old value is freed at the end of the next pass or update, and the next value is not computed " +
+		"from it; all other allocations stay as they are"
 }
 
 // variable returns a holder's variable: "x" for "global x" and for "local x of train()". It returns "" if anything
@@ -93,7 +94,7 @@ func scriptTensorsWords(w *wording, x findings.ScriptTensorsFacts) {
 			names = append(names, name)
 		}
 	}
-	w.say("%s (%s) of %s are kept by the script itself, from before the first step to the end of the last",
+	w.say("The script itself keeps %s (%s) of %s, from before the first step to the end of the last",
 		units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
 	if len(parts) > 0 {
 		w.say(": %s", prose.JoinWords(parts))
@@ -102,34 +103,34 @@ func scriptTensorsWords(w *wording, x findings.ScriptTensorsFacts) {
 	if len(names) > 0 {
 		w.Title += ", by " + prose.JoinWords(names)
 	}
-	w.Change = "delete (del) what no step uses; keep in host memory what each step takes a part of, and move the part; " +
-		"of a part that is always the same, keep a copy (.clone()) and delete the rest"
-	w.Assumption = "none of it is there, and no step needs anything in its place; all other allocations stay as they are"
+	w.Change = "delete (del) what no step uses. If each step uses only a part, keep the tensor in host memory and move " +
+		"that part. If the part is always the same, keep a copy of it (.clone()) and delete the rest"
+	w.Assumption = "all of it is deleted, and no step needs anything in its place; all other allocations stay as they are"
 }
 
 func untrainedGradientsWords(w *wording, x findings.HeldFacts) {
-	w.Title = "Parameters that the optimizer does not have get gradients: " + units.MiB(*w.Bytes)
+	w.Title = "Parameters that no optimizer updates get gradients: " + units.MiB(*w.Bytes)
 	w.bytes("gradients of parameters without state", *w.Bytes, w.of(schemas.Gradients)+", tagged, of names that no row "+
 		"of category "+schemas.OptimizerState+" has")
 	w.count("blocks of them", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("%s (%s of %s) are gradients of parameters that the optimizer has no state for, although it has for others: "+
-		"autograd computes them, and no update uses them.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "call requires_grad_(False) on the parameters that the optimizer does not get; autograd then saves less " +
-		"for them, too"
+	w.say("%s (%s of %s) are gradients of parameters for which the optimizer has no state, although it has state for "+
+		"others. Autograd computes these gradients, but no update uses them.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "call requires_grad_(False) on the parameters that the optimizer does not get; autograd then also saves " +
+		"fewer activations"
 	w.Assumption = "nothing else updates these parameters or reads their gradients; all other allocations stay as they are"
 }
 
 func retainedGraphWords(w *wording, x findings.HeldFacts) {
-	w.Title = "Backward makes a graph that nobody uses: " + units.MiB(*w.Bytes)
+	w.Title = "Backward builds a graph that nothing uses: " + units.MiB(*w.Bytes)
 	w.bytes("activations made by backward", *w.Bytes, w.of(schemas.Activations)+", born in phase backward, freed after it")
 	w.count("blocks of them", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("Backward has saved %s (%s of %s) for a second derivative, and no backward pass comes before they are freed. "+
-		"Nor does such a pass free activations as it goes.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "take first derivatives by torch.autograd.grad or .backward(), without create_graph=True; " +
-		"torch.func.grad always makes the graph"
-	w.Assumption = "backward saves nothing, and what it needs in place of that is not counted; all other allocations " +
+	w.say("Backward saved %s (%s of %s) for a second derivative, but no second backward pass used them. A backward pass "+
+		"that saves its own graph also frees no activations as it proceeds.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "compute first derivatives with torch.autograd.grad or .backward(), without create_graph=True; " +
+		"torch.func.grad always builds the graph"
+	w.Assumption = "backward saves nothing, and what it needs instead is not counted; all other allocations " +
 		"stay as they are"
 }
 
@@ -138,10 +139,10 @@ func earlierGraphWords(w *wording, x findings.HeldFacts) {
 	w.bytes("activations of earlier steps", *w.Bytes, w.of(schemas.Activations)+", made in an earlier step or pass")
 	w.count("blocks of them", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("Autograd holds %s (%s of %s) for a step, or an evaluation pass, that is over: no backward pass has freed "+
-		"them, or one that keeps the graph.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "give up the result of a step before the next forward pass (del loss, or loss.item() in what is kept), " +
-		"put torch.no_grad() around what trains nothing, and leave retain_graph=True out"
+	w.say("Autograd holds %s (%s of %s) for a step or evaluation pass that has ended. No backward pass freed them, or "+
+		"it kept the graph.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "drop the result of a step before the next forward pass (del loss, or keep loss.item()), put " +
+		"torch.no_grad() around code that does not train, and remove retain_graph=True"
 	if w.found.Cycle {
 		w.Change = cycleChange
 	}
@@ -149,13 +150,13 @@ func earlierGraphWords(w *wording, x findings.HeldFacts) {
 }
 
 func bucketCopiesWords(w *wording, x findings.BucketCopiesFacts) {
-	w.Title = "DDP has the gradients twice, in .grad and in its buckets: " + units.MiB(*w.Bytes)
+	w.Title = "DDP holds the gradients twice, in .grad and in its buckets: " + units.MiB(*w.Bytes)
 	w.bytes("gradients in blocks of their own", *w.Bytes, w.of(schemas.Gradients)+", tagged")
 	w.bytes("buckets", x.BucketBytes, w.of(schemas.Gradients)+", name DDP bucket")
 	w.peakFigure()
-	w.say("Gradients take %s of %s beside the %s of DDP's buckets, which have a copy of each.", units.MiB(*w.Bytes),
-		w.peak, units.MiB(x.BucketBytes))
-	w.Change = "give DistributedDataParallel gradient_as_bucket_view=True: .grad is then a view of the bucket"
+	w.say("Gradients take %s of %s. DDP's buckets take another %s and hold a copy of each gradient.",
+		units.MiB(*w.Bytes), w.peak, units.MiB(x.BucketBytes))
+	w.Change = "pass gradient_as_bucket_view=True to DistributedDataParallel: .grad is then a view of the bucket"
 	w.Assumption = "no gradient has a block of its own once autograd has accumulated it; all other allocations " +
 		"stay as they are"
 }
@@ -166,15 +167,16 @@ func autocastCacheWords(w *wording, x findings.HeldFacts) {
 	w.bytes("casts of weights", *w.Bytes, w.of(schemas.AutocastCache))
 	w.count("casts", x.Blocks, "the same")
 	w.peakFigure()
-	w.say("Autocast keeps a copy in low precision of each weight that it has cast until its outermost context ends: %s "+
-		"(%s of %s) that no graph needs.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
-	w.Change = "where nothing is trained, give torch.autocast cache_enabled=False, or load the model in low precision " +
-		"(model.to(torch.bfloat16)); a weight that is used several times is then cast each time"
+	w.say("Autocast keeps a low-precision copy of each weight that it has cast until its outermost context ends: %s (%s "+
+		"of %s). No graph needs these copies.", units.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	w.Change = "where nothing is trained, pass cache_enabled=False to torch.autocast (a weight is " +
+		"then cast each time it " +
+		"is used), or load the model in low precision (model.to(torch.bfloat16))"
 	w.Assumption = "a cast is freed before the next one is made; all other allocations stay as they are"
 }
 
 func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
-	w.Title = "Models that do not run are on the device: " + units.MiB(*w.Bytes)
+	w.Title = "Models that do not run are on the GPU: " + units.MiB(*w.Bytes)
 	w.bytes("of models that do not run", *w.Bytes, fmt.Sprintf("owners.parquet: parameters, gradients and state after "+
 		"event %d", w.event()))
 	w.peakFigure()
@@ -188,7 +190,7 @@ func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
 		parts = append(parts, units.MiB(m.Bytes)+" of "+name)
 		w.bytes("of them "+name, m.Bytes, "the same")
 	}
-	w.say("At %s models that have not run yet, or never run again, hold %s (%s)", w.peak, units.MiB(*w.Bytes),
+	w.say("At %s, models that have not run yet or never run again hold %s (%s)", w.peak, units.MiB(*w.Bytes),
 		w.share(*w.Bytes))
 	if len(parts) > 0 {
 		w.say(": %s", prose.JoinWords(parts))
@@ -197,8 +199,8 @@ func idleModelsWords(w *wording, x findings.IdleModelsFacts) {
 		w.Title += ", of " + prose.JoinWords(names)
 	}
 	w.say(". Resetting torch's peak counters frees none of it.")
-	w.Change = "put a model on the device when its first step comes, and delete it with its optimizer after its last; " +
-		"to compare cases, run each in a process of its own"
-	w.Assumption = "a model, its gradients and its optimizer's state are there from its first call to its last; all " +
+	w.Change = "move a model to the GPU right before its first step, and delete it and its optimizer after its last; to " +
+		"compare cases, run each in a process of its own"
+	w.Assumption = "a model, its gradients and its optimizer's state exist only from its first call to its last; all " +
 		"other allocations stay as they are"
 }

@@ -12,19 +12,19 @@ import (
 
 func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	own, best := &x.Own, &x.Best
-	w.Title = "Method " + best.Run.Method() + " does the same for less"
+	w.Title = "Method " + best.Run.Method() + " gives the same result for less"
 	w.trialPeak(own)
 	w.trialPeak(best)
 	w.trialStep(own)
 	w.trialStep(best)
-	w.say("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
+	w.say("With the same parameters, %s takes %s and peaks at %s; %s takes %s and peaks at %s.",
 		best.Run.Title(), trialStepWords(best), trialPeakWords(best), own.Run.Title(), trialStepWords(own),
 		units.MiB(own.PeakBytes))
 	if x.Overlap {
-		w.say(" The ranges of their steps overlap, so that no time is saved for certain.")
+		w.say(" The ranges of their steps overlap, so a saving of time is not certain.")
 	}
-	w.Change = "use method " + best.Run.Method() + ", which gives the same clipped sum; at other batch sizes the " +
-		"order may be another"
+	w.Change = "use method " + best.Run.Method() + ", which gives the same clipped sum; at other batch sizes, compare " +
+		"again"
 	w.Assumption = trialSource(best) + ": " + trialRuns(best, " of the same parameters")
 }
 
@@ -38,8 +38,8 @@ func (w *wording) methods(m *findings.Methods) {
 		trialPeakWords(&m.Lowest) + ", " + lowest
 	w.trialPeak(&m.Lowest)
 	if m.Best == nil {
-		w.say(" Another method would save nothing: the lowest recorded peak of those that do without is %s, %s of the "+
-			"same parameters.", trialPeakWords(&m.Lowest), lowest)
+		w.say(" Another method would save nothing: of the methods without this memory, the lowest recorded peak is %s, "+
+			"of %s with the same parameters.", trialPeakWords(&m.Lowest), lowest)
 		w.Change, w.Assumption = w.rest, noneLower
 		return
 	}

@@ -80,8 +80,8 @@ func TestWordsOfWhatIsHeld(t *testing.T) {
 	}
 	in.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(5000 << 20))
 	said = saidOf(in)
-	if f := said[findings.PeakNotBrokenDown]; !strings.HasPrefix(f.Sentence, "The peak, 5,000.00 MiB, came when no "+
-		"event was recorded; what is broken down is ") {
+	if f := said[findings.PeakNotBrokenDown]; !strings.HasPrefix(f.Sentence, "The peak, 5,000.00 MiB, came while no "+
+		"events were recorded. The breakdown shows ") {
 		t.Errorf("%+v", f)
 	}
 	delete(said, findings.PeakNotBrokenDown)
@@ -108,7 +108,7 @@ func TestWordsOfKeptGradients(t *testing.T) {
 	said := saidOf(in)
 	f := said[findings.KeptGradients]
 	if len(f.Figures) != 3 || f.Figures[1].Value != 112 || f.Figures[1].What != "blocks of them unused at the peak" ||
-		!strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
+		!strings.Contains(f.Sentence, "Blocks of such gradients are <0.01 MiB of the peak") {
 		t.Errorf("%+v", f)
 	}
 	if f := said[findings.RuleOfThumb]; !strings.Contains(f.Sentence, "the optimizer's state") {
@@ -123,17 +123,66 @@ func TestWordsOfKeptGradients(t *testing.T) {
 func TestWordsOfReserved(t *testing.T) {
 	in := fixture.Pieces(6, 2, 6*64<<20)
 	if f := saidOf(in)[findings.Fragmentation]; !strings.Contains(f.Sentence,
-		"pool: once, outside the steps with 128.00 MiB free.") {
+		"pool. This happened once, outside the steps, with 128.00 MiB free.") {
 		t.Errorf("%+v", f)
 	}
 	if f := saidOf(in)[findings.Cached]; len(f.Figures) != 5 || f.Figures[1].Value != 128<<20 ||
-		f.Figures[2].Value != 0 || !strings.HasPrefix(f.Sentence, "When what torch reserved was highest, ") {
+		f.Figures[2].Value != 0 || !strings.HasPrefix(f.Sentence, "Reserved memory was highest outside the steps: ") {
 		t.Errorf("%+v", f)
 	}
 	in.Report.Devices[0].TorchPeakReservedBytes = new(in.Report.Devices[0].PeakReservedBytes + 1000)
 	for _, id := range []string{findings.Cached, findings.Fragmentation} {
 		if f := saidOf(in)[id]; !strings.Contains(f.Sentence, "the highest recorded") {
 			t.Errorf("%s: %+v", id, f)
+		}
+	}
+}
+
+// Nothing advises expandable segments where they are on: by the settings that the agent read, or since torch maps
+// memory into segments.
+func TestExpandableSegmentsAreNotAdvisedTwice(t *testing.T) {
+	on := func(in schemas.Tables, settings map[string]any) schemas.Tables {
+		in.Manifest.Environment = &schemas.Environment{AllocatorSettings: settings}
+		return in
+	}
+	mapped := fixture.Pieces(6, 2, 6*64<<20)
+	for i := range mapped.Events {
+		if schemas.Action(mapped.Events[i].Action) == schemas.ActionSegmentAlloc {
+			mapped.Events[i].Action = int32(schemas.ActionSegmentMap)
+		}
+	}
+	setting := map[string]any{"expandable_segments": true}
+	for what, in := range map[string]schemas.Tables{"set": on(fixture.Pieces(6, 2, 6*64<<20), setting), "mapped": mapped} {
+		said := saidOf(in)
+		for _, id := range []string{findings.Cached, findings.Fragmentation} {
+			if f := said[id]; f.ID != id || f.Change != "" || f.SavesBytes != nil || f.Assumption != "" ||
+				!strings.Contains(f.Sentence, " Expandable segments are already on.") {
+				t.Errorf("%s: %+v", what, f)
+			}
+		}
+	}
+	off := saidOf(on(fixture.Pieces(6, 2, 6*64<<20), map[string]any{"expandable_segments": false}))
+	if f := off[findings.Cached]; f.Change == "" || strings.Contains(f.Sentence, "already on") {
+		t.Errorf("%+v", f)
+	}
+	slack := func(settings map[string]any) string {
+		return saidOf(on(fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 900, Slack: 100}),
+			settings))[findings.Slack].Change
+	}
+	rounds := map[string]any{"1": 4.0, "2": 0.0}
+	for _, c := range []struct {
+		settings map[string]any
+		set, cut bool
+	}{
+		{nil, true, false},
+		{setting, false, false},
+		{map[string]any{"expandable_segments": true, "roundup_power2_divisions": rounds}, false, true},
+		{map[string]any{"expandable_segments": false, "roundup_power2_divisions": rounds}, true, true},
+		{map[string]any{"roundup_power2_divisions": map[string]any{"1": 0.0}}, true, false},
+	} {
+		got := slack(c.settings)
+		if strings.Contains(got, "expandable_segments:True") != c.set || strings.Contains(got, "roundup_power2") != c.cut {
+			t.Errorf("%v: %q", c.settings, got)
 		}
 	}
 }
@@ -149,20 +198,19 @@ func TestWordsOfTimes(t *testing.T) {
 		findings.OtherProcess: fixture.Sampled("shared", 0, 1)} {
 		f := saidOf(in)[id]
 		if !strings.Contains(f.Sentence, "in 6 of 6 sampled timed steps") || f.Assumption != "" ||
-			!strings.HasSuffix(f.Sentence, " All timed steps were alike, so its cost is not known.") {
+			!strings.HasSuffix(f.Sentence, " This holds for all timed steps, so its cost is unknown.") {
 			t.Errorf("%+v", f)
 		}
 	}
 	f = saidOf(fixture.Sampled("slow", 3, 0))[findings.UnsteadySteps]
-	if !strings.HasPrefix(f.Sentence, "Timed steps are not alike: of 6, four fifths take between 10.0 ms and 14.0 "+
-		"ms, ") ||
+	if !strings.HasPrefix(f.Sentence, "Of 6 timed steps, the middle 80 % take 10.0 ms to 14.0 ms. ") ||
 		f.Figures[0].From != "steps.parquet: gpu_ns of the timed steps" {
 		t.Errorf("%+v", f)
 	}
 	in := fixture.Sampled("busy", 0, 0)
 	in.Manifest.Isolation = &schemas.Isolation{Reason: "another process was there", OtherProcesses: new(2)}
 	if f := saidOf(in)[findings.NotIsolated]; len(f.Figures) != 1 || f.Figures[0].Value != 2 ||
-		f.Sentence != "The GPU was not known to be free when the run began: another process was there." {
+		f.Sentence != "The GPU may not have been free when the run began: another process was there." {
 		t.Errorf("%+v", f)
 	}
 }
@@ -170,9 +218,10 @@ func TestWordsOfTimes(t *testing.T) {
 func TestWordsOfGrowth(t *testing.T) {
 	grown := func() schemas.Tables { return fixture.Growing(0, slices.Repeat([]int64{100}, 10)...) }
 	f := saidOf(grown())[findings.KeptGraphs]
-	if f.Sentence != "Memory grows by 100 B a step: 900 B in 9 steps (36 % of the peak), of it 900 B activations; by "+
-		"module, 900 B of module mlp. The lowest allocated rises from step 0 to step 9: something keeps tensors or graphs "+
-		"of earlier steps alive." || !strings.Contains(f.Change, "loss.item()") {
+	if f.Sentence != "Memory grows by 100 B a step: 900 B in 9 steps (36 % of the peak). This "+
+		"includes 900 B activations; "+
+		"by module, 900 B of module mlp. The lowest allocated memory rises from step 0 to step 9, so "+
+		"something keeps tensors or graphs of earlier steps alive." || !strings.Contains(f.Change, "loss.item()") {
 		t.Errorf("%+v", f)
 	}
 	g := f.Growth
@@ -185,14 +234,14 @@ func TestWordsOfGrowth(t *testing.T) {
 		in.Steps[i].Step *= 10
 	}
 	f = saidOf(in)[findings.KeptGraphs]
-	if f.Figures[3].Value != 10 || !strings.Contains(f.Sentence, " to step 90, as the recorded steps show:") {
+	if f.Figures[3].Value != 10 || !strings.Contains(f.Sentence, " to step 90, in the recorded steps, ") {
 		t.Errorf("%+v", f)
 	}
 	in = grown()
 	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 524_288}
 	f = saidOf(in)[findings.KeptGraphs]
-	if !strings.HasSuffix(f.Sentence, " If it goes on like this, the 512.00 KiB that the process can have are full at "+
-		"about step 5,200; what the allocator caches can bring that forward.") || *f.Growth.ExhaustedStep != 5227 ||
+	if !strings.HasSuffix(f.Sentence, " At this rate the process reaches its limit of 512.00 KiB at about step "+
+		"5,200, or earlier because of cached memory.") || *f.Growth.ExhaustedStep != 5227 ||
 		*f.Growth.LimitBytes != 524_288 {
 		t.Errorf("%+v", f)
 	}
@@ -243,7 +292,7 @@ func TestWordsOfNotLooked(t *testing.T) {
 	}
 	in := fixture.Windowed()
 	in.Segments = nil
-	if got := said(in); !slices.Contains(got, "cached bytes: the segments of the highest reserved are not all known") {
+	if got := said(in); !slices.Contains(got, "cached bytes: at the highest reserved, some segments are unknown") {
 		t.Errorf("%q", got)
 	}
 	in = fixture.Sampled("times", 0, 0)
@@ -253,7 +302,7 @@ func TestWordsOfNotLooked(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	in.Report = nil
-	if got := said(in); !slices.Equal(got, []string{"anything: the run has not been ingested"}) {
+	if got := said(in); !slices.Equal(got, []string{"everything: the run has not been ingested"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -274,7 +323,7 @@ func TestWordsOfFailures(t *testing.T) {
 		left, taken bool
 	}{
 		{600 << 20, ". The limit is 600.00 MiB; the CUDA context, the driver and other processes took 88.00 MiB, " +
-			"which left 512.00 MiB for tensors: ", true, true},
+			"leaving 512.00 MiB for tensors: ", true, true},
 		{400 << 20, ". The limit is 400.00 MiB: ", false, false}, // which the script has set: nothing is taken of it
 		// above what is free, and not all of the device: who took the rest is not said
 		{550 << 20, ". The limit is 550.00 MiB; 512.00 MiB were left for tensors: ", true, false},
@@ -291,15 +340,15 @@ func TestWordsOfFailures(t *testing.T) {
 	}
 	in.Report.OOMs[0].LimitBytes = 600 << 20
 	in.Events, in.Reserved = nil, nil // what was reserved is not known
-	if f := saidOf(in)[findings.OOM]; !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with what the CUDA "+
-		"context and others take of it: ") {
+	if f := saidOf(in)[findings.OOM]; !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, which includes "+
+		"what the CUDA context and others take: ") {
 		t.Errorf("%+v", f)
 	}
 	lost := fixture.KeptRun(false)
 	lost.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2,
 		Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
 	if f := saidOf(lost)[findings.OOM]; !strings.Contains(f.Sentence, "1,024.00 MiB by module head failed in "+
-		"forward of step 2, and the run died of it") {
+		"forward of step 2, and this ended the run") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -307,13 +356,12 @@ func TestWordsOfFailures(t *testing.T) {
 // Ways to smaller temporaries are alternatives. What the run does already is stated.
 func TestWordsOfClipAdvice(t *testing.T) {
 	for want, ways := range map[string][]clipping.Advice{
-		"take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; or this layer's " +
-			"from Gram " +
-			"matrices where 2T² is below the product of its dimensions (ghost clipping)": {clipping.Tiles,
-			clipping.Gram},
-		`take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output ` +
-			"gradients to scale them; norms are taken by tiles already": {clipping.Sum},
-		"smaller physical batches; norms are taken by tiles already": nil,
+		"compute norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; " +
+			"or compute this layer's norm from Gram matrices (ghost clipping) if 2T² is below the product of its " +
+			"dimensions": {clipping.Tiles, clipping.Gram},
+		`set loss_reduction="sum": Opacus then copies no output gradients to scale them` +
+			"; norms are computed by tiles already": {clipping.Sum},
+		"use smaller physical batches; norms are computed by tiles already": nil,
 	} {
 		f := saidBy(findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)),
 			Facts: findings.ClipTemporariesFacts{Advice: ways}})
@@ -328,7 +376,7 @@ func TestWordsOfIdleAdvice(t *testing.T) {
 	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)), Idle: true,
 		Facts: findings.ClipTemporariesFacts{Advice: []clipping.Advice{clipping.Tiles, clipping.Sum}}}
 	if f := saidBy(clip); f.Change != "" || !strings.HasSuffix(f.Sentence,
-		". Doing without would save nothing: as much is allocated at another moment.") {
+		". Without this memory the peak would be the same: another moment allocates as much.") {
 		t.Errorf("%+v", f)
 	}
 	// No other method peaks lower, but advice unrelated to the method stays.
@@ -336,10 +384,9 @@ func TestWordsOfIdleAdvice(t *testing.T) {
 	clip.Methods = &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100),
 		Lowest: trial("f", "flash", 1010<<20, 120)}
 	f := saidBy(clip)
-	if !strings.HasPrefix(f.Change, "take the sum of the losses") || f.Assumption != "" ||
-		!strings.HasSuffix(f.Sentence, " Another method would save nothing: the lowest recorded peak of those that "+
-			"do without is 1,010.00 MiB, run f "+
-			"(method flash) of the same parameters.") {
+	if !strings.HasPrefix(f.Change, `set loss_reduction="sum"`) || f.Assumption != "" ||
+		!strings.HasSuffix(f.Sentence, " Another method would save nothing: of the methods without this memory, "+
+			"the lowest recorded peak is 1,010.00 MiB, of run f (method flash) with the same parameters.") {
 		t.Errorf("%+v", f)
 	}
 	clip.SavesBytes = new(int64(0))
@@ -405,7 +452,7 @@ func TestWordsOfCheaperMethod(t *testing.T) {
 		many.Step = &step
 		f := said(many, true)
 		if !strings.Contains(f.Sentence, want) || !strings.HasSuffix(f.Sentence,
-			" The ranges of their steps overlap, so that no time is saved for certain.") {
+			" The ranges of their steps overlap, so a saving of time is not certain.") {
 			t.Errorf("%q, want %q", f.Sentence, want)
 		}
 	}
@@ -417,12 +464,12 @@ func TestWordsOfRepeats(t *testing.T) {
 	}
 	said := saidIn(findings.Find([]findings.Checked{repeat("a", 100<<20, 100), repeat("b", 101<<20, 100), repeat("c",
 		100<<20, 106)}, []analyze.Summary{}))
-	if f := said[findings.RepeatsPeak]; f.Sentence != "The peaks of 3 repeats differ: 100.00 MiB to 101.00 MiB, "+
-		"though memory does not depend on the clock." || !strings.Contains(f.Change, "dpsight explain a b ") {
+	if f := said[findings.RepeatsPeak]; f.Sentence != "The peaks of 3 repeats differ: 100.00 MiB to 101.00 MiB. "+
+		"Repeats should have the same peak." || !strings.Contains(f.Change, "dpsight explain a b ") {
 		t.Errorf("%+v", f)
 	}
 	if f := said[findings.RepeatsTime]; !strings.HasPrefix(f.Sentence, "The step times of 3 repeats disagree: their "+
-		"medians go from 100.0 ms to 106.0 ms, 6 % of their own median (100.0 ms) apart.") {
+		"medians range from 100.0 ms to 106.0 ms, which is 6 % of the overall median (100.0 ms).") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -438,29 +485,29 @@ func TestWordsOfWhatIsKept(t *testing.T) {
 		{findings.EarlierGraph, findings.HeldFacts{Blocks: 2},
 			"The graph of an earlier step is alive at the peak: 84.00 MiB", "loss.item()"},
 		{findings.ViewKeepsBase, findings.ViewFacts{Blocks: 2, BaseBytes: 90 * mib, ViewBytes: 6 * mib},
-			"Views that show 6.00 MiB keep 90.00 MiB", ".clone()"},
+			"Views of 6.00 MiB keep 90.00 MiB alive", ".clone()"},
 		{findings.KeptException, findings.HeldFacts{Blocks: 2},
-			"An exception that was caught keeps what its functions had: 84.00 MiB", "str(error)"},
+			"A caught exception keeps the variables of its functions: 84.00 MiB", "str(error)"},
 		{findings.RetainedGraph, findings.HeldFacts{Blocks: 2},
-			"Backward makes a graph that nobody uses: 84.00 MiB", "create_graph=True"},
+			"Backward builds a graph that nothing uses: 84.00 MiB", "create_graph=True"},
 		{findings.FrozenActivations, findings.HeldFacts{Blocks: 2},
 			"Autograd holds activations of frozen layers: 84.00 MiB", "torch.no_grad()"},
 		{findings.WholeCheckpoint, findings.WholeCheckpointFacts{Blocks: 12, Parts: 4},
-			"One checkpoint computes everything again at once: 84.00 MiB", "each layer"},
+			"One checkpoint recomputes all its activations at once: 84.00 MiB", "each layer"},
 		{findings.AdapterDropout, findings.HeldFacts{Blocks: 2},
 			"The dropout of LoRA adapters makes copies: 84.00 MiB", "lora_dropout=0"},
 		{findings.BucketCopies, findings.BucketCopiesFacts{BucketBytes: 90 * mib},
-			"DDP has the gradients twice, in .grad and in its buckets: 84.00 MiB", "gradient_as_bucket_view=True"},
+			"DDP holds the gradients twice, in .grad and in its buckets: 84.00 MiB", "gradient_as_bucket_view=True"},
 		{findings.AutocastCache, findings.HeldFacts{Blocks: 24},
 			"Autocast keeps 24 copies of weights: 84.00 MiB", "cache_enabled=False"},
 		{findings.IdleModels, findings.IdleModelsFacts{Idle: []findings.NamedBytes{{Name: "Net#1", Bytes: 84 * mib}}},
-			"Models that do not run are on the device: 84.00 MiB, of Net#1", "process of its own"},
+			"Models that do not run are on the GPU: 84.00 MiB, of Net#1", "process of its own"},
 		{findings.PreviousValue, findings.HeldFacts{Blocks: 1},
-			"A name keeps its old value while the next is made: 84.00 MiB", "loop's body"},
+			"A variable keeps its old value while the next one is computed: 84.00 MiB", "loop's body"},
 		{findings.ScriptTensors, findings.ScriptTensorsFacts{Names: []findings.NamedBytes{{Name: "global data", Bytes: mib}}},
 			"The script keeps tensors through all steps: 84.00 MiB, by data", "host memory"},
 		{findings.UntrainedGradients, findings.HeldFacts{Blocks: 2},
-			"Parameters that the optimizer does not have get gradients: 84.00 MiB", "requires_grad_(False)"},
+			"Parameters that no optimizer updates get gradients: 84.00 MiB", "requires_grad_(False)"},
 	} {
 		f := findings.Finding{ID: c.id, Bytes: new(int64(84 * mib)), Facts: c.facts, SavesBytes: new(int64(80 * mib)),
 			Confidence: findings.Replayed, At: &memory.Moment{},
@@ -511,7 +558,7 @@ func TestWordsOfGrowthOfARank(t *testing.T) {
 		fixture.Growing(0, slices.Repeat([]int64{100}, 12)...), fixture.Growing(0, slices.Repeat([]int64{100}, 12)...))
 	f := saidOf(in)[findings.KeptGraphs]
 	if !strings.HasPrefix(f.Sentence, "On cuda:0 of rank 1: ") ||
-		!strings.Contains(f.Sentence, " 1 other device grows alike, and no faster.") ||
+		!strings.Contains(f.Sentence, " 1 other device grows in the same way, and no faster.") ||
 		!strings.HasSuffix(f.Assumption, "another device has the highest of the run") {
 		t.Errorf("%+v", f)
 	}
@@ -522,7 +569,7 @@ func TestGrowthFiguresAgree(t *testing.T) {
 	const mib = 1 << 20
 	for bytes, want := range map[int64]string{
 		112 * mib: "7 steps keep memory: 112.00 MiB, 16.00 MiB a step",
-		80 * mib:  "Steps keep memory: 80.00 MiB in all, 16.00 MiB in the median one",
+		80 * mib:  "Steps keep memory: 80.00 MiB in total, 16.00 MiB in the median one",
 	} {
 		g := &growth.Growth{Unit: growth.Step, Trend: growth.Trend{First: growth.Low{At: 4}, Last: growth.Low{At: 11},
 			Slope: 16 * mib}}

@@ -18,7 +18,7 @@ func throttledWords(w *wording, x findings.ThrottledFacts) {
 	w.say("The GPU ran below its set clock in %d of %d sampled timed steps (%s).", x.Steps, x.Sampled,
 		strings.Join(schemas.ThrottleNames(x.Reasons), ", "))
 	w.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi " +
-		"--lock-gpu-clocks) below where the limit sets in"
+		"--lock-gpu-clocks) low enough not to reach the limit"
 	w.besideOthers(&x.BesideFacts, "not slowed down")
 }
 
@@ -36,7 +36,7 @@ func otherProcessWords(w *wording, x findings.BesideFacts) {
 func (w *wording) besideOthers(x *findings.BesideFacts, others string) {
 	if x.Medians == nil {
 		if x.Steps == x.Sampled {
-			w.say(" All timed steps were alike, so its cost is not known.")
+			w.say(" This holds for all timed steps, so its cost is unknown.")
 		}
 		return
 	}
@@ -55,8 +55,8 @@ func clockColumn(clock string) string {
 }
 
 func notIsolatedWords(w *wording, x findings.NotIsolatedFacts) {
-	w.Title = "The GPU was not known to be free"
-	w.say("The GPU was not known to be free when the run began: %s.", x.Reason)
+	w.Title = "The GPU may not have been free"
+	w.say("The GPU may not have been free when the run began: %s.", x.Reason)
 	if x.OtherProcesses != nil {
 		w.count("other processes", *x.OtherProcesses, "run.json: isolation.other_processes")
 	}
@@ -67,12 +67,12 @@ func notIsolatedWords(w *wording, x findings.NotIsolatedFacts) {
 }
 
 func unsteadyWords(w *wording, x findings.UnsteadyFacts) {
-	w.Title = "Timed steps are not alike: four fifths take " + prose.MS(x.Low) + " to " + prose.MS(x.High)
+	w.Title = "Timed steps vary: the middle 80 % take " + prose.MS(x.Low) + " to " + prose.MS(x.High)
 	from := "steps.parquet: " + clockColumn(x.Clock) + " of the timed steps"
 	w.milliseconds("tenth percentile", x.Low, from)
 	w.milliseconds("median", x.Median, from)
 	w.milliseconds("ninetieth percentile", x.High, from)
-	w.say("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median (%s) apart.", x.Steps,
+	w.say("Of %d timed steps, the middle 80 %% take %s to %s. This range is %s of the median (%s).", x.Steps,
 		prose.MS(x.Low), prose.MS(x.High), prose.Share(x.High-x.Low, x.Median), prose.MS(x.Median))
 	w.Change = "time more steps, or look for what differs between them (batch sizes, data loading, evaluation)"
 }
@@ -81,13 +81,13 @@ func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
 	w.Title = fmt.Sprintf("The peaks of %d repeats differ: by %s", x.Repeats, units.MiB(x.HighBytes-x.LowBytes))
 	w.bytes("lowest peak", x.LowBytes, "run "+x.LowRun)
 	w.bytes("highest peak", x.HighBytes, "run "+x.HighRun)
-	w.say("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", x.Repeats,
+	w.say("The peaks of %d repeats differ: %s to %s. Repeats should have the same peak.", x.Repeats,
 		units.MiB(x.LowBytes), units.MiB(x.HighBytes))
 	if x.Bounded {
-		w.say(" Some of them are bounded: that is the least by which they differ.")
+		w.say(" Some of these peaks are bounded, so the difference is at least that.")
 	}
 	w.Change = "look for what differs between the repeats: dpsight explain " + x.LowRun + " " + x.HighRun +
-		" (Poisson sampling, for one, draws batches of other sizes)"
+		" (Poisson sampling, for example, draws batches of different sizes)"
 }
 
 func repeatsTimeWords(w *wording, x findings.RepeatsTimeFacts) {
@@ -97,9 +97,8 @@ func repeatsTimeWords(w *wording, x findings.RepeatsTimeFacts) {
 	w.milliseconds("fastest repeat", x.Low, from)
 	w.milliseconds("slowest repeat", x.High, from)
 	w.milliseconds("median", x.Median, from)
-	w.say("The step times of %d repeats disagree: their medians go from %s to %s, %s of their own median (%s) "+
-		"apart. A "+
-		"difference between methods that is smaller says nothing.", x.Repeats, prose.MS(x.Low), prose.MS(x.High),
+	w.say("The step times of %d repeats disagree: their medians range from %s to %s, which is %s of the overall median "+
+		"(%s). A smaller difference between methods means nothing.", x.Repeats, prose.MS(x.Low), prose.MS(x.High),
 		prose.Share(x.High-x.Low, x.Median), prose.MS(x.Median))
 	w.Change = "take more repeats and more steps, on a GPU with locked clocks"
 }

@@ -101,31 +101,31 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 	switch {
 	case len(x.Findings) > 0:
 	case len(r.NotLooked) > 0:
-		t.Notes = append(t.Notes, "nothing that could be looked at is above its threshold")
+		t.Notes = append(t.Notes, "nothing that could be checked is above its threshold")
 	default:
 		t.Notes = append(t.Notes, "nothing is above its threshold")
 	}
 	if len(more) > 0 {
 		t.Notes = append(t.Notes, units.Plural(len(more), "more finding", "more findings")+", "+
-			prose.JoinWords(slices.Compact(more))+": --all shows all, and says more of each")
+			prose.JoinWords(slices.Compact(more))+": --all prints them, with details")
 	}
 	if len(unchanged) > 0 {
 		t.Notes = append(t.Notes, "nothing to change for "+prose.JoinWords(slices.Compact(unchanged))+
-			"; --all explains")
+			": --all explains why")
 	}
 	if ids := slices.Sorted(slices.Values(lineless)); len(ids) > 0 {
 		t.Notes = append(t.Notes, "no line of the script is known for "+prose.JoinWords(slices.Compact(ids))+
 			": "+findsLines(r))
 	}
 	if saving > 1 {
-		t.Notes = append(t.Notes, "savings do not add up: each assumes that nothing else changes")
+		t.Notes = append(t.Notes, "do not add savings up: each assumes that nothing else changes")
 	}
 	if of > 1 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d repeats; figures and sentences show %s unless they name another run, "+
-			"--format json has every repeat's", of, r.RunID))
+		t.Notes = append(t.Notes, fmt.Sprintf("figures are of %[2]s, 1 of %[1]d repeats, unless they name another run; "+
+			"--format json has all repeats", of, r.RunID))
 	}
 	for _, n := range r.NotLooked {
-		t.Notes = append(t.Notes, "not looked at: "+notLookedWords(n))
+		t.Notes = append(t.Notes, "not checked: "+notLookedWords(n))
 	}
 	t.Notes = append(t.Notes, RunWords(slices.DeleteFunc(slices.Clone(r.Remarks), func(w analyze.Remark) bool {
 		return w.Kind == analyze.RemarkNotIngested // already stated as a reason for missing checks
@@ -206,7 +206,7 @@ func holderWords(f *findings.Finding) string {
 var holders = map[string]string{
 	findings.AutocastCache:    "autocast's cache, until its outermost context ends",
 	findings.BucketCopies:     "the buckets of DistributedDataParallel, and .grad",
-	findings.GradientGraphs:   "a tensor, its .grad and the graph between them hold each other, in C++ alone",
+	findings.GradientGraphs:   "a tensor, its .grad and the graph between them keep each other alive, in C++",
 	findings.KeptGradients:    ".grad of the parameters",
 	findings.StreamWorkspaces: "cuBLAS, for each stream",
 	findings.ThreadWorkspaces: "cuBLAS, for each thread",
@@ -237,7 +237,7 @@ func findingPlace(f *findings.Finding) string {
 		l := f.Line.Line
 		text := "allocated at " + grouping.LineText(l)
 		if f.ID == findings.OOM {
-			text = "asked for at " + grouping.LineText(l)
+			text = "requested at " + grouping.LineText(l)
 		}
 		if l.Function != "" && l.Function != "<module>" {
 			text += " in " + l.Function
@@ -279,7 +279,7 @@ func savingWords(f *findings.Finding) string {
 	text := strings.Join(saved, ", and ")
 	switch {
 	case f.SavesBytes == nil && f.SavesMS == nil:
-		return "not known from this run"
+		return "unknown from this run"
 	case text == "":
 		return "nothing"
 	}
@@ -310,9 +310,9 @@ var confidenceOf = map[findings.Confidence]string{findings.Replayed: "replayed t
 func findsLines(r *findings.Run) string {
 	switch {
 	case r.Source == schemas.Imported:
-		return "dpsight breakdown " + r.Name + " --by stack has the stacks, where the file has any"
+		return "dpsight breakdown " + r.Name + " --by stack shows stacks, if the file has any"
 	case r.Lines:
-		return "dpsight collect --stacks python has the stacks of what asked"
+		return "dpsight collect --stacks python records the stack of each request"
 	}
 	return "dpsight collect and predict record lines, unless --lines none is given"
 }

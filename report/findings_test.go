@@ -46,25 +46,25 @@ func TestFindingsBlocks(t *testing.T) {
 	}
 	const short = `Findings in r
 1. Norms and clipping need temporaries: 5.00 MiB [clip-temporaries]
-   change  smaller physical batches; norms are taken by tiles already
+   change  use smaller physical batches; norms are computed by tiles already
    saves   2.00 MiB of the peak allocated, 20 %; costs 12.5 ms of a step
    sure    at most: norms and clipping would need no memory of their own
 
-2. 3.00 MiB of 8.00 MiB reserved held nothing [cached]
+2. 3.00 MiB of the 8.00 MiB that torch reserved were unused [cached]
    change  ` + expandable + `
    saves   3.00 MiB of the peak reserved
-   sure    at most: reserved would have to follow allocated to the byte, so that the highest of both are equal
+   sure    at most: reserved memory would never exceed the peak allocated
 
-3. 3.00 MiB of 8.00 MiB reserved held nothing [cached]
-   seen    When what torch reserved was the highest recorded, 8.00 MiB ` +
-		`outside the steps, 3.00 MiB (38 %) of it held nothing: 3.00 MiB in segments without any block, and 0.00 MiB ` +
-		`between blocks, which no call of empty_cache gives back.
+3. 3.00 MiB of the 8.00 MiB that torch reserved were unused [cached]
+   seen    Reserved memory had the highest recorded value outside the steps: 8.00 MiB. ` +
+		`Of it, 3.00 MiB (38 %) were unused: 3.00 MiB in segments without any block, and 0.00 MiB between blocks, ` +
+		`which empty_cache cannot free.
    change  ` + expandable + `
-   saves   not known from this run
+   saves   unknown from this run
 
-note: nothing to change for shared-hooks; --all explains
-note: savings do not add up: each assumes that nothing else changes
-note: not looked at: times: predicted runs have none
+note: nothing to change for shared-hooks: --all explains why
+note: do not add savings up: each assumes that nothing else changes
+note: not checked: times: predicted runs have none
 note: the run ended early (oom): its peak and times are of what it did until then
 `
 	if got := print(FindingsView{}); got != short {
@@ -72,9 +72,10 @@ note: the run ended early (oom): its peak and times are of what it did until the
 	}
 	all := print(FindingsView{All: true})
 	for _, want := range []string{
-		"   seen    5.00 MiB (50 %) of the highest recorded moment, outside the steps, are temporaries of norms and " +
-			"clipping.\n",
-		"4. What DP hooks hold costs 0.00 MiB, not 0.00 MiB [shared-hooks]\n   seen    The hooks of the DP method hold",
+		"   seen    Temporaries of norms and clipping are 5.00 MiB (50 %) of the highest recorded moment, outside " +
+			"the steps.\n",
+		"4. DP hooks add 0.00 MiB, not the 0.00 MiB that they hold [shared-hooks]\n   seen    The hooks of the DP " +
+			"method hold",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)
@@ -94,7 +95,7 @@ note: the run ended early (oom): its peak and times are of what it did until the
 	}
 	found.Runs[0].Findings = slices.Repeat(found.Runs[0].Findings[:1], findingsShown+2)
 	if got := print(FindingsView{}); strings.Contains(got, "\n6. ") ||
-		!strings.Contains(got, "note: 2 more findings, clip-temporaries: --all shows all, and says more of each\n") {
+		!strings.Contains(got, "note: 2 more findings, clip-temporaries: --all prints them, with details\n") {
 		t.Error(got)
 	}
 }
@@ -135,12 +136,12 @@ func TestFindingsAreWrapped(t *testing.T) {
    where   allocated at train.py:46 in evaluate: losses.append(model(x)); module
            net.0; phase eval
    holder  losses[17]
-   change  compute head and loss in parts of the tokens, or by a fused kernel
-           that never holds all logits and their gradients
+   change  compute head and loss for a part of the tokens at a time, or use a
+           fused kernel that never holds all logits and their gradients
    saves   73.00 MiB of the peak allocated, 9 %
-   sure    at most, if the loss is computed in 8 parts, so that 1/8 of each such
-           block is held at a time, and what adds up the head's gradient is not
-           counted; all other allocations stay as they are
+   sure    at most, if the loss is computed in 8 parts, each with 1/8 of these
+           blocks; the sum of the head's gradients is not counted; all other
+           allocations stay as they are
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
@@ -171,12 +172,12 @@ func TestFindingsNameTheirLine(t *testing.T) {
 	}
 	const unknown = "no line of the script is known for clip-temporaries: "
 	for want, change := range map[string]func(*findings.Run){
-		" train.py:46 asked for 3.00 MiB of it (x = model(y)).":                            func(*findings.Run) {},
+		" train.py:46 allocated 3.00 MiB of it (x = model(y)).":                            func(*findings.Run) {},
 		unknown + "dpsight collect and predict record lines, unless --lines none is given": func(*findings.Run) {},
-		unknown + "dpsight collect --stacks python has the stacks of what asked": func(r *findings.Run) {
+		unknown + "dpsight collect --stacks python records the stack of each request": func(r *findings.Run) {
 			r.Lines = true
 		},
-		unknown + "dpsight breakdown r --by stack has the stacks": func(r *findings.Run) {
+		unknown + "dpsight breakdown r --by stack shows stacks": func(r *findings.Run) {
 			r.Source = schemas.Imported
 		},
 	} {

@@ -273,17 +273,17 @@ func fitNotes(doc *predict.FitDocument) []string {
 			notes.say(fitSentence(c, &doc.Vary))
 		}
 		for _, o := range c.Odd {
-			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can "+
-				"be otherwise")
+			notes.add(fitLabel(doc, c), "memory does not grow steadily with the value: "+o+"; values not tried may "+
+				"differ")
 		}
 		for _, p := range c.Probes {
 			switch {
 			case p.Why == "" || p.Fits != nil && *p.Fits: // and it was ended after some steps
 			case p.Fits == nil:
-				notes.add(fitLabel(doc, c), fmt.Sprintf("whether %s %d fits is not known, and the answer does not "+
-					"rest on it: its run ended for another reason than memory (%s)", doc.Vary.Name, p.Value, p.Why))
+				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d has no answer, since its run ended for another "+
+					"reason than memory (%s); the result does not depend on it", doc.Vary.Name, p.Value, p.Why))
 			default:
-				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, though its run went on: %s", doc.Vary.Name,
+				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, although its run continued: %s", doc.Vary.Name,
 					p.Value, p.Why))
 			}
 		}
@@ -335,6 +335,6 @@ func probesTable(doc *predict.FitDocument) table.Table {
 				table.Optional(p.SpareBytes, table.Bytes), table.Text(p.RunID)})
 		}
 	}
-	t.Notes = append(t.Notes, "peaks of what does not fit are of what it did until then")
+	t.Notes = append(t.Notes, "if a run does not fit, its peak is of what it did until then")
 	return t
 }

@@ -130,8 +130,8 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 		"32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
 		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, " +
 			"18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
-		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: everything that was tried fits: physical_batch_size " +
-			"60, the highest that was asked for, too"}
+		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: every value tried fits, also physical_batch_size " +
+			"60, the highest asked for"}
 	for _, top := range []bool{false, true} { // options allow more, or not
 		doc.Cells[1].Top = top
 		if got := report.FitTables(doc)[0].Rows[1][4].Text; (got == "60") != top || (got == "60 or more") == top {
@@ -300,10 +300,10 @@ func TestFitTables(t *testing.T) {
 		return r
 	}
 	for stopped, want := range map[string]string{
-		"": "note: train: whether n 2 fits is not known, and the answer does not rest on it: its run ended for " +
-			"another reason than memory (failed: ValueError)",
-		"n 2 ended for another reason than memory: failed: ValueError": "the search was stopped at n 3, which fits: " +
-			"n 2 ended for another reason than memory: failed: ValueError",
+		"": "note: train: n 2 has no answer, since its run ended for another reason than memory (failed: " +
+			"ValueError); the result does not depend on it",
+		"n 2 ended for another reason than memory: failed: ValueError": "the search stopped at n 3, which fits: n " +
+			"2 ended for another reason than memory: failed: ValueError",
 	} {
 		doc := predict.Fit(predict.Vary{Name: "n", Low: 1, High: 3, Step: 1},
 			[]predict.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,

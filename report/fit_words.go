@@ -16,15 +16,15 @@ import (
 func FitFailure(d *predict.FitDocument) error {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; c.Stopped != "" {
-			return schemas.WithHint(fmt.Errorf("the search did not come to its end: %s on %s: %s", c.Method, c.GPU,
-				c.Stopped), "what was predicted is kept: the same command goes on from there")
+			return schemas.WithHint(fmt.Errorf("the search did not finish: %s on %s: %s", c.Method, c.GPU,
+				c.Stopped), "run the same command again: it continues from here")
 		}
 	}
 	if !d.Nothing() {
 		return nil
 	}
 	return schemas.WithHint(errors.New(fitSentence(&d.Cells[0], &d.Vary)),
-		"dpsight findings on its run says what was in the way")
+		"dpsight findings on its run says what held the memory")
 }
 
 // A Probe is what a search looks at of a run.
@@ -66,8 +66,8 @@ func oddityWords(name string, o predict.Oddity) string {
 	if o.Figure == "" {
 		return fmt.Sprintf("%s %d fits, though %d does not", name, o.Value, o.Below)
 	}
-	return fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, o.Value, o.Below, units.MiB(o.Bytes),
-		o.Figure, units.MiB(o.Was))
+	return fmt.Sprintf("%[1]s %[2]d takes less than %[1]s %[3]d: %[4]s %[5]s, not %[6]s", name, o.Value, o.Below,
+		units.MiB(o.Bytes), o.Figure, units.MiB(o.Was))
 }
 
 // fitSentence says in one line what the search found.
@@ -84,19 +84,19 @@ func outcomeWords(c *predict.FitCell, v *predict.Vary) string {
 		return fmt.Sprintf("nothing fits: not even %s %d", v.Name, c.Lowest(v))
 	case predict.FitAll:
 		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
-			return highest + " fits, the highest that was asked for" + spareWords(c.SpareBytes) +
-				", and not all below it do"
+			return highest + ", the highest value asked for, fits" + spareWords(c.SpareBytes) +
+				", but some smaller ones do not"
 		}
 		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits == nil }) {
-			return highest + " fits, the highest that was asked for" + spareWords(c.SpareBytes)
+			return highest + ", the highest value asked for, fits" + spareWords(c.SpareBytes)
 		}
-		return "everything that was tried fits: " + highest + ", the highest that was asked for, too" +
+		return "every value tried fits, also " + highest + ", the highest asked for" +
 			spareWords(c.SpareBytes)
 	case predict.FitUnset:
 		if c.Largest == nil {
-			return "the search was stopped before anything was known to fit: " + c.Stopped
+			return "the search stopped before any value was known to fit: " + c.Stopped
 		}
-		return fmt.Sprintf("the search was stopped at %s %d, which fits%s: %s", v.Name, *c.Largest,
+		return fmt.Sprintf("the search stopped at %s %d, which fits%s: %s", v.Name, *c.Largest,
 			spareWords(c.SpareBytes), c.Stopped)
 	}
 	if c.Refused == nil {
@@ -121,7 +121,7 @@ func marginWords(c *predict.FitCell, v *predict.Vary) string {
 	case m == nil || c.Largest == nil || c.Outcome == predict.FitUnset:
 		return ""
 	case m.Largest == nil:
-		return fmt.Sprintf("; no value that was tried leaves the margin of %s", units.MiB(m.Bytes))
+		return fmt.Sprintf("; no value tried leaves the margin of %s", units.MiB(m.Bytes))
 	case *m.Largest == *c.Largest:
 		return fmt.Sprintf("; it leaves the margin of %s", units.MiB(m.Bytes))
 	default:

@@ -36,8 +36,8 @@ func TestTightPredictionIsSaid(t *testing.T) {
 		doc := tellPredictions(predict.NewPredictionDocument(predict.PredictionRun{Fits: new(true),
 			SpareBytes: &spare, MarginBytes: new(int64(50 << 20)), Confidence: &schemas.Confidence{
 				Unchecked: []string{"workspaces"}}}))
-		want := "it fits by the bytes, and leaves 49.00 MiB, less than the margin of 50.00 MiB (--margin): no " +
-			"prediction was ever compared with such a device, which can hold more"
+		want := "it fits, but leaves only 49.00 MiB, less than the margin of 50.00 MiB (--margin). No prediction " +
+			"was ever compared with such a device: a real one may need more"
 		if got := doc.Runs[0].Warnings; slices.Contains(got, want) != warned || len(got) > 1 {
 			t.Errorf("%d bytes to spare: %q", spare, got)
 		}
@@ -67,7 +67,7 @@ func TestFitWords(t *testing.T) {
 			wordsProbe(64, yes, 640, schemas.Close), wordsProbe(63, no, 700, schemas.Close),
 			wordsProbe(32, yes, 320, schemas.Close)}},
 			[]string{"batch_size 64 fits, though 63 does not"},
-			"batch_size 64 fits, the highest that was asked for, and not all below it do"},
+			"batch_size 64, the highest value asked for, fits, but some smaller ones do not"},
 		{"all that the options allow", predict.FitSearch{Only: []int64{2, 3, 6},
 			Runs: []predict.FitRun{wordsProbe(2, yes, 10, schemas.Close), wordsProbe(6, yes, 60, schemas.Close)}},
 			nil, "batch_size 6, the highest"},
@@ -78,7 +78,7 @@ func TestFitWords(t *testing.T) {
 			wordsProbe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"},
 			nil, "stopped at batch_size 1, which fits: interrupted"},
 		{"stopped at once", predict.FitSearch{Stopped: "it failed"},
-			nil, "before anything was known to fit: it failed"},
+			nil, "before any value was known to fit: it failed"},
 		{"a value that cannot be, beside the answer",
 			predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
 				wordsProbe(64, no, 640, schemas.Close), wordsProbe(32, yes, 320, schemas.Close),
@@ -87,7 +87,7 @@ func TestFitWords(t *testing.T) {
 		{"a value that cannot be, below the highest",
 			predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
 				wordsProbe(64, yes, 640, schemas.Close), wordsProbe(63, nil, 630, schemas.Close)}},
-			nil, "batch_size 64 fits, the highest that was asked for"},
+			nil, "batch_size 64, the highest value asked for, fits"},
 		{"a hole", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
 			wordsProbe(8, no, 80, schemas.Close), wordsProbe(9, yes, 70, schemas.Close),
 			wordsProbe(10, no, 90, schemas.Close)}},
@@ -95,12 +95,12 @@ func TestFitWords(t *testing.T) {
 			"batch_size 9 is the largest seen to fit, 10 does not fit"},
 		{"less for more", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 3<<20, schemas.Close),
 			wordsProbe(2, yes, 2<<20, schemas.Close), wordsProbe(3, no, 0, schemas.Close)}},
-			[]string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"},
+			[]string{"batch_size 2 takes less than batch_size 1: 2.00 MiB allocated, not 3.00 MiB"},
 			"batch_size 2 is the largest seen to fit"},
 		{"less reserved for more", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 1<<20, schemas.Close),
 			wordsCached(wordsProbe(2, yes, 2<<20, schemas.Close), 9<<20), wordsProbe(64, yes, 3<<20, schemas.Close)}},
-			[]string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"},
-			"everything that was tried fits"},
+			[]string{"batch_size 64 takes less than batch_size 2: 3.00 MiB reserved, not 9.00 MiB"},
+			"every value tried fits"},
 		{"a margin", predict.FitSearch{MarginBytes: 2 << 20, Runs: []predict.FitRun{
 			wordsSpare(wordsProbe(1, yes, 10, schemas.Close), 3<<20), wordsSpare(wordsProbe(2, yes, 20, schemas.Close),
 				1<<20), wordsProbe(3, no, 30, schemas.Close)}},
@@ -112,7 +112,7 @@ func TestFitWords(t *testing.T) {
 				"1.00 MiB"},
 		{"a margin that nothing leaves", predict.FitSearch{MarginBytes: 4 << 20, Runs: []predict.FitRun{
 			wordsSpare(wordsProbe(1, yes, 10, schemas.Close), 3<<20), wordsProbe(2, no, 30, schemas.Close)}},
-			nil, "2 does not fit; no value that was tried leaves the margin of 4.00 MiB"},
+			nil, "2 does not fit; no value tried leaves the margin of 4.00 MiB"},
 	} {
 		doc := tellFit(predict.Fit(v, []predict.FitSearch{c.search}))
 		got := &doc.Cells[0]

@@ -45,7 +45,7 @@ func TestCheckTables(t *testing.T) {
 		"**dpsight check failed: 1 of 3 experiments**\n",
 		"| What fails |\n|:---|\n| ghost: peak allocated grew by 400.00 MiB (",
 		"the largest part of it is clip\\_temporaries (+400.00 MiB) |\n",
-		"| ghost: clip\\_temporaries at the peak grew by 400.00 MiB (6.51 %), from 6,144.00 MiB to 6,544.00 MiB, and " +
+		"| ghost: clip\\_temporaries at the peak grew by 400.00 MiB (6.51 %), from 6,144.00 MiB to 6,544.00 MiB; " +
 			"the threshold is 1.05 |\n",
 		"**Beside the baseline main.json**\n",
 		"| ghost | clip\\_temporaries at the peak (MiB) | 6,144.00 | 6,544.00 | +400.00 | 1.065× | 1.05 | exceeded |\n",
@@ -79,10 +79,10 @@ func TestCheckTablesOfOtherEnds(t *testing.T) {
 	runs[0].status, runs[0].reason = schemas.StatusOOM, "CUDA out of memory"
 	runs[1].source = schemas.Predicted
 	text := printed(t, "table", report.CheckTables(checked(t, summaries(runs...), "peak=1.05", "time=1.1")))
-	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is gone: ",
-		"dpsgd fails now (oom: CUDA out of memory)", "  newly OOM\n", "  gone\n",
+	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is missing: ",
+		"dpsgd fails (oom: CUDA out of memory)", "  newly OOM\n", "  gone\n",
 		"ghost [predicted, indicative]  step time (ms)",
-		"skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
+		"skipped: the run is predicted; only measured runs have it", "note: predicted: "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

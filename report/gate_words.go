@@ -85,11 +85,11 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 		doc.Warnings = append(doc.Warnings, idleWords(&r.Acknowledged[i]))
 	}
 	for _, t := range r.Idle {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s: no experiment is called %q", t.Place, t.Experiment))
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s: no experiment has the name %q", t.Place, t.Experiment))
 	}
 	if r.UndigestedBaseline {
-		doc.Warnings = append(doc.Warnings, "the baseline was written by older code, without a digest: damage to it "+
-			"would not be noticed; --write-baseline writes one that has it")
+		doc.Warnings = append(doc.Warnings, "an older dpsight wrote the baseline without a digest, so damage to it "+
+			"is not detected; --write-baseline writes one with a digest")
 	}
 	return doc
 }
@@ -127,10 +127,10 @@ func BaselineGaps(b *schemas.Baseline) []string {
 	g := compare.NewGrouped()
 	for _, gap := range gate.Gaps(b) {
 		if len(gap.Gone) > 0 {
-			g.Add("the baseline lacks what rests on "+strings.Join(gap.Gone, ", ")+", gone from the runs (dpsight ingest "+
-				"--again makes it again from the journal)", gap.Label)
+			g.Add("the baseline lacks figures: the run has no "+strings.Join(gap.Gone, ", ")+"; dpsight ingest --again "+
+				"rebuilds it from the journal", gap.Label)
 		} else if gap.Status != schemas.StatusOK {
-			g.Add("it did not end well ("+gap.Status+"), and a check will find nothing wrong with that", gap.Label)
+			g.Add("it did not end well ("+gap.Status+"), and a check accepts the same ending", gap.Label)
 		} else {
 			g.Add("it has no peak, so a check will not compare it", gap.Label)
 		}
@@ -152,16 +152,16 @@ func (x *CheckExperiment) failures(floor int64) []checkFailure {
 		return nil
 	case x.State == gate.StateGone:
 		if len(x.DiffersIn) > 0 {
-			return []checkFailure{{sentence: fmt.Sprintf("%s is gone: the baseline has it, and the run of that name is "+
-				"another experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}}
+			return []checkFailure{{sentence: fmt.Sprintf("%s is missing: the baseline has it, but the run of that name is "+
+				"another experiment (%s)", x.Label, strings.Join(x.DiffersIn, "; "))}}
 		}
-		return []checkFailure{{sentence: x.Label + " is gone: the baseline has it, and no run is of it"}}
+		return []checkFailure{{sentence: x.Label + " is missing: the baseline has it, but no run does"}}
 	case x.newlyFails():
 		why := *x.Status
 		if x.Reason != "" {
 			why += ": " + x.Reason
 		}
-		out = append(out, checkFailure{sentence: fmt.Sprintf("%s fails now (%s) and did not in the baseline", x.Label,
+		out = append(out, checkFailure{sentence: fmt.Sprintf("%s fails (%s), and did not in the baseline", x.Label,
 			why)})
 	}
 	for i := range x.Comparisons {
@@ -195,7 +195,7 @@ func (c *CheckComparison) sentence(floor int64) string {
 	if m, err := compare.ParseMetric(c.Metric); err == nil && m.More() {
 		verb, by = "fell", -by
 	}
-	return fmt.Sprintf("%s %s by %s (%s), from %s to %s, and the threshold is %s", name, verb,
+	return fmt.Sprintf("%s %s by %s (%s), from %s to %s; the threshold is %s", name, verb,
 		quantity(by, c.Unit), percentText(by / *c.Baseline),
 		quantity(*c.Baseline, c.Unit), quantity(*c.Current, c.Unit), c.Limit)
 }
@@ -228,26 +228,25 @@ func cautionWords(c *gate.Caution) string {
 	}
 	switch c.Kind {
 	case gate.CautionSource:
-		return fmt.Sprintf("bytes that are %s beside a baseline that is %s", *c.Differ[0].Now, *c.Differ[0].Baseline)
+		return fmt.Sprintf("the run is %s, the baseline %s", *c.Differ[0].Now, *c.Differ[0].Baseline)
 	case gate.CautionConfidence:
 		return fmt.Sprintf("the confidence differs: %s, baseline %s", *c.Differ[0].Now, *c.Differ[0].Baseline)
 	case gate.CautionVersion:
 		d := &c.Differ[0]
 		return fmt.Sprintf("%s differs: %s, baseline %s", d.What, *d.Now, *d.Baseline)
 	case gate.CautionRules:
-		mend := "dpsight ingest --again STORE renews the run's"
+		mend := "dpsight ingest --again STORE updates the run"
 		if c.Rules[1] < c.Rules[0] {
-			mend = "dpsight ingest --again STORE renews the runs', --write-baseline a file's"
+			mend = "dpsight ingest --again STORE updates the runs, --write-baseline a file"
 		}
-		return fmt.Sprintf("the peak is comparable, and its categories are not: they are by %s, the baseline's by %s; %s",
+		return fmt.Sprintf("the peak is comparable, but its categories are not: the run has %s, the baseline %s; %s",
 			rulesName(c.Rules[0]), rulesName(c.Rules[1]), mend)
 	case gate.CautionParameters:
-		return "compared though the parameters differ: " + strings.Join(differ, "; ")
+		return "compared although the parameters differ: " + strings.Join(differ, "; ")
 	case gate.CautionArguments:
-		return "compared though the commands differ in their " + differ[0]
+		return "compared although the commands differ in their " + differ[0]
 	case gate.CautionNormOnly:
-		return "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; the other " +
-			"method does more"
+		return "norm_only computes only norms: it clips nothing, adds no noise and is not private, unlike the other method"
 	case gate.CautionOverlap:
 		return fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms",
 			c.Now.Low, c.Now.High, c.Baseline.Low, c.Baseline.High)
@@ -266,11 +265,11 @@ func idleWords(a *gate.Acknowledged) string {
 	said := fmt.Sprintf("%s: %s was acknowledged by %s (%s)", a.Label, metricName(a.Metric), a.By, a.Why)
 	switch a.Idle {
 	case gate.IdleExpired:
-		return said + fmt.Sprintf(" until %s, and that counts no more", a.Until)
+		return said + fmt.Sprintf(" until %s, which has passed", a.Until)
 	case gate.IdleExceeded:
-		return said + fmt.Sprintf(" up to %s, and it is worse", quantity(a.UpTo, m.Unit()))
+		return said + fmt.Sprintf(" up to %s, but it is worse", quantity(a.UpTo, m.Unit()))
 	}
-	return said + fmt.Sprintf(" until %s, and nothing has to be let pass", a.Until)
+	return said + fmt.Sprintf(" until %s, but nothing exceeds its threshold", a.Until)
 }
 
 // reasonWords say why values were not compared.
@@ -281,20 +280,20 @@ func reasonWords(r *gate.Reason) string {
 	}
 	switch r.Why {
 	case gate.NotMeasured:
-		return side + " is " + r.Source + ", and only measured runs have it"
+		return side + " is " + r.Source + "; only measured runs have it"
 	case gate.NotBrokenDown:
 		return side + "'s peak is not broken down"
 	case gate.NotKept:
-		return side + "'s " + r.Table + " is gone"
+		return side + "'s " + r.Table + " is missing"
 	case gate.NotAPhase:
 		return side + " has no such phase"
 	case gate.NotSignificant:
-		return fmt.Sprintf("it may be chance: a rank test does not tell %d runs from the baseline's %d (p = %.2f)", r.Runs[0],
+		return fmt.Sprintf("it may be chance: a rank test of %d runs against the baseline's %d gives p = %.2f", r.Runs[0],
 			r.Runs[1], r.P)
 	case gate.NotExact:
-		return side + "'s is known within bounds only, which reach over the threshold"
+		return side + " has only bounds, and they include the threshold"
 	case gate.NotOneRules:
-		return fmt.Sprintf("not comparable, it is by %s and the baseline's by %s", rulesName(r.Rules[0]),
+		return fmt.Sprintf("not comparable: the run has %s, the baseline %s", rulesName(r.Rules[0]),
 			rulesName(r.Rules[1]))
 	case gate.NotOneClock:
 		return "GPU time cannot be compared with wall time"

@@ -71,9 +71,9 @@ func TestPlantedGrowthOfACategory(t *testing.T) {
 		{schemas.ClipTemporaries, base * 1049 / 1000, ""},
 		{schemas.ClipTemporaries, base * 105 / 100, ""}, // exactly 5 %
 		{schemas.ClipTemporaries, base*105/100 + 1, "ghost: clip_temporaries at the peak grew by 47.68 MiB " +
-			"(5.0000001 %), from 953.67 MiB to 1,001.36 MiB, and the threshold is 1.05"},
+			"(5.0000001 %), from 953.67 MiB to 1,001.36 MiB; the threshold is 1.05"},
 		{schemas.ClipTemporaries, base * 1051 / 1000, "ghost: clip_temporaries at the peak grew by 48.64 MiB (5.10 " +
-			"%), from 953.67 MiB to 1,002.31 MiB, and the threshold is 1.05"},
+			"%), from 953.67 MiB to 1,002.31 MiB; the threshold is 1.05"},
 		{schemas.ClipTemporaries, base / 2, ""},
 		{schemas.Noise, 1 << 20, ""}, // the floor itself
 		{schemas.Noise, 1<<20 + 1, "ghost: noise at the peak grew from nothing to 1.00 MiB, more than the floor of " +
@@ -145,13 +145,13 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 		state, said   string
 	}{
 		{"gone", []schemas.Tables{run("a", ok), run("b", ok)}, []schemas.Tables{run("a", ok)}, gate.StateGone,
-			"b is gone: the baseline has it, and no run is of it"},
+			"b is missing: the baseline has it, but no run does"},
 		{"failing", []schemas.Tables{run("a", ok), run("b", ok)}, []schemas.Tables{run("a", ok), run("b", oom)},
 			gate.StateNewlyOOM,
-			"b fails now (oom: CUDA out of memory) and did not in the baseline"},
+			"b fails (oom: CUDA out of memory), and did not in the baseline"},
 		{"one of two repeats fails", []schemas.Tables{run("a", ok), run("b", ok)},
 			[]schemas.Tables{run("a", ok), run("b", ok),
-				run("b", oom)}, gate.StateNewlyOOM, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
+				run("b", oom)}, gate.StateNewlyOOM, "b fails (oom: CUDA out of memory), and did not in the baseline"},
 		{"new", []schemas.Tables{run("a", ok)}, []schemas.Tables{run("a", ok), run("b", ok)}, gate.StateNew, ""},
 		{"mended", []schemas.Tables{run("a", ok), run("b", oom)}, []schemas.Tables{run("a", ok), run("b", ok)},
 			gate.StateImproved, ""},
@@ -159,7 +159,7 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 			[]schemas.Tables{run("a", ok), run("b", oom)}, gate.StateNotComparable,
 			""},
 		{"nothing in common", []schemas.Tables{run("a", oom)}, []schemas.Tables{run("b", ok)}, gate.StateGone,
-			"a is gone"},
+			"a is missing"},
 	} {
 		doc := check(t, c.before, c.after, "peak=1.05")
 		found := slices.ContainsFunc(doc.Experiments, func(x report.CheckExperiment) bool { return x.State == c.state })
@@ -192,7 +192,7 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	if doc = checkRuns(gate.BaselineOf([]analyze.Summary{b}, ""), []analyze.Summary{a},
 		gate.Options{Thresholds: list, Pair: true}); !doc.OK ||
 		len(doc.Experiments) != 1 ||
-		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared though the parameters differ: method: a, "+
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared although the parameters differ: method: a, "+
 			"baseline b") {
 		t.Errorf("two runs that were named: %+v", doc)
 	}
@@ -206,8 +206,8 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 		return in
 	}
 	doc := check(t, []schemas.Tables{run(16)}, []schemas.Tables{run(8)}, "peak=1")
-	if want := "ghost is gone: the baseline has it, and the run of that name is another experiment, since it " +
-		"differs in batch_size: 8, baseline 16"; doc.Sentence() != want {
+	if want := "ghost is missing: the baseline has it, but the run of that name is another experiment " +
+		"(batch_size: 8, baseline 16)"; doc.Sentence() != want {
 		t.Errorf("%q, want %q", doc.Sentence(), want)
 	}
 	for _, x := range doc.Experiments {
@@ -245,14 +245,14 @@ func TestPredictedBesideMeasured(t *testing.T) {
 	if !doc.OK || verdicts["peak"] != gate.VerdictOK || verdicts["time"] != gate.VerdictSkipped ||
 		verdicts["samples"] != gate.VerdictSkipped ||
 		!strings.Contains(said,
-			"ghost: step time is not compared: the run is predicted, and only measured runs have it") ||
+			"ghost: step time is not compared: the run is predicted; only measured runs have it") ||
 		strings.Contains(said, "differs") {
 		t.Errorf("%v, %v, %s", doc.OK, verdicts, said)
 	}
 	doc = check(t, []schemas.Tables{was}, []schemas.Tables{versions(now, "2.15.0")}, "peak=1")
 	if said := strings.Join(doc.Warnings, "\n"); !doc.OK ||
 		!strings.Contains(said, "ghost: torch differs: 2.15.0, baseline 2.11.0") ||
-		!strings.Contains(said, "bytes that are predicted beside a baseline that is measured") {
+		!strings.Contains(said, "the run is predicted, the baseline measured") {
 		t.Errorf("other versions: %s", said)
 	}
 	if doc = check(t, []schemas.Tables{was}, []schemas.Tables{now}, "time=1.1"); doc.OK ||
@@ -279,13 +279,13 @@ func TestArgumentsInACheck(t *testing.T) {
 		return checkRuns(gate.BaselineOf(base, ""), now, gate.Options{Thresholds: list})
 	}
 	if d := check(runs, runs); !d.OK || len(d.Experiments) != 2 ||
-		!slices.Contains(d.Warnings, "train: runs whose arguments differ (--bs 16 --fast, --bs 8) are different "+
-			"experiments; collect --param says what varies") {
+		!slices.Contains(d.Warnings, "train: runs with different arguments (--bs 16 --fast, --bs 8) are different "+
+			"experiments; collect --param NAME=VALUE names what varies") {
 		t.Errorf("beside themselves: %q %q", d.Failures, d.Warnings)
 	}
 	if d := check(runs[:1], runs[2:]); len(d.Experiments) != 1 || d.Experiments[0].State != gate.StateRegressed ||
-		!slices.Contains(d.Warnings, "train: compared though the commands differ in their arguments: --bs 16 --fast, "+
-			"baseline --bs 8") {
+		!slices.Contains(d.Warnings, "train: compared although the commands differ in their arguments: --bs 16 "+
+			"--fast, baseline --bs 8") {
 		t.Errorf("the only one on both sides: %+v %q", d.Experiments, d.Warnings)
 	}
 }

@@ -60,8 +60,8 @@ func HostTables(doc hostmemory.Document) []table.Table {
 	}
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "all: every process of the run, read twice a second; shared pages count in each of them")
-	phases.Notes = append(phases.Notes, "the rows of a process and a kind of memory sum to its growth, from the first "+
-		"reading to the last")
+	phases.Notes = append(phases.Notes, "the rows of a process and a kind of memory sum to its growth from the first to "+
+		"the last reading")
 	hideEmpty(&t)
 	if len(phases.Rows) == 0 {
 		return []table.Table{t}
@@ -100,9 +100,9 @@ func HostFigure(doc hostmemory.Document) figure.Figure {
 		}
 	}
 	if len(w.Panels) == 0 {
-		w.Notes = append(w.Notes, "no process's memory was seen to change")
+		w.Notes = append(w.Notes, "the memory of no process changed")
 	}
-	return figure.Figure{Name: "host_memory", Title: "What memory on the host grew by", Picture: w,
+	return figure.Figure{Name: "host_memory", Title: "Growth of memory on the host", Picture: w,
 		Badge: string(all)}
 }
 

@@ -25,14 +25,14 @@ func hostWords(r *hostmemory.Run) string {
 	case r.NotIngested:
 		return notIngested
 	case len(r.Ranks) == 0:
-		return "no process was read at its marks: an older version recorded it, or none used a device"
+		return "no host memory was recorded: an older dpsight made the run, or no process used a device"
 	}
 	for i := range r.Ranks {
 		for kind, m := range r.Ranks[i].Memories() {
 			if m.Trend == nil || len(m.Phases) == 0 {
 				continue
 			}
-			return fmt.Sprintf("rank %d's %s memory grows to the end, by %s a step over the last %s; most of it in %s",
+			return fmt.Sprintf("rank %d: %s memory grows until the end, by %s a step over the last %s; most of it in %s",
 				r.Ranks[i].Rank, hostKindWords(kind), table.Size(m.Trend.BytesPerStep),
 				units.Plural(int(m.Trend.Steps), "step", "steps"), m.Phases[0].Phase)
 		}

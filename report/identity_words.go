@@ -18,8 +18,8 @@ func unlikeWords(list []identity.Unlike) (notes []string) {
 			differ = append(differ, text)
 		}
 		const most = 4
-		notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
-			"collect --param says what varies", u.Title, schemas.Shortlist(differ, most)))
+		notes = append(notes, fmt.Sprintf("%s: runs with different arguments (%s) are different experiments; "+
+			"collect --param NAME=VALUE names what varies", u.Title, schemas.Shortlist(differ, most)))
 	}
 	return notes
 }

@@ -98,8 +98,8 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 		}
 	}
 	if len(doc.OtherRules) > 0 {
-		t.Notes = append(t.Notes, "made by rules of another dpsight: "+
-			schemas.Shortlist(doc.OtherRules, mostNamed)+"; --again renews them and lists what moved")
+		t.Notes = append(t.Notes, "tables made by rules of another dpsight: "+
+			schemas.Shortlist(doc.OtherRules, mostNamed)+"; --again updates them and lists what changed")
 	}
 	return t
 }

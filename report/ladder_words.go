@@ -48,23 +48,24 @@ func remarkWords(r ladder.Remark) string {
 		return "device used has this value in " + units.Plural(r.Samples, "sample", "samples") +
 			"; the table shows the comparable sample with the most allocated"
 	case ladder.RemarkNotRecorded:
-		return "the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
-			"reserved then is not known"
+		return "the peak lies in steps that were not recorded, and torch's counters before and after differ, so what torch " +
+			"reserved then is unknown"
 	case ladder.RemarkUnsettled:
-		return fmt.Sprintf("a segment came or went within %.0f ms of the sample: what is outside torch may hold it", r.MS)
-	case ladder.RemarkCounters:
-		return counters + "are the same before and after"
-	case ladder.RemarkCountersNear:
-		return fmt.Sprintf("%slie within %.0f ms of the sample, with as much in use; allocated is of there", counters,
+		return fmt.Sprintf("torch reserved or freed a segment within %.0f ms of the sample: it may count as outside torch",
 			r.MS)
+	case ladder.RemarkCounters:
+		return counters + "are equal before and after"
+	case ladder.RemarkCountersNear:
+		return fmt.Sprintf("%slie within %.0f ms of the sample, with the same memory in use; allocated is from there",
+			counters, r.MS)
 	case ladder.RemarkReservedMore:
-		return "torch reserved more than NVML has in use: the clocks, or the GPU, are not the same"
+		return "torch reserved more than NVML shows in use: they have different clocks, or measure different GPUs"
 	case ladder.RemarkAlone:
-		return "the state of the other allocators on the GPU is not known then: the rungs are of " + r.Device + " alone"
+		return "the other allocators on the GPU are unknown at this moment: the rungs are only of " + r.Device
 	case ladder.RemarkNoSample:
-		return "no NVML sample can be set beside the allocator"
+		return "no NVML sample is comparable with the allocator"
 	case ladder.RemarkNearestSample:
-		return fmt.Sprintf("the bytes outside torch come from the sample %.1f ms %s the event; device used is the sum",
+		return fmt.Sprintf("bytes outside torch come from the sample %.1f ms %s the event; device used is the sum",
 			r.MS, side)
 	case ladder.RemarkOtherSide:
 		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, units.MiB(r.Bytes))
@@ -78,17 +79,17 @@ func remarkWords(r ladder.Remark) string {
 func unsampledWords(u ladder.Unsampled) string {
 	switch u.Why {
 	case ladder.UnsampledPhantom:
-		return "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own"
+		return "a phantom GPU has no NVML: only torch's own memory is known"
 	case ladder.UnsampledImported:
-		return "an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own"
+		return "an imported file has no NVML samples: only torch's own memory is known"
 	case ladder.UnsampledTwin:
-		return fmt.Sprintf("%s cannot be told from another GPU: several have the UUID %s", u.Device, u.UUID)
+		return fmt.Sprintf("%s is ambiguous: several GPUs have the UUID %s", u.Device, u.UUID)
 	case ladder.UnsampledUnknown:
 		return fmt.Sprintf("%s is %s, which NVML did not sample", u.Device, u.UUID)
 	case ladder.UnsampledWhich:
-		return fmt.Sprintf("it is not known which of %d GPUs %s is", u.GPUs, u.Device)
+		return fmt.Sprintf("it is unknown which of %d GPUs %s is", u.GPUs, u.Device)
 	case ladder.UnsampledNever:
-		return u.Device + " was not sampled: nothing is known of the GPU's memory beyond torch's own"
+		return u.Device + " was not sampled: only torch's own memory is known"
 	}
 	panic("no words for a GPU without samples: " + u.Why)
 }

@@ -25,30 +25,30 @@ func TestLadderWords(t *testing.T) {
 			{Kind: ladder.RemarkOtherSide, MS: 2, Bytes: 3 << 20},
 			{Kind: ladder.RemarkUntagged, Untagged: &memory.Untagged{Step: 3, OnlyPeak: true}}}}}}}}}}
 	doc := tellLadders(was)
-	if want := []string{"before", "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own",
-		"an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own",
-		"cuda:0 was not sampled: nothing is known of the GPU's memory beyond torch's own",
-		"cuda:0 cannot be told from another GPU: several have the UUID GPU-B",
+	if want := []string{"before", "a phantom GPU has no NVML: only torch's own memory is known",
+		"an imported file has no NVML samples: only torch's own memory is known",
+		"cuda:0 was not sampled: only torch's own memory is known",
+		"cuda:0 is ambiguous: several GPUs have the UUID GPU-B",
 		"cuda:0 is MIG-1, which NVML did not sample",
-		"it is not known which of 2 GPUs cuda:0 is"}; !slices.Equal(doc.Runs[0].Warnings, want) {
+		"it is unknown which of 2 GPUs cuda:0 is"}; !slices.Equal(doc.Runs[0].Warnings, want) {
 		t.Errorf("%q", doc.Runs[0].Warnings)
 	}
 	const counters = "the peak is outside the recorded allocator events: torch's part comes from its counters at the " +
 		"ends of steps, which "
 	if want := []string{"device used has this value in 3 samples; the table shows the comparable sample with the most " +
 		"allocated",
-		"the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
-			"reserved then is not known",
-		"a segment came or went within 50 ms of the sample: what is outside torch may hold it",
-		counters + "are the same before and after",
-		counters + "lie within 25 ms of the sample, with as much in use; allocated is of there",
-		"torch reserved more than NVML has in use: the clocks, or the GPU, are not the same",
-		"the state of the other allocators on the GPU is not known then: the rungs are of cuda:1 alone",
-		"no NVML sample can be set beside the allocator",
-		"the bytes outside torch come from the sample 1.2 ms after the event; device used is the sum",
+		"the peak lies in steps that were not recorded, and torch's counters before and after differ, so what " +
+			"torch reserved then is unknown",
+		"torch reserved or freed a segment within 50 ms of the sample: it may count as outside torch",
+		counters + "are equal before and after",
+		counters + "lie within 25 ms of the sample, with the same memory in use; allocated is from there",
+		"torch reserved more than NVML shows in use: they have different clocks, or measure different GPUs",
+		"the other allocators on the GPU are unknown at this moment: the rungs are only of cuda:1",
+		"no NVML sample is comparable with the allocator",
+		"bytes outside torch come from the sample 1.2 ms after the event; device used is the sum",
 		"2.0 ms before the event it was 3.00 MiB",
-		"cuda:0: only step 3, which has no tags, reached the peak: what was made in it is known by lifetime and " +
-			"phase only"}; !slices.Equal(doc.Runs[0].GPUs[0].Moments[0].Notes, want) {
+		"cuda:0: only step 3, which has no tags, reached the peak: its blocks are known only by lifetime " +
+			"and phase"}; !slices.Equal(doc.Runs[0].GPUs[0].Moments[0].Notes, want) {
 		t.Errorf("%q", doc.Runs[0].GPUs[0].Moments[0].Notes)
 	}
 	if len(was.Runs[0].Warnings) != 1 || len(was.Runs[0].GPUs[0].Moments[0].Notes) != 0 {

@@ -34,7 +34,7 @@ func memoryWord(r *memory.Remark) string {
 	case memory.RemarkFailedHere:
 		return failedHereWords(r.Device, r.Failed)
 	case memory.RemarkLossy:
-		return fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes", r.Device,
+		return fmt.Sprintf("%s: events are missing or disagree (%s); the residue is %d bytes", r.Device,
 			conservationReason(r.Conservation), r.Conservation.ResidueBytes)
 	case memory.RemarkSumDiffers:
 		return r.Device + ": " + conservationReason(r.Conservation)
@@ -50,7 +50,7 @@ func untaggedMomentWords(r *memory.Remark) string {
 	if r.AllocatedBytes == 0 {
 		return text
 	}
-	text += fmt.Sprintf("; %s of what is allocated is known by phase only", prose.Share(float64(r.PhaseOnlyBytes),
+	text += fmt.Sprintf("; of %s of the allocated bytes only the phase is known", prose.Share(float64(r.PhaseOnlyBytes),
 		float64(r.AllocatedBytes)))
 	if r.Instead != nil {
 		text += fmt.Sprintf(" (--at %s breaks down a step with tags)", r.Instead)
@@ -78,21 +78,20 @@ func untaggedWords(u *memory.Untagged) string {
 func likenessWords(l *memory.Likeness) (text string) {
 	switch l.From {
 	case memory.FromLifetimes:
-		return "what was made in it is known by lifetime and phase only"
+		return "its blocks are known only by lifetime and phase"
 	case memory.FromAnyAlike:
-		return "its categories come from a step with tags, where one allocated alike, else from lifetime and phase"
+		return "its categories come from a step with tags that allocated alike, else from lifetime and phase"
 	case memory.FromNoneAlike:
-		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
+		return "no step with tags allocated alike, so its blocks are known only by lifetime and phase"
 	case memory.FromAlike:
 		text = fmt.Sprintf("its categories come from step %d, which made the same allocations", l.Like)
 	case memory.FromAlikeInSizes:
 		text = fmt.Sprintf("its categories come from step %d, which made the same allocations in other sizes", l.Like)
 	case memory.FromParts:
-		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
-			"the same", l.Like)
+		text = fmt.Sprintf("its categories combine parts of step %d and of steps around it that allocated alike", l.Like)
 	}
 	if l.Known < l.Blocks {
-		text += fmt.Sprintf(" (%d of %s; the others are known by lifetime and phase only)", l.Known,
+		text += fmt.Sprintf(" (%d of %s; the others are known only by lifetime and phase)", l.Known,
 			units.Plural(int(l.Blocks), "block", "blocks"))
 	}
 	return text
@@ -149,12 +148,12 @@ func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun 
 
 // namelessWords explains that a breakdown by dim has no data.
 func namelessWords(device string, dim grouping.Dimension) string {
-	text := fmt.Sprintf("%s: the %s of no block is known", device, dim)
+	text := fmt.Sprintf("%s: no block has a known %s", device, dim)
 	if dim == grouping.DimensionStack {
 		text += ": collect --stacks python records stacks"
 	}
 	if dim == grouping.DimensionLine {
-		text += ": collect follows lines unless --lines none is given, on a GPU from Python 3.12 on"
+		text += ": collect records lines unless --lines none is given; on a GPU this needs Python 3.12 or later"
 	}
 	return text
 }

@@ -29,45 +29,45 @@ func TestMemoryWords(t *testing.T) {
 			PhaseOnlyBytes: 512, AllocatedBytes: 4096, Instead: &memory.At{Step: new(int64(1)),
 				Phase: schemas.PhaseForward}}
 	}
-	const share = "; 13 % of what is allocated is known by phase only (--at step=1,phase=forward breaks down a step " +
-		"with tags)"
+	const share = "; of 13 % of the allocated bytes only the phase is known (--at step=1,phase=forward breaks down " +
+		"a step with tags)"
 	told := []struct {
 		remark memory.Remark
 		want   string
 	}{
 		{memory.Remark{Kind: memory.RemarkOfIngest, Text: "a journal ends early"}, "a journal ends early"},
 		{memory.Remark{Kind: memory.RemarkNoMoment, Err: errors.New("no step 3 on cuda:1")}, "no step 3 on cuda:1"},
-		{memory.Remark{Kind: memory.RemarkDied, Failed: died}, "the run died of a request for 3,072.00 MiB by module " +
-			"head that failed in forward of step 2; this is its peak until then, and --at oom=13 is that moment"},
+		{memory.Remark{Kind: memory.RemarkDied, Failed: died}, "a failed request for 3,072.00 MiB by module head " +
+			"ended the run in forward of step 2; the figures are of its peak until then, and --at oom=13 shows the " +
+			"moment of failure"},
 		{memory.Remark{Kind: memory.RemarkDied, Failed: lost},
-			"the run died of a request for 3.00 MiB that failed outside the steps"},
+			"a failed request for 3.00 MiB ended the run outside the steps"},
 		{memory.Remark{Kind: memory.RemarkFailedHere, Device: "cuda:0", Failed: here}, "cuda:0: a request for " +
-			"1,024.00 MiB failed here; the limit is 600.00 MiB; the CUDA context, the driver and other processes took 88.00 " +
-			"MiB, which left 512.00 MiB for tensors, and 412.00 MiB were free on the " +
-			"device"},
+			"1,024.00 MiB failed here; the limit is 600.00 MiB; the CUDA context, the driver and other processes " +
+			"took 88.00 MiB, leaving 512.00 MiB for tensors, and 412.00 MiB were free on the device"},
 		{memory.Remark{Kind: memory.RemarkFailedHere, Device: "cuda:0", Failed: &memory.FailedRequest{
 			OOM: &schemas.OOM{RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20}}}, "cuda:0: a request for 64.00 MiB " +
 			"failed here; the limit is not known, and 16.00 MiB were free on the device"},
 		{memory.Remark{Kind: memory.RemarkLossy, Device: "cuda:0", Conservation: missing},
-			"cuda:0: events are missing or disagree (3 events are missing): residue 8 bytes"},
+			"cuda:0: events are missing or disagree (3 events are missing); the residue is 8 bytes"},
 		{memory.Remark{Kind: memory.RemarkSumDiffers, Device: "cuda:0", Conservation: differs},
 			"cuda:0: the categories sum to 4096 bytes, replay says 4608"},
 		{untagged(memory.Likeness{From: memory.FromLifetimes}),
-			"cuda:0: step 0 has no tags: what was made in it is known by lifetime and phase only" + share},
-		{untagged(memory.Likeness{From: memory.FromAnyAlike}), "cuda:0: step 0 has no tags: its categories come from " +
-			"a step with tags, where one allocated alike, else from lifetime and phase" + share},
-		{untagged(memory.Likeness{From: memory.FromNoneAlike, Blocks: 4}), "cuda:0: step 0 has no tags: no step with " +
-			"tags allocated alike, and what was made in it is known by lifetime and phase only" + share},
+			"cuda:0: step 0 has no tags: its blocks are known only by lifetime and phase" + share},
+		{untagged(memory.Likeness{From: memory.FromAnyAlike}), "cuda:0: step 0 has no tags: its categories come " +
+			"from a step with tags that allocated alike, else from lifetime and phase" + share},
+		{untagged(memory.Likeness{From: memory.FromNoneAlike, Blocks: 4}), "cuda:0: step 0 has no tags: no step " +
+			"with tags allocated alike, so its blocks are known only by lifetime and phase" + share},
 		{untagged(memory.Likeness{From: memory.FromAlike, Like: 1, Blocks: 4, Known: 4}), "cuda:0: step 0 has no tags: " +
 			"its categories come from step 1, which made the same allocations" + share},
 		{untagged(memory.Likeness{From: memory.FromAlikeInSizes, Like: 1, Blocks: 4, Known: 4}), "cuda:0: step 0 has " +
 			"no tags: its categories come from step 1, which made the same allocations in other sizes" + share},
-		{untagged(memory.Likeness{From: memory.FromParts, Like: 1, Blocks: 4, Known: 3}), "cuda:0: step 0 has no tags: " +
-			"its categories are put together from parts of step 1 and of steps around it that did the same (3 of 4 " +
-			"blocks; the others are known by lifetime and phase only)" + share},
+		{untagged(memory.Likeness{From: memory.FromParts, Like: 1, Blocks: 4, Known: 3}), "cuda:0: step 0 has no " +
+			"tags: its categories combine parts of step 1 and of steps around it that allocated alike (3 of 4 " +
+			"blocks; the others are known only by lifetime and phase)" + share},
 		{memory.Remark{Kind: memory.RemarkUntagged, Untagged: &memory.Untagged{Step: 4, OnlyPeak: true}},
-			"cuda:0: only step 4, which has no tags, reached the peak: what was made in it is known by lifetime and " +
-				"phase only"},
+			"cuda:0: only step 4, which has no tags, reached the peak: its blocks are known only by lifetime and " +
+				"phase"},
 	}
 	var remarks []memory.Remark
 	var want []string
@@ -126,8 +126,8 @@ func TestWhen(t *testing.T) {
 }
 
 func TestNamelessWords(t *testing.T) {
-	for dim, want := range map[grouping.Dimension]string{grouping.DimensionOp: "cuda:0: the op of no block is known",
-		grouping.DimensionStack: "cuda:0: the stack of no block is known: collect --stacks python records stacks"} {
+	for dim, want := range map[grouping.Dimension]string{grouping.DimensionOp: "cuda:0: no block has a known op",
+		grouping.DimensionStack: "cuda:0: no block has a known stack: collect --stacks python records stacks"} {
 		if got := namelessWords("cuda:0", dim); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

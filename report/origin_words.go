@@ -15,15 +15,15 @@ func originWords(r *compare.Remark) string {
 	names := schemas.Shortlist(r.Names, most)
 	switch r.Kind {
 	case compare.RemarkExperiments:
-		return fmt.Sprintf("%d experiments, which have no median together: %s; --rows or --cols tells them apart", r.N,
+		return fmt.Sprintf("%d different experiments have no common median: %s; separate them with --rows or --cols", r.N,
 			strings.Join(r.Names[:min(most, len(r.Names))], " | "))
 	case compare.RemarkPooled:
 		if r.What == string(identity.PartRevision) {
-			return fmt.Sprintf("the %d repeats are of revisions %s, whose code is the same", r.N, names)
+			return fmt.Sprintf("the %d repeats are of revisions %s, with the same code", r.N, names)
 		}
-		return fmt.Sprintf("the %d repeats were recorded by dpsight %s, whose agents are the same", r.N, names)
+		return fmt.Sprintf("dpsight %[2]s recorded the %[1]d repeats, with the same agent", r.N, names)
 	case compare.RemarkCodeUnknown:
-		return fmt.Sprintf("%d of %d repeats do not say which code they executed: that it is the same was not checked",
+		return fmt.Sprintf("%d of %d repeats do not name their code, so dpsight could not check that it is the same",
 			r.N, r.Of)
 	case compare.RemarkCode:
 		return otherCodeWords(r, names)

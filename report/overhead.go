@@ -88,8 +88,8 @@ func overheadTable(s *compare.Study) table.Table {
 	}
 	for i := range s.Cells {
 		if s.Cells[i].Overhead.KeptGradientBytes != nil {
-			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps, and that nothing has written "+
-				"to since, hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
+			t.Notes = append(t.Notes, "kept .grad: at the peak, gradients that zero_grad kept and nothing has written "+
+				"since; Δ if freed: the difference of the peaks if every loop freed them")
 			break
 		}
 	}
@@ -170,7 +170,7 @@ func categoryDeltaTable(s *compare.Study, from, to int) table.Table {
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Notes = append(t.Notes, "categories that differ in no run are left out")
+		t.Notes = append(t.Notes, "left out categories that differ in no run")
 		cells, percents := []table.Cell{table.Text("peak allocated")}, []table.Cell{}
 		for i := range runs {
 			var percent *float64
@@ -262,13 +262,13 @@ func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 		}
 		if divided[f] {
 			line("all "+f, func(o *compare.OverheadRun) (ms, delta, percent *float64) { return o.FamilyTime(f) })
-			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f,
+			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which runs divide differently", f,
 				strings.Join(members[f], ", ")))
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Notes = append(t.Notes, "%: of the baseline's whole step; the phases' medians need not sum to the "+
-			"step's exactly")
+		t.Notes = append(t.Notes, "%: of the baseline's whole step; medians of phases need not sum to the median of the "+
+			"step")
 	}
 	return withSources(t, s)
 }

@@ -59,8 +59,8 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	}
 	switch {
 	case len(r.Phases) > 0:
-		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak is of the "+
-			"device's over the whole run; times are medians a step, of bare steps")
+		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak: of the "+
+			"device's peak over the whole run; times: medians of bare steps")
 	case len(r.Remarks) == 0: // else they say why
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
@@ -139,13 +139,13 @@ func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 		}
 		if divided[f] {
 			line("all "+f, func(c *compare.Cell) (peak, delta *int64, percent *float64) { return c.FamilyPeak(f) })
-			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the highest of %s, which not every run divides alike", f,
+			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the highest of %s, which runs divide differently", f,
 				strings.Join(members[f], ", ")))
 		}
 	}
 	if len(t.Rows) > 0 {
 		t.Notes = append(t.Notes, "%: of the baseline's peak in the same phase; a phase that the baseline lacks has "+
-			"nothing to be compared with")
+			"no %")
 	}
 	return withSources(t, s)
 }

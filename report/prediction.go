@@ -138,7 +138,7 @@ func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 			notes.add(label, *c.KnownError)
 		}
 		if len(c.Unchecked) > 0 {
-			notes.add(label, "never compared with such a device: "+strings.Join(c.Unchecked, "; "))
+			notes.add(label, "never compared with a real device of this kind: "+strings.Join(c.Unchecked, "; "))
 		}
 	}
 	if b := r.Band; b != nil {
@@ -210,7 +210,7 @@ func predictedCategories(r *predict.PredictionRun) table.Table {
 	}
 	row("allocated", *r.AllocatedBytes, table.Absent())
 	if r.Module != nil {
-		t.Notes = append(t.Notes, "the request of that moment came from module "+*r.Module)
+		t.Notes = append(t.Notes, "module "+*r.Module+" made the request of that moment")
 	}
 	return t
 }

@@ -19,7 +19,7 @@ func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
 			return schemas.WithHint(errors.New(predictionSentence(r)), strings.TrimPrefix(kept, "; "))
 		case !*r.Fits:
 			return schemas.WithHint(errors.New(predictionSentence(r)),
-				"dpsight findings "+dirs[i]+" says what was in the way")
+				"dpsight findings "+dirs[i]+" says what held the memory")
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 			strings.Contains(note, "reserved depends on where the driver puts segments")
 	}
 	run := predict.PredictionRun{Confidence: &schemas.Confidence{Level: schemas.ExactExpected,
-		Reasons: []string{"nothing was read that nobody had computed"}}, Fits: new(true)}
+		Reasons: []string{"the script read no values that the phantom GPU does not compute"}}, Fits: new(true)}
 	if notes := PredictionTables(predict.PredictionDocument{Runs: []predict.PredictionRun{
 		run}})[0].Notes; !slices.ContainsFunc(notes, said) {
 		t.Errorf("under a prediction: %q", notes)

@@ -36,10 +36,10 @@ func whyWords(b *predict.Because) string {
 	case predict.CauseEnded, predict.CauseSoFar:
 		return strings.TrimSpace(b.Status + ": " + b.Reason)
 	case predict.CauseCaught:
-		return "the script caught " + units.Plural(b.Caught, "request that failed", "requests that failed") +
-			" for want of memory and went on"
+		return "the script caught " + units.Plural(b.Caught, "out-of-memory error", "out-of-memory errors") +
+			" and continued"
 	case predict.CauseUnsaid:
-		return "a process did not live to say what it took"
+		return "a process ended before it could report its memory"
 	case predict.CauseNothing:
 		return confidence.NothingTaken(b.Unheard).Error()
 	}
@@ -53,22 +53,22 @@ func survivedWords(p *predict.PredictionRun) (out []string) {
 		if o.Step >= 0 {
 			when = fmt.Sprintf("in step %d", o.Step)
 		}
-		out = append(out, fmt.Sprintf("a request for %s failed %s, and the script went on: what is said of it "+
-			"later may be of less than it was to do", units.MiB(o.RequestedBytes), when))
+		out = append(out, fmt.Sprintf("a request for %s failed %s, and the script continued: later figures may "+
+			"be of less work than planned", units.MiB(o.RequestedBytes), when))
 	}
 	if n := p.AbsorbedOOMs; n > 0 {
-		out = append(out, units.Plural(n, "request", "requests")+" for workspaces failed, and torch itself went on "+
-			"with smaller ones: a device with more memory may hold more at the peak")
+		out = append(out, units.Plural(n, "request", "requests")+" for workspaces failed, and torch continued "+
+			"with smaller ones: on a device with more memory the peak may be higher")
 	}
 	return out
 }
 
 // tightWords say that a run fits by the bytes alone.
 func tightWords(p *predict.PredictionRun) string {
-	text := fmt.Sprintf("it fits by the bytes, and leaves %s, less than the margin of %s (--margin)",
+	text := fmt.Sprintf("it fits, but leaves only %s, less than the margin of %s (--margin)",
 		units.MiB(*p.SpareBytes), units.MiB(*p.MarginBytes))
 	if c := p.Confidence; c != nil && len(c.Unchecked) > 0 {
-		text += ": no prediction was ever compared with such a device, which can hold more"
+		text += ". No prediction was ever compared with such a device: a real one may need more"
 	}
 	return text
 }
@@ -80,12 +80,12 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	case p.Fits != nil:
 		return ""
 	case p.Because.Cause == predict.CauseNothing:
-		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
+		return useGPU
 	case strings.Contains(reason, "invalid device ordinal") || strings.Contains(reason, "invalid device id"):
-		return "the script asks for a device that is not there; dpsight predict --gpus N gives it N"
+		return "the script uses a GPU that does not exist; dpsight predict --gpus N simulates N"
 	case strings.Contains(reason, schemas.SuspectedRead):
-		return "nothing computes a loss or an accuracy here, so a check of one may fail whatever it reads; dpsight predict " +
-			"--steps N ends the script after N steps, before a check at its end"
+		return "the phantom GPU computes no losses or accuracies, so a check of them may fail; dpsight predict --steps N " +
+			"ends the script after N steps, before a check at its end"
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func untilThen(p *predict.PredictionRun) string {
 	if p.Status != schemas.StatusTimeout || p.PeakReservedBytes == nil {
 		return ""
 	}
-	return fmt.Sprintf("; until then, before its first step had ended, %s were reserved at most",
+	return fmt.Sprintf("; before the end of its first step it reserved at most %s",
 		units.MiB(*p.PeakReservedBytes))
 }
 
@@ -104,7 +104,7 @@ func caughtWords(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return "; the script caught " + units.Plural(n, "request that failed", "requests that failed")
+	return "; the script caught " + units.Plural(n, "out-of-memory error", "out-of-memory errors")
 }
 
 // predictionSentence says in one line whether the run fits.
@@ -120,9 +120,9 @@ func predictionSentence(p *predict.PredictionRun) string {
 	}
 	switch {
 	case p.Fits == nil && p.Status == schemas.StatusOK:
-		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, predictionWhy(p))
+		return fmt.Sprintf("it is unknown whether %s fits on %s: %s", p.Title(), on, predictionWhy(p))
 	case p.Fits == nil:
-		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on) +
+		return fmt.Sprintf("%s ended early (%s), so it is unknown whether it fits on %s", p.Title(), p.Status, on) +
 			untilThen(p)
 	case p.Because.Cause == predict.CauseSoFar && p.PeakReservedBytes != nil:
 		return fmt.Sprintf("%s fits on %s as far as it got: %s reserved at most (%s)", p.Title(), on,
@@ -149,7 +149,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 }
 
 // laterSteps says what is unknown about a script that was ended.
-const laterSteps = ": what later steps take is not known"
+const laterSteps = ": what later steps need is unknown"
 
 // endedWords says after which step a script was ended; "" if it ended by itself.
 func endedWords(e *schemas.Ended) string {
@@ -161,12 +161,12 @@ func endedWords(e *schemas.Ended) string {
 
 // decisionWords says why a read of an unknown value got the other answer.
 func decisionWords(place, failure string) string {
-	return fmt.Sprintf("%s reads a value that nobody computes, and the script failed after the usual answer (%s): it was "+
-		"predicted with the other one", place, failure)
+	return fmt.Sprintf("%s reads a value that the phantom GPU does not compute. With the usual answer the script failed "+
+		"(%s), so dpsight predicted with the other answer", place, failure)
 }
 
 // DecisionProgress says why a run is made again.
 func DecisionProgress(d schemas.Decision) string {
-	return fmt.Sprintf("%s read a value that nobody computes, and the script failed (%s): predicting again with the "+
-		"other answer there", d.Place, d.Error)
+	return fmt.Sprintf("%s read a value that the phantom GPU does not compute, and the script failed (%s): predicting "+
+		"again with the other answer", d.Place, d.Error)
 }

@@ -20,14 +20,14 @@ func TestSurvivedIsTold(t *testing.T) {
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
 	if sentence, warnings := told(); !strings.Contains(sentence, " fits on ") ||
-		!strings.HasSuffix(sentence, "; the script caught 1 request that failed") ||
-		!strings.Contains(warnings, "a request for 1,024.00 MiB failed in step 2, and the script went on") {
+		!strings.HasSuffix(sentence, "; the script caught 1 out-of-memory error") ||
+		!strings.Contains(warnings, "a request for 1,024.00 MiB failed in step 2, and the script continued") {
 		t.Errorf("%q, %q", sentence, warnings)
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Raised: new(false)},
 		{RequestedBytes: 2 << 30, Raised: new(false)}}
 	_, warnings := told()
-	if !strings.Contains(warnings, "2 requests for workspaces failed, and torch itself went on") {
+	if !strings.Contains(warnings, "2 requests for workspaces failed, and torch continued") {
 		t.Errorf("%q", warnings)
 	}
 }

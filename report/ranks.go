@@ -193,8 +193,8 @@ func outlierTable(r *ranks.Run) table.Table {
 			add(kind.by, others(len(left)), &rest)
 		}
 	}
-	t.Notes = append(t.Notes, fmt.Sprintf("the parts of each kind sum to a difference of %s; parts that do not differ "+
-		"are left out", units.MiB(*o.PartsBytes)))
+	t.Notes = append(t.Notes, fmt.Sprintf("the parts of each kind sum to a difference of %s; equal parts are "+
+		"left out", units.MiB(*o.PartsBytes)))
 	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
 	return t
 }

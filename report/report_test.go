@@ -493,8 +493,8 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	}
 	dir, text := write()
 	for _, want := range []string{"\n| vanilla \\[oom\\] | cuda:0 | 41,984.00 | head | forward | 2 | 13,440.22 |",
-		"\nnote: vanilla: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run died of " +
-			"it\n", " (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
+		"\nnote: vanilla: A request for 41,984.00 MiB by module head failed in forward of step 2, and this ended " +
+			"the run\n", " (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -513,7 +513,7 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	caught.Fatal, tried.Fatal, tried.Raised = false, false, new(false)
 	in.Report.OOMs = []schemas.OOM{tried, caught, tried}
 	_, text = write()
-	for _, want := range []string{" 1 | the script |\n", " 2 | torch, with less |\n"} {
+	for _, want := range []string{" 1 | the script |\n", " 2 | torch, without it |\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -32,11 +32,11 @@ func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 		}
 		by = append(by, rulesName(a.Rules)+" ("+schemas.Shortlist(labels, mostNamed)+")")
 	}
-	return []string{"categories of different rules are not comparable: " + strings.Join(by, ", ") + "; " + sameRules}
+	return []string{"categories by different rules are not comparable: " + strings.Join(by, ", ") + "; " + sameRules}
 }
 
 // sameRules is what to do about categories of different rules.
-const sameRules = "dpsight ingest --again STORE makes them by the same rules"
+const sameRules = "dpsight ingest --again STORE makes all by the same rules"
 
 // rulesNotesOf returns notes about the rules that made the categories of n runs. Runs have the names that the
 // document shows.

@@ -24,8 +24,8 @@ func TestRulesOfStudy(t *testing.T) {
 	}
 	b.Rules, c.Rules = new(9), new(0)
 	study = compare.NewStudy([]analyze.Summary{a, b}, &c)
-	const want = "categories of different rules are not comparable: rules of unknown version (baseline vanilla), " +
-		"rules 9 (flash), rules 10 (ghost); dpsight ingest --again STORE makes them by the same rules"
+	const want = "categories by different rules are not comparable: rules of unknown version (baseline vanilla), " +
+		"rules 9 (flash), rules 10 (ghost); dpsight ingest --again STORE makes all by the same rules"
 	if notes := rulesOfStudy(&study); len(notes) != 1 || notes[0] != want {
 		t.Errorf("%q", notes)
 	}

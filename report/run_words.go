@@ -44,10 +44,9 @@ func runWord(r *analyze.Remark) string {
 	case analyze.RemarkTableGone:
 		return goneWords(r.Name)
 	case analyze.RemarkRecompute:
-		text := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
+		text := "bare steps count recompute as backward"
 		if r.MS != nil {
-			text += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight analyze "+
-				"time)", *r.MS)
+			text += fmt.Sprintf(": about %.1f ms a step, by its share of instrumented steps (dpsight time)", *r.MS)
 		}
 		return text
 	case analyze.RemarkOneOfMany, analyze.RemarkOverRepeats:
@@ -59,39 +58,39 @@ func runWord(r *analyze.Remark) string {
 	case analyze.RemarkBounded:
 		return boundedPeak(r.Bytes, r.OtherBytes)
 	case analyze.RemarkOfFullest:
-		return fmt.Sprintf("memory is the fullest of %d devices'", r.N)
+		return fmt.Sprintf("memory is of the device with the highest peak, 1 of %d", r.N)
 	case analyze.RemarkInTurn:
-		return fmt.Sprintf("memory is the fullest of %d processes', which used the device in turn", r.N)
+		return fmt.Sprintf("memory is of the process with the highest peak; %d processes used the device in turn", r.N)
 	case analyze.RemarkTogether:
-		return togetherWords(r.N, "the most that they had together")
+		return togetherWords(r.N, "their highest sum")
 	case analyze.RemarkSumReserved:
-		return togetherWords(r.N, "the sum of the most that each had")
+		return togetherWords(r.N, "the sum of their maxima")
 	}
 	return costWord(r)
 }
 
 func lateWords(r *analyze.Remark, where string) string {
-	return fmt.Sprintf("the peak of %s %s and is torch's counter: it is not broken down; the highest recorded moment "+
-		"is %s", units.MiB(r.Bytes), where, units.MiB(r.OtherBytes))
+	return fmt.Sprintf("the peak of %s %s: only torch's counter has it, so the breakdown is of the highest recorded "+
+		"moment, %s", units.MiB(r.Bytes), where, units.MiB(r.OtherBytes))
 }
 
 func togetherWords(processes int, reserved string) string {
-	return fmt.Sprintf("%s shared one device: reserved is %s, the peak is the fullest process's, and a breakdown "+
-		"shows one process", units.Plural(processes, "process", "processes"), reserved)
+	return fmt.Sprintf("%s shared one device: reserved is %s; peak and breakdown are of the process with the "+
+		"highest peak", units.Plural(processes, "process", "processes"), reserved)
 }
 
 // repeatsWords say what all repeats of a run take.
 func repeatsWords(r *analyze.Remark) string {
 	low, high := prose.MS(r.StepMS.Low), prose.MS(r.StepMS.High)
 	if r.Kind == analyze.RemarkOverRepeats {
-		return fmt.Sprintf("times are medians over %d repeats in the store, with steps of %s to %s; run %s has "+
+		return fmt.Sprintf("times are medians over %d repeats in the store (%s to %s a step); run %s itself takes "+
 			"%s", r.StepMS.N, low, high, r.Name, prose.MS(*r.MS))
 	}
 	who := "one"
 	if r.N > 1 {
 		who = fmt.Sprint(r.N)
 	}
-	return fmt.Sprintf("%s of %d repeats in the store: their medians go from %s to %s, median %s", who, r.StepMS.N, low,
+	return fmt.Sprintf("%s of %d repeats in the store: their medians range from %s to %s, median %s", who, r.StepMS.N, low,
 		high, prose.MS(r.StepMS.Median))
 }
 
@@ -99,23 +98,23 @@ func repeatsWords(r *analyze.Remark) string {
 func costWord(r *analyze.Remark) string {
 	switch r.Kind {
 	case analyze.RemarkBatchesVary:
-		return "batches vary: Δ is by time a sample, for a bare step of median size"
+		return "batch sizes vary: Δ compares the time per sample, for a bare step of median size"
 	case analyze.RemarkUntimedSteps:
-		return units.Plural(r.N, "step", "steps") + " in no median: forward and backward took no time on the GPU, as " +
-			"where a CUDA graph captures them"
+		return units.Plural(r.N, "step", "steps") + " left out of the medians: forward and backward took no GPU time, as " +
+			"when a CUDA graph captures them"
 	case analyze.RemarkFasterSteps:
-		return "instrumented steps took less time than bare ones: steps differ by more than hooks and tags take, as " +
-			"where batches vary (dpsight.step(samples=…) says how large each is)"
+		return "instrumented steps took less time than bare ones: steps vary by more than hooks and tags cost, for " +
+			"example since batch sizes vary (dpsight.step(samples=…) records them)"
 	case analyze.RemarkDrains:
-		return fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a longer run, or fewer "+
-			"--record-steps, makes it less", 100*r.Share, 100*analyze.MostDraining)
+		return fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: record a longer run, or "+
+			"fewer steps (--record-steps)", 100*r.Share, 100*analyze.MostDraining)
 	case analyze.RemarkAllocatedDiff:
-		return "at its peak it allocated " + besideBareWords(r)
+		return "its peak allocated is " + besideBareWords(r)
 	case analyze.RemarkReservedDiff:
-		return "at its highest it reserved " + besideBareWords(r)
+		return "its peak reserved is " + besideBareWords(r)
 	case analyze.RemarkCachedDiff:
-		return "at its highest it reserved " + besideBareWords(r) + ", with the same peak allocated: the difference is " +
-			"memory that the allocator cached, not what the run holds"
+		return "its peak reserved is " + besideBareWords(r) + ", with the same peak allocated: the allocator cached " +
+			"the difference"
 	}
 	panic("no words for the remark " + string(r.Kind))
 }
@@ -126,7 +125,7 @@ func besideBareWords(r *analyze.Remark) string {
 	if r.Bytes < r.OtherBytes {
 		way = "less"
 	}
-	return fmt.Sprintf("%s %s than its bare twin %s (%s, and %s)", units.MiB(prose.Magnitude(r.Bytes-r.OtherBytes)),
+	return fmt.Sprintf("%s %s than in its bare twin %s (%s and %s)", units.MiB(prose.Magnitude(r.Bytes-r.OtherBytes)),
 		way, r.Name, units.MiB(r.Bytes), units.MiB(r.OtherBytes))
 }
 
@@ -158,6 +157,6 @@ func tellCosts(runs []analyze.CostRun) []analyze.CostRun {
 
 // goneWords say that a table of a run was taken away.
 func goneWords(table string) string {
-	return table + " is gone: what rests on it is missing, and the other figures cannot be checked against it (dpsight " +
-		"ingest --again makes it again from the journal)"
+	return table + " is missing, so its figures are missing too, and others were not checked against it; dpsight ingest " +
+		"--again rebuilds it from the journal"
 }

@@ -14,11 +14,11 @@ import (
 
 // Each remark on a run is one sentence, in every document that has it.
 func TestRunWords(t *testing.T) {
-	const captured = "forward and backward took none on the GPU, as where a CUDA graph captures them; replays of a " +
-		"graph are steps only where the script calls dpsight.step() after each"
-	const recompute = "recompute has no GPU ms of its own: in bare steps it is part of backward's"
+	const captured = " no time: forward and backward took no GPU time, as when a CUDA graph captures them; call " +
+		"dpsight.step() after each replay of a graph to time it"
+	const recompute = "bare steps count recompute as backward"
 	const shared = "2 processes shared one device: reserved is "
-	const alone = ", the peak is the fullest process's, and a breakdown shows one process"
+	const alone = "; peak and breakdown are of the process with the highest peak"
 	repeats := &timing.Interval{N: 3, Low: 10, Median: 20, High: 30}
 	told := []struct {
 		remark analyze.Remark
@@ -29,11 +29,11 @@ func TestRunWords(t *testing.T) {
 			"not broken down: it is a bare run"},
 		{analyze.Remark{Kind: analyze.RemarkNoPeak, Err: errors.New("cuda:0 has no peak")}, "cuda:0 has no peak"},
 		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkOnlyInstrumented}},
-			"times come from instrumented steps: there is no bare one"},
+			"times come from instrumented steps: the run has no bare steps"},
 		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkCaptured,
-			Steps: []int64{3}}}, "step 3 has no time: " + captured},
+			Steps: []int64{3}}}, "step 3 has" + captured},
 		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkCaptured,
-			Steps: []int64{4, 5}}}, "2 steps (4 to 5) have no time: " + captured},
+			Steps: []int64{4, 5}}}, "2 steps (4 to 5) have" + captured},
 		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM},
 			"the run ended early (oom): its peak and times are of what it did until then"},
 		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusPartial},
@@ -46,40 +46,41 @@ func TestRunWords(t *testing.T) {
 			"odd): what some of the memory is for is not known from there"},
 		{analyze.Remark{Kind: analyze.RemarkRecompute}, recompute},
 		{analyze.Remark{Kind: analyze.RemarkRecompute, MS: new(20.18), Rank: new(int32(1))}, "rank 1: " + recompute +
-			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight time)"},
+			": about 20.2 ms a step, by its share of instrumented steps (dpsight time)"},
 		{analyze.Remark{Kind: analyze.RemarkOneOfMany, N: 1, StepMS: repeats},
-			"one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median 20.0 ms"},
-		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are medians " +
-			"over 3 repeats in the store, with steps of 10.0 ms to 30.0 ms; run r has 25.0 ms"},
+			"one of 3 repeats in the store: their medians range from 10.0 ms to 30.0 ms, median 20.0 ms"},
+		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are " +
+			"medians over 3 repeats in the store (10.0 ms to 30.0 ms a step); run r itself takes 25.0 ms"},
 		{analyze.Remark{Kind: analyze.RemarkLatePeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
-			"the peak of 3.00 MiB came outside the recorded steps and is torch's counter: it is not broken down; the " +
-				"highest recorded moment is 2.00 MiB"},
+			"the peak of 3.00 MiB came outside the recorded steps: only torch's counter has it, so the breakdown " +
+				"is of the highest recorded moment, 2.00 MiB"},
 		{analyze.Remark{Kind: analyze.RemarkMissedPeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
-			"the peak of 3.00 MiB is above all recorded events (some are missing) and is torch's counter: it " +
-				"is not broken down; the highest recorded moment is 2.00 MiB"},
-		{analyze.Remark{Kind: analyze.RemarkOfFullest, N: 2}, "memory is the fullest of 2 devices'"},
+			"the peak of 3.00 MiB is above all recorded events (some are missing): only torch's counter has it, so " +
+				"the breakdown is of the highest recorded moment, 2.00 MiB"},
+		{analyze.Remark{Kind: analyze.RemarkOfFullest, N: 2}, "memory is of the device with the highest peak, 1 of " +
+			"2"},
 		{analyze.Remark{Kind: analyze.RemarkInTurn, N: 2},
-			"memory is the fullest of 2 processes', which used the device in turn"},
-		{analyze.Remark{Kind: analyze.RemarkTogether, N: 2}, shared + "the most that they had together" + alone},
-		{analyze.Remark{Kind: analyze.RemarkSumReserved, N: 2}, shared + "the sum of the most that each had" + alone},
+			"memory is of the process with the highest peak; 2 processes used the device in turn"},
+		{analyze.Remark{Kind: analyze.RemarkTogether, N: 2}, shared + "their highest sum" + alone},
+		{analyze.Remark{Kind: analyze.RemarkSumReserved, N: 2}, shared + "the sum of their maxima" + alone},
 		{analyze.Remark{Kind: analyze.RemarkBatchesVary},
-			"batches vary: Δ is by time a sample, for a bare step of median size"},
-		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 1}, "1 step in no median: forward and backward took no " +
-			"time on the GPU, as where a CUDA graph captures them"},
-		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 3, Rank: new(int32(0))}, "rank 0: 3 steps in no median: " +
-			"forward and backward took no time on the GPU, as where a CUDA graph captures them"},
+			"batch sizes vary: Δ compares the time per sample, for a bare step of median size"},
+		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 1}, "1 step left out of the medians: forward and " +
+			"backward took no GPU time, as when a CUDA graph captures them"},
+		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 3, Rank: new(int32(0))}, "rank 0: 3 steps left out of " +
+			"the medians: forward and backward took no GPU time, as when a CUDA graph captures them"},
 		{analyze.Remark{Kind: analyze.RemarkFasterSteps}, "instrumented steps took less time than bare ones: steps " +
-			"differ by more than hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large " +
-			"each is)"},
-		{analyze.Remark{Kind: analyze.RemarkDrains, Share: 0.1}, "drains took 10.0 % of the recorded time, more than " +
-			"5 %: a longer run, or fewer --record-steps, makes it less"},
+			"vary by more than hooks and tags cost, for example since batch sizes vary (dpsight.step(samples=…) " +
+			"records them)"},
+		{analyze.Remark{Kind: analyze.RemarkDrains, Share: 0.1}, "drains took 10.0 % of the recorded time, more " +
+			"than 5 %: record a longer run, or fewer steps (--record-steps)"},
 		{analyze.Remark{Kind: analyze.RemarkAllocatedDiff, Bytes: 3 << 20, OtherBytes: 4 << 20, Name: "bare"},
-			"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"},
+			"its peak allocated is 1.00 MiB less than in its bare twin bare (3.00 MiB and 4.00 MiB)"},
 		{analyze.Remark{Kind: analyze.RemarkReservedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"},
-			"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB)"},
+			"its peak reserved is 1.00 MiB more than in its bare twin bare (9.00 MiB and 8.00 MiB)"},
 		{analyze.Remark{Kind: analyze.RemarkCachedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"},
-			"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), with the same " +
-				"peak allocated: the difference is memory that the allocator cached, not what the run holds"},
+			"its peak reserved is 1.00 MiB more than in its bare twin bare (9.00 MiB and 8.00 MiB), with the same " +
+				"peak allocated: the allocator cached the difference"},
 	}
 	var remarks []analyze.Remark
 	var want []string

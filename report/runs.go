@@ -68,12 +68,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if r.Source == schemas.Imported && r.Status == schemas.StatusOK { // nobody saw it end
 			status, imported = table.Absent(), true
 			if n := r.FailedRequests; n != nil && *n > 0 {
-				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight findings names them",
+				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight findings lists them",
 					r.RunID, units.Plural(*n, "request", "requests")))
 			}
 		}
 		if r.Source == schemas.Imported && r.NormsOnly() {
-			t.Notes = append(t.Notes, r.RunID+": norm pass only, not private: clips and adds nothing")
+			t.Notes = append(t.Notes, r.RunID+": norm pass only, not private: it does not clip and adds no noise")
 		}
 		if r.SupersededBy != nil {
 			status.Text += ", superseded"
@@ -106,15 +106,15 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		t.Notes = append(t.Notes, "no status: an imported file does not say how its run ended")
 	}
 	if len(together) > 0 {
-		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together,
+		t.Notes = append(t.Notes, "reserved: the sum of several processes on one device: "+strings.Join(together,
 			", "))
 	}
 	if superseded {
-		t.Notes = append(t.Notes, "superseded: it did not end well, and the same experiment was run again")
+		t.Notes = append(t.Notes, "superseded: a failed run whose experiment was run again")
 	}
 	if trials {
-		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is "+
-			"named, none is taken while there are others")
+		t.Notes = append(t.Notes, "trial: a value that dpsight predict --vary tried; commands skip trials unless you name "+
+			"them, or the store has nothing else")
 	}
 	t.Notes = append(t.Notes, digestNotes(len(doc.Runs), func(i int) *identity.Identity {
 		return &doc.Runs[i].Identity

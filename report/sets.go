@@ -111,7 +111,7 @@ func phaseSet(s *compare.Study) tableSet {
 		t := phasesTable(&c.Phases)
 		t.Title = "Phases of " + badged(c.Label, &c.Identity)
 		if n := len(c.RunIDs); n > 1 {
-			t.Notes = append(t.Notes, fmt.Sprintf("of run %s: of %d repeats the one with the median peak", c.RunID, n))
+			t.Notes = append(t.Notes, fmt.Sprintf("run %s: the one with the median peak of %d repeats", c.RunID, n))
 		}
 		set.tables, set.names = append(set.tables, t), append(set.names, names.of(c.Label, i))
 	}

@@ -23,7 +23,7 @@ func SuccessTables(doc compare.SuccessDocument) []table.Table {
 		{Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
 		{Title: "Mean step ms", Key: "mean_step_ms", Right: true},
 	},
-		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
+		Notes: []string{"means are over the runs that ended well, for all other parameters"}}
 	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"},
 		{Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true},

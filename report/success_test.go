@@ -27,7 +27,7 @@ Method   Runs  OK  Success  Mean peak MiB  Mean step ms
 -------  ----  --  -------  -------------  ------------
 vanilla     1   1    100 %           3.00          12.5
 ghost       2   1     50 %              –             –
-note: means are over the runs that ended well, whatever their other parameters
+note: means are over the runs that ended well, for all other parameters
 
 Failures
 Run    Method  Status  Reason     Peak MiB until then  Log

@@ -26,23 +26,23 @@ func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
 func timeWords(r timing.Remark) string {
 	switch r.Kind {
 	case timing.RemarkOnlyInstrumented:
-		return "times come from instrumented steps: there is no bare one"
+		return "times come from instrumented steps: the run has no bare steps"
 	case timing.RemarkNoInstrumented:
-		return "no instrumented step after warm-up: the times of modules are not known"
+		return "no instrumented step after warm-up: module times are unknown"
 	case timing.RemarkUnscaled:
-		return "there is no bare step with phases: times come from instrumented steps and are not scaled"
+		return "no bare step has phases: times come from instrumented steps and are not scaled"
 	case timing.RemarkIdling:
-		return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
-			"include the GPU's idling, and modules of many short calls have too large a share",
+		return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): their times include idle GPU "+
+			"time, and modules with many short calls get too large a share",
 			prose.Share(r.InstrumentedMS-r.StepMS, r.StepMS), prose.MS(r.InstrumentedMS), prose.MS(r.StepMS))
 	case timing.RemarkNotIngested:
 		return notIngested
 	case timing.RemarkPredicted:
 		return "predicted runs have no times: nothing was computed"
 	case timing.RemarkBareRun:
-		return "a bare run has no instrumented step: its time is known by phase only"
+		return "a bare run has no instrumented steps: its time is known only by phase"
 	case timing.RemarkModulesNotRecorded:
-		return "the recording has no times of modules"
+		return "the recording has no module times"
 	case timing.RemarkCaptured:
 		return capturedWords(r.Steps)
 	}
@@ -55,8 +55,8 @@ func capturedWords(steps []int64) string {
 	if n := len(steps); n > 1 {
 		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
 	}
-	return fmt.Sprintf("%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
-		"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
+	return fmt.Sprintf("%s %s no time: forward and backward took no GPU time, as when a CUDA graph captures them; call "+
+		"dpsight.step() after each replay of a graph to time it", who, has)
 }
 
 // noEnergyWords say why a run whose GPU was sampled has no energy.
@@ -65,8 +65,8 @@ func noEnergyWords(why timing.NoEnergy) string {
 	case timing.EnergyNotRead:
 		return "no energy: the GPU's counter gave no reading"
 	case timing.EnergyTooShort:
-		return fmt.Sprintf("no energy: timed steps come in series of less than %d s, too short for a counter that is "+
-			"read about once a second", timing.LeastEnergySeconds)
+		return fmt.Sprintf("no energy: series of timed steps last less than %d s, too short for a counter that is read "+
+			"about once a second", timing.LeastEnergySeconds)
 	case timing.EnergyNotCovered:
 		return "no energy: the readings of the GPU's counter do not cover the timed steps"
 	}

@@ -16,17 +16,17 @@ func TestModuleTimeWords(t *testing.T) {
 		{Kind: timing.RemarkUnscaled}, {Kind: timing.RemarkIdling, StepMS: 110, InstrumentedMS: 130},
 		{Kind: timing.RemarkNotIngested}, {Kind: timing.RemarkPredicted}, {Kind: timing.RemarkBareRun},
 		{Kind: timing.RemarkModulesNotRecorded}}}}}
-	const captured = " no time: forward and backward took none on the GPU, as where a CUDA graph captures them; " +
-		"replays of a graph are steps only where the script calls dpsight.step() after each"
+	const captured = " no time: forward and backward took no GPU time, as when a CUDA graph captures them; call " +
+		"dpsight.step() after each replay of a graph to time it"
 	want := []string{"2 steps (4 to 5) have" + captured,
-		"a bare run has no instrumented step: its time is known by phase only",
-		"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between CUDA events then " +
-			"include the GPU's idling, and modules of many short calls have too large a share",
-		"no instrumented step after warm-up: the times of modules are not known", notIngested,
+		"a bare run has no instrumented steps: its time is known only by phase",
+		"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): their times include idle GPU " +
+			"time, and modules with many short calls get too large a share",
+		"no instrumented step after warm-up: module times are unknown", notIngested,
 		"predicted runs have no times: nothing was computed", "step 3 has" + captured,
-		"the recording has no times of modules",
-		"there is no bare step with phases: times come from instrumented steps and are not scaled",
-		"times come from instrumented steps: there is no bare one"}
+		"the recording has no module times",
+		"no bare step has phases: times come from instrumented steps and are not scaled",
+		"times come from instrumented steps: the run has no bare steps"}
 	slices.Sort(want)
 	if got := tellModuleTimes(was).Runs[0].Warnings; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -43,7 +43,7 @@ func TestModuleTimeWords(t *testing.T) {
 
 func TestNoEnergyWords(t *testing.T) {
 	for why, want := range map[timing.NoEnergy]string{timing.EnergyNotRead: "gave no reading",
-		timing.EnergyTooShort: "series of less than 5 s", timing.EnergyNotCovered: "do not cover the timed steps"} {
+		timing.EnergyTooShort: "last less than 5 s", timing.EnergyNotCovered: "do not cover the timed steps"} {
 		if got := noEnergyWords(why); !strings.HasPrefix(got, "no energy: ") || !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -35,8 +35,8 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 		summaries.Scripted("b", 1002, nil,
 			"/venv/bin/python", "train.py", "--bs", "8"),
 		summaries.Scripted("c", 3000, nil, "python", "train.py", "--bs", "16", "--fast")}
-	const note = "train: runs whose arguments differ (--bs 8, --bs 16 --fast) are different experiments; collect " +
-		"--param says what varies"
+	const note = "train: runs with different arguments (--bs 8, --bs 16 --fast) are different experiments; collect " +
+		"--param NAME=VALUE names what varies"
 
 	doc := compare(t, Options{}, runs...)
 	if got := text(&doc); got != "--bs 8: 1000 base | --bs 16 --fast: 3000 +2000" ||

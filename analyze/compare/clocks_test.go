@@ -36,8 +36,8 @@ func TestClocksAreNotMixed(t *testing.T) {
 		said := strings.Join(c.Warnings, "\n")
 		if c.Cells[0].N != 1 || *c.Cells[0].Value != *m.ValueIn(&runs[1]) || c.Cells[0].Delta == nil ||
 			len(c.Cells[0].RunIDs) != 2 ||
-			!strings.Contains(said, "ghost: GPU time and wall time have no median: left out are the runs with wall "+
-				"times only, w") {
+			!strings.Contains(said, "ghost: GPU time and wall time have no common median, so runs with only wall "+
+				"times are left out: w") {
 			t.Errorf("%s: %+v, %q", value, c.Cells[0], said)
 		}
 	}

@@ -19,7 +19,7 @@ func TestComparedThoughArgumentsDiffer(t *testing.T) {
 		s.Name, s.StepMS = id, &timing.Interval{Median: 1, Clock: timing.ClockWall}
 		return s
 	}
-	const note = "compared though the commands differ in their arguments: "
+	const note = "compared although the commands differ in their arguments: "
 	for _, c := range []struct{ base, run, want string }{
 		{"python train.py --batch-size 4", "python src/train.py --dp ghost --batch-size 32",
 			note + "--batch-size 32, baseline --batch-size 4"},

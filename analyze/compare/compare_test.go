@@ -107,8 +107,8 @@ func TestPivot(t *testing.T) {
 	}
 	doc = compare(t, Options{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
 	if got, w := text(&doc), strings.Join(doc.Warnings, "\n"); got != "ghost,flat: | ghost,-: | vanilla,flat: | "+
-		"vanilla,-: base" || !strings.Contains(w, "the runs of a cell differ in batch_size") ||
-		!strings.Contains(w, "2 experiments, which have no median together: batch_size=32 | batch_size=8;") {
+		"vanilla,-: base" || !strings.Contains(w, "runs of one cell differ in batch_size") ||
+		!strings.Contains(w, "2 different experiments have no common median: batch_size=32 | batch_size=8;") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
 }
@@ -179,8 +179,8 @@ func TestPivotWithBareTwins(t *testing.T) {
 	all := []analyze.Summary{a, bare(a, 10), b, bare(b, 25)}
 	doc := compare(t, Options{}, all...)
 	if got := text(&doc); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 ||
-		!strings.Contains(strings.Join(doc.Warnings, "\n"), "bare runs of experiments that are here in full are "+
-			"left out") {
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "left out bare runs whose full "+
+			"runs are shown") {
 		t.Errorf("%s, %q", got, doc.Warnings)
 	}
 	if doc = compare(t, Options{Value: Metric{Name: MetricEnergy}},
@@ -252,7 +252,7 @@ func TestPivotOfCommands(t *testing.T) {
 	doc = compare(t, Options{Rows: []string{"method"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 100),
 		script("2", "bmm.py", 300), script("3", "pois.py", 400))
 	if got, w := text(&doc), strings.Join(doc.Warnings, "\n"); got != "vanilla: 100 base | dpsgd:" ||
-		!strings.Contains(w, "dpsgd: 2 experiments, which have no median together: ") {
+		!strings.Contains(w, "dpsgd: 2 different experiments have no common median: ") {
 		t.Errorf("%s, %q", got, w)
 	}
 	// If the rows do not describe a cell's runs, the cell is named by its runs.

@@ -52,9 +52,8 @@ func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 		{[]analyze.Summary{v8, v16, summaries.Ran("g", "ghost", 1500, "batch_size", 32, "model", "lm")},
 			"the baseline of the nearest parameters", "batch_size differs: 32, baseline 8"},
 		{[]analyze.Summary{v8, v16, script}, "the baseline of the nearest parameters",
-			"only one of the two says which " +
-				"method it is"},
-		{[]analyze.Summary{v8, script}, "v8", "only one of the two says which method it is"},
+			"only one of the two names its method"},
+		{[]analyze.Summary{v8, script}, "v8", "only one of the two names its method"},
 	} {
 		for i := range c.runs {
 			c.runs[i].Name = c.runs[i].RunID

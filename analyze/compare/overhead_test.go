@@ -312,8 +312,9 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		}, "Poisson sampling varies the batch size of the run"},
 		{func(in *schemas.Tables) { in.Manifest.Privacy = &schemas.Privacy{Poisson: new(false)} }, ""},
 		{func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted },
-			"predicted beside a baseline that is measured"},
-		{func(in *schemas.Tables) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
+			"the run is predicted, the baseline measured"},
+		{func(in *schemas.Tables) { in.Manifest.Bare, in.Allocations = true, nil }, "the run is bare, the baseline " +
+			"is not"},
 		{func(in *schemas.Tables) {
 			keep(
 				in, true)

@@ -22,8 +22,8 @@ func TestHooksInsteadOfAutograd(t *testing.T) {
 	}{
 		{"exchanged", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m,
 			schemas.HookActivations: 7 * m},
-			"activations are 6.00 MiB less than at the baseline's peak and hook activations 7.00 MiB more, since " +
-				"hooks hold what autograd does not: together they differ by +1.00 MiB"},
+			"activations are 6.00 MiB less than at the baseline's peak, and hook activations 7.00 MiB more: hooks " +
+				"hold tensors that autograd does not. Together the two differ by +1.00 MiB"},
 		{"added", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 10 * m,
 			schemas.HookActivations: 7 * m}, ""},
 		{"no hooks", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m}, ""},

@@ -129,7 +129,7 @@ func TestMixedStore(t *testing.T) {
 			x := &s.Cells[i]
 			got = append(got, x.Baseline.RunID)
 			if alone := slices.Contains(x.Overhead.Warnings,
-				"compared with nothing: no other run here is of its work"); alone != (x.Name == "gan") {
+				"not compared: no other run here does the same work"); alone != (x.Name == "gan") {
 				t.Errorf("%s: %s: %q", c.what, x.Name, x.Overhead.Warnings)
 			}
 			if b := x.Params["batch_size"]; b == 16.0 && !slices.Contains(x.Overhead.Warnings,
@@ -161,7 +161,7 @@ func TestVariantsWithoutBaseline(t *testing.T) {
 		r.RunFacts = []identity.Fact{{What: key, Value: value, Condition: key == "clipping", Param: true}}
 		return r
 	}
-	const none = "compared with nothing: no vanilla run of its work is here; --baseline names a run to compare with"
+	const none = "not compared: no vanilla run here does the same work; name a run with --baseline"
 	hooks, flat := run("hooks", "dpsgd", "grad_sample_mode", "hooks"), run("layers", "dpsgd", "clipping", "per_layer")
 	hooks.RunFacts, flat.RunFacts = append(hooks.RunFacts, identity.Fact{What: "clipping", Value: "flat", Param: true}),
 		append(flat.RunFacts, identity.Fact{What: "grad_sample_mode", Value: "ew", Param: true})
@@ -174,8 +174,8 @@ func TestVariantsWithoutBaseline(t *testing.T) {
 	named := told(NewStudy([]analyze.Summary{hooks, flat}, &hooks))
 	small, large := run("small", "vanilla", "batch_size", "8"), run("large", "vanilla", "batch_size", "16")
 	vanilla := told(NewMatchedStudy([]analyze.Summary{small, large, run("ghost", "ghost", "batch_size", "8")}, nil, ""))
-	for i, want := range []string{"", "compared with nothing: it is a baseline itself, and none of the other runs " +
-		"here has it for its own", ""} {
+	for i, want := range []string{"", "not compared: it is a baseline itself, but no other run here is compared " +
+		"with it", ""} {
 		if got := strings.Join(vanilla.Cells[i].Overhead.Warnings, "; "); got != want {
 			t.Errorf("%s: %q", vanilla.Cells[i].Name, got)
 		}

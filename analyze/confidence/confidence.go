@@ -224,7 +224,7 @@ func NothingTaken(unheard int) error {
 	case 1:
 		processes = "process"
 	}
-	return fmt.Errorf("nothing was allocated on a CUDA device, as far as was recorded: %d %s loaded torch and trained "+
+	return fmt.Errorf("nothing was allocated on a CUDA device, as far as was recorded: %d %s loaded torch but trained "+
 		"nothing, or ran without the agent", unheard, processes)
 }
 

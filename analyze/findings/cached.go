@@ -18,8 +18,9 @@ const (
 
 // CachedFacts are the facts of a [Cached] finding: the segments after an event.
 type CachedFacts struct {
-	Layout memory.Layout
-	Event  int64
+	Layout     memory.Layout
+	Event      int64
+	Expandable bool // torch has expandable segments already: there is nothing to change
 }
 
 // A highestReserved is the moment of the highest reserved, with what of the segments is free then.
@@ -68,8 +69,11 @@ func (x *evidence) cached() []Finding {
 	f := x.finding(Cached)
 	f.At = &at
 	f.of(lay.Free(), lay.Reserved, r.of)
-	f.Facts = CachedFacts{Layout: *lay, Event: r.seq}
-	x.savesReserved(&f, r.spare+r.unseen)
+	facts := CachedFacts{Layout: *lay, Event: r.seq, Expandable: expandable(x.in)}
+	f.Facts = facts
+	if !facts.Expandable {
+		x.savesReserved(&f, r.spare+r.unseen)
+	}
 	return []Finding{f}
 }
 

@@ -13,6 +13,7 @@ type FragmentationFacts struct {
 	Times            int
 	FreeBytes, Event int64 // at the last of these times
 	ReservedBytes    int64 // the highest
+	Expandable       bool  // torch has expandable segments already: there is nothing to change
 }
 
 // fragmented sums by how much the highest reserved rose although as many bytes were free in the cache, only in
@@ -51,8 +52,12 @@ func (x *evidence) fragmented() []Finding {
 	at := memory.MomentOf(x.in, x.p, last)
 	f.At = &at
 	f.of(grown, r.bytes, r.of)
-	f.Facts = FragmentationFacts{Times: times, FreeBytes: freeThen, Event: last, ReservedBytes: r.bytes}
-	x.savesReserved(&f, min(grown, r.spare))
+	facts := FragmentationFacts{Times: times, FreeBytes: freeThen, Event: last, ReservedBytes: r.bytes,
+		Expandable: expandable(x.in)}
+	f.Facts = facts
+	if !facts.Expandable {
+		x.savesReserved(&f, min(grown, r.spare))
+	}
 	return []Finding{f}
 }
 

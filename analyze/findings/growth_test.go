@@ -64,7 +64,7 @@ func TestGrowthIsFound(t *testing.T) {
 // If a run died of growth, the growth is listed before advice about the allocator.
 func TestGrowthStandsBeforeTheFailure(t *testing.T) {
 	list := []Finding{{ID: Cached, SavesBytes: new(int64(90)), Share: new(0.9)},
-		{ID: OOM, Facts: OOMFacts{&memory.FailedRequest{Fatal: true}}}, {ID: Growth, Share: new(0.5),
+		{ID: OOM, Facts: OOMFacts{Request: &memory.FailedRequest{Fatal: true}}}, {ID: Growth, Share: new(0.5),
 			Facts: GrowthFacts{Growth: &growth.Growth{}}}}
 	run := analyze.Summary{PeakBytes: new(int64(100))}
 	slices.SortStableFunc(list, byWeight(&run))

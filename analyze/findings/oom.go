@@ -6,12 +6,15 @@ import (
 )
 
 // OOMFacts are the facts of an [OOM] finding.
-type OOMFacts struct{ Request *memory.FailedRequest }
+type OOMFacts struct {
+	Request    *memory.FailedRequest
+	Expandable bool // torch has expandable segments already
+}
 
 // failures gives a finding for each allocation that failed.
 func (x *evidence) failures() (out []Finding) {
 	for _, r := range memory.FailedRequests(x.in, x.ledgers) {
-		f := Finding{ID: OOM, Device: &r.Device, Rank: &r.Rank, Facts: OOMFacts{&r}}
+		f := Finding{ID: OOM, Device: &r.Device, Rank: &r.Rank, Facts: OOMFacts{&r, expandable(x.in)}}
 		f.of(r.OOM.RequestedBytes, r.OOM.LimitBytes, OfLimit)
 		if l := grouping.LinesOf(x.in, r.Rank)[r.OOM.Line]; l != nil {
 			f.Line = &LinePart{l, r.OOM.RequestedBytes}

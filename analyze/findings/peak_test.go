@@ -196,7 +196,7 @@ func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
 		Share: new(0.9)}, {ID: "none"},
 		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
-			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{&memory.FailedRequest{Fatal: true}}},
+			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{Request: &memory.FailedRequest{Fatal: true}}},
 		// A finding that saves bytes is weighed by those bytes, not by the share of its own size.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}

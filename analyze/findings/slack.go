@@ -7,6 +7,12 @@ import (
 
 const slackPercent = 2 // of the peak, bytes beyond what was requested
 
+// SlackFacts are the facts of a [Slack] finding: the settings that decide what can be changed.
+type SlackFacts struct {
+	Expandable bool // torch has expandable segments, which leave no remainder larger than 512 bytes in a block
+	RoundsUp   bool // roundup_power2_divisions is set
+}
+
 // slack looks at what blocks have beyond what was asked for.
 func (x *evidence) slack() []Finding {
 	held, whole := x.bytesOf(schemas.Slack), x.d.AllocatedBytes
@@ -31,6 +37,10 @@ func (x *evidence) slack() []Finding {
 			voids = append(voids, memory.Void{From: a.AllocSeq, To: end, Bytes: a.BlockBytes - a.RequestedBytes})
 		}
 	}
-	x.savesWithout(&f, voids, x.looked, AtMost)
+	facts := SlackFacts{Expandable: expandable(x.in), RoundsUp: roundsUp(x.in)}
+	f.Facts = facts
+	if !facts.Expandable || facts.RoundsUp {
+		x.savesWithout(&f, voids, x.looked, AtMost)
+	}
 	return []Finding{f}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/cmd/grammar"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
@@ -104,10 +105,11 @@ func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Expe
 	if recording != nil {
 		console.Println("dpsight: warning: " + units.OneLine(recording.Error()))
 	}
-	if _, err := makeTables(console, r); err != nil {
+	rep, err := makeTables(console, r)
+	if err != nil {
 		return err
 	}
-	if err := c.show(s, r); err != nil {
+	if err := c.show(s, r, recording == nil && confidence.TookNothing(r.Manifest, rep)); err != nil {
 		return err
 	}
 	hint := "its output is kept in " + r.Dir
@@ -159,8 +161,8 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 	return rep, nil
 }
 
-// show prints what was recorded.
-func (c *collectCmd) show(s *streams, r *collect.Result) error {
+// show prints what was recorded, or that the script used no GPU.
+func (c *collectCmd) show(s *streams, r *collect.Result, unused bool) error {
 	one, err := s.source(c.Store).Folder(r.Dir)
 	if err != nil {
 		return err
@@ -170,6 +172,12 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 		return err
 	}
 	tables, warnings := report.RecordedTables(ending, r.Manifest, c.Verbose)
+	if unused {
+		note, hint := report.UnusedGPU(len(r.Manifest.Collector.Uninjected))
+		s.note(note)
+		s.say("hint: " + hint)
+		warnings = nil
+	}
 	for _, w := range warnings {
 		s.warn(w)
 	}

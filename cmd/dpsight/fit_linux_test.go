@@ -120,7 +120,7 @@ func TestFit(t *testing.T) {
 	}
 	listed := must(t, t.TempDir(), "runs", "--store", store)
 	if !strings.Contains(listed.stdout, "fit-n, trial  ") ||
-		!strings.Contains(listed.stdout, "trial: a value that a search of dpsight predict --vary tried") {
+		!strings.Contains(listed.stdout, "trial: a value that dpsight predict --vary tried") {
 		t.Errorf("%s", listed.stdout)
 	}
 }
@@ -176,13 +176,13 @@ while True:
 	r, doc := searched(t, t.TempDir(), "--fit", "100MiB", "--vary", "n=300..300", "--", python(t), script, "{n}")
 	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 ||
 		doc.Cells[0].Probes[0].Status != "ok" ||
-		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of "+
-			"memory and went on)") {
+		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 out-of-memory errors and continued)") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r = dpsight(t, t.TempDir(), "predict", "--gpu-memory", "100MiB", "--", python(t), script, "300")
 	if r.code != exitDone || !strings.Contains(r.stdout, "\n   fits   yes: ") ||
-		!strings.Contains(r.stdout, "a request for 300.00 MiB failed before the first step, and the script went on") {
+		!strings.Contains(r.stdout, "a request for 300.00 MiB failed before the first step, and the script "+
+			"continued") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	limited := scriptFile(t, `
@@ -228,11 +228,11 @@ if sys.argv[2:] == ["dies"]:
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if p := &doc.Runs[0]; p.Status != schemas.StatusOK || !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs == 0 ||
-		!strings.Contains(strings.Join(p.Warnings, "\n"), "for workspaces failed, and torch itself went on") {
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "for workspaces failed, and torch continued") {
 		t.Errorf("fits %v, %d caught, %d absorbed, warnings %q", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs, p.Warnings)
 	}
 	if found := must(t, t.TempDir(), "analyze", "findings", "--store", store); !strings.Contains(found.stdout,
-		"torch itself went on without") {
+		"torch continued without it") {
 		t.Errorf("%s", found.stdout)
 	}
 	// None of these requests ended the run, even though the final error mentions one.

@@ -72,7 +72,7 @@ func TestPredictGarbage(t *testing.T) {
 	}
 	run := doc.Runs[0]
 	c := run.Confidence
-	ranged := regexp.MustCompile("from 8.00 MiB where garbage is collected at once to 1[67][0-9].00 MiB where it never is")
+	ranged := regexp.MustCompile("from 8.00 MiB if garbage is collected at once to 1[67][0-9].00 MiB if it never is")
 	if c == nil || c.Level != schemas.Close || !ranged.MatchString(strings.Join(c.Reasons, "\n")) {
 		t.Errorf("confidence %+v", c)
 	}
@@ -80,7 +80,7 @@ func TestPredictGarbage(t *testing.T) {
 		t.Errorf("a peak of %d MiB", p)
 	}
 	// If no collection came before the end, the run is itself the one without collections.
-	none := !strings.Contains(r.stderr, "were freed by Python's garbage collector")
+	none := !strings.Contains(r.stderr, "Python's garbage collector freed ")
 	if !strings.Contains(r.stderr, "predicting again with garbage collected at once") ||
 		strings.Contains(r.stderr, "predicting again without it") == none {
 		t.Errorf("not said what is made again\n%s", r.stderr)

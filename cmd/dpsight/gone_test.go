@@ -24,7 +24,7 @@ func TestGoneTablesAreSaid(t *testing.T) {
 		must(t, "", "check", whole, "--write-baseline", baseline)
 		printed := [][]string{{"analyze", "breakdown"}, {"analyze", "phases"}, {"check", "--baseline", baseline}}
 		for _, args := range printed {
-			if r := dpsight(t, "", append(args, whole)...); r.code != exitDone || strings.Contains(r.stdout, "is gone") {
+			if r := dpsight(t, "", append(args, whole)...); r.code != exitDone || strings.Contains(r.stdout, "is missing") {
 				t.Fatalf("%s, %q of the whole run: exit code %d\n%s%s", what, args, r.code, r.stdout, r.stderr)
 			}
 		}
@@ -38,7 +38,8 @@ func TestGoneTablesAreSaid(t *testing.T) {
 			}
 			for _, args := range printed {
 				r := dpsight(t, "", append(args, dir)...)
-				if all := r.stdout + r.stderr; !strings.Contains(all, name) || !strings.Contains(all, "is gone") ||
+				if all := r.stdout + r.stderr; !strings.Contains(all, name) ||
+					!strings.Contains(all, "is gone") && !strings.Contains(all, "is missing") ||
 					strings.Contains(all, "conservation: exact") {
 					t.Errorf("%s, %q without %s: exit code %d\n%s", what, args, name, r.code, all)
 				}
@@ -70,16 +71,16 @@ func TestChecksWithoutTheirTables(t *testing.T) {
 		for _, side := range []struct{ who, baseline, run string }{{"the run's ", baseline, dir},
 			{"the baseline's ", dir, whole}} {
 			r := dpsight(t, "", "check", "--baseline", side.baseline, "--threshold", c.threshold, side.run)
-			said := "could not be checked: " + side.who + c.table + " is gone"
+			said := "could not be checked: " + side.who + c.table + " is missing"
 			if failed := r.code == exitFailed && strings.Contains(r.stderr, said); failed != rests ||
-				!strings.Contains(r.stdout+r.stderr, c.table+" is gone: what rests on it") ||
+				!strings.Contains(r.stdout+r.stderr, c.table+" is missing, so its figures") ||
 				!rests && r.code != exitDone {
 				t.Errorf("%s with %s gone from %s: exit code %d\n%s%s", c.threshold, c.table, side.who, r.code, r.stdout,
 					r.stderr)
 			}
 		}
 		r := must(t, "", "check", dir, "--write-baseline", filepath.Join(t.TempDir(), "other.json"))
-		if !strings.Contains(r.stderr, "the baseline lacks what rests on "+c.table) {
+		if !strings.Contains(r.stderr, "the baseline lacks figures: the run has no "+c.table) {
 			t.Errorf("a baseline without %s: %s", c.table, r.stderr)
 		}
 	}

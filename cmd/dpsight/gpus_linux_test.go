@@ -45,7 +45,7 @@ func TestPredictDeviceThatIsNotThere(t *testing.T) {
 	testkit.Rest(t)
 	r, doc := predictDocument(t, t.TempDir(), nil, "--", python(t), caseFile(t, "two_gpus.py"))
 	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
-		!strings.Contains(r.stderr, "hint: the script asks for a device that is not there; dpsight predict --gpus N") {
+		!strings.Contains(r.stderr, "hint: the script uses a GPU that does not exist; dpsight predict --gpus N") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -15,7 +15,7 @@ const olderPeak = "65.01"
 
 // Data that older code wrote reads as it did then. What the older code did not keep is reported.
 func TestStoresOfOlderCode(t *testing.T) {
-	const undigested, baselineToo = "recorded by older code, without digests", "the baseline was written by older code"
+	const undigested, baselineToo = "an older dpsight recorded no digests", "an older dpsight wrote the baseline"
 	older := filepath.Join(t.TempDir(), "older")
 	if err := os.CopyFS(older, os.DirFS(filepath.Join("testdata", "older"))); err != nil {
 		t.Fatal(err)

@@ -118,11 +118,11 @@ func TestPredict(t *testing.T) {
 	}
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
 		!strings.Contains(p.Confidence.Reasons[0], filepath.Base(script)+
-			":10 read values that nobody had computed, 3 times") {
+			":10 read values that the phantom GPU does not compute, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if p.Confidence.KnownError == nil ||
-		!regexp.MustCompile(`^of \d+ scripts with unknown reads \d+ came to the byte in allocated`).MatchString(
+		!regexp.MustCompile(`^of \d+ scripts with unknown reads, \d+ were predicted to the byte in allocated`).MatchString(
 			*p.Confidence.KnownError) {
 		t.Errorf("confidence %+v says not how far off such cases were", p.Confidence)
 	}
@@ -146,7 +146,7 @@ func TestPredict(t *testing.T) {
 	}
 	text := must(t, t.TempDir(), "predict", "-v", "--store", store, "--device", "t4", "--", interpreter, script, "8")
 	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4",
-		filepath.Base(script) + ":10 read values that nobody had computed, 3 times", "workspace"} {
+		filepath.Base(script) + ":10 read values that the phantom GPU does not compute, 3 times", "workspace"} {
 		if !strings.Contains(text.stdout, want) {
 			t.Errorf("no %q in\n%s", want, text.stdout)
 		}
@@ -160,8 +160,8 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 		"assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "-v", "--store", store, "--", python(t), script)
 	if want := filepath.Base(script) +
-		":4 asked whether values that nobody had computed are finite or valid, 3 times: they were taken to " +
-		"be"; !strings.Contains(r.stdout, want) {
+		":4 asked whether values are finite or valid that the phantom GPU does not compute, 3 times: dpsight " +
+		"answered yes"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
 	var doc predict.PredictionDocument
@@ -197,7 +197,8 @@ print(f"{epochs} epochs, {steps} steps")
 `)
 	r := must(t, t.TempDir(), "predict", "-v", "--store", t.TempDir(), "--", python(t), script)
 	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") ||
-		!strings.Contains(r.stdout, filepath.Base(script)+":10 read values that nobody had computed, 64 times") {
+		!strings.Contains(r.stdout, filepath.Base(script)+":10 read values that the phantom GPU does not compute, "+
+			"64 times") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
@@ -352,7 +353,7 @@ func TestPredictOnTheHost(t *testing.T) {
 		r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
 		if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
 			!strings.Contains(r.stderr, "nothing was allocated on a CUDA device\n") ||
-			!strings.Contains(r.stderr, "dpsight: hint: was an option as --device cuda forgotten?") ||
+			!strings.Contains(r.stderr, "dpsight: hint: put the model and its inputs on the GPU") ||
 			strings.Contains(r.stdout, "live to say") {
 			t.Errorf("%q: exit code %d\n%s%s", text, r.code, r.stdout, r.stderr)
 		}
@@ -368,8 +369,8 @@ func TestPredictAsksTheDevice(t *testing.T) {
 		"import torch\nfree, total = torch.cuda.mem_get_info()\nx = torch.empty(free // 2, dtype=torch.uint8, " +
 			"device='cuda')\n": "train.py:2 asked how much of the device is free",
 		"import torch\ntry:\n    torch.empty(1 << 40, dtype=torch.uint8, device='cuda')\nexcept " +
-			"torch.cuda.OutOfMemoryError:\n    torch.empty(1, device='cuda')\n": "where one fails depends on what a " +
-			"context takes",
+			"torch.cuda.OutOfMemoryError:\n    torch.empty(1, device='cuda')\n": "which request fails depends on " +
+			"the CUDA context",
 		"import torch\na, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))\na.record()\nx = " +
 			"torch.empty(1, device='cuda')\nb.record()\nprint(a.elapsed_time(b))\n": "times between CUDA events are made up",
 	} {

@@ -24,8 +24,9 @@ func TestRepeatsOfTheStore(t *testing.T) {
 		}
 	}
 	must(t, "", "ingest", dir)
-	const dpsgd, bk = "dpsgd: one of 5 repeats in the store: their medians go from 25.4 ms to 31.3 ms, median 26.2 ms",
-		"bk: one of 5 repeats in the store: their medians go from 25.6 ms to 33.9 ms, median 30.1 ms"
+	const dpsgd, bk = "dpsgd: one of 5 repeats in the store: their medians range from 25.4 ms to 31.3 ms, median " +
+		"26.2 ms",
+		"bk: one of 5 repeats in the store: their medians range from 25.6 ms to 33.9 ms, median 30.1 ms"
 	if out := must(t, "", "analyze", "overhead", "dpsgd", "bk", "--store", dir).stdout; !strings.Contains(out, dpsgd) ||
 		!strings.Contains(out, bk) {
 		t.Errorf("overhead:\n%s", out)
@@ -34,8 +35,8 @@ func TestRepeatsOfTheStore(t *testing.T) {
 	out := must(t, "", "analyze", "explain", "dpsgd", "bk", "--store", dir).stdout
 	for _, want := range []string{"A step of bk takes 30.1 ms, 3.979 ms (15 %) more than one of dpsgd (26.2 ms): " +
 		"medians of 5 repeats (25.6 ms to 33.9 ms) and of 5 repeats (25.4 ms to 31.3 ms), in GPU time.",
-		"The ranges of the repeats overlap", "dpsgd: times are medians over 5 repeats in the store, with steps of " +
-			"25.4 ms to 31.3 ms; run 20261121T204034Z-dpsgd-232154 has 31.3 ms",
+		"The ranges of the repeats overlap", "dpsgd: times are medians over 5 repeats in the store (25.4 ms to " +
+			"31.3 ms a step); run 20261121T204034Z-dpsgd-232154 itself takes 31.3 ms",
 		"each phase is scaled to its median over 5 repeats, of 26.2 ms"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("explain does not say %q:\n%s", want, out)

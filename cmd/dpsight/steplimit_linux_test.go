@@ -61,7 +61,7 @@ func TestPredictEndsTheScript(t *testing.T) {
 		t.Errorf("%s", r.stdout)
 	}
 	if p.Confidence.Level != schemas.Close || p.Confidence.Reasons[0] !=
-		"the script was ended after step 6: what later steps take is not known" {
+		"the script was ended after step 6: what later steps need is unknown" {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if !strings.Contains(r.stderr, "finally 5\nat exit\n") || strings.Contains(r.stderr, "caught") {

@@ -19,7 +19,7 @@ func TestOutOfMemory(t *testing.T) {
 		w, ok := want[e.Manifest.Name]
 		delete(want, e.Manifest.Name)
 		if !ok || e.Manifest.Source != schemas.Measured || e.Manifest.Status != w.status || len(e.in.Report.OOMs) != 1 {
-			t.Fatalf("%s: %s, %s, requests that failed: %+v", e.Manifest.Name, e.Manifest.Source, e.Manifest.Status,
+			t.Fatalf("%s: %s, %s, out-of-memory errors: %+v", e.Manifest.Name, e.Manifest.Source, e.Manifest.Status,
 				e.in.Report.OOMs)
 		}
 		if n := len(e.in.Steps); n != w.steps {
