@@ -215,6 +215,38 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	return doc
 }
 
+// StudyWarnings are the warnings of a study's documents of memory, phases and overhead, each once with the experiments
+// that have it.
+func StudyWarnings(s *compare.Study) []string {
+	var notes runNotes
+	say := func(label string, warnings []string) {
+		for _, w := range warnings {
+			notes.add(label, w)
+		}
+	}
+	doc := tellStudy(s)
+	if doc.Overhead != nil {
+		for i := range doc.Overhead.Cells {
+			say(doc.Overhead.Cells[i].Label, doc.Overhead.Cells[i].Warnings)
+		}
+		say("baseline "+overWhat(s), doc.Overhead.BaselineWarnings)
+	}
+	for i := range doc.Runs {
+		say(doc.Runs[i].Name, doc.Runs[i].Warnings)
+	}
+	for i := range doc.Breakdown {
+		r := &doc.Breakdown[i]
+		say(r.Name, r.Warnings)
+		for k := range r.Devices {
+			say(r.Name, r.Devices[k].Warnings)
+		}
+	}
+	for i := range doc.Phases {
+		say(doc.Phases[i].Name, doc.Phases[i].Warnings)
+	}
+	return append(notes.all(), doc.Notes...)
+}
+
 // studyNotes returns the notes on a study.
 func studyNotes(s *compare.Study) (notes []string) {
 	if len(s.Twins) > 0 {

@@ -10,10 +10,13 @@ import (
 // mostComponents is how many categories have a row of their own.
 const mostComponents = 8
 
+// expected are the categories that have a row however small they are: readers look for them.
+var expected = []schemas.Category{schemas.Parameters, schemas.OptimizerState, schemas.Gradients, schemas.Activations}
+
 // Components are the parts of a group's peaks: parts and rest sum to each peak, to the byte.
 type Components struct {
 	Entries []Entry // those whose peaks are broken down
-	Parts   []Part  // the largest, in stacking order
+	Parts   []Part  // the expected and the largest, in stacking order
 	// HeldToo is what hooks hold of the activations that autograd holds too: counted under these.
 	HeldToo []int64
 	Rest    []int64 // all other categories
@@ -45,6 +48,9 @@ func ComponentsOf(g *Group) Components {
 		}
 	}
 	bySize := slices.SortedStableFunc(slices.Values(all), func(a, b Part) int {
+		if x, y := slices.Contains(expected, a.Category), slices.Contains(expected, b.Category); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
 		return cmp.Compare(slices.Max(b.Bytes), slices.Max(a.Bytes))
 	})
 	c.Rest = make([]int64, len(c.Entries))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/report/plates"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -27,6 +28,7 @@ const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
 \usepackage[font=small,labelfont=bf,skip=4pt]{caption}
 \captionsetup[figure]{skip=2pt}
 \usepackage{placeins}
+\usepackage{stfloats}
 \usepackage[hidelinks]{hyperref}
 %CJK%\input{style}
 \input{captions}
@@ -57,6 +59,9 @@ func (b *builder) document() string {
 	}
 	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn["+
 		"\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
+	if early := b.early(); early != "" { // a table as wide as a page comes to the foot of the page on which it is read
+		fmt.Fprintf(&t, "\\input{tables/%s}\n", early)
+	}
 	t.WriteString("\\section{Setup}\n\\input{setup}\n")
 	t.WriteString("\\section{Results}\n" + b.sentences())
 	for _, name := range shownTogether {
@@ -67,7 +72,7 @@ func (b *builder) document() string {
 			}
 		}
 		for _, g := range b.tables {
-			if g.Name == name {
+			if g.Name == name && name != b.early() {
 				fmt.Fprintf(&t, "\\input{tables/%s}\n", g.Name)
 			}
 		}
@@ -78,6 +83,17 @@ func (b *builder) document() string {
 	}
 	t.WriteString("\\end{document}\n")
 	return t.String()
+}
+
+// early is the main table if it is as wide as a page: LaTeX sets such a table at the foot of the page only if it is read
+// before the page is full. It is empty if the table is as wide as a column.
+func (b *builder) early() string {
+	for _, g := range b.tables {
+		if g.Name == "main" && g.Wide {
+			return g.Name
+		}
+	}
+	return ""
 }
 
 // foreign reports whether some label needs fonts that not every TeX has.
@@ -92,11 +108,13 @@ func (b *builder) foreign() bool {
 var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "roles", "ladder", "steps", "time",
 	"phases", "tradeoff", "repeats", "lines", "pivot", "heatmap", "largest", "trend", "accuracy", "ablation"}
 
-// private reports whether some run uses a private method.
+// private reports whether some run trains privately: what only computes norms does not.
 func (b *builder) private() bool {
-	return slices.ContainsFunc(b.paper.Methods, func(key string) bool {
-		_, known := methods[key]
-		return known && key != "vanilla"
+	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool {
+			_, known := methods[e.Method()]
+			return known && e.Method() != "vanilla" && !e.NormsOnly()
+		})
 	})
 }
 
@@ -237,7 +255,7 @@ func (b *builder) readme() string {
 			ConfigFile + " can give others."})
 	}
 	section("Not shown", append(slices.Clone(b.left), b.model.Notes...))
-	section("Notes that no table has room for", b.model.Details)
+	section("Warnings of the documents", b.model.Warnings)
 	return t.String()
 }
 

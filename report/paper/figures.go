@@ -68,9 +68,15 @@ func (b *builder) makeFigures() {
 		"heatmap": b.heatmapPlate, "accuracy": b.accuracyPlate, "steps": b.wholePlates, "roles": b.rolesPlate,
 		"ladder": b.ladderPlate, "largest": b.largestPlate, "trend": b.trendPlate}
 	for _, name := range allFigures {
-		if wants(b.config.Figures, name) {
-			b.plates = append(b.plates, makers[name]()...)
+		if !wants(b.config.Figures, name) {
+			continue
 		}
+		made := makers[name]()
+		if cause := nothingDrawn[name]; len(made) == 0 && cause != "" &&
+			(slices.Contains(b.config.Figures, name) || !slices.Contains(rareFigures, name)) {
+			b.left = append(b.left, fmt.Sprintf("figure %s: %s", name, cause))
+		}
+		b.plates = append(b.plates, made...)
 	}
 	b.plates = slices.DeleteFunc(b.plates, func(p Plate) bool {
 		for _, s := range b.config.stylesOf() {
@@ -89,6 +95,19 @@ func (b *builder) makeFigures() {
 		return false
 	})
 }
+
+// nothingDrawn says why there is no figure. Those of steps say it of each run.
+var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
+	"waterfall": "no peak differs from a baseline's in more than one component",
+	"time":      "no run has times of phases", "tradeoff": "fewer than three runs have a peak and a time",
+	"lines":   "no parameter varies while the method does not",
+	"heatmap": "no parameter varies while the method does not", "roles": "no peak is broken down by module",
+	"ladder": "no run has samples of the device's memory", "largest": "no run or trial ran out of memory",
+	"trend":    "no experiment was run at two revisions",
+	"accuracy": "no two predicted runs are of experiments that were measured too"}
+
+// rareFigures are those that few stores have anything for: that they are left out is only said where they are named.
+var rareFigures = []string{"largest", "trend", "accuracy"}
 
 // fileName returns a figure's file name in one style. The style column adds no suffix.
 func fileName(name, style string) string {
@@ -452,7 +471,8 @@ func (b *builder) tradeoffPlate() []Plate {
 				continue
 			}
 			point := plates.Point{Label: b.name(e), Time: e.StepMS.Median / 1000, Peak: float64(*e.PeakBytes),
-				State: state(e), NotPrivate: e.NormsOnly(), Base: e.IsBaseline() && b.methods(), Look: b.look(e.Key)}
+				State: state(e), NotPrivate: e.NormsOnly(), Base: !b.private() || e.IsBaseline() && b.methods(),
+				Look: b.look(e.Key)}
 			low, high := "", ""
 			if e.Good > 1 {
 				point.TimeLow, point.TimeHigh = e.StepMS.Low/1000, e.StepMS.High/1000
@@ -465,8 +485,10 @@ func (b *builder) tradeoffPlate() []Plate {
 			f.Panels = append(f.Panels, panel)
 		}
 		front = nil
-		for _, e := range g.Front() {
-			front = append(front, b.labels[e.Key].short())
+		if b.private() {
+			for _, e := range g.Front() {
+				front = append(front, b.labels[e.Key].short())
+			}
 		}
 	}
 	if len(f.Panels) == 0 {
@@ -477,9 +499,12 @@ func (b *builder) tradeoffPlate() []Plate {
 	if len(b.paper.Groups) == 1 && len(front) > 0 && len(front) <= 4 {
 		p.Finding = format("On the Pareto front: {}.", list(front))
 	}
-	p.Caption = plain("Time of a step and peak memory. Filled: on the front (line).")
+	p.Caption = plain("Time of a step and peak memory.")
 	if f.Baseline != "" {
-		p.Caption = plain("Time of a step and peak memory over " + b.baselineName() + ". Filled: on the front (line).")
+		p.Caption = plain("Time of a step and peak memory over " + b.baselineName() + ".")
+	}
+	if b.private() {
+		p.Caption = append(p.Caption, span{kind: words, text: " Filled: on the front (line)."})
 	}
 	p.explainMark(slices.ContainsFunc(f.Panels, func(panel plates.TradeoffPanel) bool {
 		return slices.ContainsFunc(panel.Points, func(q plates.Point) bool { return q.NotPrivate })
@@ -500,15 +525,15 @@ func (b *builder) linesPlates() (out []Plate) {
 	if len(b.paper.Swept) == 0 || len(b.paper.Groups) < 2 {
 		return nil
 	}
-	over := b.comparedAny()
-	peak, axis := peakOf, "Peak memory"
-	if over {
-		peak, axis = deltaOf, "Peak over "+b.baselineName()
+	peak, axis, caption := peakOf, "Peak memory", "Peak memory"
+	if b.comparedAny() {
+		axis = "Peak over " + strings.TrimSuffix(b.baselineName(), " training")
+		peak, caption = deltaOf, "Peak over "+b.baselineName()
 	}
 	what := parameterWords(b.paper.Swept[len(b.paper.Swept)-1])
 	if p := b.lines("lines", peak, 1, "bytes", plates.Lines{Axis: axis, Quantity: plates.Bytes}); p != nil {
 		p.Finding = plain("How memory grows with " + what + ".")
-		p.Caption = plain(axis + "; numbers are the right-hand values.")
+		p.Caption = plain(caption + "; numbers are the right-hand values.")
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}

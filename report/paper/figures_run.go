@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/report/plates"
@@ -31,36 +32,60 @@ func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entr
 
 // stepPlates show when and why each method's step peaks, a figure each. The document has the one of the highest peak.
 func (b *builder) stepPlates() []Plate {
-	return b.overEvents("step-", func(v *exhibits.View) *exhibits.Step { return v.Step },
-		"Allocated memory over one step{}, in the order of allocator events (not of time).")
+	return b.overEvents("step", func(v *exhibits.View) *exhibits.Step { return v.Step },
+		"Allocated memory over one step{}, in the order of allocator events (not of time).",
+		"the peak is in no recorded step")
 }
 
 // wholePlates show each method's memory over all recorded steps, if they are asked for.
 func (b *builder) wholePlates() []Plate {
-	return b.overEvents("steps-", func(v *exhibits.View) *exhibits.Step { return v.Whole },
-		"Allocated memory over all recorded steps{}, in the order of allocator events; numbers above are steps.")
+	if b.config.Steps != AllSteps {
+		if slices.Contains(b.config.Figures, "steps") {
+			b.left = append(b.left, "figure steps: it needs steps: all in "+ConfigFile+", or --steps all")
+		}
+		return nil
+	}
+	return b.overEvents("steps", func(v *exhibits.View) *exhibits.Step { return v.Whole },
+		"Allocated memory over all recorded steps{}, in the order of allocator events; numbers above are steps.",
+		"fewer than two steps were recorded")
 }
 
-// overEvents makes a figure for each entry of the last group whose view has a stretch of events.
-func (b *builder) overEvents(prefix string, of func(*exhibits.View) *exhibits.Step, caption string) (out []Plate) {
+// overEvents makes a figure for each entry of the last group whose view has a stretch of events, and names the others
+// with the causes. without is the cause if only the stretch is missing.
+func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step, caption, without string) (out []Plate) {
 	has := func(v *exhibits.View) bool {
 		s := of(v)
 		return s != nil && len(s.Points) > 0
 	}
 	shown := b.fullest(has)
 	g := b.paper.Last()
+	missing := compare.NewGrouped()
 	for i := range g.Entries {
 		e := &g.Entries[i]
 		v := b.model.Views[e.RunID]
+		switch {
+		case v != nil && has(v):
+		case e.Status != schemas.StatusOK:
+			missing.Add("the run ended early", b.labels[e.Key].Short)
+		case e.Bare():
+			missing.Add("a bare run records no allocations", b.labels[e.Key].Short)
+		case v == nil:
+			missing.Add("the peak is not broken down", b.labels[e.Key].Short)
+		default:
+			missing.Add(without, b.labels[e.Key].Short)
+		}
 		if v == nil || !has(v) {
 			continue
 		}
 		s := of(v)
-		p := Plate{Name: prefix + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: e != shown}
+		p := Plate{Name: name + "-" + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: e != shown}
 		p.figure = drawnOver(s, &p)
 		p.Finding = b.peaks(e, s)
 		p.Caption = format(caption, b.where())
 		out = append(out, p)
+	}
+	for _, line := range missing.Lines() {
+		b.left = append(b.left, "figure "+name+" of "+line)
 	}
 	return out
 }

@@ -71,8 +71,12 @@ type note struct {
 	text   Text
 }
 
-// absent is a cell without a value: not run, or not to be compared.
+// absent is a cell for which there is no value: the baseline is not compared with itself, a run has no such phase, a
+// component has no bytes.
 func absent() Cell { return Cell{text: "–", word: true} }
+
+// unmeasured is a cell whose value nobody knows. It is empty, as the legend says.
+func unmeasured() Cell { return Cell{word: true} }
 
 func wordCell(text string) Cell { return Cell{text: text, word: true} }
 
@@ -81,12 +85,12 @@ func figure(v float64, u unit, signed bool) Cell {
 	return Cell{text: number(v, u, signed), value: v, known: true, unit: u}
 }
 
-// optional is the cell of a value that may be missing.
-func optional[T int64 | float64](v *T, u unit, signed bool) Cell {
+// optional is the cell of a value, or another without one.
+func optional[T int64 | float64](v *T, u unit, without Cell) Cell {
 	if v == nil {
-		return absent()
+		return without
 	}
-	return figure(float64(*v), u, signed)
+	return figure(float64(*v), u, false)
 }
 
 // shown is a cell's text for people.
@@ -124,25 +128,28 @@ func (b *builder) markBest(lines []*Line, column int, highest bool) {
 		return
 	}
 	for _, l := range lines {
-		if c := &l.cells[column]; c.text == best.text {
+		if c := &l.cells[column]; c.text == best.text || c.zero() && best.zero() {
 			c.best = true
 		}
 	}
 }
+
+// zero reports whether a cell prints as zero, whatever its sign.
+func (c *Cell) zero() bool { return strings.Trim(c.text, "+-0.") == "" }
 
 // columnOf is the place of a column by its key, -1 without.
 func (g *Grid) columnOf(key string) int {
 	return slices.IndexFunc(g.Heads, func(h head) bool { return h.key == key })
 }
 
-// note adds a note and returns its letter. A table has at most three; further ones go into the README.
+// note adds a note and returns its letter. A table has at most three.
 func (g *Grid) note(text Text) string {
 	letter := string(rune('a' + len(g.Notes)))
 	g.Notes = append(g.Notes, note{letter, text})
 	return letter
 }
 
-// letters are the emphasis that Markdown and text give a cell.
+// decorated is a cell's text with the emphasis that Markdown and text give it.
 func (c *Cell) decorated(bold, italic, mark string) string {
 	text := c.shown()
 	if c.best {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
@@ -45,10 +46,14 @@ const (
 func labels(p *exhibits.Paper, c *Config) map[string]Label {
 	out := map[string]Label{}
 	taken := map[string]bool{}
+	settings := settingLabels(p)
 	for i, key := range p.Methods {
 		l, known := methods[key]
 		if e := p.Find(key); !known && e != nil && len(e.Variant) > 0 {
 			l, known = variant(e)
+		}
+		if !known {
+			l, known = settings[key]
 		}
 		if !known {
 			name := strings.ReplaceAll(strings.ReplaceAll(key, "(revision ", "("), "_", " ")
@@ -96,6 +101,48 @@ func variant(e *exhibits.Entry) (l Label, known bool) {
 	l.Short += which
 	l.Head = twoLines(l.Short)
 	return l, known
+}
+
+// settingLabels are the labels of experiments without a method whose names say nothing but the parameters that they
+// differ in: "Rank 4" of rank4.
+func settingLabels(p *exhibits.Paper) map[string]Label {
+	var entries []*exhibits.Entry
+	var ids []identity.Identity
+	var all []int
+	for g := range p.Groups {
+		for i := range p.Groups[g].Entries {
+			if e := &p.Groups[g].Entries[i]; e.Method() == "" {
+				all = append(all, len(ids))
+				entries, ids = append(entries, e), append(ids, e.Identity)
+			}
+		}
+	}
+	if len(entries) < 2 {
+		return nil
+	}
+	out := map[string]Label{}
+	params := identity.TellingParams(ids, all)
+	for _, e := range entries {
+		rest := strings.TrimSuffix(e.Name, "-bare")
+		var values []string
+		for _, name := range params {
+			value := e.Fact(name)
+			if value == "" {
+				continue
+			}
+			if !strings.Contains(rest, name) || !strings.Contains(rest, value) {
+				return nil
+			}
+			rest = strings.Replace(strings.Replace(rest, name, "", 1), value, "", 1)
+			values = append(values, strings.ReplaceAll(name, "_", " ")+" "+grouped(value))
+		}
+		if len(values) == 0 || strings.Trim(rest, "-_=., ") != "" {
+			return nil
+		}
+		label := cut(upper(strings.Join(values, ", ")), mostOfName)
+		out[e.Key] = Label{Full: label, Short: label, Head: twoLines(label)}
+	}
+	return out
 }
 
 // unique numbers a label that another has.
@@ -197,7 +244,9 @@ func parameter(name, value string) Text {
 	if name == exhibits.GPU {
 		return plain(strings.TrimPrefix(strings.TrimPrefix(value, "NVIDIA "), "GeForce "))
 	}
-	value = grouped(value)
+	if name != "seed" {
+		value = grouped(value)
+	}
 	if s := symbols[name]; s != "" {
 		return Text{{kind: symbol, text: s}, {kind: words, text: "\u202f=\u202f" + value}}
 	}

@@ -10,37 +10,32 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// special remembers that a table has cells of a state that its legend explains.
-func (b *builder) special(state string) {
-	if !slices.Contains(b.states, state) {
-		b.states = append(b.states, state)
-	}
-}
-
-// legend explains the states that cells of a table are in, and forgets them.
-func (b *builder) legend(g *Grid) {
-	words := map[string]string{schemas.StatusOOM: "OOM: out of memory.", schemas.Predicted: "Italic: predicted.",
-		"bounded": "≥: at least, since the sizes of some blocks are not known."}
+// legend explains the special cells that a table has.
+func (g *Grid) legend() {
 	var parts []string
-	failed := false
-	for _, s := range []string{schemas.StatusOOM, schemas.Predicted, "bounded"} {
-		if slices.Contains(b.states, s) {
-			parts = append(parts, words[s])
+	for _, special := range []struct {
+		words string
+		is    func(*Cell) bool
+	}{
+		{"OOM: out of memory.", func(c *Cell) bool { return c.text == ranOut }},
+		{"Italic: predicted.", func(c *Cell) bool { return c.italic && c.known }},
+		{"≥: at least, since the sizes of some blocks are not known.", func(c *Cell) bool { return c.atLeast }},
+		{"failed: ended early.", func(c *Cell) bool { return c.text == endedEarly }},
+		{"Empty: not known.", func(c *Cell) bool { return c.text == "" }},
+	} {
+		if slices.ContainsFunc(g.Lines, func(l Line) bool {
+			return slices.ContainsFunc(l.cells, func(c Cell) bool { return special.is(&c) })
+		}) {
+			parts = append(parts, special.words)
 		}
-	}
-	for _, s := range b.states {
-		failed = failed || words[s] == ""
-	}
-	if failed {
-		parts = append(parts, "failed: ended early.")
 	}
 	if len(parts) > 0 {
 		g.Notes = append(g.Notes, note{text: plain(strings.Join(parts, " "))})
 	}
-	b.states = nil
 }
 
-// mainNotes adds what changes how the main table reads: at most two notes and the legend. The rest is in README.md.
+// mainNotes adds what changes how the main table reads, at most three notes in the order of their columns. The rest is
+// in README.md.
 func (b *builder) mainNotes(g *Grid) {
 	if c := g.columnOf("freed_delta_bytes"); c >= 0 {
 		keep, base := "the runs keep it", "the baseline frees it"
@@ -52,37 +47,62 @@ func (b *builder) mainNotes(g *Grid) {
 		}
 		g.Heads[c].note = g.note(parse("Δ if every loop freed `.grad` between steps: " + keep + ", and " + base + "."))
 	}
-	var lent []Text
-	for _, x := range b.paper.Groups {
-		for i := range x.Entries {
-			e := &x.Entries[i]
-			if slices.ContainsFunc(e.Remarks, func(r compare.Remark) bool { return r.Kind == compare.RemarkEnergyLent }) &&
-				!slices.ContainsFunc(lent, func(t Text) bool { return t.text() == b.labels[e.Key].Short }) {
-				lent = append(lent, b.labels[e.Key].short())
+	if text := b.timeNote(g); text != "" {
+		letter := g.note(plain(text))
+		for _, key := range []string{"step_ms", b.rateColumn().key} {
+			if c := g.columnOf(key); c >= 0 {
+				g.Heads[c].note = letter
 			}
 		}
 	}
-	energy := g.columnOf("joules_per_step")
-	slowed := b.throttled()
-	if energy >= 0 && len(lent) > 0 {
-		text := "GPU energy by NVML, of separate bare runs."
-		if len(lent) < len(b.paper.Methods) && len(lent) <= 3 {
-			text = "GPU energy by NVML; of a separate bare run for " + list(lent).text() + "."
-		} else if len(lent) < len(b.paper.Methods) {
-			text = "GPU energy by NVML; for most runs of a separate bare run."
+	if c := g.columnOf("joules_per_step"); c >= 0 {
+		if text := b.energyNote(); len(text) > 0 {
+			g.Heads[c].note = g.note(text)
 		}
-		if slowed != "" {
-			text, slowed = text+" "+slowed, ""
+	}
+}
+
+// timeNote says how the time of a step and the rate differ, and in how many steps the GPU was slowed down.
+func (b *builder) timeNote(g *Grid) string {
+	var parts []string
+	if g.columnOf("step_ms") < 0 {
+		return ""
+	}
+	if c := g.columnOf(b.rateColumn().key); c >= 0 {
+		parts = append(parts, "Step time is the median of the timed steps; "+g.Heads[c].text.text()+
+			" is of all of them together.")
+	}
+	if slowed := b.throttled(); slowed != "" {
+		parts = append(parts, slowed)
+	}
+	return strings.Join(parts, " ")
+}
+
+// energyNote says which runs' energy was measured in a run of its own; nil for none.
+func (b *builder) energyNote() Text {
+	var lent []Text
+	var keys []string
+	for _, x := range b.paper.Groups {
+		for i := range x.Entries {
+			e := &x.Entries[i]
+			if !slices.Contains(keys, e.Key) && slices.ContainsFunc(e.Remarks, func(r compare.Remark) bool {
+				return r.Kind == compare.RemarkEnergyLent
+			}) {
+				keys, lent = append(keys, e.Key), append(lent, b.labels[e.Key].inside())
+			}
 		}
-		g.Heads[energy].note = g.note(plain(text))
 	}
-	if c := g.columnOf("step_ms"); c >= 0 && slowed != "" {
-		g.Heads[c].note = g.note(plain(slowed))
+	const most = 3 // that are named
+	switch {
+	case len(lent) == 0:
+		return nil
+	case len(lent) == len(b.paper.Methods):
+		return plain("Energy of the GPU by NVML, in separate runs without instrumentation.")
+	case len(lent) <= most:
+		return format("Energy of the GPU by NVML; for {} in a separate run without instrumentation.", list(lent))
 	}
-	if c := g.columnOf(b.rateColumn().key); c >= 0 && g.columnOf("step_ms") >= 0 {
-		g.Heads[c].note = g.note(plain("Of all timed steps together; the time of a step is their median."))
-	}
-	b.legend(g)
+	return plain(fmt.Sprintf("Energy of the GPU by NVML; for %d of %d in a separate run without instrumentation.",
+		len(lent), len(b.paper.Methods)))
 }
 
 // throttled says in how many timed steps the GPU was slowed down; empty where in none, or in as many of all.
@@ -100,16 +120,17 @@ func (b *builder) throttled() string {
 	for i := range g.Entries {
 		e := &g.Entries[i]
 		reasons |= e.Throttled.Reasons
-		if e.Throttled.Steps > 0 && !e.IsBaseline() && !slices.Contains(shares, share(e)) {
+		if !e.IsBaseline() && e.StepMS != nil && !slices.Contains(shares, share(e)) {
 			shares = append(shares, share(e))
 		}
 	}
 	if reasons&schemas.Throttled == 0 || base == nil || len(shares) == 0 || len(shares) == 1 && shares[0] == share(base) {
 		return ""
 	}
-	if len(shares) == 1 {
-		return fmt.Sprintf("The GPU was slowed down in %s timed steps of the others, in %s of %s.", shares[0], share(base),
-			b.baselineName())
+	why := strings.Join(schemas.ThrottleNames(reasons), ", ")
+	if len(shares) == 1 && shares[0] != "0 of 0" {
+		return fmt.Sprintf("The GPU was slowed down (%s) in %s timed steps of %s, and in %s of every other run.", why,
+			share(base), b.baselineName(), shares[0])
 	}
-	return "The GPU was slowed down in some timed steps, not as often in all runs (README.md)."
+	return "The GPU was slowed down (" + why + ") in some timed steps, not as often in all runs (README.md)."
 }

@@ -47,16 +47,19 @@ func chosen(asked string, values []float64, large, small unit) unit {
 	return large
 }
 
-// number prints a value, rounded once, half to even. A value other than zero never looks like zero.
+// number prints a value, rounded once, half to even. A value other than zero never looks like zero: what is too small
+// for the digits is "<0.01" or, among values with signs, a zero that has one.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
 	text := strconv.FormatFloat(x, 'f', u.digits, 64)
 	if v != 0 && strings.Trim(text, "-0.") == "" {
-		least := strconv.FormatFloat(math.Pow10(-u.digits), 'f', u.digits, 64)
-		if v < 0 {
-			return ">-" + least
+		switch {
+		case v < 0:
+			return "-" + strings.TrimPrefix(text, "-")
+		case signed:
+			return "+" + text
 		}
-		return "<" + least
+		return "<" + strconv.FormatFloat(math.Pow10(-u.digits), 'f', u.digits, 64)
 	}
 	if strings.Trim(text, "-0.") == "" {
 		return strings.TrimPrefix(text, "-")
@@ -70,18 +73,21 @@ func number(v float64, u unit, signed bool) string {
 // pretty is a number for people: separated thousands and a true minus sign.
 func pretty(text string) string {
 	sign := ""
-	if strings.HasPrefix(text, "+") {
+	switch {
+	case strings.HasPrefix(text, "+"):
 		sign, text = "+", text[1:]
+	case strings.HasPrefix(text, "-"):
+		sign, text = "−", text[1:]
 	}
-	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
-		return strings.Replace(text, "-", "−", 1)
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return text
 	}
 	return sign + units.Grouped(text)
 }
 
-// grouped separates the thousands of a parameter's value, if it is a whole number of more than four digits.
+// grouped separates the thousands of a parameter's value, if it is a whole number, as tables separate theirs.
 func grouped(value string) string {
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && (n > 9999 || n < -9999) {
+	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return units.Grouped(value)
 	}
 	return value

@@ -31,7 +31,7 @@ type Model struct {
 	Names     []string // of the runs, as the command line has them
 	Command   []string // that writes the paper
 	Notes     []string // on what was chosen and left out
-	Details   []string // on single runs, which no table has room for
+	Warnings  []string // of the JSON documents that the numbers come from
 	Force     bool
 	// Written is called after each file, with the numbers of files done and in all. May be nil.
 	Written func(done, of int)
@@ -46,7 +46,6 @@ type builder struct {
 	tables []*Grid
 	plates []Plate
 	left   []string // what is not shown, and why
-	states []string // of the cells of the table that is being made
 }
 
 func newBuilder(m *Model, c *Config) *builder {
@@ -76,13 +75,8 @@ func (b *builder) makeTables() {
 		if !wants(b.config.Tables, name) {
 			continue
 		}
-		b.states = nil
-		g := makers[name]()
-		switch {
+		switch g := makers[name](); {
 		case g != nil:
-			for _, what := range g.fit(b.config.Widths) {
-				b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", name, what))
-			}
 			b.tables = append(b.tables, g)
 		case slices.Contains(b.config.Tables, name) || name != "accuracy" && name != "ablation":
 			b.left = append(b.left, fmt.Sprintf("table %s: %s", name, nothingFor[name]))
@@ -176,7 +170,7 @@ func (b *builder) baselineName() string {
 	for i := range b.paper.Groups {
 		if e := b.paper.Groups[i].Baseline(); e != nil {
 			if e.Method() == "vanilla" {
-				return "non-private"
+				return "non-private training"
 			}
 			return b.labels[e.Key].Short
 		}
@@ -186,7 +180,7 @@ func (b *builder) baselineName() string {
 
 // subject begins a finding about all that is compared with the baseline; "" if there are no words for it.
 func (b *builder) subject() string {
-	if b.private() && b.baselineName() == "non-private" {
+	if b.private() && b.baselineName() == "non-private training" {
 		return "Private training"
 	}
 	return ""

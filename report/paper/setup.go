@@ -1,7 +1,9 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +89,9 @@ func (b *builder) setup() string {
 	return t.String()
 }
 
+// kernels are the names of torch's kernels of attention.
+var kernels = map[string]string{"flash": "flash", "efficient": "memory-efficient", "math": "math", "cudnn": "cuDNN"}
+
 // hardware says what the runs ran on and with.
 func (b *builder) hardware() Text {
 	gpus := b.gather(func(m *schemas.Manifest) string {
@@ -142,13 +147,19 @@ func (b *builder) hardware() Text {
 		}
 		return "off"
 	}))
-	attention := b.gather(environment(func(e *schemas.Environment) string { return strings.Join(e.SDPABackends, ", ") }))
+	attention := b.gather(environment(func(e *schemas.Environment) string {
+		var names []string
+		for _, key := range e.SDPABackends {
+			names = append(names, cmp.Or(kernels[key], strings.ReplaceAll(key, "_", " ")))
+		}
+		return strings.Join(names, ", ")
+	}))
 	var more []string
 	if len(tf32) > 0 {
 		more = append(more, "TF32 for matrix products "+tf32.text())
 	}
 	if len(attention) > 0 {
-		more = append(more, "attention kernels allowed: "+strings.ReplaceAll(strings.Join(attention, "; or "), "_", "-"))
+		more = append(more, "attention kernels allowed: "+strings.Join(attention, "; or "))
 	}
 	if len(more) > 0 {
 		text = append(text, span{kind: words, text: " " + strings.Join(more, "; ") + "."})
@@ -190,44 +201,64 @@ var optimizers = map[string]struct {
 
 // trained says what was trained, by the parameters that have words.
 func (b *builder) trained() Text {
-	var parts []Text
-	add := func(name, before, after string) {
-		if v := b.param(name); len(v) > 0 {
-			for i := range v {
+	param := func(name, before, after string) Text {
+		v := b.param(name)
+		if len(v) == 0 {
+			return nil
+		}
+		for i := range v {
+			if name != "seed" {
 				v[i] = grouped(v[i])
 			}
-			parts = append(parts, plain(before+v.text()+after))
+		}
+		return plain(before + strings.ReplaceAll(v.text(), "_", " ") + after)
+	}
+	var parts []Text
+	add := func(t Text) {
+		if len(t) > 0 {
+			parts = append(parts, t)
 		}
 	}
-	add("model", "", "")
-	if len(b.param("num_layers")) == 0 {
-		add("preset", "preset ", "")
+	subject := param("model", "", "")
+	if scripts := b.scripts(); len(subject) == 0 && len(scripts) > 0 {
+		subject = scripts
 	}
-	add("num_layers", "", " layers")
-	add("hidden_dim", "hidden size ", "")
-	add("num_heads", "", " heads")
-	add("vocab_size", "vocabulary ", "")
-	add("batch_size", "batch ", "")
-	add("seq_len", "sequences of ", " tokens")
-	add("rank", "rank ", "")
-	add("precision", "", "")
+	if len(b.param("num_layers")) == 0 {
+		add(param("preset", "preset ", ""))
+	}
+	add(param("num_layers", "", " layers"))
+	add(param("hidden_dim", "hidden size ", ""))
+	add(param("num_heads", "", " heads"))
+	add(param("vocab_size", "vocabulary ", ""))
+	add(b.parameters())
+	add(param("rank", "rank ", ""))
+	model := parts
+	parts = nil
+	switch batch, length := b.param("batch_size"), b.param("seq_len"); {
+	case len(batch) > 0 && len(length) > 0:
+		add(plain(sequences(batch, length) + " a step"))
+	default:
+		add(param("batch_size", "batch size ", ""))
+		add(param("seq_len", "sequences of ", " tokens"))
+	}
+	add(param("precision", "", ""))
 	for _, name := range b.param("optimizer") {
 		o, known := optimizers[name]
 		if !known {
-			parts = append(parts, plain(name))
+			add(plain(name))
 			continue
 		}
 		text := plain(o.name)
 		if len(o.cites) > 0 {
 			text = append(text, span{kind: cite, text: strings.Join(o.cites, ",")})
 		}
-		parts = append(parts, text)
+		add(text)
 	}
 	if v := b.param("checkpointing"); len(v) == 1 {
-		parts = append(parts, plain(map[string]string{"true": "activations checkpointed", "false": "no checkpointing"}[v[0]]))
+		add(plain(map[string]string{"true": "activations checkpointed", "false": "no checkpointing"}[v[0]]))
 	}
-	add("seed", "seed ", "")
-	if len(parts) == 0 {
+	add(param("seed", "seed ", ""))
+	if len(model)+len(parts) == 0 {
 		seeds := b.gather(environment(func(e *schemas.Environment) string {
 			if e.Seed == nil {
 				return ""
@@ -237,17 +268,111 @@ func (b *builder) trained() Text {
 		if len(seeds) == 0 {
 			return nil
 		}
-		return plain("Torch's initial seed " + seeds.text() + ".")
+		add(plain("torch's initial seed " + seeds.text()))
 	}
-	var t Text
-	for i, part := range parts {
-		if i > 0 {
-			t = append(t, span{kind: words, text: ", "})
+	t := subject
+	if len(model) > 0 {
+		if len(t) > 0 {
+			t = append(t, span{kind: words, text: ": "})
 		}
-		t = append(t, part...)
+		t = append(t, parted(model, ", ")...)
 	}
-	t[0].text = upper(t[0].text)
+	if len(parts) > 0 {
+		if len(t) > 0 {
+			t = append(t, span{kind: words, text: "; "})
+		}
+		t = append(t, parted(parts, "; ")...)
+	}
+	if t[0].kind == words {
+		t[0].text = upper(t[0].text)
+	}
 	return append(t, span{kind: words, text: "."})
+}
+
+// parted joins texts by a mark.
+func parted(texts []Text, mark string) (t Text) {
+	for i, text := range texts {
+		if i > 0 {
+			t = append(t, span{kind: words, text: mark})
+		}
+		t = append(t, text...)
+	}
+	return t
+}
+
+// sequences are the sizes of the batches, as authors write them.
+func sequences(batch, length facts) string {
+	either := func(f facts) string {
+		out := make([]string, len(f))
+		for i := range f {
+			out[i] = grouped(f[i])
+		}
+		return strings.ReplaceAll(joinWords(out), " and ", " or ")
+	}
+	if len(batch) == 1 && batch[0] == "1" {
+		return "one sequence of " + either(length) + " tokens"
+	}
+	return either(batch) + " sequences of " + either(length) + " tokens"
+}
+
+// scripts are the scripts of the runs, empty if a command names none.
+func (b *builder) scripts() Text {
+	scripts := b.gather(func(m *schemas.Manifest) string {
+		for _, word := range m.Command {
+			if strings.HasSuffix(word, ".py") {
+				return path.Base(strings.ReplaceAll(word, `\`, "/"))
+			}
+		}
+		return ""
+	})
+	var texts []Text
+	for _, name := range scripts {
+		texts = append(texts, Text{{kind: code, text: name}})
+	}
+	return list(texts)
+}
+
+// parameters is the number of the model's parameters, where all have four bytes, else what they hold. It is empty if no
+// peak is broken down or the runs differ in it. Allocators round the size of a tensor up, by far less than what is
+// printed.
+func (b *builder) parameters() Text {
+	var bytes int64
+	for _, g := range b.paper.Groups {
+		for i := range g.Entries {
+			e := &g.Entries[i]
+			if e.Status != schemas.StatusOK || !e.BrokenDown() {
+				continue
+			}
+			n := e.Main().Category(schemas.Parameters).Bytes
+			if n == 0 || bytes != 0 && n != bytes {
+				return nil
+			}
+			bytes = n
+		}
+	}
+	if bytes == 0 {
+		return nil
+	}
+	if p := b.param("precision"); len(p) != 1 || p[0] != "fp32" {
+		u := b.memoryUnit()
+		return plain("parameters of " + pretty(number(float64(bytes), u, false)) + "\u202f" + u.name)
+	}
+	const each = 4 // bytes
+	count, name := float64(bytes)/each, ""
+	for _, of := range []struct {
+		size float64
+		name string
+	}{{1e9, "\u202fB"}, {1e6, "\u202fM"}} {
+		if count >= of.size {
+			count, name = count/of.size, of.name
+			break
+		}
+	}
+	digits := 0
+	if count < 10 && name != "" {
+		digits = 1
+	}
+	return plain(pretty(strconv.FormatFloat(count, 'f', digits, 64)) + name + " parameters")
 }
 
 // accountants have references.
@@ -269,41 +394,46 @@ func (b *builder) privacy() Text {
 		}
 		return strconv.FormatFloat(*v, 'g', 4, 64)
 	}
-	var parts []string
+	var parts []Text
 	if v := private(func(p *schemas.Privacy) string { return float(p.NoiseMultiplier) }); len(v) > 0 {
-		parts = append(parts, "noise multiplier σ\u202f=\u202f"+v.text())
+		parts = append(parts, plain("noise multiplier σ\u202f=\u202f"+v.text()))
 	}
 	if v := private(func(p *schemas.Privacy) string { return float(p.MaxGradNorm) }); len(v) > 0 {
-		parts = append(parts, "clipping norm C\u202f=\u202f"+v.text())
+		parts = append(parts, parse("clipping norm *C*\u202f=\u202f"+v.text()))
 	}
 	if v := private(func(p *schemas.Privacy) string { return orEmpty(p.Clipping) }); len(v) > 0 {
-		parts = append(parts, strings.ReplaceAll(v.text(), "_", "-")+" clipping")
+		parts = append(parts, plain(strings.ReplaceAll(v.text(), "_", "-")+" clipping"))
 	}
+	poisson := false
 	sampling := private(func(p *schemas.Privacy) string {
 		switch {
 		case p.Poisson == nil:
 			return ""
 		case *p.Poisson:
+			poisson = true
 			return "Poisson sampling"
 		}
-		return "fixed batches, no Poisson sampling"
+		return "fixed batches (no Poisson sampling)"
 	})
 	if len(sampling) > 0 {
-		parts = append(parts, sampling.text())
+		parts = append(parts, plain(sampling.text()))
 	}
-	if v := private(func(p *schemas.Privacy) string { return float(p.SampleRate) }); len(v) > 0 {
-		parts = append(parts, "sample rate "+v.text())
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	t := plain(upper(strings.Join(parts, ", ")) + ".")
 	reached := private(func(p *schemas.Privacy) string {
 		if p.Epsilon == nil || p.Delta == nil {
 			return ""
 		}
 		return "ε\u202f=\u202f" + float(p.Epsilon) + " at δ\u202f=\u202f" + float(p.Delta)
 	})
+	// Without either, the rate is only the length of a list of batches.
+	if v := private(func(p *schemas.Privacy) string { return float(p.SampleRate) }); len(v) > 0 &&
+		(poisson || len(reached) > 0) {
+		parts = append(parts, parse("sampling rate *q*\u202f=\u202f"+v.text()))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	t := append(parted(parts, ", "), span{kind: words, text: "."})
+	t[0].text = upper(t[0].text)
 	if len(reached) == 0 {
 		return append(t, span{kind: words, text: " δ was not set, so no ε is reported: the runs measure cost, not privacy."})
 	}

@@ -39,6 +39,17 @@ type column struct {
 	of         func(*exhibits.Entry) *float64
 }
 
+// compares reports whether a column compares entries with their baseline.
+func (c *column) compares() bool {
+	return slices.Contains([]string{colDelta, colPercent, colFreed, colSlowdown}, c.name)
+}
+
+// What stands in the place of the peak of a run that did not end well.
+const (
+	ranOut     = "OOM"
+	endedEarly = "failed"
+)
+
 func floatOf(v *int64) *float64 {
 	if v == nil {
 		return nil
@@ -177,6 +188,9 @@ func (b *builder) mainTable() *Grid {
 		for _, name := range mainColumns {
 			if b.worthColumn(name) {
 				names = append(names, name)
+			} else if known := len(b.values(b.mainColumn(name).of)); known == 1 {
+				b.left = append(b.left, fmt.Sprintf("column %s of table main: only 1 of %d experiments has a value", name,
+					b.entries()))
 			}
 		}
 	}
@@ -198,12 +212,15 @@ func (b *builder) mainTable() *Grid {
 	for i := range b.paper.Groups {
 		b.mainGroup(g, &b.paper.Groups[i], columns)
 	}
-	b.mainCaption(g, columns)
+	b.fit(g)
+	b.mainCaption(g, columns[:len(g.Heads)])
 	b.mainNotes(g)
+	g.legend()
 	return g
 }
 
-// worthColumn reports whether a column has a figure, and whether it says anything.
+// worthColumn reports whether a column says anything: it has a figure or, where it compares no run with another, more
+// than one.
 func (b *builder) worthColumn(name string) bool {
 	switch name {
 	case colPeak: // running out of memory is shown there
@@ -211,7 +228,23 @@ func (b *builder) worthColumn(name string) bool {
 	case colFreed:
 		return b.paper.Freed()
 	}
-	return len(b.values(b.mainColumn(name).of)) > 0 && (name != colSlowdown || b.comparedAny())
+	c := b.mainColumn(name)
+	known := len(b.values(c.of))
+	switch name {
+	case colStep, colRate, colEnergy:
+		return known > 1 || known == b.entries()
+	case colSlowdown:
+		return known > 1 && b.comparedAny()
+	}
+	return known > 0
+}
+
+// entries is the number of experiments of all settings.
+func (b *builder) entries() (n int) {
+	for i := range b.paper.Groups {
+		n += len(b.paper.Groups[i].Entries)
+	}
+	return n
 }
 
 // comparedAny reports whether some entry is compared with another.
@@ -259,31 +292,24 @@ func pick(lines []Line, at []int) (out []*Line) {
 
 // cellOf returns a column's cell for an entry: its figure, or the run's end in place of its peak.
 func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
-	if e.Status != schemas.StatusOK {
-		if c.key != "peak_bytes" {
-			return absent()
-		}
-		b.special(e.Status)
-		if e.Status == schemas.StatusOOM {
-			return wordCell("OOM")
-		}
-		return wordCell("failed")
-	}
 	v := c.of(e)
-	if v == nil {
+	switch {
+	case c.compares() && (e.IsBaseline() || e.Overhead == nil) && v == nil:
 		return absent()
+	case e.Status == schemas.StatusOOM && c.name == colPeak:
+		return wordCell(ranOut)
+	case e.Status != schemas.StatusOK && c.name == colPeak:
+		return wordCell(endedEarly)
+	case e.Status != schemas.StatusOK || v == nil:
+		return unmeasured()
 	}
 	cell := figure(*v, c.unit, c.signed)
-	if e.Source == schemas.Predicted {
-		cell.italic = true
-		b.special(schemas.Predicted)
-	}
+	cell.italic = e.Source == schemas.Predicted
 	if e.Bounded() && strings.HasPrefix(c.key, "peak") {
-		if c.key != "peak_bytes" {
-			return absent()
+		if c.name != colPeak {
+			return unmeasured()
 		}
 		cell.atLeast = true
-		b.special("bounded")
 	}
 	return cell
 }
@@ -317,7 +343,7 @@ func (b *builder) mainCaption(g *Grid, columns []column) {
 		text += "; " + common
 	}
 	text += "."
-	if b.comparedAny() {
+	if slices.ContainsFunc(columns, func(c column) bool { return c.compares() && c.name != colSlowdown }) {
 		text += " Δ: over " + b.baselineName() + "."
 	}
 	if bestOf(g) {

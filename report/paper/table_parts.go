@@ -2,11 +2,13 @@ package paper
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // heads are the columns of a table that has one an entry.
@@ -41,14 +43,16 @@ func (b *builder) componentsTable() *Grid {
 	}
 	u := b.memoryUnit()
 	g := &Grid{Name: "components", First: plain("Component"), Heads: b.heads(c.Entries)}
+	none := false
 	cells := func(bytes []int64) (out []Cell) {
 		for i, n := range bytes {
 			cell := absent()
 			if n != 0 {
 				cell = figure(float64(n), u, false)
 			}
+			none = none || n == 0
 			cell.value, cell.known, cell.unit = float64(n), true, u
-			b.predicted(&cell, &c.Entries[i])
+			cell.italic = c.Entries[i].Source == schemas.Predicted
 			out = append(out, cell)
 		}
 		return out
@@ -85,18 +89,40 @@ func (b *builder) componentsTable() *Grid {
 	if largest != "" {
 		g.Finding = plain(fmt.Sprintf("%s: the largest part of each peak.", categoryNames[largest]))
 	}
+	b.fit(g)
 	g.Caption = format("Allocated memory at the peak by component ("+u.name+"){}. Components sum to the peak in bytes; "+
 		"rounded here.", b.where())
-	b.legend(g)
+	if none {
+		g.Caption = append(g.Caption, span{kind: words, text: " –: 0 bytes."})
+	}
+	if kept := keptOf(c.Entries); kept != "" {
+		g.Caption = append(g.Caption, parse(" Gradients are "+kept+"those that `.grad` keeps of the step before.")...)
+	}
+	g.legend()
 	return g
 }
 
-// predicted sets a prediction's figure in italics.
-func (b *builder) predicted(c *Cell, e *exhibits.Entry) {
-	if e.Source == "predicted" {
-		c.italic = true
-		b.special("predicted")
+// keptOf says what part of the gradients at the peaks is kept from the step before: "" if it is not most of each.
+func keptOf(entries []exhibits.Entry) string {
+	all, some := true, false
+	for i := range entries {
+		e := &entries[i]
+		n := e.Main().Category(schemas.Gradients).Bytes
+		if n == 0 {
+			continue
+		}
+		if e.Kept == nil || 2*e.Kept.AtPeakBytes < n {
+			return ""
+		}
+		some, all = true, all && e.Kept.AtPeakBytes >= n
 	}
+	switch {
+	case !some:
+		return ""
+	case all:
+		return "all "
+	}
+	return "mostly "
 }
 
 // upper begins a sentence with s.
@@ -137,11 +163,9 @@ func (b *builder) phasesTable() *Grid {
 		for k := range p.Rows {
 			var cells []Cell
 			for i := range p.Entries {
-				c := optional(p.Rows[k].Peaks[i], memory, false)
+				c := optional(p.Rows[k].Peaks[i], memory, missing(p.Rows[k].MS[i] != nil || highest[i] < 0))
 				c.marked = highest[i] == k
-				if c.known {
-					b.predicted(&c, &p.Entries[i])
-				}
+				c.italic = p.Entries[i].Source == schemas.Predicted
 				cells = append(cells, c)
 			}
 			add(&p.Rows[k], cells)
@@ -155,7 +179,7 @@ func (b *builder) phasesTable() *Grid {
 		for k := range p.Rows {
 			var cells []Cell
 			for i := range p.Entries {
-				c := optional(p.Rows[k].MS[i], time, false)
+				c := optional(p.Rows[k].MS[i], time, missing(p.Rows[k].Peaks[i] != nil || longest[i] < 0))
 				c.marked = longest[i] == k
 				cells = append(cells, c)
 			}
@@ -163,7 +187,8 @@ func (b *builder) phasesTable() *Grid {
 		}
 		rest, step := []Cell{}, []Cell{}
 		for i := range p.Entries {
-			rest, step = append(rest, optional(p.Rest[i], time, false)), append(step, optional(p.Step[i], time, false))
+			rest = append(rest, optional(p.Rest[i], time, missing(longest[i] < 0)))
+			step = append(step, optional(p.Step[i], time, unmeasured()))
 		}
 		g.Lines = append(g.Lines, Line{label: plain("Rest"), cells: rest, run: "rest"}, Line{kind: ruled},
 			Line{label: plain("Step"), cells: step, run: "step"})
@@ -175,10 +200,24 @@ func (b *builder) phasesTable() *Grid {
 	} else if !p.Sized {
 		what = "GPU time"
 	}
-	g.Caption = format(what+" of each phase of a step{}; grey: the highest of each "+strings.ToLower(b.first())+
-		". –: no such phase.", b.where())
-	b.legend(g)
+	b.fit(g)
+	g.Caption = format(what+" of each phase of a step{}; grey: the highest of each "+strings.ToLower(b.first())+".",
+		b.where())
+	if slices.ContainsFunc(g.Lines, func(l Line) bool {
+		return slices.ContainsFunc(l.cells, func(c Cell) bool { return c.text == absent().text })
+	}) {
+		g.Caption = append(g.Caption, span{kind: words, text: " –: no such phase."})
+	}
+	g.legend()
 	return g
+}
+
+// missing is the cell of a phase without a value, whether the entry has the phase or not.
+func missing(has bool) Cell {
+	if has {
+		return unmeasured()
+	}
+	return absent()
 }
 
 // phasesFinding says which phase sets all peaks, and which takes the longest, where that is the same of all.

@@ -52,7 +52,7 @@ func (b *builder) pivotTable() *Grid {
 			base := false
 			for i := range b.paper.Groups {
 				e := b.paper.Groups[i].Find(key)
-				cell := absent()
+				cell := unmeasured()
 				if e != nil {
 					of, base = e, base || e.IsBaseline()
 					cell = b.cellOf(e, c)
@@ -79,6 +79,7 @@ func (b *builder) pivotTable() *Grid {
 			}
 		}
 	}
+	b.fit(g)
 	g.Finding = plain("How the cost changes with " + b.sweptWords() + ".")
 	if alone && least != "" {
 		g.Finding = format("{} has the lowest peak of the private methods in every setting.",
@@ -99,7 +100,7 @@ func (b *builder) pivotTable() *Grid {
 	if bestOf(g) {
 		g.Caption = append(g.Caption, span{kind: words, text: " Best private method of a column in bold."})
 	}
-	b.legend(g)
+	g.legend()
 	return g
 }
 
@@ -185,6 +186,7 @@ func (b *builder) repeatsTable() *Grid {
 			b.markBest(pick(g.Lines, rivals), c, false)
 		}
 	}
+	b.fit(g)
 	g.Finding = plain("How sure the times are.")
 	if low, _, n := b.range2(ratioOf); n > 0 && low >= 1.005 && b.methods() && len(b.paper.Groups) == 1 {
 		g.Finding = plain(fmt.Sprintf("Every private step takes at least %s times as long as a non-private one.",
@@ -201,10 +203,10 @@ func (b *builder) repeatsTable() *Grid {
 	if equal {
 		g.Caption = append(g.Caption, span{kind: words, text: " Peaks of the runs agree to the byte."})
 	}
-	if with {
+	if g.columnOf(share.key) >= 0 {
 		g.Caption = append(g.Caption, span{kind: words, text: " Δ: over " + b.baselineName() + "."})
 	}
-	b.legend(g)
+	g.legend()
 	return g
 }
 
@@ -237,6 +239,7 @@ func (b *builder) accuracyTable() *Grid {
 		g.Lines = append(g.Lines, Line{label: plain(cut(r.Label, mostOfName)), run: r.Name, cells: []Cell{predicted,
 			figure(float64(*r.Allocated.Measured), u, false), difference}})
 	}
+	b.fit(g)
 	g.Finding = plain(fmt.Sprintf("%d of %d predicted peaks equal the measured one to the byte.", exact, len(rows)))
 	g.Caption = plain("Peak allocated memory, predicted without a GPU and measured.")
 	return g
@@ -271,12 +274,11 @@ func (b *builder) ablationTable() *Grid {
 			l.cells[2] = figure(float64(*e.PeakBytes-*entries[0].PeakBytes), u, true)
 		}
 		for k := range l.cells {
-			if l.cells[k].known {
-				b.predicted(&l.cells[k], e)
-			}
+			l.cells[k].italic = e.Source == schemas.Predicted
 		}
 		g.Lines = append(g.Lines, l)
 	}
+	b.fit(g)
 	saved := *entries[0].PeakBytes - *entries[len(entries)-1].PeakBytes
 	g.Finding = plain("What each change saves.")
 	if saved > 0 {
@@ -284,6 +286,6 @@ func (b *builder) ablationTable() *Grid {
 			pretty(number(float64(saved), u, false)), u.name))
 	}
 	g.Caption = plain("Peak allocated memory after each change; Δ: to the row above, and to the first.")
-	b.legend(g)
+	g.legend()
 	return g
 }

@@ -23,7 +23,7 @@ func (g *Grid) writeTeX(w io.Writer) error {
 	if len(g.Notes) > 0 {
 		b.WriteString("\\begin{threeparttable}\n")
 	}
-	fmt.Fprintf(&b, "\\caption{%s}\n\\label{tab:%s}\n", g.caption(Text.tex, func(s string) string {
+	fmt.Fprintf(&b, "\\dpsTableSkip\\caption{%s}\n\\label{tab:%s}\n", g.caption(Text.tex, func(s string) string {
 		return `\textbf{` + s + "}"
 	}), g.Name)
 	fmt.Fprintf(&b, "\\begin{tabular*}{%s}{@{\\extracolsep{\\fill}}l %s@{}}\n\\toprule\n", width, g.columns())
@@ -58,7 +58,7 @@ func (g *Grid) columns() string {
 				continue
 			}
 			cell := &g.Lines[i].cells[c]
-			if cell.word || !cell.isNumber() {
+			if !cell.isNumber() {
 				continue
 			}
 			numbers = true
@@ -87,7 +87,7 @@ func (g *Grid) columns() string {
 }
 
 // isNumber reports whether siunitx reads the cell: "<0.01" it does not.
-func (c *Cell) isNumber() bool { return c.text != "" && c.text[0] != '<' && c.text[0] != '>' }
+func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' }
 
 func (g *Grid) writeHeads(b *strings.Builder) {
 	if len(g.Groups) > 0 {
@@ -152,8 +152,8 @@ func (c *Cell) tex(italic bool) string {
 	switch {
 	case c.word:
 		text = "{" + escape(text) + "}"
-	case text[0] == '<' || text[0] == '>':
-		text = "{$" + text[:1] + "$" + escape(strings.Replace(text[1:], "-", "−", 1)) + "}"
+	case !c.isNumber():
+		text = "{$<$" + escape(text[1:]) + "}"
 	case c.atLeast:
 		text = `{$\geq$}` + text
 	}

@@ -1,6 +1,9 @@
 package paper
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Sizes in points of 1/72.27 inch, which TeX calls pt.
 const (
@@ -73,6 +76,13 @@ func widthOf(text string) (em float64) {
 	return em
 }
 
+// fit is what a table undergoes before its caption and its notes are written, since these speak of what is left.
+func (b *builder) fit(g *Grid) {
+	for _, what := range g.fit(b.config.Widths) {
+		b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", g.Name, what))
+	}
+}
+
 // fit makes a table as wide as a page if it does not fit a column. It removes what does not fit a page either: the
 // last columns or, from a table that is too high, lines. left names what was removed.
 func (g *Grid) fit(widths Widths) (left []string) {
@@ -97,6 +107,9 @@ func (g *Grid) fit(widths Widths) (left []string) {
 			g.Lines = g.Lines[:i]
 			break
 		}
+	}
+	for n := len(g.Lines); n > 0 && g.Lines[n-1].kind != row; n-- { // parts nothing any more
+		g.Lines = g.Lines[:n-1]
 	}
 	return left
 }

@@ -13,7 +13,7 @@ type Point struct {
 	Time, Peak        float64 // seconds of a step, bytes
 	TimeLow, TimeHigh float64 // fastest and slowest of repeats; both 0 without repeats
 	State             State   // only measured, predicted and bounded points are drawn
-	Base              bool    // what others are compared with: never on the front
+	Base              bool    // never on the front: what others are compared with, or a run where none is private
 	NotPrivate        bool    // nor is this: a cross, and a dagger behind the name
 	Look              int     // of its method, as a [Series] has it
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/paper"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -58,7 +59,7 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	for _, run := range read.Runs {
 		m.Manifests = append(m.Manifests, run.Manifest)
 	}
-	m.Views = views
+	m.Views, m.Warnings = views, report.StudyWarnings(&m.Study)
 	return m, nil
 }
 
