@@ -60,7 +60,10 @@ func (b *builder) document() string {
 	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn["+
 		"\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
 	if early := b.early(); early != "" { // a table as wide as a page comes to the foot of the page on which it is read
-		fmt.Fprintf(&t, "\\input{tables/%s}\n", early)
+		fmt.Fprintf(&t, "\\begingroup\\expandafter\\let\\csname dps-table*\\expandafter\\endcsname"+
+			"\\csname table*\\endcsname\n"+
+			"\\expandafter\\def\\csname table*\\endcsname{\\csname dps-table*\\endcsname[b]}\n"+
+			"\\input{tables/%s}\\endgroup\n", early)
 	}
 	t.WriteString("\\section{Setup}\n\\input{setup}\n")
 	t.WriteString("\\section{Results}\n" + b.sentences())
@@ -85,11 +88,12 @@ func (b *builder) document() string {
 	return t.String()
 }
 
-// early is the main table if it is as wide as a page: LaTeX sets such a table at the foot of the page only if it is read
-// before the page is full. It is empty if the table is as wide as a column.
+// early is the main table if it is as wide as a page and not high: LaTeX sets it at the foot of the first page if it is
+// read before the text, and at no other place of that page. It is empty for other tables.
 func (b *builder) early() string {
+	const mostLines = 24 // with the text above them
 	for _, g := range b.tables {
-		if g.Name == "main" && g.Wide {
+		if g.Name == "main" && g.Wide && len(g.Lines) <= mostLines {
 			return g.Name
 		}
 	}

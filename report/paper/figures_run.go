@@ -52,7 +52,8 @@ func (b *builder) wholePlates() []Plate {
 
 // overEvents makes a figure for each entry of the last group whose view has a stretch of events, and names the others
 // with the causes. without is the cause if only the stretch is missing.
-func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step, caption, without string) (out []Plate) {
+func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step, caption,
+	without string) (out []Plate) {
 	has := func(v *exhibits.View) bool {
 		s := of(v)
 		return s != nil && len(s.Points) > 0

@@ -327,7 +327,7 @@ func (b *builder) mainCaption(g *Grid, columns []column) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name })
 	}
-	g.Finding = b.mainFinding()
+	g.Finding = b.mainFinding(has)
 	what := []string{"Peak allocated GPU memory"}
 	if has(colStep) {
 		what = append(what, "time")
@@ -366,10 +366,10 @@ func joinWords(words []string) string {
 	return list(texts).text()
 }
 
-// mainFinding returns a sentence that the figures prove: the best and the worst entry in both respects, else the
-// ranges of both.
-func (b *builder) mainFinding() Text {
-	if len(b.paper.Groups) == 1 && b.subject() != "" {
+// mainFinding returns a sentence that the figures in the columns prove: the best and the worst entry in both respects,
+// else the ranges of both.
+func (b *builder) mainFinding(has func(column string) bool) Text {
+	if len(b.paper.Groups) == 1 && b.subject() != "" && has(colPeak) && has(colStep) {
 		if best, worst := b.extremes(&b.paper.Groups[0]); best != nil && worst != nil {
 			return format("{} cost"+b.plural(best)+" the least memory and time, {} the most.", b.labels[best.Key].fullWords(),
 				b.labels[worst.Key].inside())
@@ -378,8 +378,8 @@ func (b *builder) mainFinding() Text {
 	low, high, n := b.range2(percentOf)
 	slow, slowest, m := b.range2(ratioOf)
 	switch {
-	case b.subject() == "":
-	case n > 0 && m > 0:
+	case b.subject() == "" || !has(colPercent):
+	case n > 0 && m > 0 && has(colSlowdown):
 		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.subject(), changed(low, high),
 			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	case n > 0:

@@ -1,0 +1,435 @@
+package paper_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/trend"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/paper"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// restudied compares the runs of a study anew, after change has changed each.
+func restudied(m *paper.Model, change func(i int)) {
+	list := slices.Clone(m.Study.Runs)
+	m.Study.Runs = list
+	for i := range list {
+		change(i)
+	}
+	m.Study = compare.NewStudy(list, &list[0])
+}
+
+// Every number of every main table, of components and of phases is one that the documents have at that place: peaks,
+// differences, times, rates and energies of experiments, and bytes of categories.
+func TestTablesAreTheDocuments(t *testing.T) {
+	t.Parallel()
+	for _, example := range []string{"trainers", "lora", "headline-batch"} {
+		dir, m := write(t, example, nil)
+		doc := document(t, &m)
+		p := exhibits.Arrange(&m.Study, nil, nil)
+		heads, rows := texRows(t, read(t, dir, "tables", "main.tex"))
+		at := 0
+		for _, g := range p.Groups {
+			for _, e := range g.Entries {
+				i := slices.IndexFunc(doc.Overhead.Cells, func(c map[string]any) bool { return c["run_id"] == e.RunID })
+				if i < 0 || at >= len(rows) {
+					t.Fatalf("%s: no cell, or no row, is of %s", example, e.RunID)
+				}
+				mainRow(t, example+", "+e.Label, heads, rows[at], doc.Overhead.Cells[i], e.IsBaseline())
+				at++
+			}
+		}
+		if at != len(rows) {
+			t.Errorf("%s: %d rows of %d experiments", example, len(rows), at)
+		}
+		partsAre(t, example, dir, &m, p.Last())
+	}
+}
+
+// mainRow checks a row of a main table against the overhead document's cell.
+func mainRow(t *testing.T, what string, heads []string, row texRow, cell map[string]any, baseline bool) {
+	t.Helper()
+	compared := func(v any) any {
+		if baseline {
+			return nil
+		}
+		return v
+	}
+	units := map[string]int64{"GiB": 1 << 30, "s": 1000, "ms": 1, "kJ": 1000, "J": 1}
+	for c, text := range row.cells {
+		head := heads[c+1]
+		what := what + ", " + head
+		unit, _, _ := strings.Cut(head, "/")
+		switch {
+		case head == "GiB":
+			holds(t, what, text, cell["peak_bytes"], 1<<30, 1)
+		case head == `\Delta GiB`:
+			holds(t, what, text, compared(cell["peak_delta_bytes"]), 1<<30, 1)
+		case head == `\Delta GiB, freed`:
+			holds(t, what, text, compared(cell["freed_delta_bytes"]), 1<<30, 1)
+		case head == `\Delta \%`:
+			var v any
+			if ratio, ok := compared(cell["peak_ratio"]).(json.Number); ok {
+				x, _ := new(big.Rat).SetString(ratio.String())
+				x.Mul(x.Sub(x, big.NewRat(1, 1)), big.NewRat(100, 1))
+				v = json.Number(x.FloatString(14))
+			}
+			holds(t, what, text, v, 1, 1)
+		case strings.HasPrefix(head, "slowdown"):
+			holds(t, what, text, cell["step_ratio"], 1, 1)
+		case head == "tokens/s":
+			holds(t, what, text, cell["tokens_per_s"], 1, 1)
+		case head == "samples/s":
+			holds(t, what, text, cell["samples_per_s"], 1, 1)
+		case unit == "s" || unit == "ms":
+			holds(t, what, text, cell["step_ms"].(map[string]any)["median"], units[unit], 1)
+		case unit == "kJ" || unit == "J":
+			holds(t, what, text, cell["joules_per_step"], units[unit], 1)
+		default:
+			t.Errorf("%s: the column is not known", what)
+		}
+	}
+}
+
+// partsAre checks the tables of components and phases of a group against the breakdown and phases documents.
+func partsAre(t *testing.T, example, dir string, m *paper.Model, g *exhibits.Group) {
+	t.Helper()
+	doc := document(t, m)
+	of := func(runs []map[string]any, id string) map[string]any {
+		i := slices.IndexFunc(runs, func(r map[string]any) bool { return r["run_id"] == id })
+		if i < 0 {
+			t.Fatalf("%s: no document has %s", example, id)
+		}
+		return runs[i]
+	}
+	if c := exhibits.ComponentsOf(g); len(c.Entries) > 0 {
+		_, rows := texRows(t, read(t, dir, "tables", "components.tex"))
+		var kinds []string
+		for _, part := range c.Parts {
+			kinds = append(kinds, part.Category)
+			if part.Category == schemas.Activations && slices.Max(c.HeldToo) > 0 {
+				kinds = append(kinds, "held")
+			}
+		}
+		if slices.Max(c.Rest) > 0 {
+			kinds = append(kinds, "rest")
+		}
+		kinds = append(kinds, "peak")
+		if len(kinds) != len(rows) {
+			t.Fatalf("%s: %d rows of components, not %d", example, len(rows), len(kinds))
+		}
+		for i, e := range c.Entries {
+			device := of(doc.Breakdown, e.RunID)["devices"].([]any)[0].(map[string]any)
+			bytes, rest := map[string]json.Number{"peak": device["allocated_bytes"].(json.Number)}, int64(0)
+			for _, x := range device["categories"].([]any) {
+				category := x.(map[string]any)
+				n := category["bytes"].(json.Number)
+				name := category["category"].(string)
+				bytes[name] = n
+				if shared, ok := category["shared_with"].(map[string]any); ok && name == schemas.HookActivations {
+					if too, ok := shared[schemas.Activations].(json.Number); ok {
+						bytes["held"] = too
+					}
+				}
+				if v, _ := n.Int64(); !slices.Contains(kinds, name) {
+					rest += v
+				}
+			}
+			bytes["rest"] = json.Number(strconv.FormatInt(rest, 10))
+			for k, kind := range kinds {
+				v, has := bytes[kind]
+				if !has {
+					v = "0"
+				}
+				holds(t, example+", "+e.Label+", "+kind, rows[k].cells[i], v, 1<<30, 1)
+			}
+		}
+	}
+	table := read(t, dir, "tables", "phases.tex")
+	_, rows := texRows(t, table)
+	p := exhibits.PhasesOf(g)
+	unit := int64(1)
+	if strings.Contains(table, "GPU time (s/step)") {
+		unit = 1000
+	}
+	blocks := 0
+	check := func(json string, each int64, value func(map[string]any) any) {
+		for k, r := range p.Rows {
+			for i, e := range p.Entries {
+				var v any
+				for _, x := range of(doc.Phases, e.RunID)["phases"].([]any) {
+					if phase := x.(map[string]any); phase["phase"] == r.Phase {
+						v = value(phase)
+					}
+				}
+				if v != nil || !slices.ContainsFunc(p.Rows, func(o exhibits.PhaseRow) bool { return o.Pass }) {
+					holds(t, example+", "+e.Label+", "+json+" of "+r.Phase, rows[blocks+k].cells[i], v, each, 1)
+				}
+			}
+		}
+		blocks += len(p.Rows)
+	}
+	if p.Sized {
+		check("peak", 1<<30, func(phase map[string]any) any { return phase["peak_bytes"] })
+	}
+	repeated := slices.ContainsFunc(p.Entries, func(e exhibits.Entry) bool { return e.Good > 1 })
+	if p.Timed && !repeated { // times of repeats are medians over runs, which no single run's document has
+		check("time", unit, func(phase map[string]any) any {
+			if gpu, timed := phase["gpu_ms"].(map[string]any); timed {
+				return gpu["median"]
+			}
+			return nil
+		})
+	}
+	if blocks == 0 {
+		t.Errorf("%s: nothing of phases was looked at", example)
+	}
+}
+
+// The figure of revisions has the peaks that compare --over revision prints.
+func TestTrendIsTheDocument(t *testing.T) {
+	t.Parallel()
+	dir, m := write(t, "quick", func(m *paper.Model) {
+		list := slices.Clone(m.Study.Runs)
+		for i := range m.Study.Runs {
+			later := m.Study.Runs[i]
+			later.RunID += "-later"
+			later.Started = later.Started.Add(time.Hour)
+			if later.PeakBytes != nil {
+				later.PeakBytes = new(*later.PeakBytes + int64(i+1)<<20)
+			}
+			list = append(list, later)
+		}
+		for i := range list {
+			list[i].Origin.Git = &schemas.Git{Revision: strings.Repeat("1", 40)}
+			if i >= len(m.Study.Runs) {
+				list[i].Origin.Git = &schemas.Git{Revision: strings.Repeat("2", 40)}
+			}
+		}
+		m.Study.Runs = list
+		m.Trend = exhibits.RevisionsOf(list)
+	})
+	doc, err := trend.Of(m.Study.Runs, trend.Revision, compare.Metric{Name: compare.MetricPeak})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[[2]string]int{}
+	for _, e := range doc.Experiments {
+		for _, p := range e.Points {
+			if p.Value != nil {
+				want[[2]string{*p.Revision, strconv.FormatInt(int64(*p.Value), 10)}]++
+			}
+		}
+	}
+	rows := readCSV(t, filepath.Join(dir, "data", "trend.csv"))
+	for _, row := range rows[1:] {
+		key := [2]string{row[1], row[2]}
+		if want[key]--; want[key] < 0 {
+			t.Errorf("%q is no value of the document", row)
+		}
+	}
+	for key, n := range want {
+		if n > 0 {
+			t.Errorf("the figure lacks %q", key)
+		}
+	}
+	if len(rows) < 5 {
+		t.Errorf("only %d rows", len(rows))
+	}
+}
+
+// A caption and notes speak only of columns that the page has room for.
+func TestCaptionsFollowTheColumns(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", func(m *paper.Model) { m.Config.Widths = paper.Widths{Column: 5, Page: 7} })
+	text := read(t, dir, "tables", "main.txt")
+	for column, said := range map[string]string{"J/step": "nergy", "freed": "freed `.grad`", "tokens/s": "tokens/s is",
+		"Time": "time"} {
+		if strings.Contains(text, "Energy,") || !strings.Contains(read(t, dir, "README.md"), "table main has no room for") {
+			t.Fatalf("the page has room for all:\n%s", text)
+		}
+		if _, below, _ := strings.Cut(text, "\n\n"); !strings.Contains(below, column) && strings.Contains(text, said) {
+			t.Errorf("there is no %s, and the text speaks of it:\n%s", column, text)
+		}
+	}
+}
+
+// A dash is nothing to compare with, no such phase or no bytes. What is not known is empty, and the legend says so.
+func TestUnknownIsNoDash(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", func(m *paper.Model) {
+		restudied(m, func(i int) {
+			if s := &m.Study.Runs[i]; s.Method() == "ghost" {
+				s.StepMS, s.TokensPerS, s.SamplesPerS, s.JoulesPerStep, s.PhaseTimes = nil, nil, nil, nil, nil
+			}
+		})
+	})
+	heads, rows := texRows(t, read(t, dir, "tables", "main.tex"))
+	for _, r := range rows {
+		for c, text := range r.cells {
+			compares := strings.HasPrefix(heads[c+1], `\Delta`)
+			if dash := text == "--"; dash != (compares && r.label == "Non-private") {
+				t.Errorf("%s of %s is %q", heads[c+1], r.label, text)
+			}
+			if empty := text == ""; empty != (r.label == "Ghost clipping" && !compares && heads[c+1] != "GiB") {
+				t.Errorf("%s of %s is %q", heads[c+1], r.label, text)
+			}
+		}
+	}
+	for name, want := range map[string]bool{"main": true, "phases": true, "components": false} {
+		if has := strings.Contains(read(t, dir, "tables", name+".txt"), "Empty: not known."); has != want {
+			t.Errorf("the legend of %s says what empty is: %v", name, has)
+		}
+	}
+}
+
+// A difference below half of the last digit is a zero with its sign, and no threshold.
+func TestSmallDifferencesHaveSigns(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", func(m *paper.Model) {
+		base := *m.Study.Runs[0].PeakBytes
+		restudied(m, func(i int) {
+			m.Study.Runs[i].PeakBytes = new(base + int64(1-2*(i%2))*int64(i)*1000)
+			m.Study.Runs[i].Kept = nil
+		})
+	})
+	_, rows := texRows(t, read(t, dir, "tables", "main.tex"))
+	signs := map[string]int{}
+	for _, r := range rows {
+		signs[r.cells[1]]++
+		if strings.Contains(r.cells[1], "<") || strings.Contains(r.cells[1], ">") {
+			t.Errorf("%v", r)
+		}
+	}
+	if signs["+0.00"] == 0 || signs["-0.00"] == 0 || signs["--"] != 1 {
+		t.Errorf("%v", signs)
+	}
+	if text := read(t, dir, "tables", "main.txt"); !strings.Contains(text, "−0.00") || !strings.Contains(text, "+0.00") {
+		t.Error(text)
+	}
+}
+
+// A column of one value compares nothing. README.md says that it is left out.
+func TestColumnsOfOneValue(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline-batch", nil)
+	heads, _ := texRows(t, read(t, dir, "tables", "main.tex"))
+	readme := read(t, dir, "README.md")
+	if slices.Contains(heads, "J/step") || !strings.Contains(readme,
+		"column energy of table main: only 1 of 11 experiments has a value") {
+		t.Errorf("%q\n%s", heads, readme)
+	}
+}
+
+// Where no run trains privately, no front is drawn and nothing is called private, though some runs compute norms.
+func TestFrontsAreOfPrivateRuns(t *testing.T) {
+	t.Parallel()
+	for _, example := range []string{"lora", "headline"} {
+		dir, _ := write(t, example, func(m *paper.Model) {
+			if example == "headline" {
+				m.Config.Rows = []string{"vanilla", "norm_only"}
+				restudied(m, func(int) {})
+			}
+		})
+		for _, name := range []string{"captions.tex", "main.tex"} {
+			for _, word := range []string{"front", "DP-SGD", "rivate method"} {
+				if strings.Contains(read(t, dir, name), word) {
+					t.Errorf("%s of %s says %q", name, example, word)
+				}
+			}
+		}
+	}
+	dir, _ := write(t, "headline", nil)
+	if !strings.Contains(captionOf(t, dir, "tradeoff"), "front") {
+		t.Error("the private runs have no front")
+	}
+}
+
+// Runs that are called after their parameters are labelled by them.
+func TestParametersAreLabels(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "lora", nil)
+	_, rows := texRows(t, read(t, dir, "tables", "main.tex"))
+	for i, want := range []string{"Rank 4", "Rank 16", "Rank 64"} {
+		if rows[i].label != want {
+			t.Errorf("%q, not %q", rows[i].label, want)
+		}
+	}
+}
+
+// Gradients have a row however small they are, and it says that they are of the step before.
+func TestGradientsHaveARow(t *testing.T) {
+	t.Parallel()
+	for _, example := range []string{"headline", "headline-batch"} {
+		dir, _ := write(t, example, nil)
+		text := read(t, dir, "tables", "components.txt")
+		if !regexp.MustCompile(`(?m)^Gradients +–`).MatchString(text) ||
+			example == "headline" && !strings.Contains(text, "Gradients are mostly those that .grad keeps of the step before.") {
+			t.Errorf("%s:\n%s", example, text)
+		}
+	}
+}
+
+// README.md has the warnings of the JSON documents, and the causes why figures are not there.
+func TestReadmeHasWarningsAndCauses(t *testing.T) {
+	t.Parallel()
+	for _, example := range []string{"headline", "lora"} {
+		dir, m := write(t, example, nil)
+		readme := strings.NewReplacer(`\`, "", "&lt;", "<").Replace(read(t, dir, "README.md"))
+		doc := report.OverheadTables(m.Study)[0].Document.(compare.OverheadDocument)
+		n := 0
+		for _, c := range doc.Cells {
+			for _, w := range c.Warnings {
+				if n++; !strings.Contains(readme, w) {
+					t.Errorf("%s: %q is not in README.md", example, w)
+				}
+			}
+		}
+		if example == "headline" && n < 6 {
+			t.Errorf("%d warnings", n)
+		}
+		if cause := "figure step of Rank 4, Rank 16, Rank 64: a bare run records no allocations"; example == "lora" &&
+			!strings.Contains(readme, cause) {
+			t.Error(readme)
+		}
+	}
+}
+
+// The set-up is in an author's words: no keys of torch's, thousands apart, a number of parameters, no rate of a list.
+func TestSetupIsInWords(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", nil)
+	text, _, _ := strings.Cut(read(t, dir, "setup.tex"), "% The runs were")
+	for _, want := range []string{"memory-efficient", "cuDNN", "hidden size 2,048", `1.2\,B parameters`,
+		"one sequence of 16,384 tokens a step", "Transformer: 20 layers", "$C$"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, never := range []string{"cudnn", "2048", "sample rate", "sampling rate"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q in\n%s", never, text)
+		}
+	}
+}
+
+// A wide main table is read before the text, so that it comes to the foot of the first page.
+func TestWideTableIsEarly(t *testing.T) {
+	t.Parallel()
+	dir, _ := write(t, "headline", nil)
+	text := read(t, dir, "main.tex")
+	if at := strings.Index(text, `\input{tables/main}`); at < 0 || at > strings.Index(text, `\section{Setup}`) ||
+		strings.Count(text, `\input{tables/main}`) != 1 {
+		t.Error(text)
+	}
+}
