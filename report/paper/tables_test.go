@@ -314,6 +314,9 @@ func TestSmallDifferencesHaveSigns(t *testing.T) {
 	if signs["+0.00"] == 0 || signs["-0.00"] == 0 || signs["--"] != 1 {
 		t.Errorf("%v", signs)
 	}
+	if !strings.Contains(read(t, dir, "tables", "main.tex"), "{$-$0.00}") {
+		t.Error("siunitx prints -0.00 without its sign")
+	}
 	if text := read(t, dir, "tables", "main.txt"); !strings.Contains(text, "−0.00") || !strings.Contains(text, "+0.00") {
 		t.Error(text)
 	}

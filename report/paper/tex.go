@@ -154,6 +154,8 @@ func (c *Cell) tex(italic bool) string {
 		text = "{" + escape(text) + "}"
 	case !c.isNumber():
 		text = "{$<$" + escape(text[1:]) + "}"
+	case c.zero() && text[0] == '-': // siunitx drops the sign
+		text = "{$-$" + text[1:] + "}"
 	case c.atLeast:
 		text = `{$\geq$}` + text
 	}
