@@ -88,8 +88,8 @@ func costNotes(doc analyze.CostDocument) (notes []string) {
 		text string
 		of   func(*analyze.CostRun) bool
 	}{
-		{"beside bare run: how much longer a bare step takes than in the bare run of the same experiment, or than " +
-			"the median of several, which have no allocator events",
+		{"beside bare run: how much longer a bare step takes here than in the bare runs of the same experiment (their " +
+			"median), which record no allocator events",
 			func(r *analyze.CostRun) bool { return r.BesideBareRun != nil }},
 		{"steps are medians of one run; Δ, what module hooks, tags and module times cost an instrumented step, is in " +
 			"no published time",
