@@ -2,7 +2,7 @@
 instrumented steps, at a failed request, between lines of the script and at the end.
 
 A look takes a tenth of a second or two among a million objects. On a GPU looks are limited to a share of the
-time. In a prediction they are limited by number, so that equal runs are looked at alike.
+time, except where no further step is timed: at the end. In a prediction they are limited by number, so that equal runs are looked at alike.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU
 _WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
 _LONGEST_NS = 500_000_000  # of one look on a GPU
 _LONGEST_OOM_NS = 2_000_000_000  # of one look on a GPU at a request that failed, whatever looks have taken
+_UNLIMITED = ("oom", "exit")  # moments at which a look happens, whatever looks have taken
 _FAILURES = 4  # requests that fail and are looked at one by one; then the 8th, the 16th and so on
 _WORK = 384  # objects that one look asks about
 _MOST = 128  # tensors that one look starts from, of graphs and of others
@@ -74,7 +75,7 @@ class Keepers:
             self.look("step")
 
     def _exit_begins(self) -> None:
-        if recorder.tagging and drains.recording and (recorder.settings.every_step or self._affords()):
+        if recorder.tagging and drains.recording:
             self.look("exit")
 
     def _is_due(self, number: int) -> bool:
@@ -128,7 +129,7 @@ class Keepers:
         safe = safe_devices()
         roots = Roots(safe, living() if tensors is None else tensors)
         self._needed_ns = 0
-        if not recorder.settings.every_step and moment != "oom":
+        if not recorder.settings.every_step and moment not in _UNLIMITED:
             needed = _WHOLE * (time.monotonic_ns() - began)
             if needed > self._left_ns():
                 self._needed_ns = needed
@@ -150,7 +151,7 @@ class Keepers:
         asked = [b.root for b in blocks[:_MOST_BLOCKS] if b.root is not None]
         asked += [t for b in blocks[:_MOST_BLOCKS] for t in b.tensors]
         told = {id(t) for b in blocks if b.address in self._said for t in (b.root, *b.tensors)}
-        new = () if moment in ("oom", "exit") else set(map(id, asked)) - told
+        new = () if moment in _UNLIMITED else set(map(id, asked)) - told
         ways = search.ways(asked, _MOST, new)
         out = [entry for entry in (self._entry(block, ways) for block in blocks) if entry is not None]
         complete = roots.complete and search.complete
@@ -190,7 +191,7 @@ class Keepers:
         first = [b for b in blocks if not self._lasts(b)]
         first.sort(key=lambda b: (b.address in self._said, -b.bytes))
         self._made += 1
-        if self._made % _AGAIN and moment not in ("oom", "exit"):
+        if self._made % _AGAIN and moment not in _UNLIMITED:
             return first
         asked = sum(len(b.tensors) + (b.root is not None) for b in first)
         order = {address: i for i, address in enumerate(self._said)}
