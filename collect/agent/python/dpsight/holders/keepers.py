@@ -1,8 +1,9 @@
 """Says who keeps each block that is not a parameter, buffer, gradient or optimizer state. It looks at the end of
 instrumented steps, at a failed request, between lines of the script and at the end.
 
-A look takes a tenth of a second or two among a million objects. On a GPU looks are limited to a share of the
-time, except where no further step is timed: at the end. In a prediction they are limited by number, so that equal runs are looked at alike.
+A look takes a tenth of a second or two among a million objects. On a GPU looks are limited to a share of the time,
+except at the end, where no further step is timed. In a prediction they are limited by number, so that equal runs are
+looked at alike.
 """
 
 from __future__ import annotations
