@@ -77,8 +77,9 @@ func mainTable(s *compare.Study, most int) table.Table {
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
 		{Title: "J/step", Key: "joules_per_step", Right: true},
 	}}
-	if s.Baseline != nil {
-		t.Title += ", and what they are over " + overWhat(s)
+	compared := slices.ContainsFunc(s.Cells, func(c compare.Cell) bool { return c.Overhead != nil && !c.IsBaseline() })
+	if compared {
+		t.Title += ", compared with " + overWhat(s)
 	}
 	cells, left := foremost(besideBaselines(s), most)
 	all, freed := ofStudy(s), false
@@ -91,7 +92,7 @@ func mainTable(s *compare.Study, most int) table.Table {
 		row := []table.Cell{all.cell(c.Label, &c.Identity), repeats, table.Optional(c.PeakBytes, table.Bytes)}
 		delta, percent, free, slowdown := table.Absent(), table.Absent(), table.Absent(), table.Absent()
 		switch o := c.Overhead; {
-		case o == nil:
+		case o == nil || !compared:
 		case c.IsBaseline():
 			delta.Text, percent.Text, free.Text, slowdown.Text = "baseline", "", "", ""
 		default:
