@@ -53,7 +53,7 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 // check returns an error, one sentence, if this install cannot record experiments. builtin says that the experiment
 // is a built-in one, whose interpreter --python names.
 func (in *Install) check(python string, builtin bool) error {
-	other := "give the path of an interpreter that has it in place of python"
+	other := "give the path of an interpreter with torch instead of python"
 	if builtin {
 		other = "name an interpreter that has it with --python"
 	}

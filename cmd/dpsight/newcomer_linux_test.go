@@ -59,10 +59,12 @@ dpsight: hint: did you mean --device cuda? known: auto, cuda, phantom,
   phantom:PROFILE`},
 		{"misspelt device to predict", "predict --device h201 python train.py", `dpsight: error: unknown device "h201"
 dpsight: hint: did you mean --device h200? known: a100-40, a100-80, h100, h200,
-  l40s, rtx-4090, t4`},
+  l40s, rtx-4090, t4. For any other device, give its memory, as in --gpu-memory
+  24GiB`},
 		{"device of two sizes", "predict --device A100 python train.py", `dpsight: error: unknown device "A100"
 dpsight: hint: did you mean --device a100-40 or a100-80? known: a100-40,
-  a100-80, h100, h200, l40s, rtx-4090, t4`},
+  a100-80, h100, h200, l40s, rtx-4090, t4. For any other device, give its
+  memory, as in --gpu-memory 24GiB`},
 		{"negative steps", "predict --steps -3 python train.py",
 			`dpsight: error: --steps must be a number of steps, auto or all, not "-3"
 dpsight: hint: --steps 5 ends the script after five; --steps all lets it run to
@@ -75,7 +77,7 @@ dpsight: hint: as in --top 8; 0 lists all modules`},
 dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter that has it in place of python; dpsight doctor names the one
+  of an interpreter with torch instead of python; dpsight doctor names the one
   that make setup made`},
 		{"help of nothing", "help nosuch", `dpsight: error: unexpected argument nosuch
 dpsight: hint: dpsight --help lists the commands`},
@@ -98,7 +100,7 @@ dpsight: hint: dpsight breakdown --help lists the options`},
 			`dpsight: device: phantom GPU, predicting the memory of the NVIDIA H200
 dpsight: error: DIR/bin/python (Python 3) has no torch
 dpsight: hint: pip install torch (2.10 or later, a CUDA build), or give the path
-  of an interpreter that has it in place of python; dpsight doctor names the one
+  of an interpreter with torch instead of python; dpsight doctor names the one
   that make setup made`},
 		{"two runs of one name", "explain bk bk --store batch",
 			`dpsight: 5 runs are called bk: taking the newest that is not bare,
