@@ -24,8 +24,8 @@ type checkCmd struct {
 	Config        string   `help:"${config}" placeholder:"FILE"`
 	Acknowledge   []string `help:"${acknowledge}" placeholder:"NAME"`
 	Until         string   `help:"The last day on which an acknowledgement counts, in UTC." placeholder:"DATE"`
-	Why           string   `help:"Why it is acknowledged." placeholder:"TEXT"`
-	By            string   `help:"Who acknowledges." env:"GITHUB_ACTOR,USER" placeholder:"NAME"`
+	Why           string   `help:"Why the metric is acknowledged." placeholder:"TEXT"`
+	By            string   `help:"Who acknowledges the metric." env:"GITHUB_ACTOR,USER" placeholder:"NAME"`
 	Partial       bool     `help:"Do not fail on experiments of the baseline that have no run."`
 	Force         bool     `help:"Let --write-baseline overwrite a file that is not a baseline."`
 	Comment       string   `help:"Also write the check as a comment for a pull request." placeholder:"FILE"`
