@@ -108,8 +108,8 @@ const (
 
 // hollow reports whether an expression makes only empty containers and numbers, so that it holds no tensor.
 func hollow(expression string) bool {
-	expression, _, _ = strings.Cut(text.ReplaceAllString(expression, ""), " for ")
-	for _, name := range word.FindAllString(key.ReplaceAllString(expression, ""), -1) {
+	expression = key.ReplaceAllString(empty.ReplaceAllString(expression, ""), "")
+	for _, name := range word.FindAllString(expression, -1) {
 		if !slices.Contains(tensorless, name) {
 			return false
 		}
@@ -118,7 +118,7 @@ func hollow(expression string) bool {
 }
 
 var (
-	text       = regexp.MustCompile(`"[^"]*"|'[^']*'|#.*`)
+	empty      = regexp.MustCompile(`"[^"]*"|'[^']*'|#.*|\bfor\b.*`) // what follows for in a comprehension only counts
 	key        = regexp.MustCompile(`\w+\s*:`)
 	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
 	tensorless = []string{"None", "True", "False", "list", "dict", "set", "tuple", "deque", "defaultdict", "OrderedDict",
