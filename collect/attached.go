@@ -18,7 +18,7 @@ import (
 // attachedSamples is the file in the spool folder of a run that dpsight.attach() wrote in which a sample is a line.
 const attachedSamples = "samples.jsonl"
 
-// attachedSample is one line of samples: of a device if it names one, else of the process.
+// attachedSample is one line of samples: of a device if the line names one, else of the process.
 type attachedSample struct {
 	TimeNS      int64             `json:"time_ns"`
 	RSS         int64             `json:"rss"`
@@ -31,8 +31,8 @@ type attachedSample struct {
 	Processes   [][2]*json.Number `json:"processes"` // pid and bytes, null = not known
 }
 
-// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. It makes
-// tables of the samples, and copies into the manifest what the journal says of the run.
+// finishAttached completes a run that dpsight.attach() wrote, as the collector does for its own runs. finishAttached
+// makes tables of the samples, and copies into the manifest what the journal says of the run.
 func finishAttached(dir string, m *schemas.Manifest) error {
 	journals, err := spool.ReadDir(filepath.Join(dir, spool.Dir))
 	if err != nil {
@@ -79,8 +79,8 @@ func attachedTables(dir string, m *schemas.Manifest) error {
 	return errors.Join(writeSamples(dir, schemas.Samples, devices), writeSamples(dir, schemas.HostSamples, process))
 }
 
-// deviceSample is a reading of a device. In a container the driver numbers processes in another way: then the run's own
-// is not among them.
+// deviceSample is a reading of a device. In a container the driver may number processes in another way: then the run's
+// own process is not among the sample's.
 func deviceSample(m *schemas.Manifest, s *attachedSample) schemas.Sample {
 	row := schemas.Sample{RunID: m.RunID, Device: *s.Device, TimeNS: s.TimeNS, UsedBytes: s.Used, FreeBytes: s.Free,
 		MemoryAPI: 1}

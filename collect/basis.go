@@ -18,23 +18,23 @@ import (
 // A Basis is what a prediction depends on besides its experiment. With another basis the same experiment may have
 // another peak.
 type Basis struct {
-	Interpreter string   `json:"interpreter"` // its path
+	Interpreter string   `json:"interpreter"` // path of the interpreter
 	Python      string   `json:"python"`
 	Torch       string   `json:"torch"`
 	CUDA        string   `json:"cuda"`
 	Opacus      string   `json:"opacus"`
 	Library     string   `json:"library"`     // the phantom GPU's build: its sources, torch's libraries, the compilers
-	Profile     string   `json:"profile"`     // with a hash of its content
+	Profile     string   `json:"profile"`     // name of the profile, with a hash of the profile's content
 	Modules     string   `json:"modules"`     // hash of dpsight's own Python that runs in the process
-	Experiments string   `json:"experiments"` // hash of the built-in ones; empty for a command
-	Variables   []string `json:"variables"`   // of the environment, sorted
+	Experiments string   `json:"experiments"` // hash of the built-in experiments; empty for a command
+	Variables   []string `json:"variables"`   // variables of the environment, sorted
 }
 
 // basisVariables are the prefixes of the environment variables that torch, its libraries and the phantom GPU read.
 // CUBLAS has no underscore behind it, to include cuBLASLt's workspace.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
-// Basis resolves an experiment as [Run] would, but runs nothing. It fails with the errors that Run would give. The
+// Basis resolves an experiment as [Run] would, but runs nothing. Basis fails with the errors that Run would give. The
 // machine must be a phantom GPU.
 func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	p, err := m.prepare(ctx, e)
@@ -85,7 +85,7 @@ func hashOf(all ...fs.FS) string {
 			fmt.Fprintf(hash, "%s %d\n%s\n", path, len(b), b)
 			return err
 		})
-		if err != nil { // what is embedded can be read
+		if err != nil { // embedded files can be read
 			panic(err)
 		}
 	}

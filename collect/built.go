@@ -44,8 +44,8 @@ func linkedRevision(text string) (revision *string, modified *bool) {
 	return &commit, &changed
 }
 
-// revisionOf returns the commit of a build, and whether files had been changed since. Both are nil if go build
-// recorded none.
+// revisionOf returns the commit of a build, and whether files had been changed since. revision and modified are nil if
+// go build recorded no commit.
 func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool) {
 	for _, s := range settings {
 		switch s.Key {
@@ -71,7 +71,7 @@ func hashOfFiles(files ...fs.FS) string {
 			return err
 		})
 		if err != nil {
-			panic(err) // they are part of the binary
+			panic(err) // embedded files are part of the binary
 		}
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]

@@ -17,7 +17,7 @@ import (
 type child struct {
 	supervisor *exec.Cmd
 	runID      string
-	pid        int // of the experiment
+	pid        int // number of the experiment's process
 	input      *os.File
 	send       *gob.Encoder
 	// exited is closed when the experiment's first process ended, ended when no process of the run is left.
@@ -69,7 +69,7 @@ func startChild(spec supervisorSpec, runID string, lock, typed, stdin, stdout, s
 	var first supervisorReport
 	if err = c.send.Encode(spec); err == nil {
 		if status.Decode(&first) != nil {
-			// The supervisor was killed before it could say that the experiment runs: it may be running.
+			// The supervisor was killed before it could say that the experiment runs. So the experiment may be running.
 			go c.follow(status, statusRead)
 			return c, nil
 		}
@@ -117,8 +117,8 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	}
 }
 
-// killByRunID ends what a killed supervisor left. The experiment's processes have another reaper then, and are
-// recognised by their environment.
+// killByRunID ends what a killed supervisor left. After the supervisor's death, the experiment's processes have another
+// reaper, so killByRunID recognises them by their environment.
 func killByRunID(runID string) {
 	for range 100 {
 		found := false

@@ -72,7 +72,8 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 				}
 			}
 			continue
-		case strings.HasPrefix(name, "DPSIGHT_") && name != pythonVariable: // of a run that this one is started in
+		// A variable of a run that this run is started in.
+		case strings.HasPrefix(name, "DPSIGHT_") && name != pythonVariable:
 			continue
 		case name == "PYTHONUNBUFFERED":
 			buffered = true

@@ -16,7 +16,7 @@ func Run(context.Context, Experiment) (*Result, error) {
 		containerHint}
 }
 
-// Running reports whether a run is still being recorded. Here none can be.
+// Running reports whether a run is still being recorded. On systems other than Linux, no run can be.
 func Running(dir string) bool { return false }
 
 func isTerminal(f *os.File) bool {

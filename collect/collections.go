@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Collections says how to repeat a predicted run with Python's garbage collected at other moments. If memory of the
-// device is freed only by the collector, the peak depends on when it runs.
+// Collections says how to repeat a predicted run with Python's garbage collected at other moments. If only Python's
+// garbage collector frees some of the device's memory, the peak depends on when it runs.
 type Collections struct {
 	// Begin is called before each run, with the time of its collections and what is to be found out.
 	Begin func(when string, g schemas.Garbage)
@@ -16,9 +16,10 @@ type Collections struct {
 	End func(*Result) (schemas.Collection, error)
 }
 
-// runCollections makes the runs that bound the peak of r, and notes them in its manifest. One run collects garbage
-// at once. Another, if the collector freed something in r, never collects. If it freed nothing, r itself is such a
-// run. A run that was stopped, for example by its time limit, gets no bounds: other runs would stop elsewhere.
+// runCollections makes the runs that bound the peak of r, and notes them in its manifest. One of these runs collects
+// all garbage at once. If the garbage collector freed something in r, another of these runs never collects. If the
+// garbage collector freed nothing, r itself is such a run. A run that was stopped, for example by its time limit, gets
+// no bounds: other runs would stop elsewhere.
 func runCollections(ctx context.Context, e Experiment, c Collections, r *Result) error {
 	if r.Garbage == nil || !r.Garbage.Any() || r.Interrupted || !schemas.EndedByItself(r.Manifest.Status) {
 		return nil

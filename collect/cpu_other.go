@@ -4,5 +4,5 @@ package collect
 
 import "time"
 
-// processCPU is for recording, which is not done here.
+// processCPU is used in recording, which this system does not support.
 func processCPU() time.Duration { return 0 }

@@ -19,13 +19,13 @@ const (
 	mostInVain    = 2
 )
 
-// Deciding is called after each failed run, before the run is repeated with another answer d. It makes the failed
-// run's tables. An error ends the runs.
+// Deciding is called after each failed run, before the run is repeated with another answer d. Deciding makes the failed
+// run's tables. An error of Deciding ends the runs.
 type Deciding func(failed *Result, d schemas.Decision) error
 
-// RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute.
-// Scripts with asserts on values fail in this way. If the run fails after such a read, it is repeated with the
-// other answer to that read. Answers that help are kept in e.Decisions.
+// RunDeciding is [Run] for an experiment that may fail because of a value that the phantom GPU does not compute. A
+// script with an assert on such a value may fail. If a run fails after a read of an unknown value, RunDeciding repeats
+// the run with the other answer to that read. Answers that help are kept in e.Decisions.
 func RunDeciding(ctx context.Context, e *Experiment, told Deciding) (*Result, error) {
 	tried, inVain := map[string]bool{}, 0
 	last := "" // the read whose answer was changed for this run

@@ -23,7 +23,8 @@ const (
 	DevicePhantom = "phantom"
 )
 
-// A Machine is what an experiment can run on here. It is opened once for a run or a whole suite, and closed after it.
+// A Machine is what an experiment can run on here. The caller opens a Machine once for a run or a whole suite, and
+// closes it afterwards.
 type Machine struct {
 	// Predicted is set when experiments run on the phantom GPU.
 	Predicted bool
@@ -31,7 +32,7 @@ type Machine struct {
 	Note string
 
 	profile      phantom.Profile
-	memory       int64            // of the phantom GPU, 0 = the profile's
+	memory       int64            // bytes of the phantom GPU, 0 = the profile's memory
 	addresses    string           // of the phantom GPU, "" = the profile's policy
 	chosen       string           // why the phantom GPU was chosen, "" = it was named
 	library      nvml.Library     // nil without NVML, and on the phantom GPU
@@ -40,7 +41,7 @@ type Machine struct {
 	throttledFor string           // why the clocks were throttled through a whole wait
 	only         string           // UUID of the one device of a machine that is a part of another
 
-	found *found // shared with its parts; nil before the first run
+	found *found // shared with the machine's parts; nil before the first run
 }
 
 // OpenMachine resolves --device.
@@ -53,8 +54,8 @@ func OpenMachine(device string) (*Machine, error) {
 	return m, err
 }
 
-// PlannedMachine resolves --device for a plan. The plan may be made on a machine without the GPU: cuda needs none
-// here, and none is looked for.
+// PlannedMachine resolves --device for a plan. The plan may be made on a machine without the GPU: for a plan,
+// PlannedMachine accepts cuda without looking for a GPU.
 func PlannedMachine(device string) (*Machine, error) {
 	if device == DeviceCUDA {
 		return &Machine{Note: "device: " + DeviceCUDA}, nil

@@ -11,10 +11,10 @@ import (
 // DeviceMemory is the size of a GPU's memory as a user writes it: 24GiB, or 24GB or 24G as cards are sold.
 type DeviceMemory struct {
 	Bytes int64  // 0 = the GPU's own
-	note  string // how the size was interpreted, if it was ambiguous
+	note  string // how the size was interpreted, if its unit was ambiguous
 }
 
-// Tell prints how the size was interpreted, if it was ambiguous.
+// Tell prints how the size was interpreted, if its unit was ambiguous.
 func (m DeviceMemory) Tell(c *Console) {
 	if m.note != "" {
 		c.Println("dpsight: note: " + m.note)

@@ -5,12 +5,12 @@
 //
 //	dpsight (collector) ── supervisor ── the experiment and everything that it starts
 //
-// The supervisor is this same program under another name. It is the reaper of all descendants of the experiment,
-// and ends each of them with the run. A process group would not do: launchers such as torchrun put each rank in a
-// session of its own. The supervisor holds the read end of a pipe, and only the collector holds the other end. When
-// the collector dies, even by SIGKILL, the pipe closes and the supervisor ends the experiment. A parent-death
-// signal alone would not do: grandchildren do not inherit it, and it depends on the thread that started the child,
-// not on the process.
+// The supervisor is this same program under another name. The supervisor is the reaper of all descendants of the
+// experiment, and ends each of them with the run. A process group would not reach all of them: launchers such as
+// torchrun put each rank in a session of its own. The supervisor holds the read end of a pipe, and only the collector
+// holds the other end. When the collector dies, even by SIGKILL, the pipe closes and the supervisor ends the
+// experiment. A parent-death signal alone would not end them all: grandchildren do not inherit the signal, and it
+// depends on the thread that started the child, not on the process.
 //
 // Recording needs Linux, as CUDA builds of torch and the phantom GPU do. Elsewhere [Run] returns an error.
 //

@@ -24,7 +24,7 @@ type Check schemas.DoctorCheck
 // A Diagnosis is what a machine can record.
 type Diagnosis struct {
 	Checks   []Check
-	Features []schemas.TorchFeature // of the interpreter's torch; nil = none could be tried
+	Features []schemas.TorchFeature // features of the interpreter's torch; nil = none could be tried
 }
 
 // Document returns the diagnosis in its printed form.
@@ -36,7 +36,7 @@ func (d Diagnosis) Document() schemas.Doctor {
 	return doc
 }
 
-// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes
+// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. Doctor changes
 // nothing but the phantom GPU's cache.
 func Doctor(ctx context.Context, python, store string) Diagnosis {
 	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
@@ -58,7 +58,7 @@ func Doctor(ctx context.Context, python, store string) Diagnosis {
 	features, tried := checkFeatures(ctx, path, torch.OK)
 	gpu := checkGPU()
 	fake, library := checkPhantom(ctx, path, torch.OK)
-	// One of the two is enough.
+	// A GPU or a phantom GPU is enough.
 	gpu.Needed, fake.Needed = !fake.OK, !gpu.OK
 	compiler := checkCompiler(ctx, library)
 	checks = append(checks, torch, tried, own, opacus, gpu, compiler, fake, checkStore(store), checkCache())
@@ -108,8 +108,8 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 	return torch, opacus
 }
 
-// CheckPrivate returns an error if the built-in private experiments cannot be recorded with an interpreter. If
-// python is "", it checks the interpreter that they would use.
+// CheckPrivate returns an error if the built-in private experiments cannot be recorded with an interpreter. If python
+// is "", CheckPrivate checks the interpreter that the built-in experiments would use.
 func CheckPrivate(ctx context.Context, python string) error {
 	chosen, err := BuiltinPython(python)
 	if err != nil {
@@ -158,7 +158,7 @@ func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.To
 	return features, c
 }
 
-// checkAgent says whose agent records: it is always the program's own, whichever package dpsight is installed.
+// checkAgent says whose agent records: the program's own agent, whichever package dpsight is installed.
 func checkAgent(ctx context.Context, python string) Check {
 	c := Check{Name: "agent", OK: true, Detail: "the program's own"}
 	if python == "" {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// An elasticReport finds in a launcher's output which of its processes failed first. torchrun prints such a report,
-// between lines of signs, when a rank has failed. If a process died without an exception, the report is the only
-// trace of it.
+// An elasticReport finds in a launcher's output which of its processes failed first. When a rank has failed, torchrun
+// prints a report of it between lines of signs. If a process died without an exception, the report is the only trace of
+// it.
 type elasticReport struct {
 	cause bool // the following lines describe the root cause
 	rank  string
@@ -35,7 +35,7 @@ func (e *elasticReport) line(text string) {
 	}
 }
 
-// String returns the report as a sentence, "" if there was none.
+// String returns the report as a sentence, "" if the launcher printed no report.
 func (e *elasticReport) String() string {
 	code, err := strconv.Atoi(e.code)
 	switch {

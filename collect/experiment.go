@@ -19,7 +19,7 @@ type Experiment struct {
 	Command []string
 	Params  map[string]any
 	Dir     string   // working folder; "" is the current one
-	Environ []string // of the experiment, as from os.Environ; nil is this process's
+	Environ []string // environment of the experiment, as from os.Environ; nil is this process's
 
 	Bare        bool          // counters and timers only
 	Warmup      *int          // steps before timed ones; nil leaves it to the agent
@@ -37,7 +37,7 @@ type Experiment struct {
 	// so that the device's idle level is known from run to run.
 	Machine        *Machine
 	Device         string        // auto ("" too), cuda, phantom, phantom:PROFILE
-	SampleInterval time.Duration // of NVML; 0 is DefaultSampleInterval
+	SampleInterval time.Duration // time between two NVML readings; 0 is DefaultSampleInterval
 	Python         string        // interpreter (--python); of a user's command only its check
 	World          *World        // play ranks of a script that torchrun would start; nil = run the command alone
 	Suite          *schemas.SuiteRef
@@ -47,7 +47,7 @@ type Experiment struct {
 	Decisions []schemas.Decision // reads of unknown values that get the other answer
 	Steps     string             // after which step a prediction ends the script; see [CheckSteps]
 	Garbage   string             // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
-	Version   string             // of dpsight
+	Version   string             // version of dpsight
 
 	Stdin          *os.File  // nil is no input; a terminal without Terminal counts as nil
 	Stdout, Stderr io.Writer // where the output is shown, in addition to the logs; may be nil
@@ -80,8 +80,8 @@ func (e *Experiment) Check() error {
 	return nil
 }
 
-// plannedSteps returns how many steps the experiment will have, 0 if it does not say. A built-in one has two for
-// each timed step, a bare and an instrumented one.
+// plannedSteps returns how many steps the experiment will have, 0 if the experiment does not say. A built-in experiment
+// has two steps for each timed step, a bare and an instrumented one.
 func (e *Experiment) plannedSteps() int64 {
 	if n, err := strconv.ParseInt(e.Steps, 10, 64); err == nil {
 		return n

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// gitTime bounds the look at a repository: one on a slow network file system must not delay the run.
+// gitTime bounds the look at a repository: a repository on a slow network file system must not delay the run.
 const gitTime = 3 * time.Second
 
 // sources returns the folders that may hold the experiment's code: the script's folder first, then the working
@@ -24,8 +24,8 @@ func (p *plan) sources() []string {
 	return []string{p.dir}
 }
 
-// gitRevision returns the revision of the first folder that lies in a repository. It returns nil if none does, or
-// without git.
+// gitRevision returns the revision of the first folder that lies in a repository. gitRevision returns nil if no folder
+// lies in a repository, or without git.
 func gitRevision(ctx context.Context, dirs ...string) *schemas.Git {
 	for _, dir := range dirs {
 		if git := revisionIn(ctx, dir); git != nil {

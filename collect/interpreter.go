@@ -19,10 +19,10 @@ const pythonVariable = "DPSIGHT_PYTHON"
 // chosenByCommand says of an interpreter that it is what a user's own command starts.
 const chosenByCommand = "command"
 
-// BuiltinPython chooses the interpreter of the built-in experiments. It takes the first of: override (--python),
-// $DPSIGHT_PYTHON, the active virtual environment, the one whose pip installed dpsight, the one that make setup
-// made, python3. If an explicit choice cannot be run, it returns an error, since the next one would run another
-// torch than requested.
+// BuiltinPython chooses the interpreter of the built-in experiments. BuiltinPython takes the first of: override
+// (--python), $DPSIGHT_PYTHON, the active virtual environment, the one whose pip installed dpsight, the one that make
+// setup made, python3. If an explicit choice cannot be run, BuiltinPython returns an error, since the next interpreter
+// would run another torch than requested.
 func BuiltinPython(override string) (*schemas.Interpreter, error) {
 	if override != "" {
 		return explicitPython(override, "--python")
@@ -62,7 +62,7 @@ func explicitPython(path, how string) (*schemas.Interpreter, error) {
 	return &schemas.Interpreter{Path: absolute(p), Chosen: how}, nil
 }
 
-// pythonBeside is the interpreter that a program was installed with by pip, "" if it was not.
+// pythonBeside is the interpreter that a program was installed with by pip, "" if pip did not install the program.
 func pythonBeside(program string) string {
 	folder := filepath.Dir(program)
 	packages, err := filepath.Glob(filepath.Join(filepath.Dir(folder), "lib", "python*", "*-packages", "dpsight"))
@@ -94,8 +94,8 @@ func setupPython() string {
 }
 
 // commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as
-// torchrun, or one that a prefix such as numactl or nohup starts. It returns nil if none can be seen, as behind a
-// shell script.
+// torchrun, or one that a prefix such as numactl or nohup starts. commandPython returns nil if it sees no interpreter,
+// as behind a shell script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {
 		return &schemas.Interpreter{Path: absolute(path), Chosen: chosenByCommand}
@@ -162,7 +162,7 @@ func shebangPython(path string) string {
 	return p
 }
 
-// absolute does not resolve links: a virtual environment's interpreter is one.
+// absolute does not resolve links: a virtual environment's interpreter is a link.
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {
 		return a

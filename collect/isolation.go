@@ -19,8 +19,9 @@ const (
 )
 
 // waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level seen on
-// this machine, and their clocks are not throttled. It returns what it found. A fixed sleep would not do: a context
-// may take seconds to disappear, or no time. If the device is free at the first look, only that look is spent.
+// this machine, and their clocks are not throttled. waitIdle returns what it found. A fixed sleep would not suffice: a
+// context may take seconds to disappear, or no time. If the devices are free at the first look, waiting takes only that
+// look.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:
@@ -49,7 +50,8 @@ func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan
 		throttled := l.throttled()
 		patience := limit
 		if busy == "" && m.throttledFor == throttled {
-			patience = 0 // it outlasted a whole wait before: it is this machine's state, and no wait will end it
+			// The throttling outlasted a whole wait before: it is this machine's state, and no wait will end it.
+			patience = 0
 		}
 		iso.Reason = busy
 		if iso.Reason == "" {
@@ -85,7 +87,7 @@ func (m *Machine) cool(ctx context.Context, d time.Duration, iso *schemas.Isolat
 	iso.CooldownNS = int64(time.Since(begin))
 }
 
-// pause sleeps; false means that it was interrupted.
+// pause sleeps; false means that the sleep was interrupted.
 func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 )
 
 // maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may
-// hold some. It happens before they are sealed, when their processes have ended.
+// hold some. Journals are masked before they are sealed, when their processes have ended.
 func maskJournals(dir string, secrets *mask.Secrets) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.frames"))
 	for _, path := range files {
@@ -40,7 +40,7 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 // there without quotes.
 const minPickled = 8
 
-// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. It does not
+// maskFrames masks the payloads of a frames file that contain text chosen by a script or its user. maskFrames does not
 // replace bytes blindly: a secret may be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
@@ -73,14 +73,15 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	return out, nil
 }
 
-// maskJSON masks the text values in a JSON object, but neither keys nor numbers. With a key, it masks only what is
-// below it.
+// maskJSON masks the text values in a JSON object, but neither keys nor numbers. With a key, maskJSON masks only what
+// is below that key.
 func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.UseNumber() // addresses have more digits than a float
 	var v map[string]any
 	if d.Decode(&v) != nil {
-		return secrets.SameLength(payload) // only secrets have to be masked: nobody can parse this
+		// The payload is no JSON, so nobody can parse it: masking all secrets is enough.
+		return secrets.SameLength(payload)
 	}
 	found := false
 	if key == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // lockRun takes the lock of a run: on its spool folder, shared with the supervisor and gone with both. A file with a
-// process id was rejected: it outlives its process, and the id may come to be another's.
+// process id would outlive its process, and another process may get the id.
 func lockRun(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {
@@ -23,8 +23,8 @@ func lockRun(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives. It
-// asks for a shared lock, so that two that ask at once do not take each other for a collector.
+// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives.
+// Running asks for a shared lock, so that two processes that ask at once do not take each other for a collector.
 func Running(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {

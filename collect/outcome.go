@@ -14,8 +14,8 @@ import (
 
 // cause is why the collector ended a run, if it did.
 type cause struct {
-	timeout   time.Duration // over
-	signal    os.Signal     // passed on
+	timeout   time.Duration // time limit that was over
+	signal    os.Signal     // signal that was passed on
 	cancelled bool          // the context ended
 }
 
@@ -68,9 +68,9 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	}
 }
 
-// firstException returns the exception that ended the run, and the out-of-memory error if there was one. Each is
-// one line. With several ranks it takes the exception of the rank that stopped writing first, since the other ranks
-// fail only because they wait for it.
+// firstException returns the exception that ended the run, and the out-of-memory error if there was one. Each is one
+// line. With several ranks, firstException takes the exception of the rank that stopped writing first, since other
+// ranks fail because they wait for it.
 func firstException(journals []*spool.Journal) (exception, oom string) {
 	for _, j := range inOrderOfTheirEnds(journals) {
 		e := j.Exception

@@ -46,7 +46,7 @@ func (o *output) handOver() {
 	o.stderr.theirs.Close()
 }
 
-// close ends the logs. It does not wait for a process outside the run that holds a stream open.
+// close ends the logs. close does not wait for a process outside the run that holds a stream open.
 func (o *output) close() error {
 	limit := make(chan struct{})
 	timer := time.AfterFunc(teeTime, func() { close(limit) })

@@ -12,15 +12,16 @@ import (
 
 // PhantomOptions are the options of a phantom GPU besides its profile.
 type PhantomOptions struct {
-	// MemoryBytes is what a process can take, 0 = the profile's. Beyond it an allocation fails as on a device.
+	// MemoryBytes is what a process can take, 0 = the profile's memory. Beyond MemoryBytes an allocation fails as on a
+	// device.
 	MemoryBytes int64
 }
 
 // MostPhantomMemory is what the phantom GPU has addresses for.
 const MostPhantomMemory = 2 << 40
 
-// OpenPhantom returns a machine that predicts. It looks for no GPU. device is a profile's id or another name of its
-// device, with or without "phantom:" before it.
+// OpenPhantom returns a machine that predicts. OpenPhantom looks for no GPU. device is a profile's id or another name
+// of its device, with or without "phantom:" before it.
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
 	switch word, _, _ := strings.Cut(device, ":"); {
@@ -41,7 +42,7 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	return phantomMachine(profile, "", o)
 }
 
-// OpenPhantoms opens several, each of another profile.
+// OpenPhantoms opens several phantom machines, each of another profile.
 func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	var machines []*Machine
 	for _, device := range devices {
@@ -58,8 +59,8 @@ func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
 	return machines, nil
 }
 
-// OpenMachineWith is [OpenMachine] with a phantom GPU's memory in bytes, 0 = its profile's. It does not change a
-// real GPU.
+// OpenMachineWith is [OpenMachine] with a phantom GPU's memory in bytes, 0 = its profile's. A real GPU keeps its own
+// memory.
 func OpenMachineWith(device string, memory int64) (*Machine, error) {
 	m, err := OpenMachine(device)
 	if err != nil || memory == 0 {
@@ -86,7 +87,8 @@ func (m *Machine) Checked() bool { return m.profile.Checked }
 // ProcessBytes is what one process can take of the phantom GPU.
 func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(&Experiment{}).MemoryBytes }
 
-// placed is the same machine with another policy of addresses (see phantom.Library). It shares what was looked at.
+// placed is the same machine with another policy of addresses (see phantom.Library). Both machines share what was
+// looked up.
 func (m *Machine) placed(addresses string) *Machine {
 	m.found = m.shared()
 	other := *m
@@ -95,9 +97,9 @@ func (m *Machine) placed(addresses string) *Machine {
 }
 
 // Policies returns n policies for addresses, the profile's own last. The places of segments decide which of several
-// equal free blocks torch takes, so reserved bytes differ between policies. The first is the profile's policy with
-// its grid of blocks moved relative to the process's mappings, which is random on a device too (csrc/blocks.c).
-// Then come the extremes, which bound any driver, then random places.
+// equal free blocks torch takes, so reserved bytes differ between policies. The first is the profile's policy with its
+// grid of blocks moved relative to the process's mappings, which is random on a device too (csrc/blocks.c). The second
+// and third policies are the extremes, which bound any driver. The policies after that place segments at random.
 func (m *Machine) Policies(n int) []string {
 	others := []string{m.profile.Addresses + "+0", "up", "down"}
 	for seed := 1; len(others) < n-1; seed++ {

@@ -22,9 +22,9 @@ type Placements struct {
 	End func(*Result) (schemas.Placement, error)
 }
 
-// runPlacements makes the runs on a phantom GPU and returns the last, whose manifest lists the others. It stops at
-// a run that was interrupted or not fully recorded, and returns that run and its error. The result is nil if no run
-// can be looked at.
+// runPlacements makes the runs on a phantom GPU and returns the last, whose manifest lists the others. runPlacements
+// stops at a run that was interrupted or not fully recorded, and returns that run and its error. The result is nil if
+// no run can be looked at.
 func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)
@@ -59,12 +59,12 @@ func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, er
 
 // Predictions are the runs of one experiment on several phantom GPUs.
 type Predictions struct {
-	Dirs []string // of the runs, in the order of the machines
-	// Broken are the ids of those that were not recorded as they should have been.
+	Dirs []string // folders of the runs, in the order of the machines
+	// Broken are the ids of the runs that were not recorded as they should have been.
 	Broken []string
 }
 
-// RunOn makes the runs on each machine, until it is interrupted. It calls back with a machine before its run, and
+// RunOn makes the runs on each machine, until it is interrupted. RunOn calls back with a machine before its run, and
 // with the error of a run that was not recorded properly.
 func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	tell func(*Machine, error)) (Predictions, error) {
@@ -76,7 +76,7 @@ func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 		if r == nil {
 			return made, err
 		}
-		e.Decisions = r.Manifest.Phantom.Decisions // the next device needs the same
+		e.Decisions = r.Manifest.Phantom.Decisions // the next device needs the same decisions
 		if err != nil {
 			tell(m, err)
 			made.Broken = append(made.Broken, r.Manifest.RunID)

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// onPhantom puts the phantom GPU under the experiment. leave records what the processes held of it, after they have
-// ended.
+// onPhantom puts the phantom GPU under the experiment. leave records what the processes held of the phantom GPU, after
+// they have ended.
 func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	library := *r.plan.phantom
 	library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
@@ -36,11 +36,11 @@ func (r *recording) onPhantom(spec *supervisorSpec, scratch string) (leave func(
 	}, nil
 }
 
-// inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined. Call it
-// after they have ended, and judge what they held of devices only then.
+// inWorld makes the experiment run as some ranks of a simulated world. leave finds out which ranks joined. Call leave
+// after the ranks have ended, and judge only then what they held of devices.
 func (r *recording) inWorld(spec *supervisorSpec, scratch string) (leave func(), err error) {
 	world := r.plan.world
-	joined, remove, err := newScratch() // the supervisor removes the other one before this one is read
+	joined, remove, err := newScratch() // the supervisor removes the scratch folder before joined is read
 	if err != nil {
 		return nil, err
 	}

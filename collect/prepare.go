@@ -24,13 +24,13 @@ import (
 // A plan is an experiment made ready: everything that can be refused has been looked at, and nothing was written.
 type plan struct {
 	argv        []string
-	path        string // of the executable
+	path        string // path of the executable
 	dir         string
 	environ     []string
-	interpreter *schemas.Interpreter // nil where it cannot be seen
+	interpreter *schemas.Interpreter // nil where no interpreter can be seen
 	phantom     *phantom.Library     // nil on a GPU
 	builtin     bool
-	world       *World // nil = the experiment is what it is
+	world       *World // nil = the experiment runs as it is
 }
 
 // prepare resolves the command, its interpreter and torch, and the phantom GPU.
@@ -77,7 +77,8 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		python = p.interpreter.Path
 		install, err := m.install(ctx, python, p.environ)
 		var none *UsageError
-		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) { // --python changes nothing there
+		// --python changes nothing for a user's own command.
+		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) {
 			err = &UsageError{none.Problem, "the command names it: give another interpreter there"}
 		}
 		if err != nil {
@@ -96,7 +97,8 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		return p, nil
 	}
 	if python == "" {
-		// The phantom GPU is made for one torch; behind a shell script it is most likely this one's.
+		// The phantom GPU is made for one torch; a shell script most likely uses the torch of BuiltinPython's
+		// interpreter.
 		i, err := BuiltinPython("")
 		if err != nil {
 			return nil, err
@@ -115,13 +117,13 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	case e.GPUs > 0:
 		library.Devices = e.GPUs
 	case !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "PHANTOM_DEVICES=") }):
-		library.Devices = min(launch.Ranks(p.argv), phantom.MostDevices) // each rank takes one
+		library.Devices = min(launch.Ranks(p.argv), phantom.MostDevices) // each rank takes one device
 	}
 	p.phantom = &library
 	return p, nil
 }
 
-// checkAllocator refuses torch's other allocator before anything runs: it keeps no history.
+// checkAllocator refuses torch's other allocator before anything runs: the other allocator keeps no history.
 func checkAllocator(environ []string) error {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")

@@ -23,7 +23,7 @@ type verdict struct {
 	until time.Time // zero = for good
 }
 
-// otherFor is how long a process that is not of the run stays that: a process id can be used again.
+// otherFor is how long the answer that a process is not of the run stays valid: a process id can be used again.
 const otherFor = time.Second
 
 func newRunProcesses(root int, before []int) *runProcesses {

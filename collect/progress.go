@@ -20,7 +20,7 @@ import (
 type Progress struct {
 	RunID, Name string
 	Elapsed     time.Duration
-	// Steps is how many have ended; -1 before the agent has begun to write.
+	// Steps is how many steps have ended; -1 before the agent has begun to write.
 	Steps int64
 	// Planned is how many steps there will be, 0 if unknown.
 	Planned int64
@@ -36,12 +36,12 @@ type Progress struct {
 	Reason string
 }
 
-// A Console shows the experiments' output and, below it, a line of progress that is constantly rewritten. If
-// standard error is no terminal, it only prints the beginning and the end of each run.
+// A Console shows the experiments' output and, below it, a line of progress that is constantly rewritten. If standard
+// error is no terminal, a Console only prints the beginning and the end of each run.
 type Console struct {
 	mu        sync.Mutex
 	err       io.Writer
-	file      *os.File // that err is
+	file      *os.File // file that err is
 	terminal  bool
 	shown     bool // the progress line is on the screen
 	midLine   bool // the experiment has begun a line and not ended it
@@ -90,7 +90,7 @@ func NewConsole(stderr *os.File) *Console {
 	return &Console{err: stderr, file: stderr, terminal: isTerminal(stderr)}
 }
 
-// Terminal returns the terminal that the console writes to, or nil if it is none.
+// Terminal returns the terminal that the console writes to, or nil if the console writes to something else.
 func (c *Console) Terminal() *os.File {
 	if !c.terminal {
 		return nil
@@ -106,8 +106,8 @@ type consoleWriter struct {
 	w io.Writer
 }
 
-// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. It writes
-// whole lines, each behind the experiment's name.
+// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. The
+// returned writer writes whole lines, each behind the experiment's name.
 func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 	return &prefixWriter{consoleWriter{c, w}, "[" + units.Printable(name) + "] ", nil}
 }
@@ -177,8 +177,8 @@ func (c *Console) println(text string) {
 	screen.Println(c.err, units.Printable(text))
 }
 
-// Doing shows the current activity on a terminal until something else is shown or [Console.Done] is called. If of
-// is not 0, it also shows done of of.
+// Doing shows the current activity on a terminal until something else is shown or [Console.Done] is called. If of is
+// not 0, Doing also shows the numbers done and of.
 func (c *Console) Doing(text string, done, of int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,14 +18,14 @@ const (
 	// reserveRoom is kept free for the end of a run. Even if the disk is full by then, the journal can be sealed
 	// and the manifest written.
 	reserveRoom = 4 << 20
-	// manifestRoom is kept longer, until the last manifest is written, since another program may fill the disk
-	// while the journal is sealed.
+	// manifestRoom is kept longer than reserveRoom, until the last manifest is written, since another program may fill
+	// the disk while the journal is sealed.
 	manifestRoom = 256 << 10
 )
 
-// reserve makes sure that a run has disk space before its script starts. It keeps some space for the run's end
+// reserve makes sure that a run has disk space before its script starts. reserve keeps some space for the run's end
 // until release is called, and some for its manifest until last is called. Some network file systems cannot reserve
-// space; there it only checks.
+// space; there reserve only checks.
 func reserve(dir string) (release, last func(), err error) {
 	if last, err = keepRoom(filepath.Join(dir, "reserve-manifest"), manifestRoom, manifestRoom); err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func reserve(dir string) (release, last func(), err error) {
 	return release, last, nil
 }
 
-// keepRoom makes sure that there is so much room, and keeps a part of it in a file until release is called.
+// keepRoom makes sure that the disk has least bytes, and keeps some of them in a file until release is called.
 func keepRoom(path string, least, kept int64) (release func(), err error) {
 	f, err := os.OpenFile(path+schemas.PartialSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -62,16 +62,16 @@ type recording struct {
 	dir       string
 	spool     string
 	lock      *os.File
-	release   func() // of the room that is kept for the run's end
-	last      func() // of the room that is kept for its manifest
+	release   func() // gives up the room that is kept for the run's end
+	last      func() // gives up the room that is kept for the run's manifest
 	secrets   *mask.Secrets
 	manifest  *schemas.Manifest
 	started   time.Time // of the experiment
 	cpu       cpuMeter
 	steps     int64
-	journals  int // that the run has
+	journals  int // how many journals the run has
 	why       cause
-	signals   int // received so far
+	signals   int // how many signals were received so far
 	garbage   *schemas.Garbage
 	suspects  []string     // reads of unknown values that may have led to its exception
 	strangers []string     // ranks of a played world that joined no process group
@@ -99,7 +99,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r.dir = filepath.Join(store, id)
 	r.spool = filepath.Join(r.dir, spool.Dir)
 	if err = os.MkdirAll(store, 0o755); err == nil {
-		err = os.Mkdir(r.dir, 0o700) // belongs to this run only: it is removed again below
+		err = os.Mkdir(r.dir, 0o700) // the folder belongs to this run only: it is removed again below
 	}
 	if err != nil {
 		return nil, StoreError(store, err)
@@ -208,7 +208,7 @@ func (r *recording) progress(p Progress) {
 	}
 }
 
-// run holds the experiment's whole life. Its errors are the recording's.
+// run holds the experiment's whole life. Errors of run are errors of recording, not of the experiment.
 func (r *recording) run(ctx context.Context) error {
 	scratch, remove, err := newScratch()
 	if err != nil {

@@ -15,7 +15,7 @@ const runTimeLayout = "20060102T150405Z"
 // maxName keeps run ids short enough for every file system.
 const maxName = 64
 
-// NewRunID makes a run's id: time, name, random suffix. It sorts by time and is safe in a path.
+// NewRunID makes a run's id: time, name, random suffix. Run ids sort by time and are safe in a path.
 func NewRunID(start time.Time, name string) string {
 	var b [3]byte
 	rand.Read(b[:]) // never fails

@@ -15,8 +15,8 @@ const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 500 * time.Millisecond
-	// energyInterval is the least time between two readings of the energy. A reading takes milliseconds.
-	// energyShare bounds their share of a core.
+	// energyInterval is the least time between two readings of the energy. A reading takes milliseconds. energyShare
+	// bounds the share of a core that readings of the energy take.
 	energyInterval = time.Second
 	energyShare    = 0.0015
 	// gaugeInterval is the least time between two readings of all values except memory. Drivers refresh them a few
@@ -130,7 +130,7 @@ type gpuSampler struct {
 type deviceState struct {
 	wait        int // ticks until all but memory is read again
 	gaugeCosts  costs
-	energy      time.Time // of the next reading
+	energy      time.Time // time of the next reading of the energy
 	energyCosts costs
 	others      int32 // processes, as last read
 	begun       bool  // idle is known
@@ -138,8 +138,8 @@ type deviceState struct {
 	moved       bool  // memory in use has been another since
 }
 
-// costs are the durations of the last readings of a kind. Their median counts: by their mean, a driver that stalled
-// once would be left alone for a minute, and that is most of a run.
+// costs are the durations of the last readings of a kind. The median of the costs counts: by their mean, the sampler
+// would leave a driver that stalled once alone for a minute, which is most of a run.
 type costs [3]time.Duration
 
 func (c *costs) add(d time.Duration) time.Duration {
@@ -178,7 +178,7 @@ func (g *gpuSampler) run(ctx context.Context) {
 	}
 }
 
-// ticks is a time in ticks, at least one. Those of gaugeInterval are read at a time.
+// ticks is a time in ticks, at least one. One call of Watch.Read reads the ticks of gaugeInterval.
 func (g *gpuSampler) ticks(d time.Duration) int {
 	return max(1, int(d/g.interval))
 }
@@ -205,7 +205,8 @@ func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	g.used.Store(used)
 }
 
-// look notices memory in use that was not in use at the start. Readings that waited for that are due at once.
+// look notices memory in use that was not in use at the start. Readings that waited for memory in use to change are due
+// at once.
 func (s *deviceState) look(used int64) {
 	switch {
 	case !s.begun:
@@ -223,7 +224,7 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 			row.EnergyMJ = &e
 		}
 		took := time.Since(now)
-		now = now.Add(took) // its milliseconds are not the readings' below
+		now = now.Add(took) // the milliseconds of the energy reading do not count for the readings below
 		s.energy = now.Add(max(energyInterval, time.Duration(float64(s.energyCosts.add(took))/energyShare)))
 	}
 	if s.wait -= ticks; s.wait > 0 {
@@ -235,7 +236,7 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 		gauges.PowerMW, gauges.TemperatureC
 	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz,
 		gauges.ThrottleReasons
-	// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
+	// A fake or idle driver answers in no time; a busy driver, or one with many processes, may not.
 	cost := s.gaugeCosts.add(time.Since(now))
 	s.wait = max(g.ticks(gaugeInterval), 1+int(float64(cost)/(sampleShare*float64(g.interval))))
 	if !s.moved {

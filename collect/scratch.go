@@ -11,8 +11,8 @@ import (
 // youngScratch is how old a folder may be that is not locked yet.
 const youngScratch = time.Minute
 
-// newScratch makes a temporary folder, which remove removes. It first removes folders that killed collectors left:
-// a folder is locked as long as its collector lives, and a lock ends with its process.
+// newScratch makes a temporary folder, which remove removes. newScratch first removes folders that killed collectors
+// left: a folder is locked as long as its collector lives, and a lock ends with its process.
 func newScratch() (dir string, remove func(), err error) {
 	clearScratch(time.Now())
 	if dir, err = os.MkdirTemp("", schemas.ScratchPrefix); err != nil {

@@ -35,7 +35,7 @@ func (w *segmentWriter[T]) add(row T) {
 	w.mu.Unlock()
 }
 
-// flush writes what was added since the last one. One goroutine at a time may call it.
+// flush writes the rows that were added since the last flush. One goroutine at a time may call flush.
 func (w *segmentWriter[T]) flush() error {
 	w.mu.Lock()
 	rows := w.rows
@@ -58,7 +58,7 @@ func (w *segmentWriter[T]) flush() error {
 	return nil
 }
 
-// Recover puts together what a killed collector left of a run. It refuses a run that is still being collected.
+// Recover puts together what a killed collector left of a run. Recover refuses a run that is still being collected.
 func Recover(dir string) error {
 	if Running(dir) {
 		return schemas.WithHint(errors.New("the run is still being collected"), "its tables are made when it ends; "+
@@ -86,10 +86,11 @@ func RecoverTables(dir string) error {
 	return schemas.WriteManifest(dir, m)
 }
 
-// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet, and removes them.
-// A run that ended by itself has none left. A run whose collector was killed has some, and also partial files,
-// which MergeSegments removes. It can be interrupted and called again. The run must not be running (see [Running]),
-// and no other process may write its files: the collector holds the run's lock, and ingest locks the folder.
+// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet, and removes them. A
+// run that ended by itself has no segments left. A run whose collector was killed has segments, and also partial files,
+// which MergeSegments removes. MergeSegments can be interrupted and called again. The run must not be running (see
+// [Running]), and no other process may write its files: the collector holds the run's lock, and ingest locks the
+// folder.
 func MergeSegments(dir string) error {
 	for _, folder := range []string{dir, filepath.Join(dir, spool.Dir)} {
 		partials, _ := filepath.Glob(filepath.Join(folder, "*"+schemas.PartialSuffix))
@@ -106,7 +107,7 @@ func mergeTable[T any](dir string, table schemas.Table[T]) error {
 		return err
 	}
 	slices.Sort(segments)
-	// A merged table that is there holds all its segments: it was renamed into place when it was whole.
+	// An existing merged table holds all its segments: it was renamed into place when it was whole.
 	if _, err := os.Stat(filepath.Join(dir, table.File())); errors.Is(err, fs.ErrNotExist) {
 		if err := mergeInto(filepath.Join(dir, table.File()), table, segments); err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Split divides m into n machines that run at the same time, each with its own GPU: two experiments on one GPU
-// would share its memory and its time. A phantom GPU belongs to each process, so any number of them can run. m must
-// not be used meanwhile; closing it closes them.
+// Split divides m into n machines that run at the same time, each with its own GPU: two experiments on one GPU would
+// share its memory and its time. A phantom GPU belongs to each process, so any number of them can run. m must not be
+// used meanwhile; closing m closes the n machines.
 func (m *Machine) Split(n int) ([]*Machine, error) {
 	if n == 1 {
 		return []*Machine{m}, nil
@@ -44,8 +44,8 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 }
 
 // environ returns the environment of an experiment. On a part of a machine, only the part's GPU is visible, by its
-// UUID, which nothing renumbers. Settings that hide this machine's GPUs are removed for a phantom GPU, which they
-// would hide too: hidden GPUs are a reason to use one.
+// UUID, which nothing renumbers. Settings that hide this machine's GPUs are removed for a phantom GPU, since these
+// settings would hide it too: hidden GPUs are a reason to use a phantom GPU.
 func (m *Machine) environ(base []string) []string {
 	if m.Predicted {
 		return Without(base, "CUDA_VISIBLE_DEVICES")
@@ -72,7 +72,7 @@ func Without(base []string, names ...string) []string {
 	})
 }
 
-// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. It replaces existing
+// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. Overlay replaces existing
 // variables, since a C library takes the first of two entries.
 func Overlay(base []string, set map[string]string) []string {
 	if base == nil {

@@ -32,7 +32,7 @@ func CheckSteps(steps string) error {
 	return nil
 }
 
-// CheckGPUs returns an error for a number of GPUs that no phantom machine has. 0 means that none was given.
+// CheckGPUs returns an error for a number of GPUs that no phantom machine has. 0 means that the user gave no number.
 func CheckGPUs(n int, w *int) error {
 	switch {
 	case n == 0:

@@ -23,8 +23,8 @@ func newStepCounter(dir string) *stepCounter {
 	return &stepCounter{dir: dir, processes: map[string]*followed{}}
 }
 
-// Recording says how far a run is that is still being recorded, or returns nil. A step's mark is on disk when the
-// step has ended. Its events are there after the next drain, which writes the file of frames.
+// Recording says how far a run is that is still being recorded, or returns nil. A step's mark is on disk when the step
+// has ended. A step's events are on disk after the next drain, which writes the file of frames.
 func Recording(dir string) *store.Progress {
 	if !Running(dir) {
 		return nil
@@ -45,7 +45,7 @@ func Recording(dir string) *store.Progress {
 	return p
 }
 
-// read gives the steps of the process that is furthest, -1 before there is a journal.
+// read returns the number of steps of the process that is furthest, -1 before there is a journal.
 func (s *stepCounter) read() int64 {
 	paths, err := spool.LiveJournals(s.dir)
 	if err != nil {

@@ -5,8 +5,8 @@ import "time"
 // supervisorName is the argv[0] under which this program is a supervisor.
 const supervisorName = "dpsight-supervisor"
 
-// runIDVariable is set in the environment of every process of a run. The agent does not need it; it finds a run's
-// processes should the supervisor itself be killed.
+// runIDVariable is set in the environment of every process of a run. The agent does not need this variable. The
+// collector finds a run's processes by it if the supervisor itself is killed.
 const runIDVariable = "DPSIGHT_RUN_ID"
 
 const (
@@ -26,7 +26,7 @@ const (
 // supervisorSpec is the first message to a supervisor. Messages are gobs: JSON would change an environment that is not
 // UTF-8.
 type supervisorSpec struct {
-	Path    string // of the executable
+	Path    string // path of the executable
 	Argv    []string
 	Env     []string
 	Dir     string
@@ -50,7 +50,7 @@ type supervisorCommand struct {
 // supervisorReport is a message from a supervisor.
 type supervisorReport struct {
 	Started int      // pid of the experiment
-	Error   string   // it could not be started
+	Error   string   // the experiment could not be started
 	Exited  bool     // the experiment's first process ended
 	Ended   bool     // the last message
 	Exit    treeExit // with Ended
@@ -59,7 +59,7 @@ type supervisorReport struct {
 // treeExit is how an experiment and its processes ended.
 type treeExit struct {
 	Code   int
-	Signal int // 0 = it exited by itself
+	Signal int // 0 = the experiment exited by itself
 	// LeftRunning counts the processes that still ran when the first one had ended.
 	LeftRunning int
 	// Stuck counts the processes that even SIGKILL did not end in time.

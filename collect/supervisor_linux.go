@@ -21,8 +21,8 @@ const (
 	supervisorTyped   = 6 // where the specification says so
 )
 
-// A program that collects becomes its own supervisor before main runs. If main had to call a function for that, a
-// program that forgot it would start itself over and over.
+// A program that collects becomes its own supervisor before main runs. If main had to call a function to become the
+// supervisor, a program without that call would start itself over and over.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == supervisorName {
 		os.Exit(keep())
@@ -40,12 +40,12 @@ type supervisor struct {
 	restore func()
 }
 
-// keep is the life of a supervisor. It runs on the main thread, which lives as long as the process: the parent-death
+// keep is the life of a supervisor. keep runs on the main thread, which lives as long as the process: the parent-death
 // signal of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()
-	// A signal to the collector's whole group is meant for the collector, which tells the supervisor what to do. It
-	// is caught, not ignored, since ignored signals stay ignored in the experiment.
+	// A signal to the collector's whole group is meant for the collector, which tells the supervisor what to do. The
+	// supervisor catches the signal and does not ignore it, since ignored signals stay ignored in the experiment.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGPIPE)
 	unix.CloseOnExec(supervisorControl)
@@ -208,7 +208,7 @@ func (k *supervisor) forward(c supervisorCommand) {
 	if c.Drain {
 		k.drain()
 	}
-	if !isClosed(k.exited) { // its number may be another process's by now
+	if !isClosed(k.exited) { // the experiment's process number may be another process's by now
 		syscall.Kill(-k.main, syscall.Signal(c.Signal))
 	}
 }

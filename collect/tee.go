@@ -32,7 +32,7 @@ type tee struct {
 	log  *os.File
 	last lastLineWriter
 	done chan struct{}
-	err  error // of the log; valid once done is closed
+	err  error // error of the log; valid once done is closed
 }
 
 // startTee copies what is read until its end. live may be nil.

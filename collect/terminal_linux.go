@@ -16,17 +16,17 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// A session is the terminal of an experiment: one pseudoterminal for its input and output and one for its errors,
-// of the size of the user's terminal. There are two, so that each stream has its own log.
+// A session is the terminal of an experiment: one pseudoterminal for its input and output and one for its errors, of
+// the size of the user's terminal. A session has two pseudoterminals, so that each stream has its own log.
 type session struct {
-	user          *os.File // that the output is shown on
-	input         *os.File // that is typed on; nil = it is no terminal, or another job has it
+	user          *os.File // terminal that the output is shown on
+	input         *os.File // terminal that is typed on; nil = the input is no terminal, or another job has it
 	stdout        endpoints
 	stderr        endpoints
 	mu            sync.Mutex
-	before        *unix.Termios // of the user's terminal; nil = unchanged
+	before        *unix.Termios // earlier mode of the user's terminal; nil = unchanged
 	resized       chan os.Signal
-	paused        chan os.Signal // by Ctrl-Z
+	paused        chan os.Signal // gets a signal on Ctrl-Z
 	stop, stopped *os.File       // a pipe: its end says to stop reading the input
 	done          sync.WaitGroup
 }
@@ -45,7 +45,7 @@ func (p endpoints) close() {
 // newSession opens a session. user is the terminal that output is shown on.
 func newSession(user, stdin *os.File) (*session, error) {
 	s := &session{user: user, resized: make(chan os.Signal, 1), paused: make(chan os.Signal, 1)}
-	// before there is an experiment: it would continue while only this process is stopped
+	// before there is an experiment: otherwise Ctrl-Z would stop only this process, and the experiment would continue
 	signal.Notify(s.paused, syscall.SIGTSTP)
 	var err error
 	if s.stopped, s.stop, err = os.Pipe(); err != nil {
@@ -151,7 +151,7 @@ func restorer(fd int) func() {
 	}
 	return func() {
 		if now, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil && *now == passing(*before) {
-			signal.Ignore(unix.SIGTTOU) // a background process would be stopped by it
+			signal.Ignore(unix.SIGTTOU) // SIGTTOU would stop a background process
 			unix.IoctlSetTermios(fd, unix.TCSETS, before)
 		}
 	}

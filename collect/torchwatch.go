@@ -12,7 +12,7 @@ import (
 )
 
 // A torchWatch looks for processes of the run that load torch without the agent, so that they do not go unnoticed.
-// Examples are python -I or -S, a cleaned environment, and a separate container.
+// Causes are python -I or -S, a cleaned environment, and a separate container.
 type torchWatch struct {
 	mu   sync.Mutex
 	seen map[int]*watched
@@ -27,7 +27,8 @@ type watched struct {
 	skip      int // searches to leave out before the next look
 }
 
-// maxSkip bounds the distance between two looks at a process: its memory map takes a millisecond to read.
+// maxSkip bounds the number of searches between two looks at a process: a process's memory map takes a millisecond to
+// read.
 const maxSkip = 8
 
 func newTorchWatch() *torchWatch { return &torchWatch{seen: map[int]*watched{}} }
@@ -49,7 +50,7 @@ func (t *torchWatch) look(pid int) {
 	w.skip = min(w.looks/4, maxSkip)
 	if !w.torch && host.LoadedTorch(pid) {
 		w.torch = true
-		w.command = host.Command(pid) // an exec may have changed it
+		w.command = host.Command(pid) // an exec may have changed the command
 	}
 	if w.torch {
 		w.gpu = host.OpenedGPU(pid)
@@ -89,7 +90,8 @@ func (t *torchWatch) uninjected(journals []*spool.Journal, secrets *mask.Secrets
 	return out
 }
 
-// shorten cuts a command to what fits in a sentence; after it was masked, or the beginning of a secret would stay.
+// shorten cuts a command to what fits in a sentence. The command must be masked first, or the beginning of a secret
+// would stay.
 func shorten(command string) string {
 	const limit = 120
 	if len(command) <= limit {

@@ -22,7 +22,7 @@ const (
 // ranks are simulated as copies of the rank that communicates with them.
 type World struct {
 	Size    int
-	Ranks   []int // those that are run
+	Ranks   []int // ranks that are run
 	PerNode int   // GPUs of a machine
 }
 
@@ -32,7 +32,7 @@ const (
 	defaultPerNode = 8
 )
 
-// WorldOf is newWorld if --world-size was given, else nil: the other options then have no effect.
+// WorldOf is newWorld if --world-size was given, else nil: without --world-size the other options have no effect.
 func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 	switch {
 	case size != nil:
@@ -174,9 +174,9 @@ func (w *World) strangers(folder string) (ranks []string) {
 	return ranks
 }
 
-// astray returns a text that says which ranks took memory of another rank's device, or "". strangers are processes
-// that are not ranks; the text adds them. A prediction of single ranks does not show what several ranks hold on one
-// device together, so nothing else would reveal the problem.
+// astray returns a text that says which ranks took memory of another rank's device, or "". The text leaves out
+// strangers, the ranks that joined no process group. A prediction of single ranks does not show what several ranks hold
+// on one device together, so only this text reveals the problem.
 func (w *World) astray(uses []phantom.Use, strangers []string) string {
 	var ranks, devices []string
 	for _, u := range uses {

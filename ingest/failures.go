@@ -81,8 +81,8 @@ func (r *report) addTraceFailures(rank int32, rec *recording) {
 	}
 }
 
-// listedAfter returns the last event before the drain that follows the failure at mark k; 0 if there is none. That
-// drain has the list of blocks, which were tagged by then.
+// listedAfter returns the last event before the drain that follows the failure at mark k; 0 if there is none. The drain
+// after a failed allocation lists the allocator's blocks, which were tagged by then.
 func (rec *recording) listedAfter(k uint32) int64 {
 	for i := range rec.checkpoints {
 		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {

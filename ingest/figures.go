@@ -70,7 +70,7 @@ func isSpare(kind figures.Kind, kinds []figures.Kind) bool {
 	return slices.ContainsFunc(summarized(kind), func(of figures.Kind) bool { return slices.Contains(kinds, of) })
 }
 
-// importFigures makes a run of each that a file has figures of.
+// importFigures makes a run of each run that a file has figures of.
 func importFigures(e packed.Entry, kind figures.Kind, file *input, store string, o Options) ([]Outcome, error) {
 	holder, err := schemas.StartFolder(filepath.Join(store, incoming))
 	if err != nil {
@@ -120,7 +120,7 @@ func takeFigures(e packed.Entry, kind figures.Kind, kept string) ([]figures.Run,
 		_, err = io.Copy(io.Discard, t)
 	}
 	sums, keeping := t.end()
-	if t.failed != nil { // it says more than the reader's own error
+	if t.failed != nil { // the tap's error says more than the reader's own
 		err = t.failed
 	}
 	if err != nil && keeping == nil {
@@ -267,7 +267,7 @@ func ingestFigures(dir string, m *schemas.Manifest, o Options) (*schemas.IngestR
 	return figuresTables(dir, m, &runs[m.Import.Part], o)
 }
 
-// noBlocks is the reason why such a run cannot be checked.
+// noBlocks is the reason why a run imported from figures cannot be checked.
 const noBlocks = "the file has figures at moments, and no blocks to check them against"
 
 // figuresTables writes what a file has of a run: steps and phases, but neither events nor blocks.
@@ -308,9 +308,9 @@ func (t *tables) addFigures(runID string, d *figures.Device) {
 	}
 }
 
-// Baseline makes a baseline from another tool's file. It imports the file into a temporary store and returns the
-// store's path. For anything else it returns the name unchanged. A file of a known kind that cannot be read is an
-// error. done removes the store.
+// Baseline makes a baseline from another tool's file. Baseline imports the file into a temporary store and returns the
+// store's path. For any other file, Baseline returns the name unchanged. A file of a known kind that cannot be read is
+// an error. done removes the store.
 func Baseline(name, version string) (as string, done func(), err error) {
 	done = func() {}
 	if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() || schemas.IsBaseline(name) {
@@ -338,8 +338,8 @@ func Baseline(name, version string) (as string, done func(), err error) {
 	return name, done, nil // reading it as a baseline will report the error
 }
 
-// canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. It decides by the
-// name, by the first bytes, or by compression, since a baseline is never compressed.
+// canImport reports whether a file is of a kind that dpsight imports, even if it cannot be read. canImport decides by
+// the file's name, by its first bytes, or by compression, since a baseline is never compressed.
 func canImport(path string) bool {
 	in, err := openInput(path, "")
 	if err != nil {

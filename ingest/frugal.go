@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 )
 
-// Frugal makes Go collect garbage twice as often while runs are ingested, unless GOGC is set. Millions of events
-// fill columns of hundreds of megabytes, and the default setting would keep as much again. It costs a few per cent
-// of the time. restore undoes it.
+// Frugal makes Go collect garbage twice as often while runs are ingested, unless GOGC is set. Millions of events fill
+// columns of hundreds of megabytes, and the default setting would keep as much again. More frequent collection costs a
+// few per cent of the time. restore sets the previous frequency again.
 func Frugal() (restore func()) { return collectMore(50) }
 
 func collectMore(percent int) (restore func()) {
@@ -28,8 +28,8 @@ const (
 	hugeEvents = 1 << 21
 )
 
-// collectDecoder collects the garbage that decoding a snapshot left, if it is much. It takes as much memory as the
-// events do, and the replay would need its memory at the same time.
+// collectDecoder collects the garbage that decoding a snapshot left, if it is much. That garbage takes as much memory
+// as the events do, and the replay would need its memory at the same time.
 func collectDecoder(s *torchsnap.Snapshot) (restore func()) {
 	n := 0
 	for i := range s.Devices {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A Growing replays the drains of a journal one after another, while the journal is written. It returns what was
-// allocated and reserved after each event, as [Run] does later, but not what it was for.
+// A Growing replays the drains of a journal one after another, while the journal is written. A Growing returns what was
+// allocated and reserved after each event, as [Run] does later, but not the categories.
 type Growing struct {
 	stacks  *torchsnap.Stacks
 	devices map[int32]*growing
@@ -45,7 +45,7 @@ func (g *Growing) Begin(c *spool.Checkpoint) {
 	}
 }
 
-// Add replays a drain and gives its events' levels to each. A device that cannot be replayed any more gives none.
+// Add replays a drain and gives its events' levels to each. A device that cannot be replayed any more gives no levels.
 func (g *Growing) Add(c *spool.Chunk, each func(Level)) error {
 	if c.Checkpoint == nil || c.Pickle == nil {
 		return nil

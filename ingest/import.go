@@ -22,7 +22,7 @@ type Outcome struct {
 	RunID  string // "" if refused
 	Dir    string // run folder
 	State  string
-	Again  bool   // with schemas.IngestNew: it had been ingested before
+	Again  bool   // with schemas.IngestNew: the input had been ingested before
 	Reason string // why it was refused
 	Hint   string // what the user can do about it, if the error tells
 	// Warnings are the report's, of a snapshot.
@@ -30,7 +30,7 @@ type Outcome struct {
 }
 
 // ImportAll ingests each path and reports the outcomes. Snapshots in one folder whose names differ only in the rank
-// become one run. With o.Ranks all paths do.
+// become one run. With o.Ranks, all paths become one run.
 func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
 	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
 	groups := byRun(rankFiles(paths), func(f *rankFile) bool { return schemas.CheckRegular(f.path) == nil })
@@ -108,8 +108,8 @@ func (o *Options) begin(path string) {
 	}
 }
 
-// importFolder imports everything below a folder: run folders, snapshots (recognised by name) and files with
-// figures. It leaves out hidden files, summaries of other files, and files inside runs.
+// importFolder imports everything below a folder: run folders, snapshots (recognised by name) and files with figures.
+// importFolder leaves out hidden files, summaries of other files, and files inside runs.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	var kinds []figures.Kind
@@ -249,7 +249,7 @@ func importFile(path, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// makeStore makes the store's folder. undo takes it away again if it is new and no run came to lie in it.
+// makeStore makes the store's folder. undo removes the folder if makeStore made it and no run came to lie in it.
 func makeStore(store string) (undo func(), err error) {
 	_, missing := os.Stat(store)
 	if err := os.MkdirAll(store, 0o755); err != nil {
@@ -257,7 +257,7 @@ func makeStore(store string) (undo func(), err error) {
 	}
 	return func() {
 		if missing != nil {
-			os.Remove(store) // fails if it holds a run, as it should
+			os.Remove(store) // fails, as it should, if the store holds a run
 		}
 	}, nil
 }
@@ -289,7 +289,7 @@ func importEntry(e packed.Entry, in *input, store string, o Options) ([]Outcome,
 	return []Outcome{out}, nil
 }
 
-// refusedFile returns the outcome of a file that could not be imported. Its error concerns the store.
+// refusedFile returns the outcome of a file that could not be imported. The returned error concerns the store.
 func refusedFile(path string, in *input, err error, store string) (Outcome, error) {
 	out := Outcome{Path: path, State: schemas.IngestRefused}
 	var own *refusal

@@ -13,12 +13,12 @@ import (
 // RulesVersion is the version of the rules of attribution.
 const RulesVersion = join.RulesVersion
 
-// RulesHash is a hash of their tables.
+// RulesHash is a hash of the tables of the rules of attribution.
 func RulesHash() string { return join.RulesHash() }
 
 // Options of ingesting.
 type Options struct {
-	Version string // of dpsight, for the report
+	Version string // version of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
 	Ranks   bool   // [ImportAll]: all paths are snapshots of the ranks of one run
 	// Prepare is called for each run folder of [Import] before anything else, to complete what a killed collector
@@ -33,9 +33,9 @@ type Options struct {
 	Begin func(path string)
 }
 
-// Run ingests a run folder. It seals the journals that a killed collector left, and derives all tables from the
-// journals, replacing earlier ones. It never touches run.json. If another process ingests the same folder, it waits
-// for that to end.
+// Run ingests a run folder. Run seals the journals that a killed collector left, and derives all tables from the
+// journals, replacing earlier ones. Run never touches run.json. If another process ingests the same folder, Run waits
+// for that process to end.
 func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	lock, err := schemas.LockPath(dir)
 	if err != nil {
@@ -100,9 +100,9 @@ func derive(dir string, o Options) (*schemas.IngestReport, error) {
 	return &r.IngestReport, nil
 }
 
-// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not
-// be sealed. Then each must be whole, since its process ended before the run did; a torn one has lost its tail
-// since.
+// sealLate seals the journals that a killed collector left. A run that ended well left none, unless they could not be
+// sealed. Each unsealed journal of a run that ended well must be whole, since its process ended before the run did. A
+// torn journal has lost its tail since.
 func sealLate(folder string, m *schemas.Manifest) error {
 	paths, err := spool.LiveJournals(folder)
 	if err != nil {

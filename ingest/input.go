@@ -84,8 +84,8 @@ func (in *input) Close() error {
 	return err
 }
 
-// readable returns the entries to read: the file itself, or in an archive everything that looks like a snapshot or
-// has figures. It leaves out summaries of other entries.
+// readable returns the entries to read: the file itself, or in an archive everything that looks like a snapshot or has
+// figures. readable leaves out summaries of other entries.
 func (in *input) readable() []packed.Entry {
 	if len(in.entries) == 1 {
 		return in.entries

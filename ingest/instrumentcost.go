@@ -87,7 +87,7 @@ func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
 	return stepTimes{wall, samples}
 }
 
-// medianFor returns the median time of the steps, scaled to that many samples each.
+// medianFor returns the median time of the steps, each step scaled to the given number of samples.
 func (t stepTimes) medianFor(samples int64) int64 {
 	scaled := make([]int64, len(t.ns))
 	for i, ns := range t.ns {
@@ -97,7 +97,8 @@ func (t stepTimes) medianFor(samples int64) int64 {
 }
 
 // instrumentNS estimates the extra time of an instrumented step, scaled to the median bare batch: medians of steps of
-// different batches would compare the batches. It is nil if all batches are equal or any size is unknown.
+// different batches would compare the batches. The estimate is nil if all batches are equal or any batch size is
+// unknown.
 func instrumentNS(bare, instrumented stepTimes) *int64 {
 	all := slices.Concat(bare.samples, instrumented.samples)
 	if len(bare.ns) == 0 || len(instrumented.ns) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {

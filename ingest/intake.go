@@ -141,7 +141,7 @@ func findImport(store, content string, file *input) (string, error) {
 	if dir := runOfImport(store, content); dir != "" {
 		return dir, nil
 	}
-	// No older version read an archive, and a file that is not packed has been read: it has one digest.
+	// No older version read an archive, and a file that is not packed has one digest, which was looked up already.
 	if len(file.entries) > 1 || !file.entries[0].Packed {
 		return "", nil
 	}

@@ -2,6 +2,6 @@
 
 package ingest
 
-// alive cannot be determined on this system. Runs are recorded on Unix and are copied elsewhere after they have
-// ended.
+// alive reports no process as living, since this system cannot tell. Runs are recorded on Unix and are copied elsewhere
+// after they have ended.
 func alive(int) bool { return false }

@@ -7,10 +7,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// markPhases makes marks for the phases of a snapshot's device, in the form that recordings have. It adds them to
-// the journal after the marks of earlier devices, and gives each event the last mark before it. The device number
-// serves as the thread. Such phases only name moments. Stacks and lives say what a block is for, so no rule depends
-// on these phases.
+// markPhases makes marks for the phases of a snapshot's device, in the form that recordings have. markPhases adds the
+// marks to the journal after the marks of earlier devices, and gives each event the last mark before it. The device
+// number serves as the thread. The phases of a snapshot only name moments. Stacks and lives say what a block is for, so
+// no rule depends on these phases.
 func markPhases(rec *recording, found []annotations.Interval, marked *spool.Journal) *steps.Result {
 	if len(found) == 0 {
 		return steps.Derive(nil, nil)

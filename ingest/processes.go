@@ -36,8 +36,9 @@ func ended(j *spool.Journal) string {
 	return "unknown"
 }
 
-// identify returns the UUID of the GPU behind one of torch's ordinals, "" if it cannot be determined. The
-// manifest's GPUs are in NVML's order, which the process need not share. So an ordinal is never taken for an index.
+// identify returns the UUID of the GPU behind one of torch's ordinals, "" if it cannot be determined. The manifest's
+// GPUs are in NVML's order, and the process may number its GPUs in another order. So an ordinal is never taken for an
+// index.
 func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) string {
 	measured := m.Source == schemas.Measured
 	for _, d := range j.Devices {
@@ -55,7 +56,7 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 		}
 		return *d.UUID
 	}
-	// An older agent: if the run could see only one GPU, it is that one.
+	// An older agent names no UUID: if the run could see only one GPU, the process used that one.
 	if len(m.GPUs) == 1 {
 		return m.GPUs[0].UUID
 	}

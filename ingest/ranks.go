@@ -194,8 +194,8 @@ func importGroup(files []rankFile, store string, o Options) ([]Outcome, error) {
 	return outs, nil
 }
 
-// importRanks makes one run from the snapshots of its ranks, with one outcome for each file. It takes all of them
-// or none.
+// importRanks makes one run from the snapshots of its ranks, with one outcome for each file. importRanks imports all
+// the files or none.
 func importRanks(of []rankFile, store string, o Options) ([]Outcome, error) {
 	undo, err := makeStore(store)
 	if err != nil {
@@ -238,9 +238,9 @@ type rankError struct {
 func (e *rankError) Error() string { return e.err.Error() }
 func (e *rankError) Unwrap() error { return e.err }
 
-// takeRanks keeps copies of the snapshots of all ranks and describes their run. It decodes only the first while
-// copying it. The others are read one after the other when the run's id is known, since all rows contain it. at is
-// the file that caused err.
+// takeRanks keeps copies of the snapshots of all ranks and describes their run. takeRanks decodes only the first
+// snapshot while copying it. The other snapshots are read one after the other when the run's id is known, since all
+// rows contain the id. at is the file that caused err.
 func takeRanks(of []rankFile, dir, store string, o Options) (m *schemas.Manifest, snapshots []rankSnapshot, at int,
 	err error) {
 	var first *torchsnap.Snapshot

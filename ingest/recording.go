@@ -32,11 +32,13 @@ type recording struct {
 	unknown     int64 // events whose action this version does not know
 	unread      int64 // entries among the events that are not events
 	disputed    int64 // segments of the final list whose blocks contradict their totals
-	misplaced   int64 // segments of a device that torch traced nothing of, though it traces all: they may be another's
-	backwards   int64 // events that are earlier than the one before
-	everUsed    bool
-	resetPeaks  bool
-	listOnly    bool // a snapshot without a history: the allocator's own list is all there is
+	// misplaced counts segments of a device that torch traced nothing of, though it traces all devices: they may be
+	// another device's.
+	misplaced  int64
+	backwards  int64 // events that are earlier than the one before
+	everUsed   bool
+	resetPeaks bool
+	listOnly   bool // a snapshot without a history: the allocator's own list is all there is
 }
 
 // counts are events as torch counts them.

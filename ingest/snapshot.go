@@ -71,8 +71,8 @@ func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.Ingest
 	return snapshotTables(dir, m, of, o)
 }
 
-// checkCopy compares the copy of an imported file with its digest. Older versions kept only the file's digest. It
-// equals the digest of the copy or of its content, unless the file was compressed by gzip.
+// checkCopy compares the copy of an imported file with its digest. Older versions kept only the file's digest. The
+// file's digest equals the digest of the copy or of its content, unless the file was compressed by gzip.
 func checkCopy(path string, of *schemas.Import) error {
 	copied, err := hashOf(path)
 	if err != nil || copied == of.CopySHA256 || of.CopySHA256 == "" && copied == of.SHA256 {
@@ -207,9 +207,9 @@ type rankSnapshot struct {
 	read *torchsnap.Snapshot // nil = it is yet to be read from the copy
 }
 
-// snapshotTables derives the tables of an imported run. Its phases are named by the file or the user (package
-// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read
-// one after the other.
+// snapshotTables derives the tables of an imported run. The file or the user names the run's phases (package
+// annotations), and stacks decide what a block is for (package stackrules). The snapshots of several ranks are read one
+// after the other.
 func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Options) (*schemas.IngestReport, error) {
 	rules, err := stackrules.Default.Before(m.Import.StackRules)
 	if err != nil {
@@ -219,7 +219,7 @@ func snapshotTables(dir string, m *schemas.Manifest, of []rankSnapshot, o Option
 	err = write(dir, r, true, func(t *tables) error {
 		for i := range of {
 			s := of[i].read
-			of[i].read = nil // its memory is the next one's
+			of[i].read = nil // the next snapshot takes its memory
 			if s == nil {
 				if s, err = readSnapshot(copyPath(dir, of[i].file)); err != nil {
 					return &rankError{i, err}
@@ -247,7 +247,7 @@ func addSnapshot(m *schemas.Manifest, rank int32, s *torchsnap.Snapshot, rules s
 		return err
 	}
 	meaningsOf := sync.OnceValues(func() ([]stackrules.Meaning, error) { return rules.Meanings(s.Stacks) })
-	go meaningsOf() // they are wanted once the replay is made
+	go meaningsOf() // the meanings are needed once the replay is made
 	phases, python := rules.Phases(s.Stacks)
 	marked := &spool.Journal{Rank: rank, Names: map[uint32]string{}}
 	for d := range deviceCount(s) {
@@ -375,7 +375,8 @@ func survivors(s *torchsnap.Snapshot, device int32) map[uint64]uint32 {
 }
 
 // warnOfHistory warns that the events do not begin where the process did, so earlier values may have been higher. A
-// block has a stack only if torch was recording when it was made. Then its event existed and is gone.
+// block has a stack only if torch was recording when it was made. If a block with a stack has no event, the event
+// existed and is gone.
 func (r *report) warnOfHistory(place string, rec *recording, res *replay.Result, made map[uint64]uint32) {
 	if rec.listOnly || !res.Anomalies.Late() {
 		return

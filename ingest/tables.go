@@ -18,9 +18,8 @@ import (
 // keeps of them; the others are written at the end.
 type tables struct {
 	files schemas.Replacement
-	// hasty tables come from a file that a user waits for. They are compressed less, and several are written at
-	// once. A recording is ingested after its process has ended, on a machine whose cores and memory have other
-	// work.
+	// hasty tables come from a file that a user waits for. Hasty tables are compressed less, and several are written at
+	// once. A recording is ingested after its process has ended, on a machine whose cores and memory have other work.
 	hasty       bool
 	events      *schemas.TableWriter[schemas.Event]
 	marks       *schemas.TableWriter[schemas.Mark]
@@ -40,7 +39,7 @@ type tables struct {
 	hostMarks   []schemas.HostMark
 }
 
-// write calls fill to make the rows and finish the report. It replaces the tables and the report of the run folder
+// write calls fill to make the rows and finish the report. write replaces the tables and the report of the run folder
 // only if everything succeeded. A failure leaves what an earlier ingest derived.
 func write(dir string, r *report, hasty bool, fill func(*tables) error) error {
 	t := &tables{files: schemas.Replacement{Dir: dir}, hasty: hasty}
@@ -82,7 +81,7 @@ type stream struct {
 	open  chan struct{}
 	end   chan error // why no more rows come, nil = there are no more
 	ended chan struct{}
-	err   error // once it has ended
+	err   error // set once the stream has ended
 }
 
 func startStream[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T]) *stream {

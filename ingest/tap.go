@@ -34,21 +34,22 @@ func copyPath(dir, name string) string {
 }
 
 const (
-	tapBytes  = 4 << 20 // of the stream in one piece: S2 looks back as far
-	tapPieces = 4       // that are read ahead, passed on or kept at a time
+	tapBytes  = 4 << 20 // bytes of the stream in one piece: S2 looks back as far
+	tapPieces = 4       // pieces that are read ahead, passed on or kept at a time
 )
 
-// A tap passes a stream on. It reads ahead, hashes what it reads, and keeps a copy, beside the reader of the tap.
+// A tap passes a stream on. A tap reads ahead, hashes what it reads, and keeps a copy, while the reader of the tap goes
+// on.
 type tap struct {
 	from    io.Reader
 	passed  chan *piece
 	keeping chan *piece
-	used    chan *piece // to be filled again
+	used    chan *piece // pieces to be filled again
 	stop    chan struct{}
-	failed  error // of reading, other than the end; set before passed is closed
+	failed  error // error of reading, other than the end; set before passed is closed
 
 	now  *piece
-	rest []byte // of now
+	rest []byte // unread rest of now
 
 	content, copy hash.Hash
 	kept          chan error
@@ -71,7 +72,7 @@ func newTap(r io.Reader, path string) *tap {
 	go t.fetch()
 	go func() {
 		err := schemas.WriteFile(path, t.keep)
-		for p := range t.keeping { // nothing keeps it any more, and the reader must not wait
+		for p := range t.keeping { // nothing keeps the piece any more, and the reader must not wait
 			t.release(p)
 		}
 		t.kept <- err
@@ -79,7 +80,7 @@ func newTap(r io.Reader, path string) *tap {
 	return t
 }
 
-// fetch reads the stream to its end, or until nothing needs it any more.
+// fetch reads the stream to its end, or until nothing needs the stream any more.
 func (t *tap) fetch() {
 	defer close(t.passed)
 	defer close(t.keeping)

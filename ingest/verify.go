@@ -40,7 +40,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 		}
 		checked++
 		if rec.peaksSince[i] == 0 && rec.baseline["allocated_bytes.all.peak"] > d.AllocatedPeak+c.AllocatedPeakBytes {
-			// torch's peak lies before recording began: the replay cannot have it.
+			// torch's peak lies before recording began, so the replay cannot contain it.
 			d.AllocatedPeak = 0
 			c.Agrees = d == replay.Residue{}
 		}

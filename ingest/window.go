@@ -11,12 +11,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// listsBlocks reports whether a drain of that reason has a list of blocks to go on from, and no events.
+// listsBlocks reports whether a drain of the given reason has a list of blocks to go on from, and no events.
 func listsBlocks(reason string) bool {
 	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
 }
 
-// openWindow reads the first drain of a later window. It has no events, but the allocator's own list of blocks,
+// openWindow reads the first drain of a later window. That drain has no events, but the allocator's own list of blocks,
 // from which the replay goes on.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})

@@ -16,7 +16,7 @@ import (
 // Options of showing a view to somebody.
 type Options struct {
 	Port int  // 0 = any that is free
-	Open bool // in a browser, if this machine has one
+	Open bool // open the page in a browser, if this machine has one
 	Say  func(text string)
 }
 
@@ -64,7 +64,7 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Check refuses unknown names. A store may be empty: runs recorded in it appear.
+// Check refuses unknown names. A store may be empty: runs that are recorded in it later appear.
 func (v *View) Check() error {
 	_, err := v.source.SelectEach(v.names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
@@ -73,7 +73,7 @@ func (v *View) Check() error {
 	return err
 }
 
-// Look checks the names and begins to read what they stand for, so that the first request hardly waits.
+// Look checks the names and begins to read the runs that they stand for, so that the first request hardly waits.
 func (v *View) Look() error {
 	err := v.Check()
 	if err == nil {
@@ -82,7 +82,8 @@ func (v *View) Look() error {
 	return err
 }
 
-// tunnel returns the command that makes the server reachable from the user's machine; "" if that is this machine.
+// tunnel returns the command that makes the server reachable from the user's machine; "" if the user's machine is this
+// one.
 func (s *Server) tunnel() string {
 	if os.Getenv("SSH_CONNECTION") == "" {
 		return ""

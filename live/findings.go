@@ -57,7 +57,7 @@ func atStepEnds(steps []page.LiveStep, points []page.LivePoint) (out []page.Live
 		}
 		if k > 0 && (len(out) == 0 || out[len(out)-1].ToNS != points[k-1].ToNS) {
 			q := points[k-1]
-			q.Allocated = q.Low // what remains at its end, not the highest of its stretch
+			q.Allocated = q.Low // what remains at the step's end, not the highest of the stretch
 			out = append(out, q)
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Folders finds the run folders of a view. It does not look again into a folder that no longer changes.
+// Folders finds the run folders of a view. Folders does not look again into a folder that no longer changes.
 type Folders struct {
 	store  string
-	stores []string // all of whose runs are meant
+	stores []string // stores all of whose runs are meant
 	runs   []string // folders of single runs
 	names  []string // of runs in the store
 
 	atRest  map[string]bool   // with tables or without, nothing changes there any more
-	ended   int               // so many of them have
+	ended   int               // how many folders Look has put at rest
 	called  map[string]string // names of runs by their folders
 	running func(dir string) bool
 }
 
 // NewFolders looks into what a command names: stores, run folders, and names or ids of runs in the store. Without
-// names it looks into the whole store. running reports whether a run is being recorded.
+// names, NewFolders looks into the whole store. running reports whether a run is being recorded.
 func NewFolders(store string, names []string, running func(dir string) bool) *Folders {
 	f := &Folders{store: store, atRest: map[string]bool{}, called: map[string]string{},
 		running: running}
@@ -85,7 +85,7 @@ func (f *Folders) named(dir string) bool {
 	called, known := f.called[dir]
 	if !known {
 		m, err := schemas.ReadManifest(dir)
-		if err != nil { // it is being written, or is no run
+		if err != nil { // the folder is being written, or is no run
 			return false
 		}
 		called, f.called[dir] = m.Name, m.Name

@@ -12,11 +12,11 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A guard accepts requests from the page that this server gave to someone who knows its token. Everything else on
-// the machine can reach the port, and so can each web page in its browser.
+// A guard accepts requests from the page that this server gave to someone who knows its token. Everything else on the
+// machine can reach the port, and so can each web page in a browser on this machine.
 type guard struct {
 	token  string
-	cookie string // its name
+	cookie string // the cookie's name
 	next   http.Handler
 
 	mu   sync.Mutex

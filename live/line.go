@@ -5,11 +5,11 @@ import "github.com/dpsight/dpsight/report/page"
 // mostLine is how many points a line has at most.
 const mostLine = 1200
 
-// A line is a curve with as many points as a screen is wide, however many values it was made of. Each point keeps
-// the highest and the lowest of its values. When it is full, neighbours are merged.
+// A line is a curve with as many points as a screen is wide, however many values it was made of. Each point keeps the
+// highest and the lowest of its values. When a line is full, neighbouring points are merged.
 type line struct {
 	points []page.LivePoint
-	values []int // that each point was made of
+	values []int // number of values that each point was made of
 	stride int   // values that make one
 }
 
@@ -42,7 +42,7 @@ func (l *line) halve() {
 	l.points, l.values, l.stride = l.points[:kept], l.values[:kept], 2*l.stride
 }
 
-// join merges a later point into one. The highest moment of both represents both.
+// join merges a later point into one. The higher of the two points' moments represents both.
 func join(p, q *page.LivePoint) {
 	low := min(p.Low, q.Low)
 	from, to := p.FromNS, q.ToNS

@@ -172,7 +172,7 @@ func (p *process) device(n int32) *device {
 	return p.devices[i]
 }
 
-// stepAt is the step that a moment lies in: as many have ended before it.
+// stepAt is the step that a moment lies in: the number of steps that ended before the moment.
 func (p *process) stepAt(ns int64) int64 {
 	times := p.state.Times
 	i, _ := slices.BinarySearchFunc(times, ns, func(s page.LiveStep, ns int64) int {

@@ -51,7 +51,7 @@ func (r *run) read(now time.Time) *page.Live {
 		Status: schemas.StatusRunning, Processes: []page.LiveProcess{}, Findings: []page.LiveFinding{}}
 	if r.manifest == nil {
 		m, err := schemas.ReadManifest(r.dir)
-		if err != nil { // it is being written
+		if err != nil { // the manifest is being written
 			l.Trouble = err.Error()
 			l.StartNS = l.NowNS
 			return l
@@ -101,7 +101,7 @@ func (r *run) read(now time.Time) *page.Live {
 	return l
 }
 
-// last is what is known of a run that nothing records any more. Its journal may be sealed by now.
+// last is what is known of a run that nothing records any more. The run's journal may be sealed by now.
 func (r *run) last(now time.Time) *page.Live {
 	l := r.read(now)
 	l.Ended = true

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	mostPoints    = 8192 // of a timeline, that a page may ask for: twice the width of a wide screen
+	mostPoints    = 8192 // points of a timeline that a page may ask for: twice the width of a wide screen
 	defaultPoints = 2048
 )
 
 // Content is what a server shows.
 type Content interface {
-	// Served is what has ended, and a number that is another one whenever that has changed.
+	// Served returns the ended runs, and a version that changes whenever they change.
 	Served() (*selected.Served, int64, error)
-	// Running are the runs that are being recorded, and that number.
+	// Running returns the runs that are being recorded, and the version of the ended ones.
 	Running() ([]*page.Live, int64)
 }
 
-// A Server shows runs to a browser on this machine. It reads, and writes nothing.
+// A Server shows runs to a browser on this machine. The server reads files and writes none.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// Port is that on which it serves.
+// Port is the port on which the server listens.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // URL is the address to open.

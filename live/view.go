@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// calm is the least time between two readings of journals, however many ask.
+// calm is the least time between two readings of journals, however many requests come.
 const calm = 200 * time.Millisecond
 
 // kept is how long a run that has ended is still shown among those that run.
@@ -21,7 +21,7 @@ type View struct {
 	source *selected.Source
 	names  []string
 
-	mu      sync.Mutex // of what is below
+	mu      sync.Mutex // guards the fields below it
 	folders *Folders
 	runs    map[string]*run
 	shown   []*page.Live
@@ -31,7 +31,7 @@ type View struct {
 
 	reading sync.Mutex // for the fields below: documents take longer
 	served  *selected.Served
-	of      int64 // version
+	of      int64 // version of served
 }
 
 // endedRun is the last that was seen of a run.
@@ -49,7 +49,7 @@ func NewView(source *selected.Source, names []string, running func(dir string) b
 		runs: map[string]*run{}, ended: map[string]*endedRun{}}
 }
 
-// Running returns the runs that are being recorded, those that have just ended, and how often any has ended.
+// Running returns the runs that are being recorded, those that have just ended, and how often a run has ended.
 func (v *View) Running() ([]*page.Live, int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,7 +57,7 @@ func (v *View) Running() ([]*page.Live, int64) {
 	return v.shown, v.version
 }
 
-// Runs is Running for who shows nothing else.
+// Runs is [View.Running] without the count, for callers that show only running runs.
 func (v *View) Runs() []*page.Live {
 	runs, _ := v.Running()
 	return runs
@@ -100,7 +100,7 @@ func (v *View) look() {
 	v.shown = shown
 }
 
-// Served is what has ended, and how often that has changed.
+// Served returns the ended runs, and how often these have changed.
 func (v *View) Served() (*selected.Served, int64, error) {
 	v.mu.Lock()
 	v.look()

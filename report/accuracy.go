@@ -90,7 +90,7 @@ func accuracyError(p *predict.Prediction) table.Cell {
 	return table.Optional(p.Error, errorCell)
 }
 
-// boundedNotes say which peaks allocated the errors are not of.
+// boundedNotes say which peaks allocated are in none of the errors, since they are bounded.
 func boundedNotes(list []predict.AccuracyExperiment) (notes []string) {
 	for i := range list {
 		x := &list[i]
@@ -139,7 +139,8 @@ func KnownErrorsTable(doc confidence.KnownErrorsDocument) table.Table {
 	return t
 }
 
-// unendedNotes say which experiments the errors are not of: without them "x of y" would read as if y were all.
+// unendedNotes say which experiments are in none of the errors, since their predictions did not end well: without these
+// notes "x of y" would read as if y were all.
 func unendedNotes(list []confidence.AccuracyUnended) (notes []string) {
 	if len(list) == 0 {
 		return nil

@@ -40,8 +40,8 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	return tables
 }
 
-// KnownTable has a row for each device: how the purpose of its allocated bytes is known, and of how many it is not.
-// It carries the whole document.
+// KnownTable has a row for each device: how the purpose of the device's allocated bytes is known, and of how many bytes
+// it is not. The table carries the whole document.
 func KnownTable(doc memory.BreakdownDocument) table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
 	t := table.Table{Title: "How each byte was attributed", Document: doc, Columns: slices.Concat(machineColumns,
@@ -139,8 +139,8 @@ func howKnown(id *identity.Identity) string {
 	return id.Source
 }
 
-// tellBounded adds to a table of two runs, which has a column of each, which of them is bounded. People see it in the
-// titles and notes, which programs do not read.
+// tellBounded adds to a table of two runs, which has a column of each, which of them is bounded. People see which run
+// is bounded in the titles and notes, which programs do not read.
 func tellBounded(t *table.Table, a, b *identity.Identity, ofA, ofB string) {
 	var bounded []string
 	if a != nil && a.Bounded() {

@@ -43,7 +43,7 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	return tables
 }
 
-// BreakdownByRecords is the same for programs: one row for each cell, whatever layout people see.
+// BreakdownByRecords returns a breakdown for programs: one row for each cell, whatever layout people see.
 func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	doc.Runs = tellBreakdownsBy(doc.Runs)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
@@ -86,7 +86,7 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	return t.WithoutZero("stack_bytes")
 }
 
-// keyCell names a row. With counted, it adds the number of modules.
+// keyCell names a row. With counted, keyCell adds the number of modules.
 func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	switch {
 	case r.Others > 0:
@@ -249,7 +249,7 @@ func lineNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) []string
 		"of the forward call", percent(known, d.AllocatedBytes).Text)}
 }
 
-// unknownNotes say of how many bytes a dimension's value is not known, and how modules are.
+// unknownNotes say of how many bytes a dimension's value is not known, and how modules are known.
 func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
 		bytes := d.UnknownBytes[dim]

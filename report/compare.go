@@ -125,8 +125,8 @@ func peopleOnly(t table.Table) table.Table {
 	return t
 }
 
-// pivotCells returns the columns of one place. If its runs differ, their range follows the median. If none has the
-// value, the cells say how they ended.
+// pivotCells returns the columns of one place. If the runs of the place differ, their range follows the median. If no
+// run has the value, the cells say how the runs ended.
 func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	value, delta := quantityCells(unit)
 	v := table.Optional(c.Value, value)
@@ -177,7 +177,7 @@ func compareNotes(doc *compare.Document) []string {
 	return append(append(append(notes, badgesOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
 }
 
-// badgesOf says how runs are known that are not whole measured ones: all of them, or how many, and in which cells.
+// badgesOf says how runs are known that are not whole measured ones: all such runs, or how many, and in which cells.
 func badgesOf(doc *compare.Document) []string {
 	runs := map[string]*identity.Identity{}
 	badged := map[string][]string{} // run ids
@@ -298,7 +298,7 @@ func differenceTable(doc *compare.Document) table.Table {
 	leftOut := false
 	for i := range doc.Differences {
 		d := &doc.Differences[i]
-		// A table of everything that stayed the same hides what did not.
+		// Rows for everything that stayed the same would hide what changed.
 		if d.Delta != nil && *d.Delta == 0 && strings.Contains(d.Metric, ":") {
 			leftOut = true
 			continue

@@ -74,7 +74,7 @@ func comparisonWord(r *compare.Remark) string {
 	return unfairWords(r)
 }
 
-// unfairWords say why a run should not be compared with its baseline as they are.
+// unfairWords say why a run and its baseline should not be compared as they are.
 func unfairWords(r *compare.Remark) string {
 	switch r.Kind {
 	case compare.RemarkArguments:
@@ -215,8 +215,8 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	return doc
 }
 
-// StudyWarnings are the warnings of a study's documents of memory, phases and overhead, each once with the experiments
-// that have it.
+// StudyWarnings are the warnings of a study's documents of memory, phases and overhead, each warning once with the
+// experiments that have it.
 func StudyWarnings(s *compare.Study) []string {
 	var notes runNotes
 	say := func(label string, warnings []string) {

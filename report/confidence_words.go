@@ -23,7 +23,7 @@ func Confidence(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidenc
 	for i := range a.Reasons {
 		c.Reasons = append(c.Reasons, confidenceWords(&a.Reasons[i]))
 	}
-	if a.Unchecked != nil { // else it was not asked
+	if a.Unchecked != nil { // else nobody asked for the check
 		c.Unchecked = []string{}
 	}
 	for _, u := range a.Unchecked {
@@ -218,7 +218,7 @@ func knownErrorWords(known []confidence.KnownErrors) *string {
 	return new(strings.Join(said, "; "))
 }
 
-// worstWords are by how much the others were off at most.
+// worstWords say by how much the other predictions were off at most.
 func worstWords(e *confidence.AccuracyErrors) string {
 	if e.Exact == e.Of {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// deviceLadder shows the GPUs of the runs that NVML sampled; nil if it sampled none. Runs without samples are left
+// deviceLadder shows the GPUs of the runs that NVML sampled; nil if NVML sampled no GPU. Runs without samples are left
 // out and named.
 func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f := &figure.DeviceLadder{}
@@ -83,7 +83,7 @@ func ladderRows(run ladder.Run, label, badge string) []figure.LadderRow {
 			if k == 0 {
 				row.Device = device
 			}
-			if len(run.GPUs) > 1 || len(peaks) > 1 { // which of them
+			if len(run.GPUs) > 1 || len(peaks) > 1 { // which of the GPUs or allocators
 				var names []string
 				for _, d := range g.Devices {
 					if peak == nil || peak.Rank == nil || *peak.Rank == d.Rank && *peak.Device == d.Device {

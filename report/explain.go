@@ -11,9 +11,9 @@ import (
 )
 
 // ExplainTables returns tables of how the peaks and steps of two runs differ, with sentences as notes. Under each
-// category it lists the top modules with the largest differences; the others share one row, and small ones are left
-// out. top 0 lists all modules. The same difference is then split by the phase of birth and, if both runs have
-// stacks, by stack. If modules of both runs were timed, the difference of the steps is split by module.
+// category the tables list the top modules with the largest differences; the other modules share one row, and small
+// ones are left out. top 0 lists all modules. The difference of the peaks is also split by the phase of birth and, if
+// both runs have stacks, by stack. If modules of both runs were timed, the difference of the steps is split by module.
 func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
@@ -96,7 +96,7 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 		if top > 0 && len(c.Modules) == 1 && c.Modules[0].Module == nil {
 			continue // a row for unknown lines would repeat the total
 		}
-		under := table.Cell{Value: c.Category} // people see it in the row above
+		under := table.Cell{Value: c.Category} // people see the category in the row above
 		shown, rest, left := topModules(changed, top, least)
 		for _, m := range shown {
 			name := table.Cell{Text: m.Title()}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// figureModules is the most modules under a category of the picture. The table has as many as requested.
+	// figureModules is the most modules under a category of the picture. The table has as many modules as requested.
 	figureModules = 3
 	// A category or phase is drawn separately if it is at least the smallStep-th part of the largest difference, a
 	// module the smallPart-th.
@@ -66,7 +66,8 @@ func signedSize(n int64) string {
 // small reports whether a part is too small, compared with the largest, to be drawn separately.
 func small[T int64 | float64](part, largest T) bool { return max(part, -part)*smallStep < largest }
 
-// together labels the one step that the small parts are drawn as, empty without any, and says in a note which they are.
+// together labels the one step that the small parts are drawn as, empty without small parts, and says in a note which
+// parts they are.
 func together(names []string, what string) (label string, notes []string) {
 	switch len(names) {
 	case 0:

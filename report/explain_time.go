@@ -122,8 +122,9 @@ func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (show
 	return shown, rest, len(others)
 }
 
-// topPhases returns the phases that differ by at least least, and the sum of the others that differ. It returns all
-// phases if all modules are shown, and none if none matters: a row of others alone would repeat the module's row.
+// topPhases returns the phases that differ by at least least, and the sum of the others that differ. topPhases returns
+// all phases if all modules are shown, and none if no phase matters: a row of others alone would repeat the module's
+// row.
 func topPhases(list []explain.PhasePart, top int, least float64) (shown []*explain.PhasePart,
 	rest explain.TimePart, left int) {
 	var small []*explain.PhasePart

@@ -59,8 +59,8 @@ func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) 
 	return p, notes
 }
 
-// phaseSteps are the phases that differ by least, and the others in one. The last takes what rounding to nanoseconds
-// leaves, so that they fill the bar above them.
+// phaseSteps are the phases that differ by least, and the others in one. The last phase takes what rounding to
+// nanoseconds leaves, so that the phases fill the bar above them.
 func phaseSteps(t *explain.TimePart, least float64) []figure.WaterfallStep {
 	shown, rest, left := topPhases(t.Phases, figureModules, least)
 	if len(shown)+left < 2 {

@@ -38,7 +38,7 @@ func moduleTimeSentences(e *explain.Explanation) []string {
 			return [2]float64{m.FromHookMS, m.ToHookMS}[i]
 		})
 	}
-	// What the medians of the phases leave was said of the phases.
+	// The sentences on phases already name what the medians of the phases leave.
 	if r := *e.ModuleResidueMS - timing.OrZero(e.PhaseResidueMS); math.Abs(r) > rounding &&
 		!prose.Below(r, *e.StepDeltaMS) {
 		s.say("The modules' times do not sum to the phases' times: %s remain.",

@@ -17,7 +17,7 @@ import (
 // ExplainDocument is what "dpsight explain --format json" prints.
 type ExplainDocument struct {
 	explain.Differences
-	// those on memory, those on steps and phases, those on modules' times
+	// sentences on memory, on steps and phases, and on modules' times
 	Sentences []string `json:"sentences"`
 	// The sentences on steps, phases and times of modules.
 	StepSentences []string       `json:"step_sentences"`
@@ -53,8 +53,8 @@ func explainWarnings(e *explain.Explanation) []string {
 	return out
 }
 
-// sentences are written one after another. Each states what was recorded, with its figure: that something is there
-// and something else is not. It never claims a cause.
+// sentences are written one after another. Each sentence states what was recorded, with its figure: that something is
+// there and something else is not. No sentence claims a cause.
 type sentences []string
 
 func (s *sentences) say(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }

@@ -94,8 +94,8 @@ func failedHereWords(device string, r *memory.FailedRequest) string {
 // atFailure is the option that names a failure.
 func atFailure(r *memory.FailedRequest) string { return "--at " + memory.At{OOM: &r.Nth}.String() }
 
-// limitWords says how much of a failure's limit tensors could have. Who took the rest is known only if the limit is
-// the whole device: others take nothing of a limit that the script has set.
+// limitWords says how much of a failure's limit tensors could have. Who took the rest of a failure's limit is known
+// only if the limit is the whole device: other processes take nothing of a limit that the script has set.
 func limitWords(r *memory.FailedRequest) string {
 	limit := r.OOM.LimitBytes
 	if limit == 0 {

@@ -111,7 +111,7 @@ func (m *Model) memoryBreakdown(cells []*compare.Cell) *figure.MemoryBreakdown {
 		}
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 			n := c.Good
-			if n == 0 { // none ended well: the figures use all
+			if n == 0 { // no run ended well: the figures use all runs
 				n = len(c.RunIDs)
 			}
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n,
@@ -152,7 +152,7 @@ func (m *Model) overheads() (figures []figure.Figure) {
 }
 
 // overheadFall returns the waterfall from the baseline's peak to that of a run, or a sentence if only one category
-// changes. Bytes that only move between autograd and the hooks of a DP method are no change.
+// changes. Bytes that only move between autograd and the hooks of a DP method count as no change.
 func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) {
 	entry := exhibits.Entry{Cell: c}
 	changes := entry.Changes()
@@ -193,8 +193,8 @@ func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) 
 	return p, ""
 }
 
-// Timed returns the cells whose timelines are drawn, by their places in the study. If there are many, it returns the
-// highest peaks.
+// Timed returns the cells whose timelines are drawn, by their places in the study. If the study has many cells, Timed
+// returns those with the highest peaks.
 func (m *Model) Timed() (places []int) {
 	cells := m.Study.Cells
 	for i := range cells {
@@ -245,7 +245,8 @@ func (m *Model) runNotes(c *compare.Cell) []string {
 	return append(notes, sourceNotes(&c.Identity)...)
 }
 
-// timelineFigures returns one picture for each run. If there are many runs, it draws the highest peaks.
+// timelineFigures returns one picture for each run. If there are many runs, timelineFigures draws those with the
+// highest peaks.
 func (m *Model) timelineFigures() (figures []figure.Figure) {
 	shown := slices.DeleteFunc(m.timelines(), (*figure.Timeline).Empty)
 	names := uniqueNames{}
@@ -348,7 +349,7 @@ func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
-// badge returns a run's badge in a figure; "" if a note states it for all.
+// badge returns a run's badge in a figure; "" if a note states the badge of all runs.
 func (m *Model) badge(c *compare.Cell) string {
 	if m.Study.CommonBadge() != "" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 )
 
-// A FindingKind says what a kind of finding means, and what to do about it. The words of a finding in a run name the
-// line, the bytes and the change in full.
+// A FindingKind says what a kind of finding means, and what to do about such a finding. The words of a finding in a run
+// name the line, the bytes and the change in full.
 type FindingKind struct{ ID, Means, Do string }
 
 // FindingKinds are all kinds, in the order of docs/findings.md: memory, time, and what is known of the run.

@@ -83,7 +83,7 @@ func wordsOf[Facts any](words func(*wording, Facts)) func(*wording) {
 // A wording is a finding that is being put into words.
 type wording struct {
 	Finding1
-	Title string // says it in a line
+	Title string // the finding in a line
 	found *findings.Finding
 	peak  string // what the highest recorded moment is called
 	rest  string // of the change, what has nothing to do with other methods

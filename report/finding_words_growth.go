@@ -15,22 +15,23 @@ import (
 
 // FindingGrowth is how memory grows, in a finding of it.
 type FindingGrowth struct {
-	// Unit is the unit in which it is counted: "step", "evaluation_pass" or "line_pass". Passes count from 0.
+	// Unit is what the growth counts by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
 	Unit string `json:"unit"`
 	// InStep is the step that all passes lie in; null for steps, and for passes outside of all steps.
 	InStep *int64 `json:"in_step"`
 	First  int64  `json:"first_step"`
 	Last   int64  `json:"last_step"`
-	Steps  int64  `json:"steps"` // from the first to the last
-	// SlopeBytes is the median slope of all pairs of steps; it lies between SlopeLowBytes and SlopeHighBytes with a
+	Steps  int64  `json:"steps"` // steps from the first to the last
+	// SlopeBytes is the median slope of all pairs of steps; SlopeLowBytes and SlopeHighBytes enclose the slope with a
 	// confidence of 95 %.
 	SlopeBytes     float64 `json:"slope_bytes_per_step"`
 	SlopeLowBytes  float64 `json:"slope_low_bytes_per_step"`
 	SlopeHighBytes float64 `json:"slope_high_bytes_per_step"`
-	Tau            float64 `json:"tau"` // Kendall's: 1 if each step's lowest is above all before it
-	Probability    float64 `json:"p"`   // of such a tau or a higher one for steps in random order
-	Steady         bool    `json:"steady"`
-	GivenBack      bool    `json:"given_back"`
+	// Tau is Kendall's: 1 if each step's lowest allocated is above that of every step before.
+	Tau         float64 `json:"tau"`
+	Probability float64 `json:"p"` // the probability of such a tau or a higher one for steps in random order
+	Steady      bool    `json:"steady"`
+	GivenBack   bool    `json:"given_back"`
 	// LimitBytes and ExhaustedStep say when the device will be full at this rate; null if unknown.
 	LimitBytes    *int64 `json:"limit_bytes"`
 	ExhaustedStep *int64 `json:"exhausted_at_step"`
@@ -152,8 +153,8 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 	return fmt.Sprintf("%s %s keep %s: %s, %s", table.Count(n).Text, steps, kept, table.Size(bytes), growthRate(x.Growth))
 }
 
-// evenly reports whether the median step times their number equals, within a twentieth, what all of them add. Only
-// then are both figures shown beside the number.
+// evenly reports whether the median growth of a step times the number of steps equals, within a twentieth, the growth
+// of all steps. Only if growth is even are both figures shown beside the number.
 func evenly(x *findings.GrowthFacts, bytes int64) bool {
 	return math.Abs(x.Slope*float64(x.Steps())-float64(bytes)) <= float64(bytes)/20
 }
@@ -163,7 +164,7 @@ const cycleChange = "break the reference cycle: objects of the script keep each 
 	"Python's garbage collector runs. In a torch.autograd.Function, save inputs and outputs with " +
 	"ctx.save_for_backward(…), not as attributes of ctx. Elsewhere, delete one of the references, or make it weak"
 
-// growthChange is what to change. A graph is spoken of only where one is kept.
+// growthChange is what to change. The change mentions a graph only if growth keeps one.
 func growthChange(id, unit string) string {
 	switch id {
 	case findings.EvaluationGraphs:

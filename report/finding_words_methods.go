@@ -85,7 +85,7 @@ func trialStepWords(t *findings.Trial) string {
 	return text + fmt.Sprintf(" (%s to %s in %d %s)", prose.MS(t.Step.Low), prose.MS(t.Step.High), t.Step.N, of)
 }
 
-// trialRuns says which runs a trial's figures come from, and what they are.
+// trialRuns says which runs a trial's figures come from, and what these figures are.
 func trialRuns(t *findings.Trial, what string) string {
 	if t.Runs == 1 {
 		return "run " + t.Run.RunID + what
@@ -93,7 +93,8 @@ func trialRuns(t *findings.Trial, what string) string {
 	return fmt.Sprintf("medians of %d runs%s, %s among them", t.Runs, what, t.Run.RunID)
 }
 
-// trialSource says whether a trial's figures were measured. A reader of a saving must know if they were not.
+// trialSource says whether a trial's figures were measured. A reader of a saving must know if its figures were not
+// measured.
 func trialSource(t *findings.Trial) string {
 	if t.Run.Source == schemas.Predicted {
 		return schemas.Predicted

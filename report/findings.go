@@ -289,7 +289,7 @@ func savingWords(f *findings.Finding) string {
 	return text
 }
 
-// sureWords say how a saving is known, and under what condition it is that.
+// sureWords say how a saving is known, and under what condition it holds.
 func sureWords(known findings.Confidence, assumption string) string {
 	switch words := confidenceOf[known]; {
 	case words == "" || assumption == "":
@@ -317,8 +317,9 @@ func findsLines(r *findings.Run) string {
 	return "dpsight collect and predict record lines, unless --lines none is given"
 }
 
-// inRepeats says how many of several repeats have a finding, and its range in them: " (in 4 of 5 repeats, 9.563 ms
-// to 11.9 ms)". For a finding of a single run it names the run, if the others describe another.
+// inRepeats says how many of several repeats have a finding, and the range of its figure in them: " (in 4 of 5 repeats,
+// 9.563 ms to 11.9 ms)". For a finding of a single run, inRepeats names the run if the other findings describe another
+// run.
 func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	switch {
 	case f.In == 1 && f.RunID == x.Run.RunID:

@@ -32,24 +32,24 @@ type FindingsRun struct {
 // A Finding is a [findings.Finding] in words.
 type Finding struct {
 	ID     string         `json:"id"`    // stable; docs/findings.md has an anchor of that name
-	Title  string         `json:"title"` // says it in a line
+	Title  string         `json:"title"` // the finding in a line
 	Place  FindingPlace   `json:"place"`
 	Holder *FindingHolder `json:"holder"` // null if no holder has a name
 	Bytes  *int64         `json:"bytes"`
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
 	Of     string         `json:"of,omitempty"`
-	// Sentence says at length what was found. It can be pasted into a paper.
+	// Sentence says at length what was found. Sentence can be pasted into a paper.
 	Sentence string `json:"sentence"`
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
 	// Change is what to change; empty if there is nothing to change.
 	Change string         `json:"change,omitempty"`
-	Saving *FindingSaving `json:"saving"` // null where this run does not tell
+	Saving *FindingSaving `json:"saving"` // null if this run does not tell what a change saves
 	// Confidence is how the saving is known: see [findings.Confidence].
 	Confidence findings.Confidence `json:"confidence"`
 	Figures    []FindingFigure     `json:"figures"`
-	// Growth is how memory grows, of the finding that says that it does.
+	// Growth is how memory grows; only a finding about growth has it.
 	Growth *FindingGrowth `json:"growth,omitempty"`
 }
 
@@ -69,12 +69,12 @@ type FindingPlace struct {
 type FindingEdit struct {
 	File   string `json:"file"`
 	Line   int64  `json:"line"`
-	Source string `json:"source"` // what it says
+	Source string `json:"source"` // text of the line
 }
 
 // FindingHolder is what keeps more than half of a finding's bytes.
 type FindingHolder struct {
-	Path string `json:"path"` // as the script names it
+	Path string `json:"path"` // path as the script names it
 }
 
 // FindingSaving is what a change would save, and under what condition.
@@ -103,13 +103,13 @@ type FindingFigure struct {
 	From  string  `json:"from"`
 }
 
-// FindingsDocument1 is the document that dpsight printed before, and prints on request.
+// FindingsDocument1 is the document of [FindingsSchema1], which dpsight still prints on request.
 type FindingsDocument1 struct {
 	Schema string         `json:"schema"`
 	Runs   []FindingsRun1 `json:"runs"`
 }
 
-// FindingsRun1 is a run in it.
+// FindingsRun1 is a run in a [FindingsDocument1].
 type FindingsRun1 struct {
 	identity.Identity
 	Findings  []Finding1 `json:"findings"`
@@ -117,7 +117,7 @@ type FindingsRun1 struct {
 	Warnings  []string   `json:"warnings"`
 }
 
-// Finding1 is a finding in it.
+// Finding1 is a finding in a [FindingsDocument1].
 type Finding1 struct {
 	ID         string          `json:"id"`
 	Device     *string         `json:"device"`
@@ -153,7 +153,7 @@ func NewFindingsDocument(found findings.Found) FindingsDocument {
 	return doc
 }
 
-// newFindingsDocument1 is the same for programs that read the version before.
+// newFindingsDocument1 puts what was found into words for programs that read [FindingsSchema1].
 func newFindingsDocument1(found findings.Found) FindingsDocument1 {
 	doc := FindingsDocument1{Schema: FindingsSchema1, Runs: []FindingsRun1{}}
 	for i := range found.Runs {

@@ -59,8 +59,8 @@ func FitOutputs(dir string) []string {
 // fitFile is the document in a folder that writeFit wrote.
 const fitFile = "fit.json"
 
-// fitFolder returns the first of fitFolders in which nothing is lost. It has no search, or one whose every run the
-// new search has too, for example because the same command continues an interrupted one.
+// fitFolder returns the first of fitFolders in which nothing is lost. That folder has no search, or one whose every run
+// the new search has too, for example because the same command continues an interrupted search.
 func fitFolder(dir string, doc *predict.FitDocument) string {
 	folders, has := fitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
@@ -163,7 +163,8 @@ func fitText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	return largestCell(c, c.Largest, c.More(v))
 }
 
-// marginText shows the largest value that leaves the margin. Without a margin, that is the largest that fits.
+// marginText shows the largest value that leaves the margin. Without a margin, marginText shows the largest value that
+// fits.
 func marginText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	if c.Margin == nil {
 		return fitText(v, c)
@@ -269,7 +270,8 @@ func fitNotes(doc *predict.FitDocument) []string {
 			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s",
 				doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
-		if c.Outcome != predict.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
+		// If there are several cells, the table gives the answers.
+		if c.Outcome != predict.FitSome || len(doc.Cells) == 1 {
 			notes.say(fitSentence(c, &doc.Vary))
 		}
 		for _, o := range c.Odd {
@@ -278,7 +280,8 @@ func fitNotes(doc *predict.FitDocument) []string {
 		}
 		for _, p := range c.Probes {
 			switch {
-			case p.Why == "" || p.Fits != nil && *p.Fits: // and it was ended after some steps
+			// A value that fits has a Why if dpsight ended its script after some steps.
+			case p.Why == "" || p.Fits != nil && *p.Fits:
 			case p.Fits == nil:
 				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d has no answer, since its run ended for another "+
 					"reason than memory (%s); the result does not depend on it", doc.Vary.Name, p.Value, p.Why))

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// FitFailure says that a search was stopped, or that nothing fits, with no method on no device; nil where something
-// does, or may.
+// FitFailure says that a search was stopped, or that nothing fits, with no method on no device; nil if something fits,
+// or may fit.
 func FitFailure(d *predict.FitDocument) error {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; c.Stopped != "" {
@@ -47,7 +47,7 @@ func tellFit(d predict.FitDocument) predict.FitDocument {
 			p := &c.Probes[k]
 			p.Why = whyWords(&p.Because)
 			if p.Fits == nil && strings.HasSuffix(c.Stopped, p.Why) {
-				p.Why = "" // Stopped says it
+				p.Why = "" // Stopped already gives the reason
 			}
 		}
 		if len(c.Oddities) == 0 {
@@ -114,7 +114,7 @@ func spareWords(bytes *int64) string {
 	return " (" + units.MiB(*bytes) + " to spare)"
 }
 
-// marginWords continues with the largest value that leaves the margin. It returns "" if there is no margin, if
+// marginWords continues with the largest value that leaves the margin. marginWords returns "" if there is no margin, if
 // nothing fits, or if the search was stopped, whose reason ends the sentence.
 func marginWords(c *predict.FitCell, v *predict.Vary) string {
 	switch m := c.Margin; {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CheckTables prints a check: what fails it first, then everything that was compared. As Markdown it is a comment on a
-// pull request.
+// CheckTables prints a check: what fails it first, then everything that was compared. As Markdown, the tables are a
+// comment on a pull request.
 func CheckTables(doc CheckDocument) []table.Table {
 	var tables []table.Table
 	failed := table.Table{Title: checkTitle(&doc), Columns: []table.Column{{Title: "What fails", Key: "failure"}}}
@@ -134,7 +134,7 @@ func stateText(x *CheckExperiment) string {
 	return x.State
 }
 
-// newlyFails reports whether the experiment ended well in the baseline and does not now.
+// newlyFails reports whether the experiment ended well in the baseline and does not any more.
 func (x *CheckExperiment) newlyFails() bool {
 	return x.State == gate.StateNewlyFailing || x.State == gate.StateNewlyOOM
 }
@@ -164,7 +164,7 @@ func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.C
 func metricTitle(metric string, unit compare.Unit) string {
 	title := metricName(metric)
 	switch unit {
-	case compare.UnitPerSecond: // the title says it
+	case compare.UnitPerSecond: // the title names the unit
 		return title
 	case compare.UnitBytes:
 		return title + " (MiB)"

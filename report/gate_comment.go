@@ -13,11 +13,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CommentMarker begins the comment of a check, so that a program finds the one that it wrote before.
+// CommentMarker begins the comment of a check, so that a program finds the comment that it wrote before.
 const CommentMarker = "<!-- dpsight check -->"
 
-// mostComment is how long a comment is at most, in bytes. GitHub takes 65,536 characters, and who posts the comment may
-// put a line before it.
+// mostComment is how long a comment is at most, in bytes. GitHub takes 65,536 characters, and the program that posts
+// the comment may put a line before it.
 const mostComment = 65_000
 
 // commentRoom is how much of a check a comment shows.
@@ -26,9 +26,10 @@ type commentRoom struct {
 	text                                          int // bytes of one sentence
 }
 
-// WriteComment writes a check as Markdown for a pull request. It lists the experiments by state. For each that
-// fails it says why, and in which categories, modules and lines it grew. All figures and the notes are folded. What
-// does not fit into a comment is left out, first the figures that passed, and the comment says so.
+// WriteComment writes a check as Markdown for a pull request. The comment lists the experiments by state. For each
+// experiment that fails, it says why, and in which categories, modules and lines the experiment grew. All figures and
+// the notes are folded. What does not fit into a comment is left out, first the figures that passed, and the comment
+// says so.
 func WriteComment(w io.Writer, doc *CheckDocument) error {
 	room := commentRoom{experiments: 100, failures: 50, places: 8, figures: 400, notes: 50, text: 2000}
 	text := comment(doc, room)
@@ -204,8 +205,8 @@ func placesTable(x *CheckExperiment, room commentRoom) table.Table {
 	return t
 }
 
-// place returns where most of a metric's growth is. For a category it is within the category. For other metrics it
-// is in the category that grew most, if known. It returns nil if no place is known.
+// place returns where most of a metric's growth is. For a category, the place is within the category. For other
+// metrics, the place is in the category that grew most, if known. place returns nil if no place is known.
 func (x *CheckExperiment) place(metric string) *gate.Place {
 	category := x.Grown
 	if m, err := compare.ParseMetric(metric); err == nil {

@@ -39,8 +39,8 @@ type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// WriteJUnit writes a check as JUnit XML. Each failing sentence is a failure of its experiment. An experiment that
-// was compared with nothing is skipped. If the check as a whole fails, that is a separate case.
+// WriteJUnit writes a check as JUnit XML. Each failing sentence is a failure of its experiment. An experiment that was
+// compared with nothing is skipped. If the check as a whole fails, the XML has a separate case for it.
 func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	suite := junit{Name: checkRule}
 	told := 0
@@ -109,7 +109,7 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
-		// Suppressions say that the baseline lets it pass; a result without any is not suppressed.
+		// Suppressions say that the baseline lets the result pass; a result without suppressions is not suppressed.
 		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
 	}
 	sarifSuppression struct {
@@ -148,9 +148,9 @@ var sarifRules = []sarifRule{
 	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
 }
 
-// WriteSARIF writes a check as SARIF 2.1.0, with one result for each failing sentence, under the experiment's
-// state. Its place is the line of the largest growth, relative to the repository, or the baseline if no line is
-// known. The experiment is its logical place. Acknowledged results are included, but suppressed.
+// WriteSARIF writes a check as SARIF 2.1.0, with one result for each failing sentence, under the experiment's state. A
+// result's place is the line of the largest growth, relative to the repository, or the baseline if no line is known.
+// The experiment is the result's logical place. Acknowledged results are included, but suppressed.
 func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
 	add := func(rule string, f checkFailure, experiment string) {

@@ -94,7 +94,7 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 	return doc
 }
 
-// Sentence is the check's result in one.
+// Sentence is the check's result in one sentence.
 func (d *CheckDocument) Sentence() string {
 	switch n := len(d.Failures); n {
 	case 0:
@@ -141,7 +141,7 @@ func BaselineGaps(b *schemas.Baseline) []string {
 // A checkFailure is one reason why an experiment fails the check.
 type checkFailure struct {
 	sentence string
-	place    *gate.Place // where most of it is; nil if unknown
+	place    *gate.Place // where most of the growth is; nil if unknown
 }
 
 // failures are the reasons why the experiment fails the check.
@@ -323,8 +323,8 @@ func quantity(v float64, u compare.Unit) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " a second"
 }
 
-// percentText prints a share with two digits, and with more where two would make a change look like a round number that
-// it is not.
+// percentText prints a share with two digits, and with more digits where two would make a change look like a round
+// number.
 func percentText(share float64) string {
 	exact := 100 * share
 	for digits := 2; digits <= 10; digits++ {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// HostTables prints the host's memory of each run's processes, and in which phases it grew. The second table carries
-// the same document as the first.
+// HostTables prints the host's memory of each run's processes, and in which phases it grew. Both tables carry the whole
+// document.
 func HostTables(doc hostmemory.Document) []table.Table {
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	t := table.Table{Title: "Memory on the host", Document: doc, Columns: []table.Column{
@@ -124,8 +124,8 @@ func hostFall(title string, m *hostmemory.Memory) figure.WaterfallPanel {
 	return p
 }
 
-// WriteHostFigure draws the picture into dir, which is created, and gives the paths written. Without force it replaces
-// only such pictures (*ForeignError).
+// WriteHostFigure draws the picture into dir, which is created, and gives the paths written. Without force,
+// WriteHostFigure replaces only pictures of host memory (*ForeignError).
 func WriteHostFigure(dir string, doc hostmemory.Document, force bool) ([]string, error) {
 	return writeFigure(dir, HostFigure(doc), force)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// IngestedTables is [IngestedTable], but returns nothing if the only input was refused: on a screen the error
-// already says it.
+// IngestedTables is [IngestedTable], but returns nothing on a screen if the only input was refused: the error already
+// says that.
 func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	if format == "table" && len(doc.Inputs) == 1 && len(doc.Refused()) == 1 {
 		return nil
@@ -104,7 +104,8 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 	return t
 }
 
-// IngestFailure says which inputs of ingest were refused; nil for none. Why each of several was, the table says.
+// IngestFailure says which inputs of ingest were refused; nil if no input was refused. The table says why each of
+// several inputs was refused.
 func IngestFailure(doc schemas.Ingested) error {
 	refused := doc.Refused()
 	if len(refused) == 0 {

@@ -70,7 +70,7 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 		if rung.Bytes != nil {
 			share = percent(*rung.Bytes, whole)
 		}
-		// Spaces that no format drops.
+		// No-break spaces indent the rungs, since no format drops them.
 		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + figure.RungTitle(rung.Rung),
 			Value: rung.Rung}
 		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At),

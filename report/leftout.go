@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// NewModel begins the report of a selection: its title, and notes on what it leaves out. leftOut says which runs
-// were removed.
+// NewModel begins the report of a selection: its title, and notes on what the report leaves out. leftOut says which
+// runs were removed.
 func NewModel(sel *store.Selection, leftOut []string) Model {
 	m := Model{Title: "dpsight report", Notes: append(sel.Gaps(), leftOut...)}
 	if sel.Suite != nil {

@@ -44,7 +44,7 @@ func memoryWord(r *memory.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// untaggedMomentWords says how much of what is allocated is known nevertheless, and where to look instead.
+// untaggedMomentWords says how much of what is allocated at an untagged moment is known, and where to look instead.
 func untaggedMomentWords(r *memory.Remark) string {
 	text := untaggedWords(r.Untagged)
 	if r.AllocatedBytes == 0 {
@@ -97,7 +97,7 @@ func likenessWords(l *memory.Likeness) (text string) {
 	return text
 }
 
-// when says when a moment was.
+// when says at which step and phase a moment was.
 func when(m *memory.Moment) string {
 	switch {
 	case m == nil || m.Phase == nil && m.Step == nil:

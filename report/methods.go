@@ -86,8 +86,8 @@ func unmeasured(s *compare.Study) []string {
 	return notes.all()
 }
 
-// havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the
-// CSV file has each run's.
+// havingIt names the runs that have a setting, or those that lack it if these are fewer. Many runs are only counted,
+// and the CSV file has each run's setting.
 func havingIt(s *compare.Study, what string) string {
 	const most = 6
 	var having, lacking []string
@@ -147,8 +147,8 @@ func captions(s *compare.Study) []string {
 	return notes
 }
 
-// captionDiffer returns the settings that differ, with each run's value if that is short. It leaves out the method,
-// which figures always compare, and the number of steps, which changes neither a peak nor a median.
+// captionDiffer returns the settings that differ, with each run's value if that is short. captionDiffer leaves out the
+// method, which figures always compare, and the number of steps, which should change neither a peak nor a median.
 func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string
@@ -206,7 +206,7 @@ var captionWords = map[string]string{"model": "", "preset": "preset", "batch_siz
 	"precision": "", "optimizer": "", "GPU": "",
 	"torch": "torch", "Opacus": "Opacus"}
 
-// captionOrder is that of a caption of one run.
+// captionOrder is the order of parameters in a caption of one run.
 var captionOrder = []string{"model", "preset", "batch_size", "seq_len", "precision", "optimizer", "GPU", "torch",
 	"Opacus"}
 
@@ -301,12 +301,12 @@ func peaksOfAllRepeats(s *compare.Study) bool {
 	return repeated
 }
 
-// hasEnergy reports whether a column of energies is there, whose gaps want a reason.
+// hasEnergy reports whether the table has a column of energies, whose gaps need a reason.
 func hasEnergy(s *compare.Study) bool {
 	return slices.ContainsFunc(s.Cells, func(c compare.Cell) bool { return c.JoulesPerStep != nil })
 }
 
-// intervalCells are a median, what surrounds it, and how sure that is.
+// intervalCells are a median, the ends of its interval, the number of values, and the confidence.
 func intervalCells(v *timing.Interval) (median, low, high, n, confidence table.Cell) {
 	if v == nil {
 		a := table.Absent()

@@ -14,7 +14,7 @@ import (
 // maxTimeColumns is how many phases have a column; shorter ones are one column together.
 const maxTimeColumns = 6
 
-// ModuleTimeTables prints a table a run and rank. All of them carry the whole document.
+// ModuleTimeTables prints a table a run and rank. Each table carries the whole document.
 func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	doc = tellModuleTimes(doc)
 	var tables []table.Table
@@ -43,7 +43,7 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	return tables
 }
 
-// ModuleTimeRecords is the same for programs: one row for each run, rank, key and phase.
+// ModuleTimeRecords returns the module times for programs: one row for each run, rank, key and phase.
 func ModuleTimeRecords(doc timing.ModuleTimeDocument) table.Table {
 	doc = tellModuleTimes(doc)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},

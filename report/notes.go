@@ -10,15 +10,15 @@ import (
 // notIngested is the only note on a run that has no tables yet.
 const notIngested = "not ingested yet"
 
-// runNotes gathers notes on single runs under a table, and merges equal notes of several runs into one line. The
-// note that a run has no tables yet comes last: for a store that was never ingested it would fill a page.
+// runNotes gathers notes on single runs under a table, and merges equal notes of several runs into one line. The note
+// that a run has no tables yet comes last: for a store that was never ingested, it would fill a page.
 type runNotes struct {
 	lines   []runNote
 	pending []string
 }
 
 type runNote struct {
-	labels []string // labels of the runs that have the note; none = it concerns the table
+	labels []string // labels of the runs that have the note; none = the note concerns the table
 	text   string
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // OverheadTables prints a study's overhead: a row for each experiment, then categories and phases with a column for
-// each. It needs a baseline.
+// each experiment. The study must have a baseline.
 func OverheadTables(s compare.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
 	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil),
@@ -226,7 +226,7 @@ func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []t
 }
 
 // phaseDeltaTable lists the phases that have a time. A run's cell is its time and, in brackets, the difference. If
-// methods divide a phase differently, the parts are not compared, and their sum follows below them.
+// methods divide a phase differently, the phase's parts are not compared, and their sum follows below them.
 func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + overWhat(s) +
 		", % of its step)",

@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// WritePage writes the page of a report alone. It refuses to write over a file that is no page, unless it is forced to.
+// WritePage writes the page of a report alone. Unless the model's Force is set, WritePage refuses to write over a file
+// that is no page.
 func WritePage(path string, m Model) error {
 	old, err := firstBytes(path, 4096)
 	if !m.Force && (err == nil || !errors.Is(err, fs.ErrNotExist)) && !bytes.Contains(old, []byte(page.Generator)) {

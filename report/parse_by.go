@@ -19,7 +19,7 @@ type ByOptions struct {
 	Top             *int // nil = not given
 }
 
-// Parse reads the options. It returns nil for a breakdown by category, which has no options.
+// Parse reads the options. Parse returns nil for a breakdown by category, which has no options.
 func (o ByOptions) Parse() (*grouping.By, error) {
 	if o.Dimensions == "" {
 		if o.Depth != 0 || o.Fold || o.FullStack || o.Top != nil {

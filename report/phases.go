@@ -61,7 +61,7 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	case len(r.Phases) > 0:
 		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak: of the "+
 			"device's peak over the whole run; times: medians of bare steps")
-	case len(r.Remarks) == 0: // else they say why
+	case len(r.Remarks) == 0: // else the remarks give the reason
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
 	t.Notes = append(t.Notes, RunWords(r.Remarks)...)
@@ -101,9 +101,9 @@ func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phasePeakDeltaTable lists the phases whose highest allocated is known. A run's cell is that and, in brackets, the
-// difference to the baseline's peak in the same phase. If methods divide a phase differently, the highest of the
-// parts follows below them.
+// phasePeakDeltaTable lists the phases whose highest allocated is known. A run's cell has the run's highest allocated
+// and, in brackets, the difference to the baseline's in the same phase. If methods divide a phase differently, the
+// highest of the phase's parts follows below them.
 func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + overWhat(s) + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
@@ -151,8 +151,8 @@ func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 }
 
 // phaseFamilies returns the phases of some cells for which has is true, by family, both in order of appearance. A
-// family is divided if one run or its baseline has it as one phase and another has parts of it. Parts of set-up do
-// not count.
+// family is divided if one run or its baseline has the family as one phase and another run has parts of it. Parts of
+// set-up do not count.
 func phaseFamilies(s *compare.Study, from, to int, has func(*compare.PhaseDelta) bool) (families []string,
 	members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}

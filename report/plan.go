@@ -34,7 +34,7 @@ func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
 	return t
 }
 
-// parameterCell returns the value of a parameter that varies. Whether a run is bare counts as one.
+// parameterCell returns the value of a parameter that varies. Whether a run is bare counts as a parameter.
 func parameterCell(x *schemas.PlanExperiment, name string) table.Cell {
 	if name == "bare" {
 		return table.Cell{Text: fmt.Sprint(x.Bare), Value: x.Bare}

@@ -82,7 +82,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 	return t
 }
 
-// fitsCell says whether a run fits. If its time limit ended it, the cell says that it fitted until then.
+// fitsCell says whether a run fits. If a time limit ended the run, the cell says that the run fitted until then.
 func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	switch {
 	case fits == nil:
@@ -95,7 +95,7 @@ func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	return table.Cell{Text: "yes", Value: true}
 }
 
-// confidenceNote says which figure the confidence refers to: reserved is not exact.
+// confidenceNote says that the confidence is of the peak allocated, since reserved is not exact.
 const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts " +
 	"segments too, and can be another on a device (predict --seeds gives a range)"
 
@@ -122,14 +122,15 @@ func rankTable(r *predict.PredictionRun) table.Table {
 	return t
 }
 
-// mostNamed bounds the places and operators that are named under a table; the document has them all.
+// mostNamed bounds the places and operators that are named under a table; the document has all places and operators.
 const mostNamed = 10
 
 // restsOn tells what a prediction depends on.
 func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
-			if reason == predictionWhy(r) || reason == endedWords(r.Ended) { // the sentence on whether it fits has it
+			// The sentence on whether the run fits has the reason.
+			if reason == predictionWhy(r) || reason == endedWords(r.Ended) {
 				continue
 			}
 			notes.add(label, c.Level+", because "+reason)
@@ -182,7 +183,7 @@ func times(n int64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// onDevice returns a run with what it holds on another of its devices.
+// onDevice returns a run with what the run holds on another of its devices.
 func onDevice(r *predict.PredictionRun, d *predict.OtherDevice) *predict.PredictionRun {
 	other := *r
 	other.GPU += " (" + d.Device + ")"

@@ -12,7 +12,7 @@ import (
 )
 
 // tellPredictions fills in why a run does not fit, and adds to the warnings of each run the requests that failed and
-// that it went on without.
+// that the run went on without.
 func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
@@ -99,7 +99,7 @@ func untilThen(p *predict.PredictionRun) string {
 		units.MiB(*p.PeakReservedBytes))
 }
 
-// caughtWords says that requests failed in a run that still ended well; "" if none did.
+// caughtWords says that requests failed in a run that still ended well; "" if no request failed.
 func caughtWords(n int) string {
 	if n == 0 {
 		return ""
@@ -151,7 +151,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 // laterSteps says what is unknown about a script that was ended.
 const laterSteps = ": what later steps need is unknown"
 
-// endedWords says after which step a script was ended; "" if it ended by itself.
+// endedWords says after which step a script was ended; "" if the script ended by itself.
 func endedWords(e *schemas.Ended) string {
 	if e == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 // mostDiffering is how many parts of a kind a table shows before the rest are one row.
 const mostDiffering = 8
 
-// RanksTables returns a table of all peaks, and for each run one of what its outlier holds more or less of. Each
+// RanksTables returns a table of all peaks, and for each run one of what its outlier holds more or less of. Each table
 // carries the whole document.
 func RanksTables(doc ranks.Document) []table.Table {
 	tables := []table.Table{RanksTable(doc)}

@@ -1,4 +1,5 @@
-// Package report prints what analyze found: tables, figures, machine-readable results. It analyses nothing.
+// Package report prints what analyze found: tables, figures, machine-readable results. Package report analyses nothing
+// itself.
 package report
 
 import (
@@ -19,8 +20,9 @@ import (
 type Model struct {
 	Title string
 	Study compare.Study
-	Notes []string // on the whole report: damaged run folders, and what was chosen because nothing was named
-	// Ladders are the ladders of the study's runs, by run id. If it is empty, their picture is not drawn.
+	Notes []string // notes on the whole report: damaged run folders, and what was chosen because nothing was named
+	// Ladders are the ladders of the study's runs, by run id. If Ladders is empty, the report has no picture of
+	// ladders.
 	Ladders map[string]ladder.Run
 	// Steps is what timelines show: one of the constants below. "" is StepsAuto.
 	Steps string
@@ -58,8 +60,8 @@ func Print(w io.Writer, m Model, gist bool) error {
 }
 
 // Write makes the report in dir, which it creates, and returns the written paths, the page first. Each file is either
-// whole or absent. Files of an earlier report that this one does not have are removed. If a file is not from a report,
-// Write writes nothing and returns *folder.ForeignError.
+// whole or absent. Write removes files of an earlier report that the new one does not have. If an existing file is not
+// from a report, Write without Force writes nothing and returns *folder.ForeignError.
 func Write(dir string, m Model) (written []string, err error) {
 	var files []folder.File
 	if m.Page != nil {
@@ -90,7 +92,7 @@ const (
 	importedNote = "imported: taken from a file that dpsight did not record"
 )
 
-// failure says in one line why a run of these warnings has nothing to show.
+// failure says in one line why a run with the given warnings has nothing to show.
 func failure(s *identity.Identity, warnings []string) string {
 	if s.Status != schemas.StatusOK {
 		if s.Reason != "" {
@@ -112,8 +114,8 @@ func badged(label string, id *identity.Identity) string {
 	return label
 }
 
-// common is the badge that all runs of a table share, which is shown once beneath it. If it is "", each run shows
-// its own.
+// common is the badge that all runs of a table share, which is shown once beneath it. If common is "", each run shows
+// its own badge.
 type common string
 
 // sameBadge returns the badge of the rows if all share it.
@@ -144,12 +146,12 @@ func (c common) badged(label string, id *identity.Identity) string {
 	return badged(label, id)
 }
 
-// cell shows such a label. Programs read rows and no notes: to them each says it.
+// cell shows a label with its badge. Programs read rows and no notes: for programs, each row has the badge.
 func (c common) cell(label string, id *identity.Identity) table.Cell {
 	return table.Cell{Text: c.badged(label, id), Value: badged(label, id)}
 }
 
-// notes say it of all.
+// notes state the badge that all runs share.
 func (c common) notes() []string {
 	if c == "" {
 		return nil

@@ -18,7 +18,8 @@ func rulesName(rules int) string {
 	return fmt.Sprintf("rules %d", rules)
 }
 
-// rulesNotes says, in one line, by which rules the categories of several runs were made; none if all share theirs.
+// rulesNotes says, in one line, by which rules the categories of several runs were made; none if all runs share their
+// rules.
 func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 	apart := identity.RulesApart(ids)
 	if apart == nil {
@@ -48,13 +49,13 @@ func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
 	return rulesNotes(ids, func(i int) string { return ids[i].Shown() })
 }
 
-// tellRules adds them to the last of some tables.
+// tellRules adds notes on rules to the last of some tables.
 func tellRules(tables []table.Table, n int, run func(i int) *identity.Identity) {
 	last := &tables[len(tables)-1]
 	last.Notes = append(last.Notes, rulesNotesOf(n, run)...)
 }
 
-// rulesOfStudy returns such notes for a study's cells and for a baseline outside them.
+// rulesOfStudy returns notes on the rules of a study's cells, and of a baseline outside the study's cells.
 func rulesOfStudy(s *compare.Study) []string {
 	var ids []*identity.Identity
 	var labels []string

@@ -19,9 +19,10 @@ var shortNames = map[string]string{"id": "run_id", "run": "run_id", "peak": "pea
 	"reserved": "peak_reserved_bytes", "step": "step_ms", "time": "step_ms", "samples": "samples_per_s",
 	"tag": "tags", "date": "started", "gpu": "gpu"}
 
-// RunsTableOf is [RunsTable] with the named columns, sorted by the column order: ascending or, with a minus before
-// the name, descending. A column is one of the list's own, a parameter, or a fact such as torch or revision.
-// Without columns it has the list's own; without an order it has the document's. An unknown name is an error.
+// RunsTableOf is [RunsTable] with the named columns, sorted by the column order: ascending or, with a minus before the
+// name, descending. A column is one of the list's own, a parameter, or a fact such as torch or revision. Without
+// columns, the table has the list's own columns; without an order, it has the document's order. An unknown name is an
+// error.
 func RunsTableOf(doc analyze.RunsDocument, columns []string, order string) (table.Table, error) {
 	name, descending := strings.CutPrefix(order, "-")
 	if order != "" {
@@ -85,7 +86,7 @@ func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([
 			cells[i], found, column.Right = table.Text(v), true, false
 		}
 	}
-	if !found && key == tagsColumn.Key { // which somebody may give at any time
+	if !found && key == tagsColumn.Key { // tags, which somebody may give at any time
 		return cells, tagsColumn, nil
 	}
 	if !found {

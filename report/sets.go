@@ -83,7 +83,7 @@ func (m *Model) tableSets() []tableSet {
 // runsATable is the most runs side by side before a table is split.
 const runsATable = 8
 
-// across returns a set of tables with a column for each cell, split if there are many cells. It leaves out a part
+// across returns a set of tables with a column for each cell, split if there are many cells. across leaves out a part
 // without rows.
 func across(name string, s *compare.Study, make func(s *compare.Study, from, to int) table.Table,
 	csv []table.Table) tableSet {

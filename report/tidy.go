@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// The CSV files of tables with a column for each run. They have a row for each run and item, since programs group
+// The CSV files of tables with a column for each run. Such a file has a row for each run and item, since programs group
 // more easily than they transpose.
 
 func tidyConfiguration(s *compare.Study) []table.Table {

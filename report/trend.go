@@ -21,8 +21,8 @@ import (
 // nothingToSay is shown if no test can tell whether there is a difference.
 const nothingToSay = "~"
 
-// TrendTables prints, for people, a row for each level: between which points it held, and by which step it began.
-// As records, for programs, it prints a row for each point.
+// TrendTables prints, for people, a row for each level: between which points the level held, and by which step it
+// began. As records, for programs, it prints a row for each point.
 func TrendTables(doc trend.Document, records bool) []table.Table {
 	if records {
 		return []table.Table{trendRecords(doc)}
@@ -30,7 +30,7 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit) + " over " + overNames[doc.Over], Document: doc}
 	badge := trendBadge(&doc)
-	if badge != "" { // the same for all: a narrow terminal has room for it once
+	if badge != "" { // the badge is the same for all: a narrow terminal has room for it once
 		t.Title += " [" + badge + "]"
 	}
 	for _, c := range []table.Column{{Title: "Experiment", Names: true}, {Title: "From", Names: true, Priority: 9},
@@ -319,7 +319,8 @@ func trendWarnings(doc *trend.Document) []string {
 	return out
 }
 
-// committedTogether reports whether two points are different commits of one second, which is as finely as Git knows it.
+// committedTogether reports whether two points are different commits of one second, which is the resolution of Git's
+// times.
 func committedTogether(a, b *trend.Point) bool {
 	if a.Committed == nil || b.Committed == nil || !a.Committed.Equal(*b.Committed) {
 		return false

@@ -7,7 +7,7 @@ import (
 
 type analyzeCmd struct{ analyses }
 
-// analyses are the subcommands of analyze, which need not be said.
+// analyses are the subcommands of analyze; a user may leave out the word analyze.
 type analyses struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
 	Timeline  timelineCmd  `cmd:"" help:"${timeline}"`
@@ -58,7 +58,7 @@ func showRecords[D any](s *streams, c *analysis, of func(*selected.Runs) (D, err
 	return show(s, c, of, tables)
 }
 
-// alone makes tables of a document's only one.
+// alone wraps a function that makes a document's only table, so that it returns a list of tables.
 func alone[D any](one func(D) table.Table) func(D) []table.Table {
 	return func(doc D) []table.Table { return []table.Table{one(doc)} }
 }

@@ -20,13 +20,14 @@ func (f failure) Unwrap() error { return f.error }
 // withHint adds advice to an error.
 func withHint(err error, hint string) error { return schemas.WithHint(err, hint) }
 
-// A misuse is a use of options that means nothing or has no effect: who gave them would believe that they had one.
+// A misuse is a use of options that means nothing or has no effect: without an error, the user would believe that the
+// options had one.
 type misuse struct {
 	is            bool
 	problem, hint string
 }
 
-// refuse is the error of the first misuse that is one.
+// refuse returns the error of the first misuse in the list that applies.
 func refuse(list ...misuse) error {
 	for _, m := range list {
 		if m.is {
@@ -36,7 +37,7 @@ func refuse(list ...misuse) error {
 	return nil
 }
 
-// complain prints an error in one line, and in another the hint that it or the caller has.
+// complain prints an error in one line, and in another the hint that the error or the caller has.
 func complain(w io.Writer, err error, hint string) {
 	screen.Println(w, "dpsight: error: "+units.Printable(units.OneLine(err.Error())))
 	hint = cmp.Or(schemas.Hint(err), hint)

@@ -12,8 +12,8 @@ import (
 //go:embed help
 var helpTexts embed.FS
 
-// help returns the text above a command's options: a file of the folder help. In it, {suites} and {presets} stand
-// for the built-in ones. options.txt has the texts of options that are too long for a tag.
+// help returns the text above a command's options: a file of the folder help. In a help file, {suites} and {presets}
+// stand for the built-in ones. options.txt has the texts of options that are too long for a tag.
 func help(command string) string {
 	text, err := helpTexts.ReadFile("help/" + command + ".txt")
 	if err != nil {

@@ -9,8 +9,8 @@
 //	dpsight compare vanilla ghost                        two runs, or many as a pivot
 //	dpsight check --baseline baseline.json               exit 1 where memory or time grew
 //
-// stdout carries results and nothing else; progress, warnings and errors go to stderr. It exits 0 when done, 1 when an
-// experiment or a check failed, 2 on bad usage or bad input.
+// stdout carries results and nothing else; progress, warnings and errors go to stderr. dpsight exits 0 when done, 1
+// when an experiment or a check failed, 2 on bad usage or bad input.
 package main
 
 import (

@@ -118,8 +118,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	return nil
 }
 
-// reportSuite draws the report of the suite's runs, those made before too. With --no-report it prints by method what
-// became of them.
+// reportSuite draws the report of the suite's runs, also of runs made before. With --no-report, reportSuite prints by
+// method what became of the runs.
 func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	dirs := store.Folders(out.Runs)
 	switch {

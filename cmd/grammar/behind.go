@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Behind names the options of dpsight that stand behind a command's script, and so go to the script. It returns ""
-// if there are none, or if the script cannot be read: the options may then be the script's own.
+// Behind names the options of dpsight that stand behind a command's script, and so go to the script. Behind returns ""
+// if no such option is there, or if the script cannot be read: the options may then be the script's own.
 func Behind(line *kong.Context) string {
 	command := commandOf(line)
 	at := slices.IndexFunc(command, func(word string) bool { return strings.HasSuffix(word, ".py") })
@@ -49,7 +49,7 @@ func takes(script, option string) bool {
 	return regexp.MustCompile(`(--|["'])` + name + `\b|\b` + name + `\s*:`).MatchString(script)
 }
 
-// commandOf returns the words of the user's command on a line, nil if it has none.
+// commandOf returns the words of the user's command on a line, nil if the line has no such command.
 func commandOf(line *kong.Context) []string {
 	node := line.Selected()
 	if node == nil {
@@ -63,8 +63,8 @@ func commandOf(line *kong.Context) []string {
 	return nil
 }
 
-// flagOf returns the option of a command that a word names. It returns nil for no option, and for options of the
-// built-in experiments, since a script often has its own, such as --batch-size.
+// flagOf returns the option of a command that a word names. flagOf returns nil for a word that is no option, and for
+// options of the built-in experiments, since a script often has its own, such as --batch-size.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	for _, flags := range node.AllFlags(true) {
 		for _, f := range flags {

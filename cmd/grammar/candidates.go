@@ -38,14 +38,14 @@ func predictors() map[string]complete.Predictor {
 			all[o.Name] = complete.PredictSet(values...)
 		}
 	}
-	all["method"] = listOf(values("method")) // of several with predict --vary
+	all["method"] = listOf(values("method")) // predict --vary takes several methods
 	return all
 }
 
 // predicts reports whether the values of a built-in experiment's option are completed.
 func predicts(option string) bool { return values(option) != nil }
 
-// values returns the possible values of an option of the built-in experiments, nil if they are not a list.
+// values returns the possible values of an option of the built-in experiments, nil if the option's values are no list.
 func values(option string) (list []string) {
 	switch option {
 	case "method":

@@ -44,7 +44,7 @@ func (c *Completion) Run(line *kong.Context) error {
 }
 
 // Complete prints the completions of the word being typed, one per line, if a shell asks for them through the
-// environment. It reports whether one did.
+// environment. Complete reports whether a shell asked.
 func Complete(parser *kong.Kong) bool {
 	line := os.Getenv("COMP_LINE")
 	if line == "" {
@@ -69,7 +69,7 @@ func Complete(parser *kong.Kong) bool {
 	}
 	typed := readLine(line)
 	candidates := command.Predict(typed)
-	slices.Sort(candidates) // they come from maps
+	slices.Sort(candidates) // candidates come from maps, so their order is random
 	for _, word := range slices.Compact(candidates) {
 		if rest, is := strings.CutPrefix(word, typed.Last); is {
 			fmt.Fprintln(parser.Stdout, behindEquals(typed.Last)+rest)

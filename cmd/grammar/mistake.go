@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// Mistake returns the parser's error with a hint how to go on. If a subcommand is missing it names all of them,
-// since the parser stops after five.
+// Mistake returns the parser's error with a hint how to go on. If a subcommand is missing, Mistake names all
+// subcommands, since the parser's error names only five.
 func Mistake(err error, args []string) error {
 	words, at := []string{"dpsight"}, (*kong.Node)(nil)
 	var parse *kong.ParseError
@@ -58,8 +58,8 @@ func Mistake(err error, args []string) error {
 	return schemas.WithHint(err, hint)
 }
 
-// noCommand explains a first word that is no command. It may be misspelt, a hidden analysis, which the parser does
-// not suggest, or a command line that lacks "collect".
+// noCommand explains a first word that is no command. The word may be misspelt, a hidden analysis, which the parser
+// does not suggest, or the beginning of a command line that lacks "collect".
 func noCommand(err error, parse *kong.ParseError, args []string) error {
 	const list = "dpsight --help lists the commands"
 	if parse == nil || len(args) == 0 {

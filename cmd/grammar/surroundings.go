@@ -3,7 +3,7 @@ package grammar
 // An ExitCode is a number that dpsight may end with.
 type ExitCode struct{ Code, Means string }
 
-// ExitCodes are all of them: scripts depend on them.
+// ExitCodes are all exit codes of dpsight: scripts depend on them.
 var ExitCodes = []ExitCode{
 	{"0", "Done."},
 	{"1", "An experiment or a check failed."},
@@ -13,8 +13,8 @@ var ExitCodes = []ExitCode{
 // A Variable is an environment variable that a user may set.
 type Variable struct{ Name, Means string }
 
-// Environment are all variables that a user may set. Others that begin with DPSIGHT_ or PHANTOM_ are set by dpsight for
-// the processes that it starts.
+// Environment are all variables that a user may set. dpsight itself sets other variables that begin with DPSIGHT_ or
+// PHANTOM_ for the processes that it starts.
 var Environment = []Variable{
 	{"DPSIGHT_STORE", "The folder of runs where --store is not given."},
 	{"DPSIGHT_PYTHON", "The interpreter of the built-in experiments where --python is not given."},

@@ -1,5 +1,5 @@
-// Package agent carries the Python package that records inside the experiment's process. Its sitecustomize.py is run by
-// the interpreter itself, so that any training script is recorded unchanged.
+// Package agent carries the Python package that records inside the experiment's process. The interpreter itself runs
+// the agent's sitecustomize.py, so a training script is recorded unchanged.
 package agent
 
 import (
@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Named one by one: a folder's pattern would leave out __init__.py, and take in what an interpreter caches beside it.
+// The agent's files are named by patterns: a folder's pattern would leave out __init__.py and take in what an
+// interpreter caches.
 //
 //go:embed python/*.py python/dpsight/*.py
 //go:embed python/dpsight/*/*.py

@@ -14,11 +14,11 @@ import (
 // (snake_case, or with dashes). Resolve replaces aliases of methods and adds the preset's sizes for options not
 // given. Every value gets its type (int64, float64, bool, string) and must be in its range.
 //
-// An option that does not apply to the chosen model or method (see [Option.Only]) is left out of the result, so
-// that a suite's defaults can serve all its experiments. Its value is checked nevertheless. [Ignored] lists such
-// options.
+// An option that does not apply to the chosen model or method (see [Option.Only]) is left out of the result, so that a
+// suite's defaults can serve all its experiments. Resolve checks the value of an option that it leaves out
+// nevertheless. [Ignored] lists such options.
 //
-// An error is one sentence. For an unknown name it suggests the nearest one.
+// An error is one sentence. For an unknown name, the sentence suggests the nearest known one.
 func Resolve(given map[string]string) (map[string]any, error) {
 	values, err := resolve(given)
 	if err != nil {
@@ -43,7 +43,8 @@ func resolve(given map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This comes before the defaults: what a method fixes may conflict with given options, but not with defaults.
+	// resolveMethod comes before the defaults: what a method fixes may conflict with given options, but not with
+	// defaults.
 	if err := resolveMethod(values); err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func resolveMethod(values map[string]any) error {
 	return errors.New(unknown("method", called, methodIDs(), names))
 }
 
-// applyMethod sets the method and what goes with it. name is what it was called.
+// applyMethod sets the method and the options that it fixes. name is what the user called the method.
 func applyMethod(m Method, name string, values map[string]any) error {
 	values["method"] = m.ID
 	if m.Of != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ResolveOne is [Resolve] for a single run: it refuses several methods.
+// ResolveOne is [Resolve] for a single run: ResolveOne refuses several methods.
 func ResolveOne(given map[string]string) (map[string]any, error) {
 	if strings.Contains(given["method"], ",") {
 		return nil, &SeveralMethodsError{given["method"]}
@@ -20,7 +20,7 @@ func (e *SeveralMethodsError) Error() string {
 	return fmt.Sprintf("--method names several methods (%s), and a run is of one", e.Methods)
 }
 
-// Hint names the commands that take several.
+// Hint names the commands that take several methods.
 func (e *SeveralMethodsError) Hint() string {
 	return "dpsight predict takes several with --vary, as in --vary batch_size=1..512; " +
 		"else give them one by one, or dpsight collect --suite FILE, which has a matrix of them"

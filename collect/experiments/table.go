@@ -29,18 +29,18 @@ const (
 type Option struct {
 	// Name is the option's name in suites and in a run's params: snake_case.
 	Name string `json:"name"`
-	// Flag is its name on the command line, dashes included.
+	// Flag is the option's name on the command line, dashes included.
 	Flag string `json:"flag"`
 	Type Type   `json:"type"`
 	// Choices are the values of an enum.
 	Choices []string `json:"choices,omitempty"`
-	// Default is nil, a string, a bool or a float64 (also for an int). An
-	// option that has none takes its value from the preset or from DefaultOf.
+	// Default is nil, a string, a bool or a float64 (also for an int). An option without a default takes its value from
+	// the preset or from DefaultOf.
 	Default any `json:"default"`
 	// DefaultOf names the option whose value is this one's default.
 	DefaultOf string `json:"default_of,omitempty"`
-	// Min is the least number allowed; the number itself is excluded if
-	// ExclusiveMin is set. Max is the largest.
+	// Min is the least number allowed; the number itself is excluded if ExclusiveMin is set. Max is the largest number
+	// allowed.
 	Min          *float64 `json:"min,omitempty"`
 	ExclusiveMin bool     `json:"exclusive_min,omitempty"`
 	Max          *float64 `json:"max,omitempty"`
@@ -81,13 +81,13 @@ func (p Preset) For(model string) map[string]any {
 type Method struct {
 	// ID is the method's name in params, if Of is empty.
 	ID string `json:"id"`
-	// Of is the id of the method for which this is another name, with the parameters in Fixes: functorch is dpsgd
-	// with another grad_sample_mode. Params then name that method, so that they say what runs.
+	// Of is the id of the method for which this is another name, with the parameters in Fixes: functorch is dpsgd with
+	// another grad_sample_mode. Params name the method of Of, so that they say what runs.
 	Of string `json:"of,omitempty"`
-	// Fixes are the values of other options that go with this method, as JSON
-	// has them. Giving another value is refused.
+	// Fixes are the values of other options that go with this method, as JSON has them. Resolve refuses another value
+	// for such an option.
 	Fixes map[string]any `json:"fixes,omitempty"`
-	// Shown is its name in reports.
+	// Shown is the method's name in reports.
 	Shown string `json:"shown"`
 	// Aliases are further names that are accepted, whatever their case.
 	Aliases []string `json:"aliases"`
@@ -120,8 +120,8 @@ type optionTable struct {
 	patterns map[string]*regexp.Regexp
 }
 
-// table is parsed once. It is part of the binary, so a mistake in it is a
-// mistake of the program, and the tests read every entry.
+// table is parsed once. The table is part of the binary, so a mistake in it is a mistake of the program, and the tests
+// read every entry.
 var table = func() *optionTable {
 	t, err := parseTable(tableJSON)
 	if err != nil {

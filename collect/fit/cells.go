@@ -37,7 +37,7 @@ func (c *Cell) Probes() int {
 // mostChecked bounds how many values are tried on the options before the search begins.
 const mostChecked = 1 << 14
 
-// Cells returns the methods times the devices. It refuses whatever can be refused before anything runs, with a
+// Cells returns the methods times the devices. Cells refuses whatever can be refused before anything runs, with a
 // [collect.UsageError] or the sentence of the experiments' options.
 func (s *Search[A]) Cells() ([]Cell, error) {
 	methods := []string{""}
@@ -88,8 +88,8 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have. It also finds which of its values the options
-// allow, since a forbidden value would end the search in the middle, perhaps after an hour. It returns the
+// check refuses a parameter that the cell's experiment does not have. check also finds which of the cell's values the
+// options allow, since a forbidden value would end the search in the middle, perhaps after an hour. check returns the
 // parameters with the lowest value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
@@ -181,10 +181,10 @@ func isConflict(err error) bool {
 	return errors.As(err, &conflict)
 }
 
-// experiment is the one with a value.
+// experiment is the cell's experiment with a value of the parameter.
 func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, error) {
 	e, text := s.Template, strconv.FormatInt(value, 10)
-	// A secret is masked before characters of the name are replaced: it could not be found afterwards.
+	// A secret is masked before characters of the name are replaced: afterwards the secret could not be found.
 	name := mask.Gather(e.Command, nil, e.Params).Label(e.Name)
 	e.Machine = cell.Machine
 	var err error

@@ -20,8 +20,8 @@ const mostFiles = 20_000
 // written are the file name endings that count as parts of a script.
 var written = []string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}
 
-// A Change is when what a command runs was last written. Unknown means that there are too many files to look at, so
-// it may have been at any time.
+// A Change is when what a command runs was last written. Unknown means that there are too many files to look at, so the
+// change may have been at any time.
 type Change struct {
 	Last    time.Time
 	Unknown bool
@@ -35,12 +35,12 @@ func (c *Change) look(path string) {
 	}
 }
 
-// Changed returns the newest change to what a command runs. It looks at the command's script, at the files that its
-// words name, and at every Python file and file of settings below the script's folder and the working folder. The
-// script's hash alone would miss its imports, and python scripts/train.py may import a package beside scripts.
-// Hidden folders and environments are left out. ours are the files and folders that dpsight itself writes, since
-// each search makes them newer than its own runs. A built-in experiment has no command, and its files are in its
-// key.
+// Changed returns the newest change to what a command runs. Changed looks at the command's script, at the files that
+// the command's words name, and at every Python file and file of settings below the script's folder and the working
+// folder. A hash of the script alone would miss its imports, and python scripts/train.py may import a package beside
+// scripts. Changed leaves out hidden folders and environments. ours are the files and folders that dpsight itself
+// writes, since each search makes them newer than its own runs. A built-in experiment has no command, and its files are
+// in its key.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
 	if len(command) == 0 {
@@ -79,7 +79,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 	return c
 }
 
-// A looker walks several folders. One may contain another.
+// A looker walks several folders. One of the folders may contain another.
 type looker struct {
 	change *Change
 	skip   map[string]bool // dpsight's own
@@ -123,8 +123,8 @@ func (l *looker) skipReport(dir string) {
 	}
 }
 
-// isDocument reports whether a file is one of dpsight's own JSON documents, such as a baseline or an exported table:
-// each begins with its schema.
+// isDocument reports whether a file is one of dpsight's own JSON documents, such as a baseline or an exported table.
+// Each such document begins with its schema.
 func isDocument(path string) bool {
 	if filepath.Ext(path) != ".json" {
 		return false
@@ -141,8 +141,8 @@ func isDocument(path string) bool {
 
 var documentStart = regexp.MustCompile(`^\s*\{\s*"schema":\s*"dpsight\.`)
 
-// isEnvironment reports whether a folder is an environment of Python's. It has more files than may be looked at, and
-// the key knows of its torch and Opacus.
+// isEnvironment reports whether a folder is an environment of Python's. An environment has more files than Changed may
+// look at, and the key knows of its torch and Opacus.
 func isEnvironment(dir string) bool { return exists(dir, "pyvenv.cfg") || exists(dir, "conda-meta") }
 
 func exists(dir, name string) bool {

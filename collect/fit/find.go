@@ -20,33 +20,34 @@ type Answer interface {
 	Leaves(bytes int64) bool
 }
 
-// A Search is what predict --vary asks for. How a run is made and read is the caller's: it needs what collect may not
-// import.
+// A Search is what predict --vary asks for. The caller decides how a run is made and read, since that needs packages
+// that collect may not import.
 type Search[A Answer] struct {
 	Range Range
 	// what all runs share; of a command with its placeholder, and the parameters that go with it
 	Template collect.Experiment
 	Given    map[string]string // options of a built-in experiment; nil for a command
 	Machines []*collect.Machine
-	// Margin is how many bytes a value should leave of a machine's memory. Nil asks for the largest that fits alone.
+	// Margin is how many bytes a value should leave of a machine's memory. A nil Margin asks only for the largest value
+	// that fits.
 	Margin func(*collect.Machine) int64
 	Fresh  bool     // make also what the store has
 	Ours   []string // files and folders beside the store that dpsight writes (see [Changed])
 
-	// Plan is called before a run with its number, from 0, and the likely number of runs. It may be nil.
+	// Plan is called before a run with its number, from 0, and the likely number of runs. Plan may be nil.
 	Plan func(i, runs int)
 	Run  func(collect.Experiment) (A, error)
 	Load func(store.Run) (A, error)
 	// Basis returns what a prediction depends on; nil asks the cell's machine.
 	Basis func(context.Context, *collect.Experiment) (collect.Basis, error)
 
-	id string // of this search: its runs are no repeats of an earlier one's
+	id string // id of this search: its runs are no repeats of an earlier search's
 }
 
 // A Found is one value with its answer.
 type Found[A Answer] struct {
 	Value  int64
-	Kept   bool // the store had it
+	Kept   bool // the store had the run
 	Answer A
 }
 
@@ -56,9 +57,8 @@ var ErrInterrupted = errors.New("it was interrupted")
 // ErrInterruptedAfter is ErrInterrupted after the present run had already ended, so its answer counts.
 var ErrInterruptedAfter = fmt.Errorf("%w", ErrInterrupted)
 
-// Find searches one cell: first for the largest value that fits, then, using the results, for the largest that
-// leaves the cell's margin. It calls found once for each value with an answer. The error says why the search ended
-// early.
+// Find searches one cell: first for the largest value that fits, then, using the results, for the largest that leaves
+// the cell's margin. Find calls found once for each value with an answer. The error says why the search ended early.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
 	tried := map[int64]A{}
 	fits := func(value int64) (bool, error) {
@@ -125,7 +125,7 @@ func (s *Search[A]) changed(e *collect.Experiment) Change {
 	if err != nil {
 		return Change{Unknown: true}
 	}
-	// They are given as this process means them, which may be in another folder than the experiment.
+	// The paths in Ours are relative to this process's folder, which may differ from the experiment's.
 	var ours []string
 	for _, path := range append([]string{e.Store}, s.Ours...) {
 		if path, err = filepath.Abs(path); err == nil {

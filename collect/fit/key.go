@@ -13,15 +13,15 @@ import (
 
 // A Probe is the content of one predicted run of a search: the same content has the same answer.
 type Probe struct {
-	Params  map[string]any `json:"params"` // of collect.Machine.ParamsWithMachine
+	Params  map[string]any `json:"params"` // parameters from collect.Machine.ParamsWithMachine
 	Command []string       `json:"command,omitempty"`
 	Profile string         `json:"profile"`
-	Folder  string         `json:"folder,omitempty"` // that a command runs in
-	Version string         `json:"version"`          // of dpsight
+	Folder  string         `json:"folder,omitempty"` // folder that a command runs in
+	Version string         `json:"version"`          // version of dpsight
 	Basis   collect.Basis  `json:"basis"`
 }
 
-// Key hashes the content. Secrets are not in it.
+// Key hashes the content. Secrets are not in the content.
 func (p Probe) Key() (string, error) {
 	secrets := mask.Gather(p.Command, p.Basis.Variables, p.Params)
 	p.Params, p.Command, p.Basis.Variables = secrets.Params(p.Params), secrets.Command(p.Command),
@@ -34,8 +34,8 @@ func (p Probe) Key() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// made returns the newest run of a probe in a store that can be reused, or nil. Such a run ended by itself, well or
-// out of memory, after the last change to what it runs.
+// made returns the newest run of a probe in a store that can be reused, or nil. A run that can be reused ended by
+// itself, well or out of memory, after the last change to what it runs.
 func made(st *store.Store, key string, changed func() Change) (*store.Run, error) {
 	runs, _, err := st.Runs()
 	if err != nil {

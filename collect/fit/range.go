@@ -84,8 +84,8 @@ func (v *Values) at(i int64) int64 {
 	return v.Low + i*v.Step
 }
 
-// Probes returns the most runs that a search needs if memory grows with the value. If probes beyond the answer
-// succeed, it may need more.
+// Probes returns the most runs that a search needs if memory grows with the value. If probes beyond the answer succeed,
+// a search may need more.
 func (v *Values) Probes() int {
 	last := v.last()
 	if last == 0 {

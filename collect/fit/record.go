@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Record is how a search makes a run: it records the experiment, has its tables made, whatever its status, and loads
-// the answer from its folder.
+// Record is how a search makes a run: it records the experiment, has the run's tables made, whatever its status, and
+// loads the answer from the run's folder.
 func Record[A Answer](ctx context.Context, tables func(*collect.Result) error,
 	deciding collect.Deciding, load func(dir string) (A, error)) func(collect.Experiment) (A, error) {
 	// the decisions that earlier values needed, so that the next value does not fail without them

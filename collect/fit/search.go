@@ -7,14 +7,14 @@ type UnansweredError struct{ Text string }
 
 func (e *UnansweredError) Error() string { return e.Text }
 
-// Search calls try for values until the largest that fits is known. It tries the ends, then bisects. Bisection
-// assumes that if a value fits, every smaller one fits too. Memory need not behave so: a library may choose another
-// algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries values
-// that bisection does not need. After the lowest value that does not fit it tries the next one and one further
-// beyond, and goes on from there if one of them fits. It then tries the value before the largest that fits or, if
-// all fit, also the middle. That changes nothing, but tells the caller of a hole below. Each value is tried once.
-// Search stops at the first error and returns it. An [UnansweredError] for a value that bisection does not need
-// does not stop it.
+// Search calls try for values until the largest that fits is known. Search tries the ends, then bisects. Bisection
+// assumes that if a value fits, every smaller one fits too. Memory need not grow with the value: a library may choose
+// another algorithm for a larger batch, and reserved depends on the sizes of cached segments. So Search also tries
+// values that bisection does not need. After the lowest value that does not fit, Search tries the next one and one
+// further beyond, and goes on from there if one of them fits. Search then tries the value before the largest that fits
+// or, if all fit, also the middle. These last tries change no answer, but tell the caller of a smaller value that does
+// not fit. Each value is tried once. Search stops at the first error and returns it. An [UnansweredError] for a value
+// that bisection does not need does not stop it.
 func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}
 	ask := func(i int64) (bool, error) {
@@ -92,7 +92,7 @@ func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	}
 }
 
-// above is the lowest value above i that is known not to fit: the last one does not.
+// above is the lowest value above i that is known not to fit. The caller knows that the value at last does not.
 func above(asked map[int64]bool, i, last int64) int64 {
 	for value, fits := range asked {
 		if value > i && !fits {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Facts describes this machine. What cannot be read stays zero. It leaves out the user's name on purpose.
+// Facts describes this machine. What cannot be read stays zero. Facts leaves out the user's name on purpose.
 func Facts() schemas.Host {
 	h := schemas.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU()}
 	h.Name, _ = os.Hostname()

@@ -83,7 +83,7 @@ func Descendants(root int) []Process {
 	return out
 }
 
-// Command is the process's command line; empty once it is gone. It may hold secrets.
+// Command is the process's command line; empty once it is gone. A command line may hold secrets.
 func Command(pid int) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {

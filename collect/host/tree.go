@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Tree follows the processes below a root, which itself does not belong to the run. Walking /proc at every
-// reading would cost 10 µs for each process on the machine. So known processes are read every time, and new ones
-// are searched for at intervals. The search takes at most searchShare of a core. On a loaded machine, where it
-// takes long, it still runs every longestInterval, so that short processes are noticed.
+// A Tree follows the processes below a root, which itself does not belong to the run. Walking /proc at every reading
+// would cost 10 µs for each process on the machine. So known processes are read every time, and new ones are searched
+// for at intervals. The search for new processes takes at most searchShare of a core. On a loaded machine, where the
+// search takes long, it still runs every longestInterval, so that short processes are noticed.
 type Tree struct {
 	root int
 

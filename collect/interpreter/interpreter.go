@@ -20,8 +20,8 @@ type Answer struct {
 	Executable   string   `json:"executable"` // as its sys.executable gives it
 	Version      string   `json:"python"`     // such as 3.11.7
 	Prefix       string   `json:"prefix"`
-	Torch        []string `json:"torch"`         // folders of the package; none = it is absent
-	TorchVersion string   `json:"torch_version"` // as its installer noted it, which it need not have
+	Torch        []string `json:"torch"`         // folders of the package torch; none = torch is absent
+	TorchVersion string   `json:"torch_version"` // as torch's installer noted it; empty if it did not
 	Nvidia       []string `json:"nvidia"`        // folders of NVIDIA's packages
 	Opacus       string   `json:"opacus"`        // version, "" = absent
 	// Package holds the folders of a package dpsight that is installed, and PackageVersion its version.
@@ -90,7 +90,7 @@ var (
 	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
 )
 
-// TorchBuild reads the version of the torch in a folder, and the CUDA version that torch was built for. Each is ""
+// TorchBuild reads the version of the torch in a folder, and the CUDA version that torch was built for. A version is ""
 // if torch does not state it.
 func TorchBuild(folder string) (version, cuda string, err error) {
 	b, err := os.ReadFile(filepath.Join(folder, "version.py"))
@@ -106,8 +106,8 @@ func TorchBuild(folder string) (version, cuda string, err error) {
 	return version, cuda, nil
 }
 
-// reason returns the line of a program's last output that says what is wrong. For a Python exception this is the
-// last line. For other programs, such as pyenv, it is the first, since advice follows it.
+// reason returns the line of a program's last output that says what is wrong. For a Python exception, that line is the
+// last one. For other programs, such as pyenv, reason returns the first line, since advice follows it.
 func reason(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[0]

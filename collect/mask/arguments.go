@@ -52,7 +52,7 @@ var shortFlag = regexp.MustCompile(`^-[A-Za-z]$`)
 var longFlag = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*(=.*)?$`)
 
 // flagLike reports whether an argument after a flag that takes a value is the next flag. A value may begin with a dash
-// too: a single one with several letters after it, or what looks random, is a value.
+// too: a single dash with several letters after it, or an argument that looks random, is a value.
 func flagLike(arg string) bool {
 	name, _, joined := strings.Cut(arg, "=")
 	return shortFlag.MatchString(arg) || longFlag.MatchString(arg) && !random(name) &&

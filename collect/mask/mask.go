@@ -1,10 +1,10 @@
 // Package mask keeps secrets out of what a run leaves behind.
 //
-// It finds secrets in two ways. In settings of a program (arguments, variables, parameters), names show which
-// values are secret. These values are then replaced wherever they occur. In all texts, it also replaces secrets
-// with a recognisable form (a token with its maker's prefix, by the rules of gitleaks; a password in a URL; a
-// header), and values beside a name that marks them as secret. It does not treat every long random word as a
-// secret, since that would mask hashes and run ids.
+// Package mask finds secrets in two ways. In settings of a program (arguments, variables, parameters), names show which
+// values are secret. Values of secret settings, except those shorter than minLength, are then replaced wherever they
+// occur in texts. In all texts, the package also replaces secrets with a recognisable form (a token with its maker's
+// prefix, by the rules of gitleaks; a password in a URL; a header), and values beside a name that marks them as secret.
+// The package does not treat every long random word as a secret, since that would mask hashes and run ids.
 package mask
 
 import (
@@ -138,7 +138,7 @@ func (s *Secrets) known(text string) string {
 func (s *Secrets) Label(text string) string { return hide(s.known(text), true) }
 
 // SameLength masks every secret in b with as many asterisks as it has bytes, so that lengths stored elsewhere in a
-// binary format stay correct. It masks the gathered values, and other secrets only by their form.
+// binary format stay correct. SameLength masks the gathered values, and other secrets only by their form.
 func (s *Secrets) SameLength(b []byte) []byte {
 	out, _ := s.replace(nil, b, true, func(n int) string { return strings.Repeat("*", n) })
 	list, _ := worth(out)

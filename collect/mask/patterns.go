@@ -25,7 +25,7 @@ type Pattern struct {
 var passedOver = []string{"curl-auth-header", "curl-auth-user", "kubernetes-secret-yaml", "private-key",
 	"sourcegraph-access-token", "microsoft-teams-webhook"}
 
-// assigns occurs in the gitleaks rules that recognise the name before a value. This package has its own rules for
+// assigns occurs in the gitleaks rules that recognise the name before a value. Package mask has its own rules for
 // names, since the gitleaks rules need a service's name and are made for source code.
 const assigns = `{1,3}=`
 
@@ -57,7 +57,7 @@ var patterns = sync.OnceValue(func() []Pattern {
 	return list
 })
 
-// compiled is the pattern's regular expression. Most are never needed.
+// compiled is the pattern's regular expression. Most patterns' expressions are never needed.
 var compiled sync.Map
 
 func (p *Pattern) regexp() *regexp.Regexp {
@@ -142,8 +142,8 @@ func lower(b byte) byte {
 	return b
 }
 
-// worth returns the patterns that may match in a text, and whether it has the stem of a name. It keeps masking
-// fast, because most text needs no pattern.
+// worth returns the patterns that may match in a text, and whether it has the stem of a name. worth keeps masking fast,
+// because most text needs no pattern.
 func worth[T string | []byte](text T) (list []int, names bool) {
 	table := begins()
 	for i := 0; i+1 < len(text); i++ {

@@ -133,7 +133,7 @@ func (r *reading) flags() {
 	}
 }
 
-// value masks the value of a name, which begins at a place, if it is secret. It returns where the value ends.
+// value masks the value of a name, which begins at a place, if it is secret. value returns where the value ends.
 func (r *reading) value(name string, at int) int {
 	n := nameFlag(name)
 	if !r.given {

@@ -5,9 +5,8 @@ import (
 	"io"
 )
 
-// A Writer masks the gathered values in what passes through it, even if a secret is split over several writes. It
-// holds back only the part of the last write that may begin a secret, so a prompt without a line end appears at
-// once.
+// A Writer masks the gathered values in what passes through it, even if a secret is split over several writes. A Writer
+// holds back only the part of the last write that may begin a secret, so a prompt without a line end appears at once.
 type Writer struct {
 	w       io.Writer
 	secrets *Secrets
@@ -44,8 +43,8 @@ func (w *Writer) Flush() error {
 // maxLine is how much of a line without an end is held back.
 const maxLine = 256 << 10
 
-// A LineWriter masks all secrets in what passes through it, for text that is kept. It holds back the last line
-// until the line ends, so that it sees secrets with a form of their own, and secrets beside a name, as a whole.
+// A LineWriter masks all secrets in what passes through it, for text that is kept. A LineWriter holds back the last
+// line until the line ends, so that it sees secrets with a form of their own, and secrets beside a name, as a whole.
 type LineWriter struct {
 	w      io.Writer
 	known  *Writer

@@ -1,5 +1,5 @@
-// Package nvml reads devices through the NVIDIA management library. It never creates a CUDA context, so it takes no
-// device memory. It never asks for PCIe throughput, since that call blocks for 20 ms.
+// Package nvml reads devices through the NVIDIA management library. The package never creates a CUDA context, so it
+// takes no device memory. Package nvml never asks for PCIe throughput, since that call blocks for 20 ms.
 //
 // The package has its own small interface instead of go-nvml's some 300 methods. So a fake takes a few lines, and a
 // build without cgo, which go-nvml needs, differs only in [Open].
@@ -16,7 +16,7 @@ type Library interface {
 	Close()
 }
 
-// A Device is one GPU. Its methods are called by one goroutine at a time.
+// A Device is one GPU. Only one goroutine at a time calls a Device's methods.
 type Device interface {
 	Info() Info
 	// Memory costs some 4 µs.

@@ -41,8 +41,8 @@ func (l *library) load() error {
 	if v, ret := l.api.SystemGetDriverVersion(); ret == nvml.SUCCESS {
 		l.driver = v
 	}
-	// go-nvml binds symbols lazily, and calling one that the driver lacks crashes the process. So newer ones are
-	// looked up first.
+	// go-nvml binds symbols lazily, and calling one that the driver lacks crashes the process. So symbols that older
+	// drivers may lack are looked up first.
 	has := func(symbol string) bool { return l.api.Extensions().LookupSymbol(symbol) == nil }
 	optional := optional{
 		memory2:  has("nvmlDeviceGetMemoryInfo_v2"),

@@ -12,7 +12,7 @@ type Reading struct {
 	OK bool
 }
 
-// A Watch reads the memory of devices at a fixed interval. For a real library it reads in C, many readings per
+// A Watch reads the memory of devices at a fixed interval. For a real library a Watch reads in C, many readings per
 // call: a Go program that wakes a hundred times a second spends more on its scheduler than on the readings.
 type Watch struct {
 	devices  []Device

@@ -50,11 +50,11 @@ type making struct {
 	fill     func(ctx context.Context, work, out string) error
 }
 
-// Build returns the phantom GPU for the torch of an interpreter. It takes it from the cache, else unpacks it if
-// this build of dpsight contains it, else compiles it. It finds torch without importing it. The cache's key is a
-// hash of the C sources, torch's version, the names, sizes and times of its libraries, the version of the CUDA
-// headers, and the compilers or the unpacked files. Builds at the same time wait for the first. If they cannot,
-// each works in its own folder, and the first to finish stays.
+// Build returns the phantom GPU for the torch of an interpreter. Build takes the libraries from the cache, else unpacks
+// them if this build of dpsight contains them, else compiles them. Build finds torch without importing it. The cache's
+// key is a hash of the C sources, torch's version, the names, sizes and times of torch's libraries, the version of the
+// CUDA headers, and the compilers or the unpacked files. Builds at the same time wait for the first. If builds cannot
+// wait for each other, each works in its own folder, and the result of the first to finish stays.
 //
 // Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
 // ErrNoCXXCompiler if the environment lacks something.
@@ -281,8 +281,8 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// writeProfile puts the profile where the library can read it. Its name has a hash of its content, so a file that is
-// there is the right one.
+// writeProfile puts the profile where the library can read it. The file's name has a hash of its content, so an
+// existing file of that name is the right one.
 func writeProfile(cache string, profile Profile, kernels kernelVersion) (string, error) {
 	data := profile.encode(kernels)
 	sum := sha256.Sum256(data)

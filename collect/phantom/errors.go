@@ -2,8 +2,8 @@ package phantom
 
 import "errors"
 
-// Reasons why there can be no phantom GPU. Build wraps them with what it found and where. All of them mean that the
-// machine or the environment lacks something, not that the build is broken.
+// Reasons why there can be no phantom GPU. Build wraps these errors with what it found and where. Each of these errors
+// means that the machine or the environment lacks something, not that the build is broken.
 var (
 	// ErrPlatform: not Linux on x86-64.
 	ErrPlatform = errors.New("the phantom GPU needs Linux on x86-64")
@@ -11,7 +11,7 @@ var (
 	ErrNoPython = errors.New("no usable python interpreter")
 	// ErrNoTorch: the interpreter has no torch.
 	ErrNoTorch = errors.New("no torch")
-	// ErrCPUTorch: its torch is a CPU-only (or ROCm) build.
+	// ErrCPUTorch: the interpreter's torch is a CPU-only (or ROCm) build.
 	ErrCPUTorch = errors.New("torch is not a CUDA build")
 	// ErrNoHeaders: the CUDA runtime headers that such a torch brings along are not there.
 	ErrNoHeaders = errors.New("no CUDA runtime headers")

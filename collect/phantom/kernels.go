@@ -103,8 +103,8 @@ func (a architecture) runsOn(major, minor int) bool {
 	return a.major == major && a.minor <= minor
 }
 
-// kernelsFor returns the version of torch's kernels that the profile's device runs: the latest binary code that it
-// can run, else what the driver compiles from the latest PTX. Without either it returns ErrNoKernels: on such a
+// kernelsFor returns the version of torch's kernels that the profile's device runs: the latest binary code that it can
+// run, else what the driver compiles from the latest PTX. Without either, kernelsFor returns ErrNoKernels: on such a
 // device every kernel fails.
 func (t torchInstall) kernelsFor(profile Profile) (kernelVersion, error) {
 	major, minor := int(profile.Properties["compute_major"]), int(profile.Properties["compute_minor"])

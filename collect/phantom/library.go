@@ -10,7 +10,7 @@ import (
 // MostDevices is how many devices a phantom GPU can have.
 const MostDevices = 8
 
-// Library is a built phantom GPU. Its fields up to Compiler are results; the rest may be set before Vars or Env is
+// Library is a built phantom GPU. The fields up to Compiler are results; the rest may be set before Vars or Env is
 // called.
 type Library struct {
 	// Dir holds libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
@@ -29,9 +29,9 @@ type Library struct {
 	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if
 	// InductorDir is "". Build sets it to a folder of the cache.
 	ScratchDir string
-	// InductorDir is TorchInductor's cache folder. The cache holds which variant of a kernel was the fastest.
-	// Timing variants allocates memory, and a run with a filled cache times nothing. A run whose memory must not
-	// depend on earlier runs needs an empty folder. It is never the user's cache, since on the phantom GPU the
+	// InductorDir is TorchInductor's cache folder. The cache holds which variant of a kernel was the fastest. Timing
+	// variants allocates memory, and a run with a filled cache times nothing. A run whose memory must not depend on
+	// earlier runs needs an empty folder. InductorDir must never be the user's cache, since on the phantom GPU the
 	// fastest variant is random.
 	InductorDir string
 	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
@@ -45,7 +45,7 @@ type Library struct {
 	// "@PATH" (the segments of a recording).
 	AddressPolicy string
 	// Shared is the path of the page in which the processes of a run count what they hold of each device (see
-	// [NewShared]). Without it each process has its own devices.
+	// [NewShared]). If Shared is "", each process has its own devices.
 	Shared string
 }
 

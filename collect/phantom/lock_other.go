@@ -4,5 +4,5 @@ package phantom
 
 import "context"
 
-// There is no phantom GPU to build: see Build.
+// lockBuild does nothing, since Build makes no phantom GPU on this system.
 func lockBuild(context.Context, string) (unlock func(), err error) { return func() {}, nil }

@@ -15,9 +15,9 @@ var modules embed.FS
 //
 //   - phantom_torch has what the others use of torch's private parts, and installs nothing.
 //   - phantom_values follows small values on the phantom device, by the library that the variable PHANTOM_VALUES names.
-//     From then on small tensors with known inputs have their values, and operators whose output size depends on values
-//     (unique, nonzero, ...) get an answer. Reads of unknown values return zeros, or slowly falling numbers for single
-//     floating-point values, and are listed.
+//     With phantom_values loaded, small tensors with known inputs have their values, and operators whose output size
+//     depends on values (unique, nonzero, ...) get an answer. Reads of unknown values return zeros, or slowly falling
+//     numbers for single floating-point values, and are listed.
 //   - phantom_init defers the drawing of large tensors on the host until they are read.
 //   - phantom_ranks lets one process be a rank of a world whose other ranks do not run. The process needs the variables
 //     that torchrun sets.

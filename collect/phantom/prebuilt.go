@@ -40,7 +40,7 @@ func versionsIn(archives fs.FS) (versions []string) {
 }
 
 // archiveName contains a digest of what the libraries are compiled from: other sources or other CUDA headers give
-// another name. It does not depend on the interpreter.
+// another name. The archive's name does not depend on the interpreter.
 func archiveName(torch torchInstall) (string, error) {
 	hash := sha256.New()
 	if err := hashSources(hash); err != nil {
@@ -51,8 +51,8 @@ func archiveName(torch torchInstall) (string, error) {
 	return fmt.Sprintf("%s-%s.zip", torch.version, hex.EncodeToString(hash.Sum(nil))[:20]), nil
 }
 
-// unpacking makes libraries of the archive for a torch, if there is one and it answers for all that this torch calls.
-// Two builds of torch may have the same version and call different functions.
+// unpacking makes libraries of the archive for a torch, if such an archive exists and answers for all that this torch
+// calls. Two builds of torch may have the same version and call different functions.
 func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 	name, err := archiveName(torch)
 	if err != nil {
@@ -95,8 +95,8 @@ func unpacking(archives fs.FS, torch torchInstall) (making, bool, error) {
 	}, true, nil
 }
 
-// Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder
-// as an archive that a later build of dpsight can contain. It returns the archive's path.
+// Prebuild compiles the libraries for the torch of an interpreter, as [Build] does, and writes them into a folder as an
+// archive that a later build of dpsight can contain. Prebuild returns the archive's path.
 func Prebuild(ctx context.Context, options Options, folder string) (string, error) {
 	torch, err := locateTorch(ctx, options.Python)
 	if err != nil {

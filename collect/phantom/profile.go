@@ -23,14 +23,14 @@ const DefaultProfile = "h200"
 // Properties must have exactly the keys of PropertyNames.
 type Profile struct {
 	Schema string `json:"schema"`
-	// ID is its name on the command line, as in --device phantom:h200.
+	// ID is the profile's name on the command line, as in --device phantom:h200.
 	ID string `json:"id"`
 	// Name is the device's name as CUDA and NVML give it.
 	Name string `json:"name"`
-	// Checked is whether predictions for it were compared with recordings from such a device.
+	// Checked is whether predictions for the profile were compared with recordings from such a device.
 	Checked bool `json:"checked"`
-	// CheckedTorch is the version of torch with which they were compared, since other versions allocate
-	// differently.
+	// CheckedTorch is the version of torch in the recordings that predictions were compared with, since other versions
+	// allocate differently.
 	CheckedTorch string `json:"checked_torch,omitempty"`
 	// Addresses is the default address policy if Library.AddressPolicy names none: "h200" if the driver was seen to
 	// place segments so, else "blocks".
@@ -43,21 +43,21 @@ type Profile struct {
 	// Assumed maps a property to the reason for its value if no source states it. A checked profile has no assumed
 	// properties.
 	Assumed map[string]string `json:"assumed,omitempty"`
-	// Properties are CUDA's device properties by snake-case name, with the unit as a suffix (bytes, khz, bits).
-	// Counts have no suffix, and yes and no are 1 and 0. total_memory_bytes is cudaDeviceProp.totalGlobalMem.
-	// context_bytes is the part of it that a process's context takes before the first allocation.
+	// Properties are CUDA's device properties by snake-case name, with the unit as a suffix (bytes, khz, bits). Counts
+	// have no suffix, and yes and no are 1 and 0. total_memory_bytes is cudaDeviceProp.totalGlobalMem. context_bytes is
+	// the part of total_memory_bytes that a process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
-	// Clusters maps the number of multiprocessors in a cluster to how many such clusters the device holds at once.
-	// If it is missing, cuDNN's workspaces for cluster kernels stay as cuDNN reports them without a device. Sizes
-	// missing in it are unknown.
+	// Clusters maps the number of multiprocessors in a cluster to how many such clusters the device holds at once. If
+	// Clusters is missing, cuDNN's workspaces for cluster kernels stay as cuDNN reports them without a device. Cluster
+	// sizes that Clusters lacks are unknown.
 	Clusters map[int]int64 `json:"clusters,omitempty"`
-	// ClustersSource says where they come from.
+	// ClustersSource says where the numbers in Clusters come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
 	// Withheld is true if the engines that cuDNN withholds without a device were seen to run on this one, with the
-	// workspaces in csrc/corrections. If it is false, the first engine that cuDNN offers without a device is
-	// assumed to run.
+	// workspaces in csrc/corrections. If Withheld is false, the phantom GPU assumes that the first engine that cuDNN
+	// offers without a device runs.
 	Withheld bool `json:"withheld,omitempty"`
-	// WithheldSource says where they were seen.
+	// WithheldSource says where the withheld engines were seen to run.
 	WithheldSource string `json:"withheld_source,omitempty"`
 }
 
@@ -78,7 +78,7 @@ func Profiles() []string {
 	return names
 }
 
-// LoadProfile gives a built-in profile by name. An unknown name is an error that lists those known.
+// LoadProfile gives a built-in profile by name. An unknown name is an error that lists the known names.
 func LoadProfile(name string) (Profile, error) {
 	if !slices.Contains(Profiles(), name) {
 		return Profile{}, fmt.Errorf("unknown device profile %q: known are %s", name, strings.Join(Profiles(), ", "))

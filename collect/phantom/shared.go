@@ -15,9 +15,9 @@ const sharedBytes = 1 << 19 // of a page: csrc/shared.c
 // Use is what the processes of a run held of a device.
 type Use struct {
 	Page, Device  int
-	Processes     int   // that held memory of it at once, at most
-	ReservedBytes int64 // the most of all of them at one time: what cudaMalloc gave them
-	TakenBytes    int64 // with what their contexts took, beside the first one's
+	Processes     int   // the most processes that held memory of the device at once
+	ReservedBytes int64 // the most that cudaMalloc had given all processes together at one time
+	TakenBytes    int64 // the same with what the processes' contexts took, beside the first one's
 }
 
 // Shared are the pages in which the processes of a run count what they hold of each device.
@@ -26,7 +26,8 @@ type Shared struct {
 	pages int
 }
 
-// NewShared creates a file with that many pages. It stays readable until Close, even after it was removed.
+// NewShared creates a file with the given number of pages. The file stays readable until Close, even after it was
+// removed.
 func NewShared(path string, pages int) (*Shared, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// A CUDA library by the prefix of its functions. NVRTC is not among them: the real one compiles without a device.
+// A CUDA library by the prefix of its functions. NVRTC is not among these libraries: the real one compiles without a
+// device.
 type cudaLibrary struct {
 	prefix string
-	// notSupported is the status by which its functions say that they cannot do something.
+	// notSupported is the status by which the library's functions say that they cannot do something.
 	notSupported int
 }
 
@@ -49,8 +50,8 @@ type stubKind int
 const (
 	// stubIgnored does nothing and succeeds: launches, setters, destructors.
 	stubIgnored stubKind = iota
-	// stubRefused fails and names the function. Its answer is not known, and a caller that is told "done" goes on
-	// with a variable that was never written (torch then asked for 130,000 GiB of LSTM workspace).
+	// stubRefused fails and names the function. The answer of a refused function is not known, and a caller that gets
+	// "done" goes on with a variable that was never written (torch then asked for 130,000 GiB of LSTM workspace).
 	stubRefused
 	// stubText returns a text, since std::string(nullptr) would crash the process.
 	stubText
@@ -62,7 +63,7 @@ var (
 	transferFunction = regexp.MustCompile(`Get(Matrix|Vector)(Async)?$`)
 	queryFunction    = regexp.MustCompile(
 		`[Ss]ize|[Ww]ork[Ss]?pace|Estimat|MakePlan|Nnz|Get|Query|cudnnFind|cudaIpc|Window(De)?[Rr]egister|zeroPivot`)
-	// setters have a size in their names and take it.
+	// setters have a size in their names and take that size from the caller.
 	setterFunction = regexp.MustCompile(`^[a-z]+(Dn|Lt)?Set[A-Z]`)
 )
 

@@ -23,7 +23,7 @@ type torchInstall struct {
 	// include holds driver_types.h; cudart is CUDART_VERSION, such as 13000.
 	include string
 	cudart  int
-	// architectures for which its kernels were compiled; empty if it does not say
+	// architectures for which torch's kernels were compiled; empty if torch does not say
 	architectures []architecture
 }
 

@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 )
 
-// valuesLibrary follows the values of small tensors. It is a part of torch's dispatcher, so it is written in C++
-// against torch's own headers. libphantom knows nothing of torch.
+// valuesLibrary is the file of the library that follows the values of small tensors. That library registers kernels
+// with torch's dispatcher, so it is C++ compiled against torch's headers. libphantom is a separate library in C,
+// compiled without torch's headers.
 const valuesLibrary = "libphantom_values.so"
 
-// buildValues compiles the library of csrc/values. It is linked to torch's libraries by name: they are loaded before
-// it.
+// buildValues compiles the library of csrc/values. The linker refers to torch's libraries by name only, since a process
+// loads them before the values library.
 func (c compiler) buildValues(ctx context.Context, work, out string, torch torchInstall) error {
 	libraries := filepath.Dir(torch.libraries[0])
 	return c.run(ctx,

@@ -18,7 +18,7 @@ var placeholder = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}`)
 // variable is what the name of a parameter looks like.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// command fills the template of the suite's command. Without one the experiment is a built-in one.
+// command fills the template of the suite's command. Without a template, the experiment is a built-in one.
 func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error) {
 	var argv []string
 	for _, arg := range e.doc.Command {
@@ -34,8 +34,8 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	return argv, nil
 }
 
-// Fill fills a command's template. It returns an error if no word contains {name}, since the value would then
-// change nothing.
+// Fill fills a command's template. Fill returns an error if no word contains {name}, since the value would then change
+// nothing.
 func Fill(template []string, name, value string) ([]string, error) {
 	found := false
 	argv := make([]string, len(template))

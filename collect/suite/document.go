@@ -14,12 +14,12 @@ import (
 
 // document is a suite's file.
 type document struct {
-	Name        string   `yaml:"name"`         // of the suite; without it the file's
+	Name        string   `yaml:"name"`         // name of the suite; without it the file's name
 	Baseline    fields   `yaml:"baseline"`     // parameters of the experiments that the others are compared with
 	Repeats     count    `yaml:"repeats"`      // runs of each experiment; without it 1
 	Record      string   `yaml:"record"`       // which repeats have allocator events: all, one or first
 	RecordSteps count    `yaml:"record_steps"` // how many steps of a run have events
-	Timeout     string   `yaml:"timeout"`      // of each run, such as 10m
+	Timeout     string   `yaml:"timeout"`      // time limit of each run, such as 10m
 	Cooldown    string   `yaml:"cooldown"`     // a pause before each run but the first, such as 5s
 	Environment fields   `yaml:"environment"`  // variables for the experiments
 	Command     []string `yaml:"command"`      // a command of one's own, with parameters in braces
@@ -41,7 +41,7 @@ const (
 	repeatsKey = "repeats"
 )
 
-// fields is a mapping in the order of the file: it is the order of the experiments.
+// fields is a mapping in the order of the file, which is also the order of the experiments.
 type fields []field
 
 // A field is a name and its values. If a list is not allowed, there is one value.

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A slot is a repetition of an experiment: it has one run that counts.
+// A slot is a repetition of an experiment: each slot has one run that counts.
 type slot struct {
 	key        string
 	repetition int
@@ -25,12 +25,12 @@ type ledger struct {
 // newLedger begins with a document that has no runs.
 func newLedger(doc *store.Suite) *ledger { return &ledger{doc, map[slot]store.Run{}} }
 
-// enter adds a run, in the order of time: it counts unless the one before got further.
+// enter adds a run, in the order of time: the run counts unless an earlier run of the same slot got further.
 func (l *ledger) enter(r store.Run) {
 	at := slotOf(r)
 	x := l.suite.Experiment(at.key)
 	if x == nil {
-		return // of an experiment that someone took out of the document
+		return // a run of an experiment that someone took out of the document
 	}
 	before, taken := l.counts[at]
 	switch {
@@ -66,9 +66,9 @@ func (l *ledger) runs(s *Suite) []store.Run {
 
 // How far a run got, for [rank].
 const (
-	// it was interrupted before its end, or its collector was killed: how it would have ended is unknown
+	// the run was interrupted before its end, or its collector was killed: how it would have ended is unknown
 	cutShort = iota
-	failed   // it ended by itself, not well
+	failed   // the run ended by itself, not well
 	wentWell
 )
 

@@ -16,12 +16,12 @@ const largest = 10_000
 
 // A cell is an experiment as its entry, or its place in the matrix, describes it.
 type cell struct {
-	given   map[string]scalar // with the defaults
+	given   map[string]scalar // values of the entry, with the defaults
 	own     []string          // the names that the cell itself gives, in order
 	name    string            // given by the user, or empty
 	bare    bool
 	repeats int
-	where   string // in the file, for errors
+	where   string // place in the file, for errors
 }
 
 // An expansion makes experiments of a document.
@@ -234,7 +234,7 @@ func cellError(c cell, err error) error {
 	return fmt.Errorf("%w (%s)", err, text[2:])
 }
 
-// merged joins experiments that are the same: a further one is a further repetition.
+// merged joins experiments that are the same: a further equal experiment is a further repetition.
 func merged(list []*Experiment) ([]*Experiment, error) {
 	var out []*Experiment
 	index := map[string]*Experiment{}
@@ -245,7 +245,7 @@ func merged(list []*Experiment) ([]*Experiment, error) {
 			index[x.Key] = x
 			out = append(out, x)
 		case !maps.Equal(first.Params, x.Params):
-			// Secrets are in no key and in no file, so nothing would tell the runs apart.
+			// Parameters that are masked as secrets are in no key and in no file, so nothing would tell the runs apart.
 			return nil, fmt.Errorf("two experiments differ only in parameters that are masked as secrets, by their "+
 				"names: give %s another name", differing(first.Params, x.Params))
 		default:

@@ -67,7 +67,7 @@ func (e *expansion) varies(list []*Experiment, name string) bool {
 	return false
 }
 
-// nameOf joins the shown values of an experiment to a name. It leaves out values that are masked as a whole. Word
+// nameOf joins the shown values of an experiment to a name. nameOf leaves out values that are masked as a whole. Word
 // values appear without their parameter's name, unless full is set.
 func (e *expansion) nameOf(x *Experiment, shown map[string]any, varies map[string]bool, full bool) string {
 	var parts []string

@@ -12,8 +12,8 @@ import (
 // Outcome is what a suite's run left.
 type Outcome struct {
 	Suite   *store.Suite
-	Results []*collect.Result // of the runs made now
-	// Runs are the runs that count, made now or before, in the order of the plan. Planned is how many there should
+	Results []*collect.Result // results of the runs made now
+	// Runs are the runs that count, made now or before, in the order of the plan. Planned is how many runs there should
 	// be.
 	Runs    []store.Run
 	Planned int

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Plan tabulates the suite. r is the part of it that the store has, or nil. resuming is true if runs already in the
-// store are not repeated.
+// Plan tabulates the suite. r is the part of the suite that the store has, or nil. resuming is true if runs already in
+// the store are not repeated.
 func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
 	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.maskedBaseline(),
 		TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),

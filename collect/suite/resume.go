@@ -14,14 +14,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// orphanTime bounds the wait for a run whose collector was killed. Its supervisor ends the remaining processes
+// orphanTime bounds the wait for a run whose collector was killed. The run's supervisor ends the remaining processes
 // within that time.
 const orphanTime = 45 * time.Second
 
 // ResumeOptions selects the suite to continue.
 type ResumeOptions struct {
 	ID          string           // id of the suite; "" is the newest one of the same name
-	Machine     *collect.Machine // that the runs left to make will be on
+	Machine     *collect.Machine // machine for the runs that are left to make
 	RetryFailed bool             // make what failed again
 	LookOnly    bool             // wait for nothing
 	// Waiting is called once for a run that is still being recorded. May be nil.
@@ -34,13 +34,14 @@ type Resumption struct {
 	Todo  []Task
 	Runs  []store.Run // all of the suite's, oldest first
 
-	// Begins is true if the store has no part of the suite: its document is not written yet.
+	// Begins is true if the store has no part of the suite: the suite's document is not written yet.
 	Begins bool
 
 	ledger    *ledger
-	suiteLock func()   // nil: not taken
-	nameLock  func()   // keeps others from beginning the same suite until the document is written; nil: not taken
-	missing   []string // folders that did not exist before the suite began: they are removed if it makes no runs
+	suiteLock func() // nil: not taken
+	nameLock  func() // keeps others from beginning the same suite until the document is written; nil: not taken
+	// missing are the folders that did not exist before the suite began: Close removes those that are still empty.
+	missing []string
 }
 
 // Close lets other processes continue the suite. [Suite.Run] calls it at its end.
@@ -58,7 +59,7 @@ func (r *Resumption) Close() {
 	}
 }
 
-// Done is how many runs of an experiment are made; of these some did not end well.
+// Done is how many runs of an experiment are made; unwell is how many of these did not end well.
 func (r *Resumption) Done(x *Experiment) (done, unwell int) {
 	for i := range x.Repeats {
 		if run, ok := r.ledger.counts[slot{x.Key, i}]; ok && rank(run) > cutShort {
@@ -70,7 +71,7 @@ func (r *Resumption) Done(x *Experiment) (done, unwell int) {
 	return done, unwell
 }
 
-// todo is how many runs of an experiment are left to make; of these some were made before, and ended so.
+// todo is how many runs of an experiment are left to make; again says how those ended that were made before.
 func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 	again = []string{}
 	for _, t := range r.Todo {
@@ -94,10 +95,10 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 //   - A run that failed by itself is done too. With RetryFailed it is made again.
 //   - A run that an interruption ended, or whose collector was killed, is made again.
 //
-// Resume waits for a run that a killed collector left to its supervisor. If the store has no suite of that name, it
-// begins one; of two processes that do so at once, the second resumes the first's. With LookOnly it returns nil
-// instead. It returns an error if another dpsight is making the suite. The result keeps others out until
-// [Suite.Run] ends or the result is closed.
+// Resume waits for a run that a killed collector left to its supervisor. If the store has no suite of that name, Resume
+// begins one; of two processes that begin at once, the second resumes the first's suite. With LookOnly, Resume returns
+// nil instead of beginning one. Resume returns an error if another dpsight is making the suite. The result keeps others
+// out until [Suite.Run] ends or the result is closed.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if o.LookOnly {
 		doc, err := s.earlier(st, o)
@@ -159,8 +160,8 @@ func (s *Suite) begin(st *store.Store) *Resumption {
 	return r
 }
 
-// announce writes the document of a suite that begins or continues. From then on others find it, and its own lock
-// keeps them from making its runs.
+// announce writes the document of a suite that begins or continues. From then on other processes find the suite, and
+// its own lock keeps them from making its runs.
 func (r *Resumption) announce(st *store.Store) error {
 	if r.Begins {
 		var err error
@@ -177,7 +178,7 @@ func (r *Resumption) announce(st *store.Store) error {
 	return nil
 }
 
-// lock takes the lock of a suite. It returns an error if another dpsight process works on it.
+// lock takes the lock of a suite. lock returns an error if another dpsight process works on the suite.
 func lock(st *store.Store, id string) (unlock func(), err error) {
 	unlock, err = st.LockSuite(id)
 	if errors.Is(err, schemas.ErrLocked) {
@@ -202,7 +203,7 @@ func (r *Resumption) look(s *Suite, st *store.Store, doc *store.Suite, o ResumeO
 		return doc.Experiment(x.Key) == nil &&
 			!slices.ContainsFunc(s.Experiments, func(y *Experiment) bool { return x.Key == y.Key })
 	})
-	for _, x := range doc.Experiments { // those that the file lost
+	for _, x := range doc.Experiments { // experiments that were removed from the file
 		if plan.Experiment(x.Key) == nil {
 			x.RunIDs, x.Superseded = []string{}, nil
 			plan.Experiments = append(plan.Experiments, x)
@@ -254,8 +255,7 @@ func (s *Suite) ResumeNote(r *Resumption, dir string) string {
 	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
 }
 
-// earlier finds the suite to resume. A predicted suite is not resumed by measuring, nor a measured one by
-// predicting.
+// earlier finds the suite to resume. A predicted suite is not resumed by measuring, nor a measured suite by predicting.
 func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) {
 	suites, damaged, err := st.Suites()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // Options says how to run a suite.
 type Options struct {
-	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Its command, name
-	// and parameters are not used. Its Timeout applies if the suite has none.
+	// Template has what all experiments share: Store, Machine, Python, Signals, and the output. Run does not use the
+	// template's command, name and parameters. The template's Timeout applies if the suite has none.
 	Template collect.Experiment
 	// Resume is the result of [Suite.Resume]; nil begins a new suite.
 	Resume *Resumption
@@ -23,14 +23,14 @@ type Options struct {
 	Jobs int
 	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
 	Output func(Task, *collect.Experiment)
-	// Begin is called before the i-th of so many runs, End after it. Calls come one at a time and between the runs
-	// of one job, so End can disturb only runs of other jobs. Both may be nil.
+	// Begin is called before the i-th of the suite's runs, End after it. Calls come one at a time and between the runs
+	// of one job, so End can disturb only runs of other jobs. Begin and End may be nil.
 	Begin func(i, of int, t Task)
-	// End makes the tables of each run. For a continued suite it also makes the missing tables of earlier runs. Its
-	// errors stop nothing.
+	// End makes the tables of each run. For a continued suite it also makes the missing tables of earlier runs. An
+	// error of End stops nothing.
 	End func(*collect.Result) error
-	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Its calls
-	// are serialised as those of Begin and End.
+	// Deciding is called when a prediction is repeated with another answer to a read of an unknown value. Calls of
+	// Deciding are serialised as those of Begin and End.
 	Deciding collect.Deciding
 
 	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
@@ -51,9 +51,9 @@ type running struct {
 	out     *Outcome
 }
 
-// Run makes all runs of the suite that are not made yet. One failure stops nothing; an interruption stops everything.
-// The suite's document is written before the first run and after each. The error is the suite's own, or, if not one
-// experiment could be run, the first one's.
+// Run makes all runs of the suite that are not made yet. A failed run does not stop the suite's other runs; an
+// interruption stops all. The suite's document is written before the first run and after each. The error is the suite's
+// own, or, if not one experiment could be run, the first one's.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), out: &Outcome{Planned: len(s.Tasks())}}
 	plan := o.Resume
@@ -213,7 +213,7 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 	}
 	var usage *collect.UsageError
 	if result == nil && errors.As(err, &usage) && len(r.out.Results) == 0 && r.fatal == nil {
-		// No Python, no torch, no compiler: the next one would say the same.
+		// No Python, no torch, no compiler: the next experiment would fail for the same reason.
 		r.fatal, r.stopped = err, true
 	}
 }

@@ -53,7 +53,7 @@ func (s *scope) has(name string) bool { return slices.Contains(s.names, name) }
 // unknown is the error for a name that is no parameter.
 func (s *scope) unknown(name string) error {
 	if s.builtin {
-		// The table of options knows the nearest one.
+		// The table of options knows the nearest name.
 		if _, err := experiments.Resolve(map[string]string{name: "1"}); err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func (s *scope) unknown(name string) error {
 	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
 }
 
-// resolve completes an experiment's parameters. With a command they are what the entries say, with the types that
-// YAML gives them.
+// resolve completes an experiment's parameters. For a suite with a command, the parameters are what the entries say,
+// with the types that YAML gives them.
 func (s *scope) resolve(given map[string]scalar) (map[string]any, error) {
 	if !s.builtin {
 		return typedAll(given), nil

@@ -1,5 +1,5 @@
-// Package suite runs lists of experiments. It starts one process at a time and first waits until the device is
-// free.
+// Package suite runs lists of experiments, by default one at a time (see [Options]). Before each run, the package waits
+// for the GPU to be free.
 //
 // A suite is a YAML file:
 //
@@ -33,7 +33,8 @@
 //	command: [python, train.py, --method, "{method}", --bs, "{batch_size}"]
 //	matrix: {method: [sgd, dp], batch_size: [8, 32]}
 //
-// Experiments are named after the parameters that vary. The key names changes that: "{method}_bs{batch_size}".
+// Experiments are named after the parameters that vary. The key names sets another pattern for experiments' names:
+// "{method}_bs{batch_size}".
 package suite
 
 import (
@@ -62,7 +63,7 @@ var builtin embed.FS
 type Suite struct {
 	Name        string
 	Baseline    map[string]any // parameters that mark the baseline's experiments
-	Timeout     time.Duration  // of each run; 0 = none
+	Timeout     time.Duration  // time limit of each run; 0 = none
 	Cooldown    time.Duration  // before each run but the first, after the device was found free
 	Environment map[string]string
 	Record      string        // which repetitions have the allocator's events; see [RecordAll]
@@ -96,9 +97,9 @@ func (s *Suite) records(t Task) bool {
 	return true
 }
 
-// recorded returns the repetition that has allocator events, if the experiment has one. It depends only on the
-// content, since the file may be reordered before a suite is resumed. If repeats were added since, it stays the
-// same or becomes one of the new ones, because existing repeats may have no events.
+// recorded returns the repetition that has allocator events, if the experiment has one. The recorded repetition depends
+// only on the experiment's content, since the file may be reordered before a suite is resumed. If repeats were added
+// since, it stays the same or becomes one of the new ones, because existing repeats may have no events.
 func (x *Experiment) recorded() int {
 	best, highest := 0, []byte(nil)
 	for r := range x.Repeats {
@@ -233,7 +234,7 @@ func newSuite(d *document) (*Suite, error) {
 		case strings.ContainsAny(v.name, "=\x00"):
 			return nil, fmt.Errorf("line %d: %q cannot name an environment variable", v.line, v.name)
 		case v.name == "CUDA_VISIBLE_DEVICES", strings.HasPrefix(v.name, "DPSIGHT_"):
-			// The collector itself must know them before the first run.
+			// The collector itself must know such a variable before the first run.
 			return nil, fmt.Errorf("line %d: %s is set around dpsight, not in a suite", v.line, v.name)
 		}
 		s.Environment[v.name] = v.values[0].text
@@ -302,7 +303,8 @@ func (s *Suite) MaskedEnvironment() map[string]string {
 	return mask.Gather(nil, entries(s.Environment), nil).Environment(s.Environment)
 }
 
-// setBaseline gives the baseline's values the types that params have, and checks that it is there.
+// setBaseline gives the baseline's values the types that params have, and checks that some experiment matches the
+// baseline.
 func (s *Suite) setBaseline(given fields) error {
 	for _, x := range s.Experiments {
 		params := with(x.Params, x.Bare)

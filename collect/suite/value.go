@@ -56,7 +56,7 @@ func truth(text string) (value, ok bool) {
 	return false, false
 }
 
-// number gives a value's number. A word is one only if it is written as one, as in --only batch_size=8.
+// number gives a value's number. A word counts as a number only if it is written as one, as in --only batch_size=8.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:

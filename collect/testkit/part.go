@@ -9,8 +9,8 @@ import (
 // ones that only `make test-rest` runs, and "all" both.
 const partVariable = "DPSIGHT_TEST_PART"
 
-// Part skips a test that does not belong to the selected part of the tests. The rest are further cases of what
-// another test in the same package shows. Each starts Python and torch, which takes four seconds of a core.
+// Part skips a test that does not belong to the selected part of the tests. The rest are further cases of what another
+// test in the same package shows. Each such test starts Python and torch, which takes four seconds of a core.
 func Part(t testing.TB, rest bool) {
 	t.Helper()
 	switch part := os.Getenv(partVariable); {

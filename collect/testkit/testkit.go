@@ -13,7 +13,7 @@ import (
 // hangLimit is longer than anything that a test waits for takes, on a busy machine too.
 const hangLimit = 2 * time.Minute
 
-// Python is an interpreter with a CUDA build of torch, and Opacus. Without one the test is skipped.
+// Python is an interpreter with a CUDA build of torch, and Opacus. Without such an interpreter, the test is skipped.
 func Python(t testing.TB) string {
 	t.Helper()
 	p := os.Getenv("DPSIGHT_TEST_PYTHON")

@@ -16,20 +16,20 @@ import (
 // Input is what a snapshot says of one device.
 type Input struct {
 	Events      *schemas.EventColumns
-	Annotations []torchsnap.Annotation // of all devices: a range is the program's
-	Text        func(event int) string // of a user_defined event, by index from 0
+	Annotations []torchsnap.Annotation // of all devices: a range belongs to the whole program
+	Text        func(event int) string // text of a user_defined event, by index from 0
 	// Phases are the phases that the user's rules give stacks, by stack id, empty = none; nil = there are no such
 	// rules. Python says which stacks have a frame that a rule could name.
 	Phases []string
 	Python []bool
-	// Allocated is what was allocated just after each event. Index 0 is the value before the first.
+	// Allocated is what was allocated just after each event. Index 0 is the value before the first event.
 	Allocated []int64
 	// Late is set where events are older than the first that the file has.
 	Late bool
 }
 
-// An Interval is a stretch of events, Begin+1 to End, in one phase. It may be empty; then only what is allocated at
-// Begin counts.
+// An Interval is a stretch of events, Begin+1 to End, in one phase. If Begin equals End, the interval has no event, and
+// only what is allocated at Begin counts.
 type Interval struct {
 	Phase          string
 	Begin, End     int64
@@ -115,7 +115,8 @@ type edge struct {
 	name  string
 	start bool
 	ns    int64
-	// lo events came before it for sure, and hi at most: those between happened in its microsecond.
+	// At least lo and at most hi events came before the edge. The events between lo and hi happened in the edge's
+	// microsecond.
 	lo, hi int64
 }
 
@@ -261,8 +262,8 @@ func (in *Input) nest(edges []edge) (found, halves []Interval, crossing map[stri
 	return found, halves, nil
 }
 
-// match finds, by index, the ends that have a beginning: an end closes the latest open range of its name. A range
-// that began within that range and is still open crosses it, unless it never ends.
+// match finds, by index, the ends of ranges that have a beginning. An end closes the latest open range of its name. A
+// range that began within that range and is still open crosses it, unless it never ends.
 func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	closed, crossing = map[int]bool{}, map[string]bool{}
 	other := map[int]int{} // by beginning
@@ -296,17 +297,17 @@ func match(edges []edge) (closed map[int]bool, crossing map[string]bool) {
 	return closed, crossing
 }
 
-// unsure returns the names whose figures may be wrong. That is so if events in the microsecond of an end may lie on
-// its other side, or if a range without an end would matter.
+// unsure returns the names whose figures may be wrong. A figure may be wrong if events in the microsecond of an end may
+// lie on its other side, or if a range without an end would matter.
 func (in *Input) unsure(found, halves []Interval) map[string]bool {
 	type bounds struct {
 		high, low, surelyHigh, surelyLow int64     // of the peaks, at their widest and at their narrowest
-		highest, surelyHighest           *Interval // the first of them
+		highest, surelyHighest           *Interval // the first intervals with these peaks
 	}
 	by, out := map[string]*bounds{}, map[string]bool{}
 	for i := range found {
 		iv := &found[i]
-		if iv.narrowest.from > iv.narrowest.to { // it lies in one microsecond
+		if iv.narrowest.from > iv.narrowest.to { // the interval lies in one microsecond
 			out[iv.Phase] = true
 			continue
 		}

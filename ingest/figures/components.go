@@ -104,7 +104,7 @@ func (d *Device) moments(doc *componentsDocument) {
 		if i == 0 || lastNS == 0 || ns < lastNS {
 			p.StartNS = ns
 		}
-		if name == phaseWarmup { // the profiler resets the highest after it
+		if name == phaseWarmup { // the profiler resets the highest after the warm-up
 			p.Peak = nil
 		}
 		if iteration >= 0 && name == schemas.PhaseBetween {
@@ -136,8 +136,8 @@ var componentMoments = map[string]string{
 	"after_backward": schemas.PhaseBackward, "after_step": schemas.PhaseOptimizer,
 }
 
-// momentOf takes a snapshot's name apart, as in "5_iter0_after_forward". It returns the phase that ended there, and
-// the iteration, or -1 if there is none. Any other name becomes the phase itself.
+// momentOf takes a snapshot's name apart, as in "5_iter0_after_forward". momentOf returns the phase that ended at the
+// snapshot, and the iteration, or -1 if the name has no iteration. A name of another form becomes the phase itself.
 func momentOf(name string) (phase string, iteration int64) {
 	rest := name
 	if n, after, ok := strings.Cut(name, "_"); ok {
@@ -160,7 +160,7 @@ func momentOf(name string) (phase string, iteration int64) {
 	return phase, iteration
 }
 
-// span returns the times of the first and of the last figure; 0 if there are none.
+// span returns the times of the first and of the last figure; 0 if the device has no figures with a time.
 func (d *Device) span() (start, end int64) {
 	for i := range d.Phases {
 		p := &d.Phases[i]

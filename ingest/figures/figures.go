@@ -100,7 +100,7 @@ func Read(kind Kind, r io.Reader, name string) ([]Run, error) {
 	return nil, errors.New("not a file with figures")
 }
 
-// byteOrderMark begins a text from some editors. It is not part of the text.
+// byteOrderMark begins a text from some editors. A byte order mark is not part of the text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // unmarked reads a text without its byte order mark.
@@ -154,7 +154,7 @@ type valueReader struct {
 	read, most int64 // bytes
 }
 
-// decoderOf decodes a document value by value. A value may have at most that many bytes.
+// decoderOf decodes a document value by value. A value may have at most `most` bytes.
 func decoderOf(r io.Reader, most int64) *json.Decoder {
 	v := &valueReader{r: r, most: most}
 	v.d = json.NewDecoder(v)
@@ -178,7 +178,7 @@ const (
 	most = 1 << 50
 )
 
-// bytesOf converts a size v, given in units of so many bytes. It returns nil if the size is absent or impossible.
+// bytesOf converts a size v, given in units of so many bytes. bytesOf returns nil if the size is absent or impossible.
 func bytesOf(v *float64, unit float64) *int64 {
 	if v == nil || !(*v >= 0 && *v*unit < most) {
 		return nil
@@ -186,7 +186,7 @@ func bytesOf(v *float64, unit float64) *int64 {
 	return new(int64(math.Round(*v * unit)))
 }
 
-// nanoseconds converts a time v, given in units of so many nanoseconds. It returns 0 if the time is absent or
+// nanoseconds converts a time v, given in units of so many nanoseconds. nanoseconds returns 0 if the time is absent or
 // impossible.
 func nanoseconds(v *float64, unit float64) int64 {
 	if v == nil || !(*v > 0 && *v*unit < math.MaxInt64/2) {
@@ -195,8 +195,8 @@ func nanoseconds(v *float64, unit float64) int64 {
 	return int64(math.Round(*v * unit))
 }
 
-// within returns what the highest counter says about a stretch. If the counter rose in it, that value is the
-// stretch's peak. Otherwise it only says that the stretch stayed below.
+// within returns what the highest counter says about a stretch. If the counter rose in the stretch, its new value is
+// the stretch's peak. Otherwise the counter only says that the stretch stayed below.
 func within(before, after *int64) *int64 {
 	if before == nil || after == nil || *after <= *before {
 		return nil
@@ -215,7 +215,7 @@ func higher(a, b *int64) *int64 {
 	return b
 }
 
-// methods are dpsight's names of those that the tools have.
+// methods maps the tools' names of methods to dpsight's.
 var methods = map[string]string{
 	"StandardTrainer": "vanilla", "standard": "vanilla", "no_dp": "vanilla",
 	"DPSGDTrainer": "dpsgd", "DPGhostClippingTrainer": "ghost", "DPFastGradientClippingTrainer": "fgc",

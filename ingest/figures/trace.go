@@ -44,8 +44,8 @@ type span struct {
 	start, end int64
 }
 
-// A kernel is work of a GPU. Its time is the time of the call that launched it, or its own start if the trace lacks
-// the call.
+// A kernel is work of a GPU. A kernel's time is the time of the call that launched it, or its own start if the trace
+// lacks the call.
 type kernel struct {
 	device int32
 	call   float64 // correlation; NaN = none
@@ -57,8 +57,8 @@ type counter struct{ ns, allocated, reserved, change int64 }
 
 // A trace is the part of a trace file that the import keeps.
 type trace struct {
-	base        int64  // of its times, ns
-	gpu         string // of the first device
+	base        int64  // base of the trace's times, ns
+	gpu         string // name of the first device's GPU
 	rank, world int32
 	steps       []span
 	marks       []span // annotations of the thread that makes the steps
@@ -71,7 +71,7 @@ type trace struct {
 	kept        int                // how many events are kept
 
 	stepThread string
-	threads    []string // of marks
+	threads    []string // threads of marks
 }
 
 // maxKept bounds the events that are kept, each at most a hundred bytes. Traces that browsers can show have fewer.
@@ -275,7 +275,7 @@ func (t *trace) event(e *traceEvent) error {
 	return t.keep(e)
 }
 
-// counted takes an event of an allocator of a GPU's memory. That of the host has the device type 0.
+// counted takes an event of an allocator of a GPU's memory. The host's allocator has the device type 0.
 func (t *trace) counted(e *traceEvent, ns int64) {
 	a := &e.Args
 	if e.Name != "[memory]" || a.DeviceType == nil || *a.DeviceType == 0 || a.DeviceID == nil || *a.DeviceID < 0 ||
@@ -367,7 +367,7 @@ type stretch struct {
 	step int64
 }
 
-// phases returns the phases of the steps, or of the whole trace if it has no steps. They are in order and do not
+// phases returns the phases of the steps, or of the whole trace if it has no steps. The phases are in order and do not
 // overlap.
 func (t *trace) phases() (out []stretch, numbers []int64) {
 	whole := t.steps

@@ -33,7 +33,7 @@ var logPhases = map[string]string{
 	"After model creation": schemas.PhaseSetupModel, "After profiling": "training", "After cleanup": "cleanup",
 }
 
-// rounded is what a log's figures are worth.
+// rounded says how exact the figures of a log are.
 const rounded = "the file's figures are rounded to 0.1 MiB"
 
 // A logReader reads a log line by line.

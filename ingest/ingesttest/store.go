@@ -88,8 +88,8 @@ func ingested(folder string) (string, error) {
 	return folder, errors.Join(errs...)
 }
 
-// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 if it did
-// not say. Figures do not use it.
+// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 if torch's
+// counters are not recorded. Figures of runs with allocator events come from the replay and not from torch's count.
 func TorchPeak(t testing.TB, dir string) (peak int64) {
 	t.Helper()
 	doc, err := schemas.ReadIngestReport(dir)

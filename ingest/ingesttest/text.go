@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Text returns every distinct value of a table's text columns, and its metadata. It does not take the columns from
-// a schema, where one might be missing.
+// Text returns every distinct value of a table's text columns, and its metadata. Text does not take the columns from a
+// schema, where one might be missing.
 func Text(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

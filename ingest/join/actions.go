@@ -11,7 +11,7 @@ const (
 	allocates action = 2 << 8
 )
 
-// The places where an event's block ends or begins.
+// How far from an event, such as in the same step, its block ends or begins.
 const (
 	samePhase action = iota << 4
 	sameUnit

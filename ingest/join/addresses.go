@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// addresses finds the allocations of an address. It is a hash table with open addressing, and has only the
+// addresses finds the allocations of an address. The index is a hash table with open addressing. The index has only the
 // requested addresses, since most allocations are never tagged.
 type addresses struct {
 	slots  []uint64 // 0 = free
-	first  []int32  // of each slot, in allocs; one more at the end
+	first  []int32  // first place of each slot in allocs; one more at the end
 	allocs []int32  // by slot, in order of birth
 	mask   uint64
 }

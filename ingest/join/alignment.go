@@ -5,13 +5,14 @@ import (
 	"sort"
 )
 
-// alignment maps the events of one step to the events of another. Its units are the forward-backward pairs of a step.
+// alignment maps the events of one step to the events of another. The units of an alignment are the forward-backward
+// pairs of a step.
 type alignment struct {
 	step, other stretch
 	otherStep   int
 	limit       int64 // the last event of the other step; later events do not count
 	how         string
-	parts       *unitMap // nil = both do the same
+	parts       *unitMap // nil = both steps do the same
 	// crossing matches allocations that outlive their unit. The two steps may have different numbers of units. If
 	// two consecutive units are compared with two that are not consecutive, an allocation that passes from one to
 	// the next has its match elsewhere.
@@ -20,7 +21,7 @@ type alignment struct {
 
 // unitMap gives to the events of one step their places in another one. Places count a step's program events from 1.
 type unitMap struct {
-	reached []int32 // by place in step: how far in its unit of the other the events up to it go
+	reached []int32 // by place in step: how far in its unit of the other step the events up to that place go
 	units   []unitPair
 }
 
@@ -32,7 +33,7 @@ func (m *unitMap) unit(place int32) int {
 	return sort.Search(len(m.units), func(i int) bool { return m.units[i].step.to >= place })
 }
 
-// otherPlace is the place in the other step of a place in step; 0 = it has none.
+// otherPlace is the place in the other step of a place in step; 0 = the other step has no such place.
 func (m *unitMap) otherPlace(place int32) int32 {
 	u := &m.units[m.unit(place)]
 	before := u.other.from
@@ -91,8 +92,8 @@ func (al *alignment) pairAllocs(s *stepMatcher, found func(matchedPair)) {
 	}
 }
 
-// findMatch finds the allocation of the other step that is made and freed at the same places as allocation a; -1 =
-// there is none.
+// findMatch finds the allocation of the other step that is made and freed at the same places as allocation a; -1 = the
+// other step has no such allocation.
 func (al *alignment) findMatch(s *stepMatcher, a int) matchedPair {
 	allocs, p := s.f.allocs, s.program
 	birth := p.number[allocs[a].AllocSeq] - al.step.from

@@ -44,8 +44,8 @@ func (m *matches) unmatched(f *facts, alloc int) bool {
 	return !ok && !f.context.instrumented(f.birthSpan(alloc))
 }
 
-// matchBareSteps finds to each bare step the instrumented ones that it is like, and matches their allocations. It also
-// says of each bare step what it found.
+// matchBareSteps finds the instrumented steps that each bare step is like, and matches their allocations. It also
+// returns, for each bare step, what it was matched with.
 func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 	steps := f.context.rank.Steps.Steps
 	m := &matches{}
@@ -99,12 +99,12 @@ func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
 	return taken
 }
 
-// stepMatcher finds to each step one that does the same.
+// stepMatcher finds, for each step, another step that does the same.
 type stepMatcher struct {
 	f            *facts
 	program      *program
 	at           []stretch        // by step
-	hashes       []uint64         // by step, of what it does
+	hashes       []uint64         // by step, of what the step does
 	instrumented []int            // steps
 	byHash       map[uint64][]int // instrumented steps
 	beforeByHash map[uint64][]int // steps before instrumented ones
@@ -153,7 +153,8 @@ func (s *stepMatcher) alignmentsOf(i int) []*alignment {
 	return s.stepsWithSharedParts(i)
 }
 
-// sameOrScaledStep aligns step i with the most similar of the nearby steps that do the same; nil if there is none.
+// sameOrScaledStep aligns step i with the most similar of the nearby steps that do the same; nil if no nearby step does
+// the same.
 func (s *stepMatcher) sameOrScaledStep(i int, byHash map[uint64][]int) *alignment {
 	candidates := nearest(byHash[s.hashes[i]], i, 2)
 	differ := make([]int, len(candidates))
@@ -186,8 +187,8 @@ func (s *stepMatcher) newAlignment(i, o int, how string) *alignment {
 		limit: s.f.marks.seqAt(s.f.context.rank.Steps.Steps[o].EndK)}
 }
 
-// nearest returns the given steps that are closest to step i, at most each on either side. Comparing with all of
-// them would take a time quadratic in the number of steps.
+// nearest returns the given steps that are closest to step i, at most each on either side. Comparing with all steps
+// would take a time quadratic in their number.
 func nearest(steps []int, i, each int) []int {
 	n := sort.SearchInts(steps, i)
 	return steps[max(n-each, 0):min(n+each, len(steps))]

@@ -19,13 +19,14 @@ type boundTag struct {
 type bindings struct {
 	tags      lists[boundTag] // by allocation, in order of k
 	ambiguous int64           // tags that fit several allocations, or none
-	listed    []string        // the first of those, in words
+	listed    []string        // the first ambiguous tags, in words
 }
 
 // maxListed bounds the ambiguous tags that are named one by one; all are counted.
 const maxListed = 5
 
-// bindTags finds the allocation of each tag. known is set, by tag, where some allocation ever had its address.
+// bindTags finds the allocation of each tag. bindTags sets known, by tag, where some allocation ever had the tag's
+// address.
 func bindTags(f *facts, known []bool) *bindings {
 	b := &bindings{}
 	var tags []boundTag
@@ -116,10 +117,10 @@ func whyAmbiguous(f *facts, candidates []int32, t *spool.Tag, lo, hi int64) stri
 // the engine's threads are done: they are idle until the next run.
 type bindingWindow struct {
 	f        *facts
-	k        uint32 // marks below it have been seen
+	k        uint32 // marks below k have been seen
 	done     int64
 	previous []uint32 // by thread: its last mark
-	threads  []uint16 // that have one
+	threads  []uint16 // threads that have a mark
 	ends     []uint32 // ends of backward runs, in order
 	gaps     []int64  // events that stand for gaps, in order
 }

@@ -65,8 +65,8 @@ func newStackFinder(f *facts) *stackFinder {
 	return s
 }
 
-// findWorkspaces finds the workspaces that torch keeps for cuBLAS: the only block of a workspace's size that a
-// stream and a thread never give back. If there are several, they may be tensors.
+// findWorkspaces finds the workspaces that torch keeps for cuBLAS: the only block of a workspace's size that a stream
+// and a thread never give back. If a stream and a thread keep several such blocks, they may be tensors.
 func (s *stackFinder) findWorkspaces() {
 	type key struct {
 		stream   uint64
@@ -116,7 +116,7 @@ func (s *stackFinder) meaning(a *replay.Alloc) stackrules.Meaning {
 	return stackrules.Meaning{}
 }
 
-// claim is the category that an allocation's stack and life say; false = they say none.
+// claim is the category that an allocation's stack and life give; false = they give none.
 func (s *stackFinder) claim(alloc int) (categoryIndex, bool) {
 	a := &s.f.allocs[alloc]
 	of := s.meaning(a)
@@ -160,9 +160,9 @@ func (s *stackFinder) claim(alloc int) (categoryIndex, bool) {
 	return 0, false
 }
 
-// ofForward decides what a call of a module made. Autograd keeps it if it exists when a backward pass begins, or if
-// recording ended before one did. The owner of a block that survives two updates is unknown. If no backward pass
-// was recorded, autograd keeps what others than the modules themselves release.
+// ofForward decides what a call of a module made. Autograd keeps a block from a module's call if the block lives when a
+// backward pass begins, or if recording ended before a backward pass began. The owner of a block that survives two
+// updates is unknown. If no backward pass was recorded, autograd keeps what others than the modules themselves release.
 func (s *stackFinder) ofForward(a *replay.Alloc) (categoryIndex, bool) {
 	switch {
 	case s.count(a, s.update) > 1, a.AllocSeq == 0 && len(s.backward) > 0:

@@ -20,8 +20,9 @@ type Rank struct {
 	Steps     *steps.Result
 	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
 	Untimed bool
-	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die after it
-	// drained its tags and before it drained its events. Such tags name blocks that are not known.
+	// LastK is the mark of the last drain whose events were kept; 0 = no events were lost. A process may die after it
+	// drained its tags and before it drained its events. Tags that were drained after the last kept events may name
+	// blocks that are not known.
 	LastK uint32
 	// Workspace is the size that CUBLAS_WORKSPACE_CONFIG gives, or 0.
 	Workspace int64
@@ -103,7 +104,7 @@ func (c *Context) drainEnd(k uint32) uint32 {
 // reducer is a time in which DDP's reducer makes its buckets.
 type reducer struct {
 	name uint32
-	done uint32 // the mark that ends it; 0 = it never ended
+	done uint32 // the mark that ends the reducer's work; 0 = it never ended
 }
 
 // threadState is what one thread is in the middle of.
@@ -249,8 +250,8 @@ func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
 	return s.Step, s.Phase, c.module[k]
 }
 
-// LinesFollowed reports whether an event at the time of mark k can have its line. On a GPU, lines are followed only
-// in set-up and in instrumented steps, if these have time for it. Threads keep their last line.
+// LinesFollowed reports whether an event at the time of mark k can have its line. On a GPU, the agent follows lines
+// only in set-up and in instrumented steps, as long as their time allows. Threads keep their last line.
 func (c *Context) LinesFollowed(k uint32) bool {
 	if int(k) >= len(c.span) {
 		k = uint32(len(c.span) - 1)

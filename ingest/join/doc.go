@@ -1,18 +1,18 @@
 // Package join says what every byte that a process had allocated was for, at any moment.
 //
-// Its inputs come from the packages beside it and describe a recording of one process, a rank. They are the marks
-// and tags of dpsight's agent, the steps and phases that package steps derives from them, and for each device the
-// events of torch's allocator with the allocations that package replay finds in them. The package gives each
-// allocation its owners. An allocation may have several owners, one after another or at once. Each owner has a
+// The inputs of package join come from the packages beside it and describe a recording of one process, a rank. The
+// inputs are the marks and tags of dpsight's agent, the steps and phases that package steps derives from them, and for
+// each device the events of torch's allocator with the allocations that package replay finds in them. The package gives
+// each allocation its owners. An allocation may have several owners, one after another or at once. Each owner has a
 // category ([schemas.Categories]) and its evidence ([schemas.Evidence]). The package also makes the rows of
 // allocations, owners, steps, phases, modules and module_times.
 //
 //	c := join.NewContext(rank)
 //	results, unbound := join.Join(c, devices)
 //
-// The package is pure, and it uses no clock: marks and events are ordered by k, the agent's counter. The example
-// below plays a training step of four blocks and prints their owners. It is the shortest way to see what the
-// package does. The sections that follow are for those who change the package.
+// Package join is pure and uses no clock: marks and events are ordered by k, the agent's counter. The example below
+// plays a training step of four blocks and prints their owners. The example is the shortest way to see what the package
+// does. The sections that follow are for those who change the package.
 //
 // # Types
 //
@@ -44,18 +44,19 @@
 //     match.
 //   - applyRules gives owners to the times that no tag covers; see Rules.
 //   - ownLikeMatches gives allocations of bare steps the owners of their matches, and applies the rules to the rest.
-//   - ownByStack gives owners by the roles of stacks. It serves imported snapshots, which have stacks and no marks.
+//   - ownByStack gives owners by the roles of stacks. ownByStack serves imported snapshots, which have stacks and no
+//     marks.
 //   - sortByPrecedence puts the owners of each allocation in the order in which their categories count.
 //   - findHolders finds the allocations whose keepers the agent names, and those that only C++ keeps.
 //
 // # Tags
 //
-// When a thread makes a mark, the events that carry its previous mark are over. When a backward run ends, so are
-// the events of the engine's threads. So a tag with k was made after the last event that some thread had finished
-// by k, and before the place of mark k. The last mark of the tag's own thread is no sufficient bound: it may lie
-// before the whole backward run. The tagged allocation is the one at the tag's address, of the tag's size, whose
-// life touches this window. If there is none, or more than one, the tag is ambiguous. If no traced block ever had
-// the address, the tag is unbound. Both are counted.
+// When a thread makes a mark, the events that carry its previous mark are over. When a backward run ends, so are the
+// events of the engine's threads. So a tag of mark k was made after the last event that some thread had finished by k,
+// and before the place of mark k. The last mark of the tag's own thread is no sufficient bound: it may lie before the
+// whole backward run. The tagged allocation is the one at the tag's address, of the tag's size, whose life touches this
+// window. If no such allocation exists, or more than one, the tag is ambiguous. If no traced block ever had the
+// address, the tag is unbound. Ambiguous and unbound tags are counted.
 //
 // A tag comes later than the birth of the allocation that it names. The category decides from when on the ownership
 // holds:
@@ -66,16 +67,16 @@
 //   - Gradients and stored backprops: from their tag on. A gradient is a temporary of backward until autograd hands it
 //     over, and a stored backprop is such a gradient before it is stored.
 //   - Tensors of DP code: from birth if the allocation was made in DP code, else from the tag on.
-//   - Plain attributes of a module between two steps, and the script's globals, closures and local variables: they are
-//     script, by name, unless the user says what they are. If the forward pass of a bare step made them, this holds
-//     from the end of the graph on.
+//   - Plain attributes of a module between two steps, and the script's globals, closures and local variables: their
+//     blocks are script, by name, unless the user says what they are. If the forward pass of a bare step made them,
+//     this holds from the end of the graph on.
 //
 // An ownership ends where an untag says so. A model's result is outputs until the pass of the model's next call is
 // over. Earlier results that still live are what the script keeps. Autograd's ownership also ends with the first
-// backward run that does not keep the graph, if another owner is known to hold the allocation from there on.
-// Without another owner it does not end there: a script that keeps the tensor by a name may also keep the graph.
-// Otherwise an ownership ends with the allocation, and its end counts as not observed. Weights that autograd saved
-// are not activations.
+// backward run that does not keep the graph, if another owner is known to hold the allocation from there on. Without
+// another owner, autograd's ownership goes on: a script that keeps the tensor by a name may also keep the graph.
+// Otherwise an ownership ends with the allocation, and its end counts as not observed. Weights that autograd saved are
+// not activations.
 //
 // What autograd holds is seen only when backward begins. If no backward followed a forward pass, as after an
 // out-of-memory error, autograd is an owner by phase of every allocation that the pass made, that lives on and that
@@ -85,32 +86,34 @@
 //
 // For every time of an allocation's life that no tag covers, the first rule of ruleList that applies decides:
 //
-//   - bucketOfGradients: DDP's reducer made it and kept it: gradients.
-//   - untracedBlock: it was alive before recording began, or was made in a gap between two windows of recorded steps:
-//     untraced.
-//   - libraryWorkspace: it is workspace under four conditions. It has the size of a workspace of cuBLAS or cuBLASLt.
-//     It was made in forward, eval or backward up to the first step. It is the first such block of its thread, stream
-//     and size. It is not freed before the last step's end. Elsewhere, and later, one more sign must tell it from a
-//     tensor. No tensor has its size by chance, or a survey found no holder. Or the call of the same module made it in
-//     the same place as the first step's workspace, next after a block of the same size. A later one
-//     must also be the only such block of its thread and stream, and never be freed. torch 2.15 keeps no workspaces:
-//     there a block of that size is one if the next event frees it.
-//   - castOfWeight: autocast kept it, and let go of it when its outermost context ended: autocast_cache.
-//   - bornInDPCode: a DP hook made it for norms or per-sample gradients, or clip or accumulate did: clip_temporaries.
-//   - lossTarget: it was made outside every pass, and the loss's own node in autograd's graph saved it: inputs. A
-//     script may keep it by a name. A tag of the user's wins.
-//   - forwardTemporary: it was made and freed inside forward, recompute or eval: forward_temporaries.
-//   - keptOutput: a model returned it as a result, and it outlives the pass of the model's next call: script.
-//   - activation: it was made in forward or recompute and outlives it: activations. From the backward run on that
-//     gives up the graph it is script, by phase: the script holds it.
+//   - bucketOfGradients: DDP's reducer made the block and kept it: gradients.
+//   - untracedBlock: the block was alive before recording began, or was made in a gap between two windows of recorded
+//     steps: untraced.
+//   - libraryWorkspace: a block is workspace under four conditions. The block has the size of a workspace of cuBLAS or
+//     cuBLASLt. The block was made in forward, eval or backward up to the first step. The block is the first such one
+//     of its thread, stream and size. The block is not freed before the last step's end. Elsewhere, and later, one more
+//     sign must tell the block from a tensor. No tensor has the block's size by chance, or a survey found no holder. Or
+//     the call of the same module made the block in the same place as the first step's workspace, next after a block of
+//     the same size. A later one must also be the only such block of its thread and stream, and never be freed. torch
+//     2.15 keeps no workspaces: there a block of that size is one if the next event frees it.
+//   - castOfWeight: autocast kept the block, and let go of it when autocast's outermost context ended: autocast_cache.
+//   - bornInDPCode: a DP hook made the block for norms or per-sample gradients, or clip or accumulate did:
+//     clip_temporaries.
+//   - lossTarget: the block was made outside every pass, and the loss's own node in autograd's graph saved it: inputs.
+//     A script may keep a loss's target by a name. A tag of the user's wins.
+//   - forwardTemporary: the block was made and freed inside forward, recompute or eval: forward_temporaries.
+//   - keptOutput: a model returned the block as a result, and the block outlives the pass of the model's next call:
+//     script.
+//   - activation: the block was made in forward or recompute and outlives it: activations. From the backward run on
+//     that gives up the graph, the block is script, by phase: the script holds it.
 //   - bornInBackward: activation_gradients.
-//   - bornInUpdate: it was made by the optimizer or for noise. It is optimizer_state if it outlives the next step too,
-//     or if the first step made it and nobody frees it. Otherwise it is optimizer_temporaries, by phase only if it
-//     outlives the update.
-//   - bornInSetup: it was made in set-up and outlives its phase: inputs (setup.data), optimizer_state
+//   - bornInUpdate: the block was made by the optimizer or for noise. The block is optimizer_state if it outlives the
+//     next step too, or if the first step made it and nobody frees it. Otherwise the block is optimizer_temporaries, by
+//     phase only if it outlives the update.
+//   - bornInSetup: the block was made in set-up and outlives its phase: inputs (setup.data), optimizer_state
 //     (setup.optimizer), parameters (setup.model).
-//   - bornInScript: the script's own code made it, outside every pass and every set-up call: script. The rule does not
-//     apply in steps without phases, where this is not known.
+//   - bornInScript: the script's own code made the block, outside every pass and every set-up call: script. The rule
+//     does not apply in steps without phases, where a birth outside every pass cannot be recognised.
 //   - anythingElse: other.
 //
 // A phase that the script names counts as the phase around it.
@@ -125,13 +128,14 @@
 //   - Exactly like an instrumented step: the events are the same, action by action. At most one event in twenty differs
 //     in size, because the data differ.
 //   - Like one in other sizes, because its batch is another: the events are the same, and allocations were made in the
-//     same phases and die at the same places. Sizes differ by few factors (the batch's, or the square of the
-//     length's). At most one allocation in twenty may have a factor of its own. It does not matter which factor an
-//     allocation has: a batch may be as large as a layer is wide.
-//   - Like parts of several. Its forward-backward pairs are compared with those of another step one by one, since a
-//     logical batch may have more physical ones than any other. Within a pair the shortest edit matches the events,
-//     since kernels take buffers that depend on sizes. A match must be made and freed at the same places, and its size
-//     must not differ by a factor of its own. Steps that share fewer than half of the allocations do not match at all.
+//     same phases and die at the same places. Sizes differ by few factors (the batch's, or the square of the length's).
+//     At most one allocation in twenty may have a factor of its own. Which of the factors an allocation has does not
+//     matter: a batch may be as large as a layer is wide.
+//   - Like parts of several. A bare step's forward-backward pairs are compared with those of another step one by one,
+//     since a logical batch may have more physical ones than any other. Within a pair the shortest edit matches the
+//     events, since kernels take buffers that depend on sizes. A match must be made and freed at the same places, and
+//     its size must not differ by a factor of its own. Steps that share fewer than half of the allocations do not match
+//     at all.
 //
 // Comparing parts has one budget of work for all steps of a device (maxWork). The steps are compared in order, so
 // the steps before a bare one decide whether the budget still covers it. Past the budget, only the first two ways
@@ -141,17 +145,17 @@
 // parameter, as a per-sample gradient has. Tagging only per-sample gradients in bare steps would leave all else
 // unknown.
 //
-// The rules say less about an unmatched allocation of a bare step. One that outlives backward is other, by phase,
-// since what only flows through backward has ended by then. Where per-sample gradients are computed, one that ends
-// in backward or in the update is known by phase only. A per-sample gradient that the next step tags is one from
-// its birth on.
+// The rules say less about an unmatched allocation of a bare step. An unmatched allocation that outlives backward is
+// other, by phase, since what only flows through backward has ended by then. Where per-sample gradients are computed,
+// an unmatched allocation that ends in backward or in the update is known by phase only. A block that the next step
+// tags as a per-sample gradient is one from its birth on.
 //
 // A batch that was prefetched for a bare step is matched too: with the batch that a similar step prefetched for an
 // instrumented one. If the two consuming steps do the same, autograd held the same parts of both batches.
 //
 // # GPU time
 //
-// Marks of the engine's thread say which module's backward runs. They nest, and time outside every module's own
-// backward is charged to the enclosing one. GPU time between two stamps belongs to the module at its beginning
-// ([Context.ModuleTimes]).
+// Marks of the engine's thread say which module's backward runs. The modules' backward runs nest, and time outside
+// every module's own backward is charged to the enclosing one. GPU time between two stamps belongs to the module at its
+// beginning ([Context.ModuleTimes]).
 package join

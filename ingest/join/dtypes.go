@@ -11,7 +11,7 @@ type dtype struct {
 	mixed bool        // tags of several dtypes
 }
 
-// name returns the dtype's name in allocations.parquet; empty if it is unknown.
+// name returns the dtype's name in allocations.parquet; empty if the dtype is unknown.
 func (d dtype) name() string {
 	if d.mixed {
 		return schemas.MixedDTypes

@@ -20,7 +20,8 @@ func same(a, b *sequence, i, k int, factors factors) bool {
 	return factors[factor(a.size[i], b.size[k])] > 0
 }
 
-// shortest finds a shortest edit from b to a (Myers 1986): by event of a its place in b, from 1, or 0. nil = too long.
+// shortest finds a shortest edit from b to a (Myers 1986): for each event of a its place in b, from 1, or 0 = none. nil
+// = the edit is too long, or maxWork is used up.
 func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
 	p.buffer.places = grown(p.buffer.places, len(a.of))
 	places := p.buffer.places

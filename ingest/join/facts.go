@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// facts are what every pass may look up about one device. They are found first, and no pass changes them.
+// facts are what every pass may look up about one device. facts are found before the first pass, and no pass changes
+// them.
 type facts struct {
 	context *Context   // what holds at each mark
 	marks   *positions // where each mark lies among the events

@@ -134,8 +134,9 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom returns the state from which on a graph, or a hook, held what was found in it at mark k. It is the
-// step's first forward pass after a given state. The graph's nodes themselves have no time.
+// heldFrom returns the state from which on a graph, or a hook, held what was found in it at mark k. That state is the
+// given one or the beginning of the step's first forward pass that ends after it, whichever is later. The graph's nodes
+// themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	f := g.f
 	step := f.context.rank.Steps.Spans[f.context.span[min(int(k), len(f.context.span)-1)]].Step

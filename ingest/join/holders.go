@@ -48,7 +48,7 @@ func findHolders(f *facts, owners lists[owner]) (found []holder) {
 			b := &look.Blocks[k]
 			tag := spool.Tag{K: look.K, Address: b.Address, Bytes: b.Bytes}
 			alloc, ok := named(f, index.of(b.Address), &tag, lo, seq)
-			if !ok { // the record says that one of them is kept, but not which
+			if !ok { // the record says that one of several allocations is kept, but not which
 				for _, candidate := range index.of(b.Address) {
 					native.told[candidate] = native.told[candidate] || f.allocs[candidate].AllocSeq <= seq
 				}
@@ -74,7 +74,7 @@ type nativeFinder struct {
 	facts *facts
 	told  []bool  // by allocation
 	next  int     // the first allocation that no search has covered yet
-	open  []int32 // those before it that may yet be found
+	open  []int32 // allocations before next that may yet be found
 }
 
 func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners lists[owner]) []holder {
@@ -85,7 +85,7 @@ func (n *nativeFinder) appendAt(found []holder, look int32, seq int64, owners li
 		if n.told[alloc] || n.facts.end(int(alloc)) <= seq {
 			return true
 		}
-		if keeperIsKnown(owners.of(int(alloc)), seq) { // until it is somebody else's
+		if keeperIsKnown(owners.of(int(alloc)), seq) { // until another category owns the allocation
 			return false
 		}
 		found = append(found, holder{alloc, look, seq, schemas.HeldByCpp, "", 0})

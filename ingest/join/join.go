@@ -13,31 +13,30 @@ type Device struct {
 	Replay      *replay.Result
 	Checkpoints []schemas.Checkpoint
 	// Survivors are the stacks of blocks that the allocator still had at the end, by address, for those that are older
-	// than the events; nil = it lists none.
+	// than the events; nil = the allocator's list has no stacks.
 	Survivors map[uint64]uint32
 	// Meanings are the meanings of the stacks, by stack id, for recordings that have stacks instead of marks. nil =
 	// the recording has marks.
 	Meanings []stackrules.Meaning
 }
 
-// Result is what the join found on one device. Its methods make the rows of the tables.
+// Result is what the join found on one device. A Result's methods make the rows of the tables.
 type Result struct {
 	facts  *facts
-	owners lists[owner] // of each allocation in order of precedence
+	owners lists[owner] // owners of each allocation in order of precedence
 	dtypes []dtype      // by allocation
 	lines  []uint32     // by allocation; nil = no line is known
 	// holders are the holders of allocations, in the order in which they were found.
 	holders []holder
 
 	AmbiguousTags       int64
-	Ambiguous           []string // the first of them, in words
+	Ambiguous           []string // the first ambiguous tags, in words
 	BareSteps           []schemas.BareStep
 	InstrumentedPeakSeq *int64 // see [schemas.DeviceVerdict]
 }
 
-// Join joins the devices of a rank. unbound is the number of tags whose address no traced block of any device ever
-// had. It does not count tags that were made while events were lost, since their blocks may have come and gone
-// unseen.
+// Join joins the devices of a rank. unbound is the number of tags whose address no traced block of any device ever had.
+// unbound leaves out tags that were made while events were lost, since their blocks may have come and gone unseen.
 func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	known := make([]bool, len(c.tags)) // by tag: some device had its address
 	var losses []markRange

@@ -1,7 +1,7 @@
 package join
 
-// ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches theirs. The
-// rules fill the rest.
+// ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches the owners of
+// theirs. The rules fill the rest.
 func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owner] {
 	if r.matches.matchByAlloc == nil && r.matches.prefetch.matchByAlloc == nil {
 		return owners

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// owner is one ownership of one allocation, in compact form. It holds just after the events from begin on, up to
-// but not including end.
+// owner is one ownership of one allocation, in compact form. An ownership holds just after the events from begin on, up
+// to but not including end.
 type owner struct {
 	alloc      int32
 	category   categoryIndex

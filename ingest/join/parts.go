@@ -7,19 +7,19 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// If no instrumented step does the same as a bare one, parts of it may. A unit is one forward-backward pair. The
-// units of the bare step are compared with those of another step: the first with the first, the last with the last,
-// and the ones between with the ones between, since a logical batch may have more physical ones than another.
-// Within two units the shortest edit from one to the other matches the events. It ignores sizes, since these are
-// what differs. An event is compared by its action, by its phase, and by where its block begins or ends.
+// If no instrumented step does the same as a bare one, parts of it may. A unit is one forward-backward pair. The units
+// of the bare step are compared with those of another step: the first with the first, the last with the last, and the
+// ones between with the ones between, since a logical batch may have more physical ones than another. Within two units
+// the shortest edit from one to the other matches the events. The first such edit ignores the events' sizes, since
+// sizes are what differs. An event is compared by its action, by its phase, and by where its block begins or ends.
 
 const (
 	// neighbours is the number of instrumented steps on either side that a bare step is compared with.
 	neighbours = 4
 	// maxEdits bounds how much two units may differ.
 	maxEdits = 400
-	// maxWork bounds the comparisons for one device of a rank, over all its steps. Past it, parts of steps are not
-	// compared any more. So what matches a step depends on the work that the steps before it took.
+	// maxWork bounds the comparisons for one device of a rank, over all its steps. Past maxWork, parts of steps are not
+	// compared any more. So what matches a step depends on the work that earlier steps took.
 	maxWork = 400_000_000
 )
 
@@ -70,7 +70,7 @@ func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 		allocs := s.parts.buffer.allocs[:0]
 		al.pairAllocs(s, func(p matchedPair) { allocs = append(allocs, p.alloc-first) })
 		s.parts.buffer.allocs = allocs
-		// A step that is not taken does not hide from those behind it what they have too.
+		// A step that is not taken does not hide the same allocations of the steps behind it.
 		if 2*len(allocs) < births || !slices.ContainsFunc(allocs, func(a int) bool { return !known[a] }) {
 			continue
 		}
@@ -90,7 +90,7 @@ func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	return found
 }
 
-// align maps the events of step i to those of step o. It returns nil if something in either step is unknown.
+// align maps the events of step i to those of step o. align returns nil if something in either step is unknown.
 func (s *stepMatcher) align(i, o int) *alignment {
 	a, b := s.actionsOf(i), s.actionsOf(o)
 	if a == nil || b == nil {

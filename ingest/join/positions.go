@@ -8,8 +8,8 @@ import (
 
 // positions tell where the marks of a rank lie among the events of a device.
 type positions struct {
-	before []int32     // by mark: the number of events before it
-	last   []int32     // by mark: the last event that carries it; 0 = none
+	before []int32     // by mark: the number of events before the mark
+	last   []int32     // by mark: the last event that carries the mark; 0 = none
 	gaps   []int64     // events that stand for times in which nothing was recorded
 	losses []markRange // see lossesOf
 	events int64
@@ -18,10 +18,11 @@ type positions struct {
 // markRange is the marks first to last.
 type markRange struct{ first, last uint32 }
 
-// lossesOf returns the times in which a block of a device may have come and gone without an event while its thread
-// went on and tagged it. Each lasts from the last events taken, or from the beginning, to the end of the drain that
-// took the allocator's own list instead. Events were lost there by accident. Before a later window they were lost
-// from the previous window's last drain on, since recording only ends with the mark that ends that window.
+// lossesOf returns the times in which a block of a device may have come and gone without an event while its thread went
+// on and tagged it. Each lasts from the last events taken, or from the beginning, to the end of the drain that took the
+// allocator's own list instead. Between two drains of a window, events were lost by accident. Before a later window,
+// events were lost from the previous window's last drain on, since recording only ends with the mark that ends that
+// window.
 func lossesOf(c *Context, checkpoints []schemas.Checkpoint) []markRange {
 	var all []markRange
 	recorded := uint32(0) // the drain that took the last events

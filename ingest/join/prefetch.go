@@ -6,8 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag
-// says that the block is a batch. If the same block was made for an instrumented step, a tag there does.
+// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag says
+// that the block is a batch. If the same block was made for an instrumented step, that step's tag says that the block
+// is a batch.
 
 // prefetch matches the allocations of two kinds of steps: steps before a bare step with steps before an
 // instrumented one.
@@ -65,8 +66,8 @@ func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
 	return false
 }
 
-// ownPrefetched appends the owners of a prefetched batch to all. These are the owners that its tags prove, an owner
-// as input, and the owners that its match has in the step that takes it.
+// ownPrefetched appends the owners of a prefetched batch to all. A prefetched batch has the owners that its tags prove,
+// an owner as input, and the owners that its match has in the step that takes it.
 func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owner {
 	m, first, own := &r.matches.prefetch, len(all), owners.of(alloc)
 	a, p := &r.f.allocs[alloc], r.matches.program

@@ -2,8 +2,8 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// program numbers the events that the program caused: allocations, requests to free, and gaps, which hide some.
-// Only these repeat from step to step. The allocator decides when segments come and go and when frees complete.
+// program numbers the events that the program caused: allocations, requests to free, and gaps, which hide some. Only
+// program events repeat from step to step. The allocator decides when segments come and go and when frees complete.
 type program struct {
 	number []int32 // by event: the number of program events up to it
 	seq    []int32 // by number: its event
@@ -41,7 +41,8 @@ const newHash hash = 14695981039346656037
 
 func (h hash) add(n uint64) hash { return (h ^ hash(n)) * 1099511628211 }
 
-// freedAt is the program event that frees an allocation, or the first one after the step if it outlives that.
+// freedAt is the program event that frees an allocation, or the first one after the step if the allocation outlives the
+// step.
 func (p *program) freedAt(free int64, to int32) int32 {
 	if free == 0 || p.number[free] > to {
 		return to + 1
@@ -60,5 +61,5 @@ func (p *program) at(n int32, seq int64) int64 {
 	return min(int64(p.seq[n])+seq-int64(p.seq[p.number[seq]]), next-1)
 }
 
-// later returns the event that is so many program events after another.
+// later returns the event that is the given number of program events after another.
 func (p *program) later(seq int64, events int32) int64 { return p.at(p.number[seq]+events, seq) }

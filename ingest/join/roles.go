@@ -54,7 +54,7 @@ func Role(class, path string) string {
 	return "other"
 }
 
-// Modules are the rows of modules.parquet; of a module that was seen again, the last word counts.
+// Modules are the rows of modules.parquet; if a module was recorded again, the last record counts.
 func Modules(runID string, rank int32, infos []spool.ModuleInfo) []schemas.Module {
 	at := map[uint32]int{}
 	var rows []schemas.Module

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Allocations returns the rows of allocations.parquet. They are made one by one, since rows of strings take five
-// times the memory of the join's own data.
+// Allocations returns the rows of allocations.parquet. Allocations makes the rows one by one, since rows of strings
+// take five times the memory of the join's own data.
 func (r *Result) Allocations() iter.Seq[schemas.Allocation] {
 	f, events := r.facts, r.facts.device.Events
 	return rowsOf(len(f.allocs), func(i int) schemas.Allocation {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bucketOfGradients: DDP's reducer made the block and kept it. It holds a copy of gradients, or the gradients
-// themselves.
+// bucketOfGradients: DDP's reducer made the block and kept it. A reducer's bucket holds a copy of gradients, or the
+// gradients themselves.
 func bucketOfGradients(r *rules, u *unowned) (verdict, bool) {
 	name, ok := reducerBucket(r.f, u.alloc)
 	return verdict{category: gradients, evidence: lifetime, name: name}, ok
@@ -37,8 +37,8 @@ func bornInDPCode(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: clipTemporaries, evidence: u.byLifetime()}, u.birth.dp || u.family == clipFamily
 }
 
-// lossTarget: the block is the tensor that a loss compares with. No call of a model takes it, so no tag says that
-// it is an input. It was made outside every pass, and the loss's own node in the graph held it.
+// lossTarget: the block is the tensor that a loss compares with. No call of a model takes it, so no tag says that it is
+// an input. A loss target was made outside every pass, and the loss's own node in the graph held it.
 func lossTarget(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: inputs, evidence: lifetime}, u.lossTarget
 }
@@ -57,8 +57,8 @@ func keptOutput(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: script, evidence: lifetime}, u.output && u.begin > u.AllocSeq
 }
 
-// activation: the block was made in a forward pass or in recompute, and outlives it. It is no activation any more once
-// its graph is given up, or after autograd was seen to let go of it: then the script holds it.
+// activation: the block was made in a forward pass or in recompute, and outlives it. Once its graph is given up, or
+// autograd was seen to let go of it, the script holds the block, and it is no activation any more.
 func activation(r *rules, u *unowned) (verdict, bool) {
 	switch {
 	case u.inside || u.family != forwardFamily && u.family != recomputeFamily:
@@ -71,8 +71,8 @@ func activation(r *rules, u *unowned) (verdict, bool) {
 	return verdict{category: activations, evidence: lifetime, until: r.graphs.givenUp(u.alloc)}, true
 }
 
-// bornInBackward: the block is a gradient of an activation. In an unmatched bare step it may be a kept gradient if
-// it outlives backward, and a hook's if there are hooks: a bare step does not show them.
+// bornInBackward: the block is a gradient of an activation. A block of an unmatched bare step may be a kept gradient if
+// it outlives backward, and a hook's if hooks ran, which a bare step does not show.
 func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	v := verdict{category: activationGradients, evidence: u.byLifetime()}
 	switch {
@@ -84,8 +84,8 @@ func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	return v, u.family == backwardFamily
 }
 
-// bornInUpdate: the optimizer or the noise made the block. It is state if it outlives the next step too, or if the
-// first step made it and nothing frees it.
+// bornInUpdate: the optimizer or the noise made the block. Such a block is optimizer state if it outlives the next step
+// too, or if the first step made it and nothing frees it.
 func bornInUpdate(r *rules, u *unowned) (verdict, bool) {
 	if u.family != updateFamily {
 		return verdict{}, false
@@ -147,9 +147,9 @@ func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 // lossNodes are parts of the names of autograd's nodes for losses.
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
-// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose
-// model is no module has no forward pass. There the loss's own input is also made outside every pass, so the target
-// cannot be determined.
+// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose model
+// is no module has no forward pass. In such a script the loss's own input is also made outside every pass, so the
+// target cannot be determined.
 func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 	if !r.calls || u.untraced || u.family != otherFamily && u.family != setupDataFamily {
 		return false

@@ -36,12 +36,12 @@ var ruleList = []rule{
 type unowned struct {
 	*replay.Alloc
 	birth      *birth
-	span       *steps.Span // that it was made in
-	family     family      // of that span
+	span       *steps.Span // span that the block was made in
+	family     family      // family of the span that the block was made in
 	untraced   bool
 	workspace  bool
-	lossTarget bool // a loss's own node held it
-	output     bool // a model returned it as a result, and has returned another one since
+	lossTarget bool // a loss's own node held the block
+	output     bool // a model returned the block as a result, and has returned another one since
 	unmatched  bool // belongs to a bare step and has no match
 	whole      bool // the time is all of its life
 	inside     bool // the time ends inside the phase of its birth
@@ -55,7 +55,7 @@ type verdict struct {
 	category categoryIndex
 	evidence evidence
 	name     uint32
-	until    int64 // the end of its validity, if that is before the end of the time; 0 = it is not
+	until    int64 // the end of the verdict's validity if that is before the end of the time, else 0
 }
 
 // rules are what the rules look up.
@@ -71,7 +71,7 @@ type rules struct {
 	calls      bool // a model is called
 	marked     bool // the agent says what the script calls, and the file is dpsight's own
 	scratch    []owner
-	time       unowned // that is judged
+	time       unowned // time that is judged
 }
 
 func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
@@ -104,8 +104,8 @@ func (r *rules) unphased(u *unowned) bool {
 	return n >= 0 && steps[n].Unphased
 }
 
-// applyRules gives owners to all times that tags leave open. It skips allocations that have a match, since those
-// take the match's owners.
+// applyRules gives owners to all times that tags leave open. applyRules skips allocations that have a match, since
+// those take the match's owners.
 func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	n := len(r.f.allocs)
 	return listsOf(n, len(tagged.all)+n-r.matches.count(), func(all []owner, alloc int) []owner {

@@ -69,10 +69,10 @@ func (s *stepMatcher) sameRecordedFamily(a, b int) bool {
 	return s.f.family(a).recorded() == s.f.family(b).recorded()
 }
 
-// factors count pairs of allocations by the factor between their sizes. A batch of another size scales its blocks
-// by the same factor, scales attention over longer sequences by its square, and leaves the rest. It does not matter
-// which blocks grow. A factor that no other pair has is odd, unless the size is the same. Equal quotients round to
-// equal floats.
+// factors count pairs of allocations by the factor between their sizes. A batch of another size scales its blocks by
+// the same factor, scales attention over longer sequences by its square, and leaves the rest. Which blocks grow does
+// not matter for the factors. A factor that no other pair has is odd, unless the size is the same. Equal quotients
+// round to equal floats.
 type factors map[float64]int
 
 func factor(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }

@@ -88,7 +88,7 @@ func saidAgain(o *owner, tag *spool.Tag) {
 	}
 }
 
-// begin is the owner that a tag shows for the first time, or for the first time since it let go.
+// begin is the owner that a tag shows for the first time, or for the first time since that owner let go.
 func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryIndex) owner {
 	tag := &t.f.context.tags[b.tag]
 	o := owner{alloc: int32(alloc), category: category, evidence: tagged, name: tag.Name}
@@ -97,7 +97,8 @@ func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryI
 	}
 	o.begin = max(t.beginning(category, alloc, len(before) > 0, b.seq), t.f.allocs[alloc].AllocSeq)
 	for _, p := range before {
-		if p.category == category { // it has taken hold once more since it let go: bare steps do not tell when
+		// The owner has taken hold once more since it let go: bare steps do not tell when.
+		if p.category == category {
 			o.begin = max(o.begin, p.end)
 		}
 	}
@@ -153,8 +154,8 @@ func (t *tagger) lastOutput(bound []boundTag) (k uint32, ok bool) {
 	return 0, false
 }
 
-// graphReleased is the state in which the graph that saved an allocation last is given up, or -1: it is never, or no
-// graph was seen.
+// graphReleased is the state in which the graph that saved an allocation last is given up, or -1 if the graph never is
+// or none was seen.
 func graphReleased(f *facts, bound []boundTag) int64 {
 	for _, b := range slices.Backward(bound) {
 		tag := &f.context.tags[b.tag]
@@ -170,8 +171,9 @@ func graphReleased(f *facts, bound []boundTag) int64 {
 	return -1
 }
 
-// perSampleFromBirth makes a per-sample gradient one from birth on, if an unmatched bare step made it and a tag of
-// the next step names it. The hook that made it was not recorded, but backward makes such blocks for nothing else.
+// perSampleFromBirth counts a block as a per-sample gradient from birth on, if an unmatched bare step made the block
+// and a tag of the next step says that it is one. The hook that made it was not recorded, but backward makes such
+// blocks for nothing else.
 func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []owner {
 	if f.family(alloc).recorded() != backwardFamily || f.untraced(alloc) || !m.unmatched(f, alloc) {
 		return all
@@ -187,9 +189,9 @@ func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []o
 	return all
 }
 
-// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass without a backward, as
-// after an out-of-memory error. What autograd holds is recorded only when backward begins. Without this, hooks
-// would be charged with all activations.
+// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass without a backward, as after
+// an out-of-memory error. What autograd holds is recorded only when backward begins. Without autograd as an owner,
+// hooks would be charged with all activations of such a pass.
 func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 	a, span := &f.allocs[alloc], f.birthSpan(alloc)
 	if f.untraced(alloc) || a.FreeRequestedSeq != 0 || f.family(alloc) != forwardFamily ||

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// eachInterval calls f for every interval of GPU time that can be attributed. One that contains a drain measures the
-// agent and is left out.
+// eachInterval calls f for every interval of GPU time that can be attributed. An interval that contains a drain
+// measures the agent and is left out.
 func (c *Context) eachInterval(f func(*spool.Interval)) {
 	if c.rank.Untimed {
 		return
@@ -41,7 +41,8 @@ type Times struct {
 	Steps  []schemas.Step
 }
 
-// Times returns the rank's steps and phases. They are the rows of the tables if it used no device.
+// Times returns the rank's steps and phases. If the rank used no device, these are the rows of steps.parquet and
+// phases.parquet.
 func (c *Context) Times() Times { return c.times }
 
 func findTimes(c *Context) (t Times) {
@@ -62,7 +63,7 @@ func findTimes(c *Context) (t Times) {
 			stepGPU[p.Step] += schemas.OrZero(p.GPUNS)
 		}
 	}
-	for s := range schemas.Captured(t.Phases) { // it did not run
+	for s := range schemas.Captured(t.Phases) { // a captured step did not run
 		if s.Step < int64(len(stepGPU)) {
 			stepGPU[s.Step] = 0
 		}

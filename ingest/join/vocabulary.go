@@ -30,7 +30,7 @@ type beginning uint8
 
 const (
 	fromBirth   beginning = iota
-	fromTag               // it was something else before
+	fromTag               // the block was something else before
 	fromDPBirth           // from birth if it was born in DP code, else from the tag
 )
 

@@ -37,22 +37,22 @@ func Workspaces(config string) int64 {
 
 // workspaceFinder tells workspaces from tensors of the same size.
 //
-// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. That
-// may happen anywhere: in the script's own code, or late, on a stream that the first step does not use. A script
-// may also keep a tensor of such a size. So beyond set-up and the passes of the first step, a kept block of the
-// size is a workspace only under two conditions. It is the only one of its thread and stream. And one of three
-// signs tells it from a tensor:
-//   - no tensor has its size by chance;
-//   - a survey of all that the script holds did not find it;
+// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. The first
+// product may run anywhere: in the script's own code, or late, on a stream that the first step does not use. A script
+// may also keep a tensor of such a size. So beyond set-up and the passes of the first step, a kept block of the size is
+// a workspace only under two conditions. The block is the only one of its thread and stream. And one of three signs
+// tells it from a tensor:
+//   - no tensor has the block's size by chance;
+//   - a survey of all that the script holds did not find the block;
 //   - the same module's call made it where the first step made its own, just after a block of the same size.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
 	perCall  map[int64]bool // sizes of workspaces that are taken for one call
-	complete bool           // some step is
+	complete bool           // some step is complete
 	lastEnd  int64          // the last event of the last step
 	taken    map[workspaceKey]bool
-	sites    map[workspaceSite]bool // at which the first step made workspaces
+	sites    map[workspaceSite]bool // sites at which the first step made workspaces
 	later    map[workspaceKey][]int // allocations of later steps that may be workspaces, in order
 }
 
@@ -104,9 +104,9 @@ func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
 	return out
 }
 
-// look decides which sizes belong to workspaces of single calls, and gathers the candidates of later steps. torch
-// up to 2.14 keeps a workspace for each thread and stream. Newer releases take one for each call. A recording shows
-// one of the two, so a size with a block that stays is not a size of single calls.
+// look decides which sizes belong to workspaces of single calls, and gathers the candidates of later steps. torch up to
+// 2.14 keeps a workspace for each thread and stream. Newer releases of torch take a workspace for each call. A
+// recording shows one of the two, so a size with a block that stays is not a size of single calls.
 func (w *workspaceFinder) look() {
 	for i := range w.f.allocs {
 		a := &w.f.allocs[i]
@@ -124,7 +124,8 @@ func (w *workspaceFinder) look() {
 	}
 }
 
-// claim reports whether a block of a workspace's size is one, and notes for whom. It is asked in order of birth.
+// claim reports whether a block of a workspace's size is one, and notes for whom. The caller asks about blocks in order
+// of birth.
 func (w *workspaceFinder) claim(alloc int) bool {
 	key := w.key(alloc)
 	if !w.stays(alloc) || w.taken[key] {

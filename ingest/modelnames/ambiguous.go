@@ -46,8 +46,8 @@ func (m *models) ambiguousRoots() []bool {
 	return ambiguous
 }
 
-// numberSameClass labels models of one class, given in the order of their first calls. They get numbers if there are
-// several.
+// numberSameClass labels models of one class, given in the order of their first calls. The models of one class get
+// numbers if there are several.
 func numberSameClass(roots []*root) {
 	numbers, last := make([]int, len(roots)), 0
 	for i, r := range roots {

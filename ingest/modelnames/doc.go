@@ -6,9 +6,9 @@
 //	main.0                  Discriminator.main.0
 //	Generator.main.0        Generator.main.0
 //
-// The agent labels the names of the later model with its class. It could not label the first: when that was called,
-// there was no other model. In a table, "main.0" beside "Generator.main.0" would read as if one were a part of the
-// other.
+// The agent labels the names of the later model with its class. The agent could not label the first model: when that
+// was called, there was no other model. In a table, "main.0" beside "Generator.main.0" would read as if one were a part
+// of the other.
 //
 // The rules:
 //
@@ -19,9 +19,10 @@
 //   - Ambiguous models of one class are numbered in the order of their first calls: "Net#1", "Net#2".
 //   - A model that is created again, as in each trial of a search, has the label of the one before it. The agent gives
 //     both the same names, so tables cannot tell them apart.
-//   - A parameter of a root module ("scale") comes without its model. It gets the label of the first ambiguous model
-//     that has such parameters. If no ambiguous model is known to have any, it gets the label of the first one.
+//   - A parameter of a root module ("scale") comes without its model. Such a parameter gets the label of the first
+//     ambiguous model that has parameters in its root module. If no ambiguous model is known to have any, the parameter
+//     gets the label of the first ambiguous model.
 //   - If unlabelled models of several classes have parameters in their root modules, it is unknown from which of them
-//     the agent's label tells the later model. Then such parameters alone make no model ambiguous.
+//     the agent's label tells the later model. In that case, parameters of root modules alone make no model ambiguous.
 //   - The names of the script's own tags, phases and marks do not change.
 package modelnames

@@ -38,8 +38,8 @@ type root struct {
 	agentLabel string          // "" = the agent gave none
 	tableLabel string          // "" = its names in tables are the agent's
 	paths      map[string]bool // of its modules, without the agent's label
-	// rootParameters is whether the root module itself has parameters. For a model with the agent's label, it is
-	// only known whether it has one whose name also occurs without the label.
+	// rootParameters is whether the root module itself has parameters. For a model with the agent's label, only a
+	// parameter whose name also occurs without the label is known.
 	rootParameters bool
 }
 
@@ -86,9 +86,9 @@ func isLabel(path, class string) bool {
 	return ok && (rest == "" || rest[0] == '#') && !strings.Contains(rest, ".")
 }
 
-// isRoot reports whether the first module of a frame, which is called like a label, is a model. It may also be a module
-// that a model calls and that is no part of it: the modules that follow such a one do not begin with its name. A model
-// without parts is known by its parameters.
+// isRoot reports whether the first module of a frame, which is called like a label, is a model. The first module may
+// also be one that a model calls and that is no part of the model: the modules that follow it do not begin with its
+// name. A model without parts is known by its parameters.
 func isRoot(label string, next []spool.ModuleInfo, parameters map[string]bool) bool {
 	if end := slices.IndexFunc(next, func(m spool.ModuleInfo) bool { return m.First }); end >= 0 {
 		next = next[:end]

@@ -1,5 +1,6 @@
-// Package packed opens files as people keep them: plain, compressed by gzip, zstd, xz or bzip2, in a zip archive,
-// in a tar archive, or in several of these at once. It recognises them by their first bytes, not by their names.
+// Package packed opens files as people keep them: plain, compressed by gzip, zstd, xz or bzip2, in a zip archive, in a
+// tar archive, or in several of these at once. Package packed recognises compressions and archives by their first
+// bytes, not by their names.
 package packed
 
 import (
@@ -21,16 +22,17 @@ import (
 
 const (
 	maxDepth   = 4         // packings inside one another
-	maxEntries = 1000      // of one archive
+	maxEntries = 1000      // entries of one archive
 	maxTar     = 256 << 30 // bytes of an archive that are walked through
 	tarHead    = 512
 )
 
 // An Entry is one file inside another, or the file itself.
 type Entry struct {
-	Name   string // without folders and without the suffixes of compression
-	Folder string // in its archive, an archive in that being one too; empty = it is in none
-	Packed bool   // it is not the file itself
+	Name string // without folders and without the suffixes of compression
+	// Folder is the entry's folder in its archive, an archive in that archive counting as a folder; empty = in none.
+	Folder string
+	Packed bool // the entry is not the file itself
 	open   opener
 }
 
@@ -259,7 +261,7 @@ func tarEntries(name string, open opener, depth int) ([]Entry, error) {
 	}
 }
 
-// tarMember reads the file at a place of an archive. It has to walk through the archive from its beginning.
+// tarMember reads the file at a place of an archive. tarMember has to walk through the archive from its beginning.
 func tarMember(open opener, at int) (io.ReadCloser, error) {
 	r, err := open()
 	if err != nil {

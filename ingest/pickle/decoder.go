@@ -9,9 +9,9 @@ import (
 // A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error
 // ends the decoding and comes back wrapped with the byte offset.
 type Builder interface {
-	// List adds items to a list. list is what an earlier call returned for it, or the zero Ref. It is called once
-	// for each batch. Some writers put a list's items into one batch, Python puts up to 1,000 into each, and
-	// protocol 0 one. It returns a Ref with a tag other than 0, which stands for the list from now on.
+	// List adds items to a list. list is what an earlier call returned for it, or the zero Ref. The decoder calls List
+	// once for each batch of items. Some writers put a list's items into one batch, Python puts up to 1,000 into each,
+	// and protocol 0 one. List returns a Ref with a tag other than 0, which stands for the list from then on.
 	List(list Ref, items []Value) (Ref, error)
 	// Dict adds items to a dictionary in the same way: key, value, key, value, …. A repeated key replaces the
 	// earlier value.
@@ -38,7 +38,7 @@ type Decoder struct {
 	used     int64 // bytes charged
 	elements int64
 	protocol int
-	size     int64 // of the input; 0 = unknown
+	size     int64 // bytes of the input; 0 = unknown
 
 	stack []Value
 	marks []uint32 // stack heights
@@ -48,11 +48,11 @@ type Decoder struct {
 
 	interner     Interner               // nil = the builder is none
 	lists        map[string]fetchedList // by the opcodes that fetch their items
-	listsBytes   int                    // that these take
+	listsBytes   int                    // bytes that lists takes
 	listsCharged int
 }
 
-// NewDecoder reads from r; it may read beyond the end of the pickle.
+// NewDecoder reads from r. The Decoder may read beyond the end of the pickle.
 func NewDecoder(r io.Reader, l Limits) *Decoder { return newDecoder(window{r: r}, l) }
 
 // NewBytesDecoder reads from p in place.
@@ -70,11 +70,11 @@ func (d *Decoder) Protocol() int { return d.protocol }
 // Offset is the offset of the current opcode, in bytes.
 func (d *Decoder) Offset() int64 { return d.at }
 
-// Expect says how long the input will be; 0 = unknown. It is believed as far as [Decoder.Ahead] says.
+// Expect says how long the input will be; 0 = unknown. The decoder believes a size only as far as [Decoder.Ahead] says.
 func (d *Decoder) Expect(size int64) { d.size = size }
 
-// Ahead suggests how much room to make for items that came n times since an offset. It extrapolates to the rest of
-// the input, plus a little, up to four times n. If too little is known, it returns n.
+// Ahead suggests how much room to make for items that came n times since an offset. Ahead extrapolates to the rest of
+// the input, plus a little, up to four times n. If too little is known, Ahead returns n.
 func (d *Decoder) Ahead(n int, since int64) int {
 	read, left := d.at-since, d.size-d.at
 	if read < 1<<20 || left <= 0 {
@@ -91,7 +91,7 @@ func (d *Decoder) Charge(n int64) error {
 	return nil
 }
 
-// Decode runs the pickle up to its STOP and returns its value. It does not read further.
+// Decode runs the pickle up to its STOP and returns its value. Decode does not execute opcodes behind the STOP.
 func (d *Decoder) Decode(b Builder) (Value, error) {
 	d.b = b
 	d.interner, _ = b.(Interner)

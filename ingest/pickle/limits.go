@@ -9,7 +9,7 @@ type Limits struct {
 	Memory      int64 // bytes held by stack, memo, strings and whatever the builder charges; default 8 GiB
 }
 
-// maxIntBytes bounds one integer: turning n digits into text takes more than n steps.
+// maxIntBytes bounds one integer: turning an integer of n digits into text takes more than n steps.
 const maxIntBytes = 512
 
 func (l Limits) withDefaults() Limits {

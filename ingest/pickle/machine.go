@@ -4,7 +4,7 @@ import "fmt"
 
 const valueBytes = 16
 
-// maxSlot is the last slot of the memo: [Value].slot is one more.
+// maxSlot is the last slot of the memo: [Value].slot is one more than a slot's number.
 const maxSlot = 1<<32 - 2
 
 func (d *Decoder) push(v Value) error {
@@ -85,7 +85,7 @@ func (d *Decoder) get(slot uint64) error {
 }
 
 // put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies
-// below the number of bytes read: that bounds the memo by the input.
+// below the number of bytes read. So the input's size bounds the memo.
 func (d *Decoder) put(slot uint64) error {
 	if err := d.need(1); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Rewrite returns a pickle of protocol 2 or later with edit applied to every string. Everything else stays the
-// same, including fetches from the memo. It refuses opcodes that end with their line, as older protocols have them,
-// and strings of Python 2, which have no encoding.
+// Rewrite returns a pickle of protocol 2 or later with edit applied to every string. Everything else stays the same,
+// including fetches from the memo. Rewrite refuses opcodes that end with their line, as older protocols have them, and
+// strings of Python 2, which have no encoding.
 func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	out := make([]byte, 0, len(p))
 	// The frame being copied: the place of its length in out, and its end in p.

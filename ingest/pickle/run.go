@@ -100,15 +100,15 @@ type fetchedList struct {
 }
 
 const (
-	// maxFetches bounds the bytes of the opcodes of one list. maxFetchedBytes bounds the bytes of all remembered
-	// lists; beyond it, all are forgotten. fetchedCost is what a remembered list takes beyond its opcodes.
+	// maxFetches bounds the bytes of the opcodes of one list. maxFetchedBytes bounds the bytes of all remembered lists;
+	// beyond that, all remembered lists are forgotten. fetchedCost is what a remembered list takes beyond its opcodes.
 	maxFetches      = 4 << 10
 	maxFetchedBytes = 16 << 20
 	fetchedCost     = 64
 )
 
-// fetch fills the empty list on top of the stack if all opcodes from the next MARK to the APPENDS are fetches from
-// the memo. It returns false if there are other opcodes. If the builder interns such lists, the items are not even
+// fetch fills the empty list on top of the stack if all opcodes from the next MARK to the APPENDS are fetches from the
+// memo. fetch returns false if other opcodes lie in between. If the builder interns such lists, the items are not even
 // looked up. The stacks of events are such lists: a few thousand different ones among millions.
 func (d *Decoder) fetch() (done bool, err error) {
 	if d.interner == nil || !isEmptyList(d.stack, d.fence()) {

@@ -47,8 +47,8 @@ func (d *Decoder) Intern(s string) uint32 {
 // big integer.
 func (d *Decoder) Text(id uint32) string { return d.texts[id] }
 
-// str returns a string value of b. Python writes lone surrogates (from file names that are not UTF-8) in a form
-// that is not UTF-8. They are replaced.
+// str returns a string value of b. Python writes lone surrogates (from file names that are not UTF-8) in a form that is
+// not UTF-8. str replaces lone surrogates.
 func (d *Decoder) str(b []byte) (Value, error) {
 	if !utf8.Valid(b) {
 		b = []byte(strings.ToValidUTF8(string(b), "\uFFFD"))
@@ -140,7 +140,7 @@ func unescape(s string, raw bool) ([]byte, error) {
 	return out, nil
 }
 
-// InternText is [Decoder.Intern] while decoding. It charges what it adds.
+// InternText is [Decoder.Intern] while decoding. InternText charges the memory that it adds.
 func (d *Decoder) InternText(s string) (uint32, error) {
 	if _, ok := d.ids[s]; !ok {
 		if err := d.Charge(int64(len(s)) + stringCost); err != nil {

@@ -18,9 +18,9 @@ type Residue struct {
 type Peaks struct{ Allocated, Reserved int64 }
 
 // Check compares the replay with torch's counters at a checkpoint, and sets the checkpoint's replayed values and
-// Agrees. Agrees is true if every counter is equal, to the byte. The seq must be one of those passed to [Run], or
-// come from a [Replay.Checkpoint]. torch's peaks count from its last reset, just after event peaksSince (0 if never
-// reset). They include unseen, the peaks of times in which nothing was recorded.
+// Agrees. Agrees is true if every counter is equal, to the byte. The checkpoint's seq must be one of those passed to
+// [Run], or come from a [Replay.Checkpoint]. torch's peaks count from its last reset, just after event peaksSince (0 if
+// never reset). torch's peaks include unseen, the peaks of times in which nothing was recorded.
 func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64, unseen Peaks) (Residue, error) {
 	i, ok := slices.BinarySearchFunc(r.Checkpoints, c.Seq, func(c Counters, seq int64) int {
 		return int(min(max(c.Seq-seq, -1), 1))

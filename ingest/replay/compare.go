@@ -12,10 +12,10 @@ const maxDifferences = 100
 // Comparison compares the replay with the allocator's own list of blocks.
 type Comparison struct {
 	Seq         int64 // the list was taken just after this event
-	Blocks      int64 // in the list
+	Blocks      int64 // blocks in the list
 	Unchecked   int64 // free blocks in memory reserved before recording began, whose bounds the trace cannot tell
 	Differing   int64
-	Differences []Difference // the first of them
+	Differences []Difference // the first maxDifferences differences
 	// Replayed less listed.
 	Allocated, Active, Requested, Reserved int64
 }

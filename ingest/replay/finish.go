@@ -11,8 +11,8 @@ import (
 // active from there on.
 const before = int64(-1)
 
-// Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in it that
-// the trace neither created nor freed become untraced. It also names private pools, and [Result.Final] compares the
+// Finish ends the replay. final is the allocator's own list after the last event, or nil. Live blocks in it that the
+// trace neither created nor freed become untraced. Finish also names private pools, and [Result.Final] compares the
 // rest. A list from an earlier event is only compared.
 func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	final, dropped := byAddress(final)
@@ -47,8 +47,8 @@ func isLast(list []schemas.SegmentBlock, seq int64) bool {
 	return len(list) > 0 && (list[0].Seq == 0 || list[0].Seq >= seq)
 }
 
-// settleEarlyFrees decides what a completed free without a request means. In a trace that records requests, it ends
-// a block that was pending before event 1. In an older trace, it frees a live block.
+// settleEarlyFrees decides what a completed free without a request means. In a trace that records requests, such a free
+// ends a block that was pending before event 1. In an older trace, it frees a live block.
 func (r *Replay) settleEarlyFrees() {
 	for _, f := range r.early {
 		a := Alloc{Address: f.addr, Requested: f.size, Block: r.settings.round(f.size), Stream: f.stream,
@@ -85,7 +85,7 @@ func (r *Replay) adopt(final []schemas.SegmentBlock) {
 			continue
 		}
 		if r.explains(b.Address) {
-			continue // its alloc is missing; compare says so
+			continue // the block's alloc is missing; compare reports that
 		}
 		r.before.Active += b.BlockBytes
 		r.before.Requested += requested(b)
@@ -168,8 +168,8 @@ func (r *Replay) correct(res *Result) (active []int64) {
 	return active
 }
 
-// lives sets the result's lives, the untraced first. Blocks that were pending before event 1 are not among them: they
-// were never allocated while recording.
+// lives sets the result's lives, the untraced first. Blocks that were pending before event 1 are not among the lives:
+// such blocks were never allocated while recording.
 func (r *Replay) lives(res *Result) {
 	untraced := r.untraced[:0]
 	for _, a := range r.untraced {

@@ -13,10 +13,11 @@ type Gap struct {
 	List []schemas.SegmentBlock
 }
 
-// Resume ends a gap: it applies one event that turns the replay's blocks into the allocator's own list, so that
-// every later value is exact. A block is taken to be the same as before if one with its address, stream, size and
-// request existed: weights and optimizer state stay for the whole run. A tensor that was freed and requested again
-// in the gap cannot be told from one that stayed. Every other life ends with the gap, or begins with it.
+// Resume ends a gap: it applies one event that turns the replay's blocks into the allocator's own list, so that later
+// values are as exact as before the gap. A block is taken to be the same as before if one with its address, stream,
+// size and request existed: weights and optimizer state stay for the whole run. A tensor that was freed and requested
+// again in the gap cannot be told from one that stayed. The life of a block that is not the same ends with the gap, or
+// begins with it.
 func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 	rows, dropped := byAddress(list)
 	if dropped > 0 {
@@ -90,7 +91,7 @@ func (r *Replay) resumeBlock(i int32, b *schemas.SegmentBlock, kept map[uint64]i
 			AllocSeq: r.seq}
 		r.now.Active += a.Block
 		r.now.Requested += a.Requested
-		if pending { // as far as was recorded, it was never allocated
+		if pending { // as far as was recorded, the block was never allocated
 			a.FreeRequestedSeq = before
 			r.untraced = append(r.untraced, a)
 			life = int32(-1 - len(r.untraced))

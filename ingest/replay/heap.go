@@ -23,7 +23,7 @@ type run struct {
 	size         int64
 	head, tail   int32
 	stream, pool uint64
-	since        int64 // the event that reserved the first part of it
+	since        int64 // the event that reserved the first part of the run
 	expandable   bool
 	small        bool // belongs to the small pool, as far as its blocks have shown
 }
@@ -90,7 +90,7 @@ func (h *heap) unlink(i int32) {
 func (h *heap) split(i int32, size int64) int32 {
 	b := &h.blocks[i]
 	j := h.add(block{addr: b.addr + uint64(size), size: b.size - size, prev: i, next: b.next, run: b.run, life: free})
-	b = &h.blocks[i] // add may have moved it
+	b = &h.blocks[i] // add may have moved the block
 	if b.next != none {
 		h.blocks[b.next].prev = j
 	} else {

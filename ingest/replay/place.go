@@ -41,14 +41,14 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 	}
 	rest := b.size - need
 	var split bool
-	if need <= smallSize { // then it belongs to the small pool
+	if need <= smallSize { // then the run belongs to the small pool
 		split = rest >= minBlock
 		if b.prev == none && b.next == none {
 			h.runs[b.run].small = true
 		}
 	} else if run := &h.runs[b.run]; run.expandable || run.small || r.settings.ExpandableSegments && r.mapped {
-		// The setting was read at the recording's end. If the first mapping comes after cudaMalloc'ed segments, it
-		// was off before.
+		// The setting expandable_segments was read at the recording's end. If the first mapping comes after
+		// cudaMalloc'ed segments, the setting was off before.
 		split = rest >= minBlock
 	} else {
 		split = rest > smallSize && (r.settings.MaxSplitSize == 0 || need < r.settings.MaxSplitSize)
@@ -60,10 +60,10 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 }
 
 // uncover makes a free block start at addr where the replay has none. i is the used block there, if there is one.
-// It returns none if no segment is known there, and the caller then places an orphan.
+// uncover returns none if no segment is known at addr, and the caller then places an orphan.
 func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	h := &r.heap
-	if i != none { // its free was lost
+	if i != none { // the used block's free was lost
 		r.anomalies.LostFrees++
 		r.end(i)
 		b := &h.blocks[i]
@@ -103,9 +103,9 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	return none
 }
 
-// late finds room for an alloc outside the known segments. It returns none, and the block becomes an orphan, unless
-// the block reaches into known memory. Then both are mapped pages of one expandable segment, whose first pages were
-// mapped before recording.
+// late finds room for an alloc outside the known segments. late returns none, and the block becomes an orphan, unless
+// the block reaches into the first free block of an expandable segment. The first pages of such a segment were mapped
+// before recording.
 func (r *Replay) late(addr uint64, need int64) int32 {
 	r.anomalies.LateBlocks++
 	h := &r.heap
@@ -133,7 +133,7 @@ func (r *Replay) late(addr uint64, need int64) int32 {
 	return i
 }
 
-// widen makes a free block at least n bytes large, if free memory follows it. That memory is known (only after
+// widen makes a free block at least n bytes large, if free memory follows it. The free memory is known (only after
 // SplitInside, since free neighbours merge), or lies behind the mapped pages of an expandable segment, from before
 // recording.
 func (r *Replay) widen(i int32, n int64) {

@@ -22,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as torch 2.12 and later record them
 
-	// Values relative to the state before event 1. Blocks found later to have been alive then are added at the end.
-	// They shift every value, peaks included, by the same amount.
+	// Values relative to the state before event 1. Blocks found later to have been alive before event 1 are added at
+	// the end. Such blocks shift every value, peaks included, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
@@ -53,8 +53,8 @@ type earlyFree struct {
 	seq    int64
 }
 
-// New begins a replay. start is the allocator's own list before event 1, if it was taken. It makes a recording that
-// began late exact. Without it the allocator counts as empty, which is right if recording begins before its first
+// New begins a replay. start is the allocator's own list before event 1, if it was taken. start makes a recording that
+// began late exact. Without start the allocator counts as empty, which is right if recording begins before its first
 // use.
 func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{},
@@ -166,7 +166,7 @@ func sameLength(e *schemas.EventColumns) error {
 	return nil
 }
 
-// Apply replays the next events. It reads only their actions, addresses, sizes, streams and pools.
+// Apply replays the next events. Apply reads only the events' actions, addresses, sizes, streams and pools.
 func (r *Replay) Apply(e *schemas.EventColumns) error {
 	if err := sameLength(e); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (r *Replay) segmentAdded(addr uint64, size int64, expandable bool, stream, 
 		r.anomalies.MalformedEvents++
 		return
 	}
-	if known, _ := r.heap.unreserve(addr, size); known > 0 { // its segment_free was lost
+	if known, _ := r.heap.unreserve(addr, size); known > 0 { // the known segment's segment_free was lost
 		r.anomalies.LostSegments++
 		r.reserve(-known)
 	}

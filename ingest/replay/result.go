@@ -17,8 +17,8 @@ type Alloc struct {
 	AllocSeq         int64  // 0 = alive before recording began
 	FreeRequestedSeq int64  // 0 = never
 	FreeCompletedSeq int64  // 0 = never
-	// Open is the number of bytes by which Block may be larger. Its alloc came before recording began, and nothing
-	// showed its size.
+	// Open is the number of bytes by which Block may be larger. The alloc of a block with Open above 0 came before
+	// recording began, and nothing showed the block's size.
 	Open int64
 }
 
@@ -40,16 +40,17 @@ type Result struct {
 	Allocs []Alloc
 	// Allocated[seq] is the number of bytes allocated just after event seq.
 	Allocated []int64
-	// Reserved is the same for reserved bytes; they change with segments only, so a step for each change.
+	// Reserved is the number of bytes reserved after each event, with a step for each change, since only segments
+	// change it.
 	Reserved Steps
 	// The highest values since recording began, and the first event at that height.
 	PeakAllocated, PeakSeq        int64
 	PeakReserved, PeakReservedSeq int64
-	// PeakHigh is an upper bound of the peak. It equals PeakAllocated unless the size of some block is open. It is
-	// valid if Rewound says that all blocks of a recording that began late are known.
+	// PeakHigh is an upper bound of the peak. PeakHigh equals PeakAllocated unless the size of some block is open.
+	// PeakHigh is valid if Rewound says that all blocks of a recording that began late are known.
 	PeakHigh                        int64
 	Rewound                         bool
-	UntracedBytes, UntracedReserved int64 // in blocks and in segments that were there before recording
+	UntracedBytes, UntracedReserved int64 // bytes in blocks and in segments that were there before recording
 	// Checkpoints are the counters at the seqs that were asked for.
 	Checkpoints []Counters
 	Anomalies   Anomalies
@@ -105,7 +106,7 @@ type Anomalies struct {
 	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
 	LateSegments   int64 // reserved before the first event
 	LateBlocks     int64 // allocated in such a segment
-	LateSlack      int64 // blocks that may be larger than is known: see [Alloc].Open
+	LateSlack      int64 // blocks that may be larger than the replay counts: see [Alloc].Open
 	Contradictions int64 // the events cannot have led to the allocator's own list
 
 	// Events are missing, or belong to another device.
@@ -116,7 +117,7 @@ type Anomalies struct {
 	Overlaps        int64 // allocs inside a used block
 	TooSmall        int64 // allocs in a free block that cannot hold them
 	MalformedEvents int64 // a size or an address that no device has; skipped
-	MalformedBlocks int64 // the same in the allocator's own list
+	MalformedBlocks int64 // blocks with such a size or address in the allocator's own list
 
 	// The settings differ from the ones declared, or CUDA graph trees restored a pool.
 	SplitInside int64 // allocs inside a free block, not at its start
@@ -137,7 +138,7 @@ func (a *Anomalies) Lost() int64 {
 // Inexact reports whether the size of some block had to be guessed.
 func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a.SlackSplit > 0 }
 
-// Reason describes the trace's anomalies in one sentence; it is "" for a complete recording.
+// Reason describes the trace's anomalies in one sentence, "" for a complete recording.
 func (a *Anomalies) Reason() string {
 	var parts []string
 	say := func(n int64, one, many string) {

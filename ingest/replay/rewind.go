@@ -10,14 +10,14 @@ import (
 )
 
 // oversizeSlack bounds the unused part of a block for a request of [Settings].MaxSplitSize or more: torch takes no
-// cached block for it that is larger by this much.
+// cached block for such a request that is larger by oversizeSlack.
 const oversizeSlack = 20 << 20
 
 // beginning is the state before event 1.
 type beginning struct {
 	list []schemas.SegmentBlock
-	// open is, by address, how much larger than listed a block may be. Blocks that are not in it have the size that the
-	// list says.
+	// open is, by address, how much larger than listed a block may be. Blocks that are not in open have the size that
+	// the list says.
 	open map[uint64]int64
 }
 
@@ -41,9 +41,9 @@ type rewinder struct {
 }
 
 // rewind finds the state before event 1 of a recording that began late. Every block that was in use then is either
-// given back by an event or still in final, the allocator's own list after the last event. The same holds for
-// segments. So addresses are known, and only the sizes of blocks that were given back stay open. It returns an
-// error if the events contradict the list.
+// given back by an event or still in final, the allocator's own list after the last event. Every segment from before
+// event 1 was given back or is in final too. So addresses are known, and only the sizes of blocks that were given back
+// stay open. rewind returns an error if the events contradict the list.
 func rewind(e *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock) (*beginning, error) {
 	w := rewinder{settings: settings, heap: newHeap(), used: map[uint64]earlier{},
 		requests: slices.Contains(e.Action, schemas.ActionFreeRequested),
@@ -180,8 +180,8 @@ func (w *rewinder) segment(b *beginning, r *run, addresses []uint64) {
 	hole(at, r.end())
 }
 
-// sizeIn returns the least size of a block that was made for need bytes, with gap bytes until the next block in use
-// or the end of its segment. open is by how much it may be larger.
+// sizeIn returns the least size of a block that was made for need bytes, with gap bytes until the next block in use or
+// the end of its segment. open is by how many bytes the block may be larger than size.
 func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 	switch {
 	case r.expandable || need <= smallSize: // every remainder is split off
@@ -191,7 +191,7 @@ func (s *Settings) sizeIn(r *run, need, gap int64) (size, open int64) {
 			return gap, 0
 		}
 		return need, max(0, min(gap-need, oversizeSlack))
-	case s.ExpandableSegments: // while the setting was on remainders were split off, and while it was off they were not
+	case s.ExpandableSegments: // with the setting on, remainders were split off, and with it off they were not
 		return need, max(0, min(gap-need, smallSize))
 	case gap-need <= smallSize:
 		// The large pool has no free block this small, so none is split off and none is returned.

@@ -21,8 +21,8 @@ func (h *heap) runAt(addr uint64) int32 {
 	return none
 }
 
-// covering returns the block of run r that contains addr. It walks the run, since only unmaps and events that
-// contradict the replay need it.
+// covering returns the block of run r that contains addr. covering walks the run, since only unmaps and events that
+// contradict the replay need the search.
 func (h *heap) covering(r int32, addr uint64) int32 {
 	if i := h.at.get(addr); i != none && h.blocks[i].run == r {
 		return i
@@ -116,8 +116,8 @@ func (h *heap) link(i, j int32) {
 	}
 }
 
-// unreserve removes a range. It returns how many of its bytes were in known runs, and how many used blocks it found
-// there. These become orphans, since the trace says that they are still allocated.
+// unreserve removes a range. unreserve returns how many of the range's bytes were in known runs, and how many used
+// blocks it found there. These blocks become orphans, since the trace says that they are still allocated.
 func (h *heap) unreserve(addr uint64, size int64) (known int64, used int) {
 	end := addr + uint64(size)
 	for {

@@ -22,7 +22,7 @@ func (r *Replay) seed(list []schemas.SegmentBlock) error {
 	return nil
 }
 
-// seed fills an empty heap from a list of rows by address, and has used called with each block in use. It gives the
+// seed fills an empty heap from a list of rows by address, and has used called with each block in use. seed returns the
 // bytes of all segments.
 func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.SegmentBlock)) (reserved int64, err error) {
 	for len(rows) > 0 {
@@ -40,7 +40,7 @@ func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.Segme
 	return reserved, nil
 }
 
-// byAddress sorts a list. It drops rows that no allocator can have written, and says how many.
+// byAddress sorts a list. byAddress drops rows that no allocator can have written, and returns their number.
 func byAddress(list []schemas.SegmentBlock) (rows []schemas.SegmentBlock, dropped int64) {
 	rows = slices.Clone(list)
 	slices.SortStableFunc(rows, func(a, b schemas.SegmentBlock) int { return cmp.Compare(a.Address, b.Address) })
@@ -111,7 +111,8 @@ func (r *Replay) seedBlock(i int32, b *schemas.SegmentBlock) {
 	r.heap.blocks[i].life = int32(-1 - len(r.untraced))
 }
 
-// requested returns the requested bytes of a used block. Old lists lack them; then it returns the block's size.
+// requested returns the requested bytes of a used block. Old lists lack the requested bytes; requested then returns the
+// block's size.
 func requested(b *schemas.SegmentBlock) int64 {
 	if b.RequestedBytes == 0 {
 		return b.BlockBytes

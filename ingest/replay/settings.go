@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	minBlock  = 512     // every block is a multiple of it
+	minBlock  = 512     // the size of every block is a multiple of minBlock
 	smallSize = 1 << 20 // the largest rounded request that the small pool serves
 )
 
@@ -15,7 +15,8 @@ const (
 // Sizes of segments are settings too (large_segment_size_mb), but the trace tells them.
 type Settings struct {
 	// RoundupPower2Divisions is, for each i, the number of divisions between powers of two for requests of [2^i,
-	// 2^(i+1)) MiB. The first and the last also serve smaller and larger requests. 0 and 1 mean rounding to 512 B.
+	// 2^(i+1)) MiB. The first entry also serves smaller requests, and the last entry larger ones. 0 and 1 mean rounding
+	// to 512 B.
 	RoundupPower2Divisions [16]int64
 	// MaxSplitSize in bytes: a large block for a request of this size or more is never split. 0 = no limit.
 	MaxSplitSize int64

@@ -1,5 +1,5 @@
-// Package stackrules tells from the frames of a stack which part of a training program asked for memory. It is what a
-// memory snapshot has in place of the agent's tags.
+// Package stackrules tells from the frames of a stack which part of a training program asked for memory. A memory
+// snapshot has stacks in place of the agent's tags.
 package stackrules
 
 import (
@@ -52,7 +52,8 @@ type Rule struct {
 	File, Function string // regular expressions: of the file's path with slashes, and of the function's name
 }
 
-// A Meaning is what a stack says of the memory that it asked for: a role, or of a user's rule the category itself.
+// A Meaning is what a stack says of the memory that it asked for: a role, or the category itself that a user's rule
+// names.
 type Meaning struct {
 	Role     Role
 	Category schemas.Category
@@ -60,9 +61,9 @@ type Meaning struct {
 
 func (m Meaning) none() bool { return m == Meaning{} }
 
-// Default are the rules for torch and the libraries that people train with. Of a stack the innermost frame that one of
-// them names decides, for a module that is called inside a backward pass recomputes its forward; of several rules that
-// name one frame the first does.
+// Default are the rules for torch and the libraries that people train with. The innermost frame of a stack that a rule
+// names decides, since a module that is called inside a backward pass recomputes its forward. If several rules name one
+// frame, the first of them decides.
 var Default = Rules{Strong: strong, Weak: weak}
 
 // Rules are rules by their weight: a user's come before strong ones, and weak ones count only if no other names a frame
@@ -172,7 +173,7 @@ func (r Rules) Meanings(stacks *torchsnap.Stacks) ([]Meaning, error) {
 }
 
 // Phases gives each stack the phase that the user's rules say, by the stack's id, empty = none, and which stacks have a
-// frame of Python, which a rule could name. Without such rules both are nil.
+// frame of Python, which a rule could name. Without rules for phases, both results are nil.
 func (r Rules) Phases(stacks *torchsnap.Stacks) (phases []string, python []bool) {
 	if len(r.phases) == 0 {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package steps finds the steps and phases of a training script in the marks of one process. It is pure: it takes
-// marks and returns steps and spans.
+// Package steps finds the steps and phases of a training script in the marks of one process. Package steps is pure: it
+// takes marks and returns steps and spans.
 //
 // # The tree
 //
@@ -18,25 +18,26 @@
 //   - a GradScaler step, with an optimizer step inside or not (skipped for an inf, it still counts);
 //   - a compiled region that has a training backward inside but no optimizer step.
 //
-// An optimizer's step that only creates its state is no update. torch marks its own, before it loads a state.
-// Another is a step before the first backward run, if it is the only one of its optimizer there. A script that
-// computes its gradients by other means steps again, or has no backward at all, and each of its steps is an update.
+// An optimizer's step that only creates its state is no update. torch marks such a step of its own before it loads a
+// state. A step before the first backward run also only creates state, if it is the only one of its optimizer there. A
+// script that computes its gradients by other means steps again, or has no backward at all, and each of its steps is an
+// update.
 //
 // The key of an update is its optimizer. Keys whose updates interleave form a cluster (GAN: discriminator and
 // generator). In each cluster the key with the fewest updates ends steps, and of equals the one first seen last.
 // Optimizers used one after the other form separate clusters. Without any update, each two-pass backward ends a
 // step, or else each training backward.
 //
-// The boundary is the update's end. A zero_grad after it belongs to the next step. Step 0 begins at the first
-// training mark: a forward pass that trains, a backward run, an optimizer step, or a zero_grad right before one.
-// Earlier marks belong to step -1. Marks after the last boundary belong to step N, after N complete steps; step N
-// has no row.
+// The boundary is the update's end. A zero_grad after the update belongs to the next step. Step 0 begins at the first
+// training mark: a forward pass that trains, a backward run, an optimizer step, or a zero_grad right before one. Marks
+// before step 0 belong to step -1. Marks after the last boundary belong to step N, after N complete steps; step N has
+// no row.
 //
 // # Phases
 //
 // The innermost mark wins. In addition:
-//   - The first forward call that trains begins forward, which lasts until backward begins. So the loss is part
-//     of it. A zero_grad or a phase of the script interrupts it without ending it.
+//   - The first forward call that trains begins forward, which lasts until backward begins. So the loss is part of it.
+//     A zero_grad or a phase of the script interrupts forward without ending it.
 //   - A forward call trains if gradients are on, its output is differentiable, and a backward run follows before the
 //     next update, or if it lies inside an optimizer's closure. A call that an out-of-memory error or the process's
 //     death cut short counts as training if it ran in training mode with gradients on.
@@ -46,7 +47,7 @@
 //     changes no phase.
 //   - The mark around a forward call inside backward tells what it is: recompute, or a DP hook's sampler.
 //   - A backward run with create_graph that accumulates nothing (gradient penalty, MAML) is part of forward.
-//   - A two-pass backward is backward.norm, clip, backward.grad. Without Opacus' mark it is recognised as a run that
-//     keeps the graph, a zero_grad and another run, with no forward call or update in between. A kept graph alone is no
-//     proof: multi-task scripts keep it too.
+//   - A two-pass backward is backward.norm, clip, backward.grad. Without Opacus' mark, a two-pass backward is
+//     recognised as a run that keeps the graph, a zero_grad and another run, with no forward call or update in between.
+//     A kept graph alone is no proof: multi-task scripts keep it too.
 package steps

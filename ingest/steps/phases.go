@@ -24,7 +24,7 @@ type walker struct {
 	inForward bool // between the first forward call that trains and its backward
 	forwardG  int32
 	pairs     []uint32 // where each forward-backward pair begins
-	pairBegin uint32   // of the pair under way; 0 = none
+	pairBegin uint32   // beginning of the pair under way; 0 = none
 }
 
 // level is one node under way.
@@ -32,7 +32,7 @@ type level struct {
 	base      string
 	group     int32
 	open      []change // phases of the script that were opened at this level
-	forwardAt int      // how many of them when forward began; -1 = it began at another level
+	forwardAt int      // how many such phases were open when forward began; -1 = forward began at another level
 }
 
 func (w *walker) newGroup() int32 {
@@ -136,7 +136,8 @@ func (w *walker) walk(n *node, base string, group int32) {
 	}
 }
 
-// initialization handles a step that only creates an optimizer's state. It is set-up if training has not begun.
+// initialization handles a step that only creates an optimizer's state. Before training has begun, such a step is
+// set-up.
 func (w *walker) initialization(c *node, l *level) {
 	if !w.training() {
 		w.inside(c, schemas.PhaseSetupOptimizer, l)
@@ -227,7 +228,7 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 	const trainingCall = spool.FlagGrad | spool.FlagTraining
 	grad := c.flags&spool.FlagGrad != 0
 	training := c.flags&spool.FlagTraining != 0
-	// the surrounding marks determine it
+	// the surrounding marks determine the call's phase
 	if c.flags&spool.FlagInBackward != 0 || n.shape == backward || n.shape == recompute {
 		w.walk(c, l.base, l.group)
 		w.back(c.end, l)

@@ -15,17 +15,18 @@ const (
 	RuleBackward  = "backward"
 )
 
-// Step is one complete step. The state after mark BeginK belongs to it, that after mark EndK no longer.
+// Step is one complete step. The state after mark BeginK belongs to the step, and the state after mark EndK no longer
+// does.
 type Step struct {
 	Number         int64
 	BeginK, EndK   uint32
 	StartNS, EndNS int64
-	DrainNS        int64 // of the agent's own drains inside
+	DrainNS        int64 // time of the agent's own drains inside the step
 	Microbatches   int32
 	Warmup         bool
-	Instrumented   bool // also when only a part of it was
-	Recorded       bool // all of it was
-	Unphased       bool // of some of it the agent marked no phases
+	Instrumented   bool // also when only a part of the step was instrumented
+	Recorded       bool // all of the step was recorded
+	Unphased       bool // the agent marked no phases in some part of the step
 	Samples        int64
 	Tokens         int64 // 0 = the script did not say
 }
@@ -34,10 +35,10 @@ type Step struct {
 // from k 0 on.
 type Span struct {
 	Phase          string
-	Under          string // the phase around it, if Phase is one of the script's own
+	Under          string // the phase around Phase, if Phase is one of the script's own
 	Step           int64  // -1 = before the first step; the number of steps = after the last complete one
 	Microbatch     int32
-	Group          int32 // of one occurrence of a phase, interrupted or not
+	Group          int32 // number of one occurrence of a phase, interrupted or not
 	BeginK, EndK   uint32
 	StartNS, EndNS int64 // a drain at the end is left out
 }
@@ -46,7 +47,7 @@ type Span struct {
 type Result struct {
 	Rule       string // "" = no step
 	Optimizers int
-	Thread     uint16 // that trains
+	Thread     uint16 // thread that trains
 	Steps      []Step
 	Spans      []Span // never empty
 	Groups     int32
@@ -104,8 +105,8 @@ func (r *Result) boundaries(t *tree, marks []spool.Mark) []uint32 {
 	return ends
 }
 
-// firstTraining returns the k at which step 0 begins. Without a training mark it is the first mark, or 0 if there
-// are no steps.
+// firstTraining returns the k at which step 0 begins. Without a training mark, step 0 begins at the first mark, or at 0
+// if there are no steps.
 func (w *walker) firstTraining(any bool, marks []spool.Mark) uint32 {
 	for i, c := range w.out {
 		switch c.under {

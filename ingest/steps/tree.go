@@ -128,9 +128,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
-// opened finds the node at or around cur that the end mark m closes, and how many levels up it is; 0 or less =
-// none. Ends of the nodes inside may be missing. same asks for the same operand. If one optimizer failed inside
-// another, this tells which of them the end belongs to.
+// opened finds the node at or around cur that the end mark m closes, and how many levels up it is; 0 or less = none.
+// Ends of the nodes inside may be missing. same asks for the same operand. If one optimizer failed inside another, the
+// operand tells which of the two the end belongs to.
 func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
 	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
 		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {
@@ -162,10 +162,10 @@ func (t *tree) summarize() {
 	}
 }
 
-// findInitializations finds the steps of optimizers that only create their state. torch marks its own. A script may
-// make such a step before it trains: then it is the only one of its optimizer before the first backward run. An
-// optimizer that steps more than once before that gets its gradients by other means, as does one in a run without
-// any backward.
+// findInitializations finds the steps of optimizers that only create their state. torch marks its own such steps. A
+// script may also create the state before it trains: such a step is the only one of its optimizer before the first
+// backward run. An optimizer that steps more than once before the first backward run gets its gradients by other means,
+// as does one in a run without any backward.
 func (t *tree) findInitializations() {
 	early := map[uint64][]int{} // steps before the first backward run, by optimizer
 	trained := false
@@ -178,7 +178,8 @@ func (t *tree) findInitializations() {
 			early[n.a] = append(early[n.a], i)
 		case n.shape == backward && !trained && n.flags&(spool.FlagNestedRun|spool.FlagFunctorch) == 0:
 			trained = true
-			for up := n.up; up > 0; up = t.nodes[up].up { // an enclosing optimizer step runs it, as with LBFGS
+			// An enclosing optimizer step runs this backward, as with LBFGS.
+			for up := n.up; up > 0; up = t.nodes[up].up {
 				if t.nodes[up].shape == optimizer {
 					delete(early, t.nodes[up].a)
 				}

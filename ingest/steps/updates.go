@@ -37,7 +37,7 @@ func (t *tree) updates(n *node, out []update) []update {
 			case !c.updates():
 			case c.flags&spool.FlagInBackward == 0:
 				out = append(out, update{c, key{byOptimizer, c.a}})
-			case c.whole: // an incomplete one counts with the run around it, which has no mark
+			case c.whole: // an incomplete update counts with the run around it, which has no mark
 				out = append(out, update{c, key{inBackward, 0}})
 			}
 		case dpStep:
@@ -70,7 +70,7 @@ func (t *tree) updates(n *node, out []update) []update {
 	return out
 }
 
-// firstUpdate finds the first whole step of an optimizer inside n; tried = there was one, whole or not.
+// firstUpdate finds the first whole step of an optimizer inside n; tried = n has a step of an optimizer, whole or not.
 func (t *tree) firstUpdate(n *node) (o *node, tried bool) {
 	for i := range n.kids {
 		c := t.kid(n, i)
@@ -153,8 +153,8 @@ func boundaries(ups []update) (ends []uint32, keys int) {
 	return slices.Compact(ends), keys
 }
 
-// interleave reports whether two keys take turns. A single pair of neighbours could be either, and counts as one
-// turn.
+// interleave reports whether two keys take turns. A single pair of neighbours could belong to keys that take turns or
+// not, and counts as one turn.
 func interleave(a, b []int) bool {
 	if len(a) == 1 && len(b) == 1 {
 		d := a[0] - b[0]

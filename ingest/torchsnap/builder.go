@@ -6,10 +6,10 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. Its keys say
-// what a dictionary is (see kindOf), since its place in the snapshot is not known yet. So a row counts only when
-// the snapshot leads to it. A foreign dictionary that looks like an event makes a row that is never used. A broken
-// one makes an error that is reported only if it is used.
+// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. A dictionary's
+// keys say what it is (see kindOf), since its place in the snapshot is not known yet. So a row counts only when the
+// snapshot leads to it. A foreign dictionary that looks like an event makes a row that is never used. A broken
+// dictionary makes an error that is reported only if the snapshot uses the dictionary.
 type builder struct {
 	d      *pickle.Decoder
 	stacks *Stacks
@@ -56,7 +56,8 @@ func (b *builder) fail(err error) (pickle.Ref, error) {
 	return pickle.Ref{Tag: tagBad, ID: uint64(len(b.bad) - 1)}, b.d.Charge(128)
 }
 
-// wrong is the error of a key with a value of the wrong type. If the value is itself broken, that is the error.
+// wrong is the error of a key with a value of the wrong type. If the value is itself broken, wrong returns the value's
+// error.
 func (b *builder) wrong(what string, key uint32, want string, got pickle.Value) error {
 	if err := b.broken(got); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (b *builder) Dict(dict pickle.Ref, items []pickle.Value) (pickle.Ref, error
 		if kind == 0 {
 			return b.anyDict(dict, items)
 		}
-		if dict.Tag == tagDict { // it came in several batches, which all belong to its final kind
+		if dict.Tag == tagDict { // the dictionary came in several batches, which all belong to its final kind
 			items = append(b.dicts[dict.ID], items...)
 		}
 		return b.fill(pickle.Ref{Tag: kind}, true, items)
@@ -149,7 +150,7 @@ func (b *builder) List(l pickle.Ref, items []pickle.Value) (pickle.Ref, error) {
 	return l, b.d.Charge(32 + 16*int64(len(items)))
 }
 
-// Interned implements [pickle.Interner]: stacks are.
+// Interned implements [pickle.Interner]: stacks are interned.
 func (b *builder) Interned(l pickle.Ref) bool { return l.Tag == tagStack && b.wholeStack }
 
 // Tuple implements [pickle.Builder]. The only tuples of a snapshot are pool ids.

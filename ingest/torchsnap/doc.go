@@ -13,7 +13,7 @@
 //	frames                           absent, empty, Python's, or C++ ones too
 //	host_segments, host_traces       pinned host memory: not read
 //
-// Unknown keys are ignored. A known key with a value of the wrong type is skipped and named in [Snapshot].Odd. If
-// an event means nothing without it, the event's action is unknown. If a list of segments cannot be used, the
-// events have no list.
+// Unknown keys are ignored. A known key with a value of the wrong type is skipped and named in [Snapshot].Odd. If an
+// event means nothing without the skipped value, the event's action is unknown. If a list of segments cannot be used,
+// the events have no list.
 package torchsnap

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// growingFrames is a list of frames that comes in several batches. It is interned when it is used, and not after each
-// batch, which would cost the square of its length.
+// growingFrames is a list of frames that comes in several batches. Such a list is interned when it is used, and not
+// after each batch, which would cost the square of its length.
 type growingFrames struct {
 	ids      []uint32
 	interned uint32

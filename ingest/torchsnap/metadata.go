@@ -84,9 +84,9 @@ func decimal(s string) (uint32, bool) {
 	return uint32(n), n <= math.MaxUint32
 }
 
-// appendJSON writes v as the compact JSON that torch itself makes of a metadata dictionary. At maxJSON bytes it
-// stops with a "…". A dictionary that looks like a part of a snapshot has already become a row, and is written as
-// null.
+// appendJSON writes v as the compact JSON that torch itself makes of a metadata dictionary. At maxJSON bytes,
+// appendJSON stops with a "…". A dictionary that looks like a part of a snapshot has already become a row, and is
+// written as null.
 func (b *builder) appendJSON(out []byte, v pickle.Value) []byte {
 	if len(out) > maxJSON {
 		return append(out, `"…"`...)

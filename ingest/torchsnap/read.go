@@ -18,8 +18,8 @@ type Options struct {
 	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a
 	// journal.
 	Stacks *Stacks
-	// Size is the number of bytes to read; 0 = unknown. It sets the initial capacity of the columns, which
-	// otherwise grow by doubling.
+	// Size is the number of bytes to read; 0 = unknown. Size sets the initial capacity of the columns, which otherwise
+	// grow by doubling.
 	Size int64
 }
 
@@ -60,7 +60,7 @@ func readOnly(f *os.File, o Options) (*Snapshot, error) {
 	return Read(r, o)
 }
 
-// Read reads one snapshot from an uncompressed pickle. It may read beyond the snapshot's end.
+// Read reads one snapshot from an uncompressed pickle. Read may read beyond the snapshot's end.
 func Read(r io.Reader, o Options) (*Snapshot, error) { return read(pickle.NewDecoder(r, o.Limits), o) }
 
 // ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy: the way to read the chunks of a

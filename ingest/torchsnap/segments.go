@@ -93,8 +93,8 @@ func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
 	return nil
 }
 
-// Contradictory reports whether the segment's totals differ from the sums over its blocks. torch computes the
-// totals from the blocks, so they should agree. An absent total contradicts nothing, nor does the total of requests
+// Contradictory reports whether the segment's totals differ from the sums over its blocks. torch computes the totals
+// from the blocks, so totals and sums should agree. An absent total contradicts nothing, nor does the total of requests
 // if one request is unknown.
 func (s *Segment) Contradictory() bool {
 	var total, allocated, active, requested int64

@@ -4,10 +4,10 @@ import "github.com/dpsight/dpsight/schemas"
 
 // A Snapshot is one memory snapshot.
 type Snapshot struct {
-	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata if that
-	// is a decimal number below 2^32, else 0. Pool is [PoolID] of pool_id. In eras without that key it is 0, also
-	// for private pools: there the segment tells the pool. An oom event has device_free as its address. Size is −1
-	// if an event without address (snapshot, oom, user_defined) has no size.
+	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata if that is a
+	// decimal number below 2^32, else 0. Pool is [PoolID] of pool_id. In eras without pool_id, Pool is 0, also for
+	// private pools: there the segment tells the pool. An oom event has device_free as its address. Size is −1 if an
+	// event without address (snapshot, oom, user_defined) has no size.
 	Devices []schemas.EventColumns
 
 	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact
@@ -22,16 +22,17 @@ type Snapshot struct {
 	Segments    []Segment // all devices, in torch's order
 	Settings    Settings
 	Annotations []Annotation
-	Stacks      *Stacks // of events, segments and blocks; ids from 1, 0 = none
+	Stacks      *Stacks // stacks of events, segments and blocks; ids from 1, 0 = none
 
-	// Odd lists what was skipped because torch does not write it so, each with its number if there were several. If
-	// it was an event, its action is [schemas.ActionUnknown], or Unread counts it.
+	// Odd lists what was skipped because torch does not write it so, each with its number if there were several. An
+	// event that was skipped has the action [schemas.ActionUnknown], or Unread counts it.
 	Odd []string
 	// Unread counts, by device, the entries among its events that are not events.
 	Unread []int64
 
-	Protocol  int      // of the pickle
-	TraceKeys []string // the keys seen in trace events (host_traces included), sorted: they tell the era
+	Protocol int // protocol of the pickle
+	// TraceKeys are the keys seen in trace events (host_traces included), sorted: the keys tell the snapshot's era.
+	TraceKeys []string
 }
 
 // HasTexts reports whether any event of a device may have a text: see [Snapshot.Text].

@@ -52,7 +52,7 @@ func (s *Stacks) FrameIDs(id uint32) []uint32 {
 // Frames returns all distinct frames; not to be changed.
 func (s *Stacks) Frames() []Frame { return s.frames }
 
-// frame interns one frame; isNew says whether it was new.
+// frame interns one frame; isNew says whether the frame was new.
 func (s *Stacks) frame(f Frame) (id uint32, isNew bool) {
 	id, ok := s.frameIDs[f]
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A trace is a list of events. If they follow each other, it is the rows from first on; this holds for every
-// snapshot that torch writes, and its columns are then slices of the common ones. Otherwise it is the rows listed.
+// A trace is a list of events. If the events follow each other, as in every snapshot that torch writes, the trace is
+// the rows from first on, and its columns are slices of the common ones. Otherwise the trace is the rows listed.
 type trace struct {
 	first, n int
 	rows     []uint32

@@ -10,9 +10,9 @@ import (
 	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
-// A bitmap is the surface of a PNG. It is go-chart's own with two changes: it fills fully covered areas as memory
-// is filled, and its encoder is made for pictures of few colours. Drawing pixel by pixel, and with image/png, took
-// most of a report's time.
+// A bitmap is the surface of a PNG. A bitmap is go-chart's own surface with two changes: it fills fully covered areas
+// as memory is filled, and its encoder is made for pictures of few colours. Drawing pixel by pixel, and with image/png,
+// took most of a report's time.
 type bitmap struct {
 	c   *drawing.RasterGraphicContext
 	img *image.RGBA

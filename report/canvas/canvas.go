@@ -111,7 +111,7 @@ func (c *Canvas) px(v float64) int { return pixels(v, c.scale) }
 
 func pixels(v, scale float64) int { return int(math.Round(v * scale)) }
 
-// Rect fills a rectangle. One that is thinner than the renderer's grid is not drawn.
+// Rect fills a rectangle. A rectangle that is thinner than the renderer's grid is not drawn.
 func (c *Canvas) Rect(b Box, fill Color) {
 	x0, y0, x1, y1 := c.px(b.X0), c.px(b.Y0), c.px(b.X1), c.px(b.Y1)
 	if x0 == x1 || y0 == y1 {
@@ -298,7 +298,7 @@ func (c *Canvas) Misplaced() []string {
 	return out
 }
 
-// Covered lists the texts that lie on a point or on a slanting line. It is separate from Misplaced, since some
+// Covered lists the texts that lie on a point or on a slanting line. Covered is separate from Misplaced, since some
 // letters belong at their points.
 func (c *Canvas) Covered() []string {
 	var out []string
@@ -310,7 +310,7 @@ func (c *Canvas) Covered() []string {
 	return out
 }
 
-// Save writes the figure. An SVG includes title and description, for readers who cannot see it and for search.
+// Save writes the figure. An SVG includes title and description, for readers who cannot see the picture and for search.
 func (c *Canvas) Save(w io.Writer, title, description string) error {
 	return c.r.save(w, title, description)
 }

@@ -10,10 +10,10 @@ import (
 // mostColours is how many colours a picture of one byte a pixel can have.
 const mostColours = 256
 
-// palette returns the colours of an opaque picture, and the colour that replaces each colour in it. A figure has a
-// few flat colours and, along its letters, shades between them. If there are too many, the rarest are replaced by
-// their nearest neighbours. No eye sees the difference, and it halves the file. Cutting the colour space into boxes
-// would change flat colours too.
+// palette returns the colours of an opaque picture, and the colour that replaces each colour in it. A figure has a few
+// flat colours and, along its letters, shades between them. If a picture has too many colours, the rarest are replaced
+// by their nearest neighbours. The replacement is hardly visible, and it halves the file. Cutting the colour space into
+// boxes would change flat colours too.
 func palette(img *image.RGBA) (colours []uint32, index map[uint32]byte) {
 	count := map[uint32]int{}
 	for y := range img.Rect.Dy() {

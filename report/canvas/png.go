@@ -15,9 +15,9 @@ import (
 // time.
 const pngLevel = 5
 
-// WritePNG writes an opaque picture as PNG with one byte a pixel, in unfiltered rows and at most [mostColours]
-// colours. image/png tries five filters on every row, which takes longer than drawing. They are made for
-// photographs, and enlarge flat colours and repeated letters. The file states dots per inch unless dots is 0.
+// WritePNG writes an opaque picture as PNG with one byte a pixel, in unfiltered rows and at most [mostColours] colours.
+// image/png tries five filters on every row, which takes longer than drawing. PNG's filters are made for photographs,
+// and enlarge flat colours and repeated letters. The file states dots per inch unless dots is 0.
 func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {
@@ -50,7 +50,7 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	if err != nil {
 		return err
 	}
-	line := make([]byte, 1+width) // its first byte: no filter
+	line := make([]byte, 1+width) // a line's first byte: no filter
 	last, at := colours[0], byte(0)
 	for y := range height {
 		row := img.Pix[y*img.Stride:][:4*width]

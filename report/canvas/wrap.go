@@ -19,9 +19,9 @@ func Fit(s string, size, width float64) string {
 	return Ellipsis
 }
 
-// Wrap breaks s into lines of a width, at most lines of them (0 = any number). It breaks at spaces and after the
-// hyphens and underscores of names, but not inside a number such as 2.11.0 or 1,024; if need be it breaks anywhere.
-// It cuts what does not fit.
+// Wrap breaks s into lines of a width, at most lines of them (0 = any number). Wrap breaks at spaces and after the
+// hyphens and underscores of names, but not inside a number such as 2.11.0 or 1,024; if need be Wrap breaks anywhere.
+// Wrap cuts what does not fit.
 func Wrap(s string, size, width float64, lines int) []string {
 	var out []string
 	rest := strings.TrimSpace(s)

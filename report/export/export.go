@@ -19,7 +19,7 @@ const Tables = timeline.CategoryTables | schemas.WantTimes | schemas.WantClock |
 type Run struct {
 	identity.Identity
 	Devices []Device
-	Samples []schemas.Sample // of all GPUs that NVML was asked about
+	Samples []schemas.Sample // samples of all GPUs that NVML was asked about
 }
 
 // A Device is one device of one rank.
@@ -36,7 +36,7 @@ type Device struct {
 	Marks    []timeline.Mark // what the script marked
 }
 
-// Of splits a run's tables by device. A run without allocator events only has its steps and phases.
+// Of splits a run's tables by device. A run without allocator events has only its steps and phases.
 func Of(in schemas.Tables) (Run, error) {
 	all, err := timeline.CategoryTimeline(in, timeline.EventRange{}, 0)
 	if none := (*memory.NoEventsError)(nil); err != nil && !errors.As(err, &none) {
@@ -86,8 +86,8 @@ func Of(in schemas.Tables) (Run, error) {
 	return run, nil
 }
 
-// timeOf is when an event happened, Unix time in ns; event 0 is the state before the first. Without a clock events are
-// a microsecond apart.
+// timeOf is when an event happened, Unix time in ns; event 0 is the state before the first. Without a clock, events
+// count as a microsecond apart.
 func (d *Device) timeOf(event int64) int64 {
 	if len(d.TimeNS) == 0 {
 		return event * 1000

@@ -31,8 +31,8 @@ type column struct {
 	values arrow.Array
 }
 
-// Tables returns the device's Feather files: events (what was allocated after each event, by category, and
-// reserved), steps, phases and marks. Empty ones are left out. Unknown values are null.
+// Tables returns the device's Feather files: events (what was allocated after each event, by category, and reserved),
+// steps, phases and marks. Empty tables are left out. Unknown values are null.
 func (d *Device) Tables() (out []Table) {
 	if d.Timeline != nil {
 		out = append(out, Table{"events", d.events()})

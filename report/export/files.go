@@ -23,7 +23,7 @@ const (
 
 // A File is one file of a run.
 type File struct {
-	Path  string // below the folder of the export, with slashes
+	Path  string // path below the folder of the export, with slashes
 	Write func(io.Writer) error
 }
 
@@ -41,7 +41,7 @@ func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 		}
 		if format == TensorBoard {
 			shown := pictures
-			if i > 0 { // they are of the run
+			if i > 0 { // the pictures are the run's: only its first file has them
 				shown = nil
 			}
 			files = append(files, File{fmt.Sprintf("%s/%s%d.dpsight", folder, EventFile, r.start()/1e9),
@@ -56,7 +56,7 @@ func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 	return files
 }
 
-// WriteAll writes files below a folder. Unless forced it writes over nothing that no export wrote.
+// WriteAll writes files below a folder. Without force, WriteAll overwrites only files that an export wrote.
 func WriteAll(out string, files []File, force bool) (paths []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(out, filepath.FromSlash(f.Path))
@@ -71,7 +71,7 @@ func WriteAll(out string, files []File, force bool) (paths []string, err error) 
 	return paths, nil
 }
 
-// WriteFile writes one file. Unless forced it writes over none that no export wrote.
+// WriteFile writes one file. Without force, WriteFile overwrites only a file that an export wrote.
 func WriteFile(path string, write func(io.Writer) error, force bool) error {
 	if !force {
 		if err := schemas.CheckOwn(path, IsExport); err != nil {

@@ -18,10 +18,10 @@ const (
 	phasesThread = 2
 )
 
-// WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open. Each device is a
-// process with a counter for each category (bytes allocated, at every event that changes it), counters for
-// allocated and reserved, steps and phases as slices, and failed requests and marks as instants. Times are
-// microseconds since the first. If events have no times, each takes a microsecond, and otherData says so.
+// WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open. Each device is a process
+// with a counter for each category (bytes allocated, at every event that changes it), counters for allocated and
+// reserved, steps and phases as slices, and failed requests and marks as instants. Times are microseconds since the
+// first. If events have no times, each event takes a microsecond, and the trace's otherData states that.
 func (r *Run) WritePerfetto(w io.Writer) error {
 	t := &trace{w: bufio.NewWriterSize(w, 1<<20), start: r.start()}
 	fmt.Fprintf(t.w, `{"displayTimeUnit":"ms","otherData":{"generator":"dpsight","run_id":%s,"name":%s,"source":%s,`+

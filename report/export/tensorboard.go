@@ -37,8 +37,8 @@ const (
 )
 
 // WriteTensorBoard writes the scalars of one device's steps and phases, and pictures, as an event file. TensorBoard
-// reads it in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in ms, as
-// the tags say. A scalar is a 32-bit float. Unknown scalars of a step are left out.
+// reads the event file in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in
+// ms, as the tags say. A scalar is a 32-bit float. Unknown scalars of a step are left out.
 func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
 	e := &events{w: w}
 	e.write(0, 0, protowire.AppendString(protowire.AppendTag(nil, eventFileVersion, protowire.BytesType), fileVersion))

@@ -1,5 +1,5 @@
-// Package figure lays out dpsight's pictures on a canvas. It draws what analyze found and computes no figure of its
-// own.
+// Package figure lays out dpsight's pictures on a canvas. Package figure draws what analyze found and computes no
+// figure of its own.
 package figure
 
 import (
@@ -51,8 +51,9 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 // Canvas draws the figure and returns the places of everything in it.
 func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
 
-// Misplaced draws the figure and lists the texts that leave it or overlap another, and the shapes beyond the ends
-// of their axes. There must be none, whatever the names and sizes of the runs. Both formats have one layout.
+// Misplaced draws the figure and lists the texts that leave it or overlap another, and the shapes beyond the ends of
+// their axes. A figure must have no misplaced text or shape, whatever the names and sizes of the runs. Both formats
+// have one layout.
 func (f *Figure) Misplaced() ([]string, error) {
 	c, err := f.Canvas()
 	if err != nil {
@@ -63,7 +64,7 @@ func (f *Figure) Misplaced() ([]string, error) {
 
 // A Row is one run of the picture.
 type Row struct {
-	Number    int    // of the run in tables, from 0
+	Number    int    // number of the run in tables, from 0
 	Label     string // unique in the picture
 	Badge     string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
@@ -71,12 +72,12 @@ type Row struct {
 	Breakdown *memory.DeviceBreakdown // nil: the peak is known, not its parts
 	Baseline  bool                    // others are compared with this row
 	Over      *int64                  // the peak that the row is compared with; nil without a baseline
-	Ratio     *float64                // of its peak to that
+	Ratio     *float64                // ratio of the row's peak to Over
 }
 
 // A MemoryBreakdown is the picture breakdown: stacked categories whose bars end at the peak, and a dashed line at the
-// baseline's peak. Bars are horizontal because names of runs are long and there may be many. Small runs are below, on
-// an axis of their own.
+// baseline's peak. Bars are horizontal because names of runs are long and there may be many. Runs with small peaks are
+// below, on an axis of their own.
 //
 // Differences by category are not drawn here as bars on both sides of zero: bytes that only move to another category
 // would look like cost. [Waterfall] draws them.

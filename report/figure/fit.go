@@ -27,7 +27,7 @@ type FitSeries struct {
 }
 
 // A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit are
-// drawn hollow on the line of their device's memory, since what they would have taken is not known.
+// drawn hollow on the line of their device's memory, since the memory that they would have taken is not known.
 type Fit struct {
 	Vary   string
 	Series []FitSeries
@@ -35,7 +35,7 @@ type Fit struct {
 	Notes  []string
 }
 
-// fitColors tell series apart. Further series are named under the picture, and the table has them.
+// fitColors tell series apart. Series beyond these colours are named under the picture, and the table has them.
 var fitColors = []canvas.Color{0x204d8b, 0xe16114, 0x58b793, 0x7346a5, 0xd98cb3, 0x836700, 0x01645f, 0x7a1f3d}
 
 type fitLayout struct {
@@ -55,7 +55,7 @@ type fitLimit struct {
 	y     float64
 	text  string
 	faint bool    // the line of a margin
-	textY float64 // of its middle, beside the line's end or as near to it as others let it
+	textY float64 // y of the text's middle, beside the line's end or as near as other texts allow
 }
 
 func (m *Fit) layout() *fitLayout {
@@ -147,9 +147,9 @@ func (l *fitLayout) beyondAxes() (left, below float64) {
 // limitGap is the distance between the plot and the texts of memories to its right.
 const limitGap = 8
 
-// placeLimits draws a line for each memory that the plot reaches, and a thin line where its margin begins. The
-// texts are to the right of the plot, outside the curves. Inside, above the line, curves and points near it would
-// cover them.
+// placeLimits draws a line for each memory that the plot reaches, and a thin line where its margin begins. The texts
+// are to the right of the plot, outside the curves. Inside the plot, above the line, curves and points near it would
+// cover the texts.
 func (l *fitLayout) placeLimits() {
 	seen := map[string]bool{}
 	add := func(what string, bytes int64, faint bool) {
@@ -232,8 +232,8 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// covers returns how many later curves lie on a curve or on a part of it. The curve is drawn that much wider, to
-// stay visible. Shifting the curves apart would show wrong values.
+// covers returns how many later curves lie on a curve or on a part of it. The covered curve is drawn that much wider,
+// to stay visible. Shifting the curves apart would show wrong values.
 func (l *fitLayout) covers(i int) int {
 	most := 0
 	for j := i + 1; j < len(l.shown); j++ {
@@ -306,8 +306,8 @@ func (l *fitLayout) coversAt(i int, x, y float64) int {
 	return n
 }
 
-// radius returns the radius of a point at a place of a curve. A point that other points lie on is larger than they
-// are.
+// radius returns the radius of a point at a place of a curve. A point that other points lie on is larger than those
+// points.
 func (l *fitLayout) radius(series int, x, y float64) float64 {
 	return pointRadius + 1.6*float64(max(l.covers(series), l.coversAt(series, x, y)))
 }

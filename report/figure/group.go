@@ -7,7 +7,7 @@ const minorShare = 0.005
 
 const minorLabel = "under 0.5 % each"
 
-// grouping says which categories the picture shows by themselves. All numbers stay whole: the small ones are drawn as
+// grouping says which categories the picture shows by themselves. All numbers stay whole: small categories are drawn as
 // one segment of their sum.
 type grouping struct {
 	major, minor []schemas.Category // in the order of precedence

@@ -20,9 +20,9 @@ type LadderRow struct {
 	Device, Allocator *ladder.Moment
 }
 
-// A DeviceLadder is the picture ladder: all memory in use on a GPU, stacked from the categories of what is
-// allocated to other processes, at the device's peak and at the allocator's. What is allocated comes first, so that
-// it, torch's reserved and the whole all end at their sizes on the axis.
+// A DeviceLadder is the picture ladder: all memory in use on a GPU, stacked from the categories of what is allocated to
+// other processes, at the device's peak and at the allocator's. What is allocated comes first, so that the allocated,
+// torch's reserved and the whole all end at their sizes on the axis.
 type DeviceLadder struct {
 	Rows  []LadderRow
 	Notes []string
@@ -126,7 +126,7 @@ func (m *DeviceLadder) layout() *ladderLayout {
 	}
 	l.groups = groupRungs(all)
 	x := margin + widest + 12
-	for k := range l.panels { // of one scale: the two are compared
+	for k := range l.panels { // both panels have one scale, since readers compare them
 		p := panel{left: x, zero: x, textRight: x + ladderWidth, high: high, unit: unitOf(high)}
 		p.right = p.textRight - text - 8
 		if high > 0 {

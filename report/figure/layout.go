@@ -92,7 +92,7 @@ func (m *MemoryBreakdown) layout() *layout {
 const apart = 4
 
 // bands divides the rows into groups of similar size, so that a large run does not hide a small one. Rows keep their
-// order within a band. Rows without a peak are in the first.
+// order within a band. Rows without a peak are in the first band.
 func (m *MemoryBreakdown) bands() (bands []*band) {
 	var peaks []int64
 	for i := range m.Rows {
@@ -101,7 +101,7 @@ func (m *MemoryBreakdown) bands() (bands []*band) {
 		}
 	}
 	slices.SortFunc(peaks, func(a, b int64) int { return cmp.Compare(b, a) })
-	var tops []int64 // the largest of each axis
+	var tops []int64 // the largest peak of each axis
 	for _, p := range peaks {
 		if n := len(tops); n == 0 || p < tops[n-1]/apart {
 			tops = append(tops, p)

@@ -53,7 +53,8 @@ func (r *rows) within(p *panel) canvas.Box {
 	return canvas.Box{X0: p.left, Y0: r.tops[0], X1: p.right, Y1: r.tops[len(r.tops)-1]}
 }
 
-// bar returns the box of a bar of row i between two x. If there is text under the bar, both are centred in the row.
+// bar returns the box of a bar of row i between two x. If there is text under the bar, bar and text are centred in the
+// row together.
 func (r *rows) bar(i int, x0, x1 float64) canvas.Box {
 	y := r.middle(i) - r.under/2
 	return canvas.Box{X0: x0, Y0: y - barHeight/2, X1: x1, Y1: y + barHeight/2}

@@ -18,7 +18,7 @@ var rungTitles = map[string]string{
 	ladder.RungReserved: "reserved by torch", ladder.RungPendingFree: "pending free",
 }
 
-// RungTitle names a rung; several that nothing tells apart as "CUDA context, modules and non-torch".
+// RungTitle names a rung, or several rungs that nothing tells apart, as in "CUDA context, modules and non-torch".
 func RungTitle(rung string) string {
 	parts := strings.Split(rung, "+")
 	for i, p := range parts {
@@ -161,7 +161,7 @@ type rungPart struct {
 	frame bool
 }
 
-// parts returns the pieces of a bar, with the small ones of each level merged. It leaves out negative sizes.
+// parts returns the pieces of a bar, with the small ones of each level merged. parts leaves out negative sizes.
 func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	var out []rungPart
 	var small int64
@@ -192,7 +192,7 @@ func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	return out
 }
 
-// title returns the meaning of a colour. In some bars it may cover several rungs that cannot be separated.
+// title returns the meaning of a colour. In some bars, a colour may cover several rungs that cannot be separated.
 func (g *rungGroups) title(k rungKind) string {
 	if k == kindUnbroken {
 		var titles []string
@@ -216,7 +216,7 @@ func (g *rungGroups) title(k rungKind) string {
 	return RungTitle(least) + ", in places with " + RungTitle(strings.Join(with, "+"))
 }
 
-// legend lists what has a colour of its own, in the order of stacking. It leaves out what is not broken down.
+// legend lists what has a colour of its own, in the order of stacking. The legend leaves out what is not broken down.
 func (g *rungGroups) legend() []legendItem {
 	var items []legendItem
 	for _, c := range schemas.Categories {

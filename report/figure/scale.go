@@ -23,7 +23,7 @@ func unitOf(n int64) unit {
 	return unit{1, "B"}
 }
 
-// ticks are round values of a panel's unit from low to high, about most of them. There is no half byte.
+// ticks are round values of a panel's unit from low to high, about most of them. Ticks in bytes are whole bytes.
 func (p *panel) ticks(most int) []float64 {
 	if p.perByte == 0 {
 		return nil
@@ -65,7 +65,7 @@ func tickText(v float64) string {
 	return s
 }
 
-// number is a size in the unit, without its name. What is not nothing never looks like it.
+// number is a size in the unit, without its name. A size other than 0 never looks like 0.
 func (u unit) number(bytes int64) string {
 	digits := 2
 	if u.bytes == 1 {

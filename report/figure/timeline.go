@@ -14,16 +14,18 @@ import (
 )
 
 // A Timeline is the picture of one run over the allocator's events: what was allocated, by category, and what was
-// reserved. Phases are shaded and named. The peak is marked, and each category's own maximum where it is reached. The
-// maximum has its size, its moment, and the category's size at the peak, since it seldom is at the peak.
+// reserved. Phases are shaded and named. The peak is marked, and each category's own maximum where it is reached.
+// Beside a maximum stand its size, its moment, and the category's size at the peak, since a maximum is seldom at the
+// peak.
 //
 // The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
-// There is one run a picture, so that no axis is that of a larger run.
+// Each picture shows one run, so that no axis is that of a larger run.
 type Timeline struct {
-	Number    int // of the run in tables, from 0
-	Label     string
-	Badge     string // how the run's figures are known, and its status if not ok
-	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
+	Number int // number of the run in tables, from 0
+	Label  string
+	Badge  string // how the run's figures are known, and its status if not ok
+	// PeakBytes is the whole run's peak: above the timeline's if the peak came outside the recorded steps.
+	PeakBytes *int64
 	Timeline  *timeline.Timeline
 	Growth    *growth.Trend // nil where what is held does not grow
 	Rate      string        // at which it does: "+4.20 MiB a step"
@@ -45,13 +47,13 @@ type timelineLayout struct {
 	m             *Timeline
 	width, height float64
 	heading       []string // what is shown
-	title         []string // of which run
+	title         []string // name of the run that is shown
 	plot          canvas.Box
-	high          int64 // at the top of the plot
+	high          int64 // bytes at the top of the plot
 	perByte       float64
 	unit          unit
 	slots         []slot
-	steps         []slot // what stretch belongs to which step; named where there are several
+	steps         []slot // what stretch belongs to which step; steps are named where there are several
 	unnamed       bool   // some phase had no room for its name
 	peakX, peakY  float64
 	maxima        []maximumPoint

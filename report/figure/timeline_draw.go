@@ -88,8 +88,8 @@ type stack struct {
 	parts     [][]int64 // by column, then by place in the order of stacking
 }
 
-// columns maps a timeline's columns to pixels. Where several share one, it shows the highest of them, and the lowest
-// low.
+// columns maps a timeline's columns to pixels. Where several columns share a pixel, the stack shows the highest of
+// them, and the lowest low.
 func (l *timelineLayout) columns() stack {
 	var st stack
 	order := l.groups.stacking()

@@ -24,7 +24,8 @@ func (m *Timeline) showsGrowth() bool {
 }
 
 // drawGrowth draws the line from the lowest allocated of the first growing step to that of the last, with the slope
-// written above and left of its middle or, without room, below and right of it: a line that rises is in neither place.
+// written above and left of its middle or, without room, below and right of the middle: a rising line is in neither
+// place.
 func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
 	if !l.m.showsGrowth() {
 		return
@@ -42,7 +43,7 @@ func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
 	c.Text(l.m.Rate, left, base, insideSize, canvas.Start, ink)
 }
 
-// growthNote says what the line is, where it is drawn.
+// growthNote says what the growth line is, if it is drawn.
 func (m *Timeline) growthNote() []string {
 	if !m.showsGrowth() {
 		return nil

@@ -33,7 +33,7 @@ type maximumPoint struct {
 	when    string
 }
 
-// maxima are those of what the picture shows.
+// maxima are the maxima of the categories that the picture shows.
 func (m *Timeline) maxima() []timeline.CategoryMaximum {
 	switch {
 	case m.Timeline == nil:
@@ -65,7 +65,7 @@ func (l *timelineLayout) placeMaxima(listed []timeline.CategoryMaximum) {
 		if c.AtPeakBytes == 0 {
 			k.atPeak = "–"
 		}
-		var below int64 // and the category itself, in the order of stacking
+		var below int64 // bytes of the category and of those below it, in the order of stacking
 		for _, b := range l.groups.major {
 			below += c.Parts[schemas.Precedence(b)]
 			if b == c.Category {

@@ -14,7 +14,7 @@ type slot struct {
 	name        string // empty if the slot has no name, or no room for it
 }
 
-// lay gives each segment its width: its name's at least where that can be done, the rest by events.
+// lay gives each segment its width: at least the width of its name if there is room, and the rest by events.
 func (l *timelineLayout) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 	var events, need float64
 	for _, s := range segments {

@@ -15,7 +15,7 @@ import (
 // repeats.
 type Point struct {
 	Label             string // unique in the picture
-	Panel, Short      string // its setting, and what tells it from the others of that setting
+	Panel, Short      string // the point's setting, and what tells it from the other points of that setting
 	Badge             string
 	Cost, Low, High   float64 // in the picture's unit of cost
 	Peak              int64   // bytes
@@ -35,7 +35,7 @@ type Tradeoff struct {
 const (
 	tradeWidth    = 560.0
 	tradeHeight   = 380.0
-	manyPoints    = 12 // with more, each setting has a panel
+	manyPoints    = 12 // with more points, each setting has a panel
 	settingWidth  = 330.0
 	settingHeight = 230.0
 	betweenPanels = 24.0
@@ -64,12 +64,12 @@ func (a *tradeAxis) ticks(most int) []float64 {
 	return ticksBetween(a.low/a.unit.bytes, a.high/a.unit.bytes, most, 0)
 }
 
-// axisOver spans the values with some air. It begins at zero unless all of them are far from it, when differences would
-// be lost in the distance.
+// axisOver spans the values with some air. The axis begins at zero unless all values are far from zero: their
+// differences would then be too small to see.
 func axisOver(low, high float64, u unit) tradeAxis {
 	a := tradeAxis{low: 0, high: high * 1.08, unit: u}
 	if low > 0.6*high {
-		air := max((high-low)*0.2, high*0.02) // noise of a thousandth is not to fill the plot
+		air := max((high-low)*0.2, high*0.02) // differences of a thousandth, mere noise, must not fill the plot
 		a.low, a.high = max(0, low-air), high+air
 	}
 	if a.high <= a.low {
@@ -81,7 +81,7 @@ func axisOver(low, high float64, u unit) tradeAxis {
 // farApart is how many times the median the largest cost may be before a linear axis would press the others together.
 const farApart = 6
 
-// costAxis spans the costs: on a logarithmic scale if one is far from most.
+// costAxis spans the costs: on a logarithmic scale if one cost is far from most.
 func costAxis(points []Point, low, high float64) tradeAxis {
 	var costs []float64
 	for i := range points {
@@ -94,8 +94,8 @@ func costAxis(points []Point, low, high float64) tradeAxis {
 	return axisOver(low, high, unit{1, ""})
 }
 
-// logTicks returns the powers of ten between low and high. It adds two and five times these if there is room, and
-// leaves some out if there is not.
+// logTicks returns the powers of ten between low and high. logTicks adds two and five times these powers if there is
+// room, and leaves some powers out if there is not.
 func logTicks(low, high float64, most int) (ticks []float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
 	step := 1

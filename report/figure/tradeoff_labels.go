@@ -40,7 +40,7 @@ func (l *tradeoffLayout) clusters(p *tradePanel) (out [][]int) {
 	return out
 }
 
-// name places the labels of a panel: names where they have room, else numbers. It returns the points that have
+// name places the labels of a panel: names where they have room, else numbers. name returns the points that have
 // numbers, for which names stand under the picture.
 func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 	var taken []canvas.Box
@@ -67,7 +67,7 @@ func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 		for _, i := range c {
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
-		l.beside(p, c, numbers, &taken) // one without room is known by its numbers under the picture
+		l.beside(p, c, numbers, &taken) // a cluster without room is known by its numbers under the picture
 		byNumber = append(byNumber, c...)
 	}
 	return byNumber
@@ -77,7 +77,7 @@ func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 const mostOfName = 0.6
 
 // beside writes names beside the points that they belong to, in as few lines as find a place where they cover nothing,
-// and reports whether they did.
+// and reports whether it found one.
 func (l *tradeoffLayout) beside(p *tradePanel, c []int, names []string, taken *[]canvas.Box) bool {
 	around := canvas.Box{X0: math.Inf(1), Y0: math.Inf(1), X1: math.Inf(-1), Y1: math.Inf(-1)}
 	for _, i := range c {

@@ -11,13 +11,13 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Trend is the picture trend. It has a panel for each experiment with its value at each point, oldest first, and
+// A Trend is the picture trend. A Trend has a panel for each experiment with its value at each point, oldest first, and
 // a line with words at each step. Points have equal distances: a revision counts as much after a week as after a
 // minute.
 type Trend struct {
 	Title  string
 	Bytes  bool   // values are bytes
-	Unit   string // of other values
+	Unit   string // unit of values other than bytes
 	Panels []TrendPanel
 	Notes  []string
 }
@@ -30,7 +30,7 @@ type TrendPanel struct {
 	Steps  []TrendStep
 }
 
-// A TrendPoint is a value and how far it reaches over repeats. One that has none leaves its place empty.
+// A TrendPoint is a value and how far it reaches over repeats. A point without a value leaves its place empty.
 type TrendPoint struct {
 	Name             string
 	Has              bool
@@ -62,7 +62,7 @@ type trendPanel struct {
 	top    float64
 	plot   canvas.Box
 	y      tradeAxis
-	steps  []TrendStep // that are drawn
+	steps  []TrendStep // steps that are drawn
 	listed float64     // the top of their list, above the plot
 }
 
@@ -236,8 +236,8 @@ func (l *trendLayout) drawPanel(c *canvas.Canvas, p *trendPanel) {
 	c.Line(p.plot.X0, p.plot.Y0, p.plot.X0, p.plot.Y1, 1.5, ink)
 }
 
-// drawStep lists the k-th step above the plot and draws a line before the step's point. It writes the step's number
-// there if there is room after the number of the step before. It returns the right end of the last number.
+// drawStep lists the k-th step above the plot and draws a line before the step's point. drawStep writes the step's
+// number there if there is room after the number of the step before, and returns the right end of the last number.
 func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered float64) float64 {
 	s := p.steps[k]
 	text := fmt.Sprintf("%d. %s: %s", k+1, p.m.Points[s.At].Name, s.Text)

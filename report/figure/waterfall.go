@@ -16,7 +16,7 @@ type StepKind int
 const (
 	StepStart  StepKind = iota // where the waterfall begins: text alone
 	StepChange                 // begins where the change before it ended
-	StepPart                   // a part of the change above it: the parts of one divide it
+	StepPart                   // a part of the change above it: the parts of a change divide it
 	StepTotal                  // from the start to the end
 )
 
@@ -29,7 +29,7 @@ type WaterfallStep struct {
 	Text     string           // its size in words; changes of bytes are drawn in the unit of the axis
 }
 
-// A WaterfallPanel is one difference and what it is made of. Its changes sum to its total.
+// A WaterfallPanel is one difference and what it is made of. The changes of a panel sum to its total.
 type WaterfallPanel struct {
 	Title string
 	Axis  string // what 0 is the value of; the unit is put behind it
@@ -38,8 +38,8 @@ type WaterfallPanel struct {
 }
 
 // A Waterfall is the pictures explain_waterfall and overhead: the parts of a difference, each a signed bar, one after
-// another from the first run's value to the second's. The axis shows differences. Beside whole values they would hardly
-// be visible, and an axis cut off below would exaggerate the distance.
+// another from the first run's value to the second's. The axis shows differences. Beside whole values the differences
+// would hardly be visible, and an axis cut off below would exaggerate them.
 type Waterfall struct {
 	Panels []WaterfallPanel
 	Notes  []string
@@ -143,7 +143,7 @@ func (f *fall) text(s *WaterfallStep) string {
 	return text
 }
 
-// place scales the panel and puts its rows from y down; it gives the y below it.
+// place scales the panel, puts its rows from y down, and returns the y below the panel.
 func (f *fall) place(left, y float64) float64 {
 	f.unit = unitOf(max(f.high, -f.low))
 	if f.Time {
@@ -224,7 +224,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 			color = softInk
 			f.fill(c, b, s.color().Pale())
 		default:
-			if last >= 0 { // it begins, or for the total ends, where the one before ended
+			if last >= 0 { // the bar begins, or for the total ends, where the bar before it ended
 				x := f.x(f.to[last])
 				c.Line(x, f.bar(last).Y1, x, b.Y0, 1, softInk)
 			}

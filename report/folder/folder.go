@@ -1,5 +1,5 @@
-// Package folder writes folders of results. Each file is written whole or not at all. Files of others are not
-// overwritten, and outdated results are removed.
+// Package folder writes folders of results. Each file is written whole or not at all. Without [Options].Force, the
+// package does not overwrite files that dpsight did not write. Outdated results are removed.
 package folder
 
 import (
@@ -33,16 +33,16 @@ type Options struct {
 	Written func(done, of int)
 }
 
-// Write makes files in dir, which it creates, and returns the written paths in the order of files. It removes
-// earlier results that are not among files. If a file is not dpsight's, it writes nothing and returns
-// *ForeignError.
+// Write makes files in dir, which it creates, and returns the written paths in the order of files. Write removes
+// earlier results that are not among files. If an existing file is not dpsight's, Write without Force writes nothing
+// and returns *ForeignError.
 func Write(dir string, files []File, o Options) (written []string, err error) {
 	defer func() { err = Unwritable(err) }()
 	_, missing := os.Lstat(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the report's folder: %w", err)
 	}
-	lock, err := schemas.LockPath(dir) // two at once would take each other's files for somebody else's
+	lock, err := schemas.LockPath(dir) // two processes at once would take each other's files for somebody else's
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,8 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 			return nil, fmt.Errorf("making the report's folder: %w", err)
 		}
 	}
-	if err := list(dir, names); err != nil { // first, so that an interrupted report can be made again
+	// The list is written first, so that an interrupted report can be made again.
+	if err := list(dir, names); err != nil {
 		return nil, err
 	}
 	if written, err = WriteAll(dir, files, o.Written); err != nil {
@@ -70,9 +71,9 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 	return written, removeStale(dir, files)
 }
 
-// WriteAll writes files concurrently, so that none waits for another's way to the disk, and puts them in place
-// after all are written: if the disk fills, the old files stay. It makes as many at a time as there are processors.
-// Most of a report's time is drawing, and a drawing takes tens of megabytes.
+// WriteAll writes files concurrently, so that none waits for another's way to the disk, and puts them in place after
+// all are written: if the disk fills, the old files stay. WriteAll makes as many files at a time as there are
+// processors. Most of a report's time is drawing, and a drawing takes tens of megabytes.
 func WriteAll(dir string, files []File, made func(done, of int)) ([]string, error) {
 	errs := make([]error, len(files))
 	all := schemas.Replacement{Dir: dir}
@@ -130,7 +131,7 @@ func Unwritable(err error) error {
 }
 
 // withOld returns the names of what a report is about to write into dir, and of what an earlier one wrote there.
-// Without force it refuses to overwrite a file that no report wrote.
+// Without force, withOld refuses to overwrite a file that no report wrote.
 func withOld(dir string, files []File, force bool) ([]string, error) {
 	names, err := listed(dir)
 	if err != nil {

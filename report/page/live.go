@@ -13,29 +13,30 @@ type Live struct {
 	Predicted bool   `json:"predicted"`
 	Bare      bool   `json:"bare"`
 	StartNS   int64  `json:"start_ns"`
-	NowNS     int64  `json:"now_ns"` // when this was read: right of it nothing is known
-	// Ended is set once nothing records it any more, and Status what its manifest says then.
+	NowNS     int64  `json:"now_ns"` // when this state was read: nothing later is known
+	// Ended is set once nothing records the run any more. Status is then what the run's manifest says.
 	Ended  bool   `json:"ended"`
 	Status string `json:"status"`
-	// Planned is how many steps there will be, 0 if unknown.
+	// Planned is how many steps the run will have, 0 if unknown.
 	Planned int64 `json:"planned"`
-	// LimitBytes is the memory of a device, 0 if unknown; the smallest if there are several.
+	// LimitBytes is the memory of the device with the least memory, 0 if unknown.
 	LimitBytes int64         `json:"limit_bytes"`
 	GPU        string        `json:"gpu"`
 	Processes  []LiveProcess `json:"processes"`
 	Findings   []LiveFinding `json:"findings"` // the newest first
 	Trouble    string        `json:"trouble"`  // what could not be read
 
-	Samples []LiveSample `json:"-"` // of the device, as NVML said; flushed by the collector now and then
-	Host    []LiveSample `json:"-"` // of the host's memory
+	// Samples are the memory of the device, as NVML said; the collector flushes samples now and then.
+	Samples []LiveSample `json:"-"`
+	Host    []LiveSample `json:"-"` // samples of the host's memory
 }
 
 // A LiveProcess is one process of the run.
 type LiveProcess struct {
 	Rank        int32        `json:"rank"`
 	PID         int64        `json:"pid"`
-	Steps       int64        `json:"steps"` // that have ended
-	Phase       string       `json:"phase"` // that the last mark stands in
+	Steps       int64        `json:"steps"` // number of steps that have ended
+	Phase       string       `json:"phase"` // phase that the last mark stands in
 	MarkNS      int64        `json:"mark_ns"`
 	DrainNS     int64        `json:"drain_ns"` // when it last drained
 	Drains      int64        `json:"drains"`
@@ -46,7 +47,7 @@ type LiveProcess struct {
 	LastNS      int64        `json:"last_step_ns"`
 	Devices     []LiveDevice `json:"devices"`
 	Times       []LiveStep   `json:"-"`
-	FailedBytes int64        `json:"failed_bytes"` // that the last request which failed asked for, 0 = none failed
+	FailedBytes int64        `json:"failed_bytes"` // bytes of the last request that failed, 0 = none failed
 	FailedStep  int64        `json:"failed_step"`
 }
 
@@ -97,7 +98,8 @@ type LiveFinding struct {
 	To   int64  `json:"to"`
 }
 
-// LiveStreams returns the Arrow streams of a run that is being recorded. The first has the single values, as JSON.
+// LiveStreams returns the Arrow streams of a run that is being recorded. The first stream has the single values, as
+// JSON.
 func LiveStreams(l *Live) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 // MostBytes is the largest size of a page: what a mail may carry.
 const MostBytes = 6_000_000
 
-// mostHeld is how many bytes of each detail are held until the page is written: what many devices add beyond it
-// could be chosen only if all before it did not fit.
+// mostHeld is how many bytes of each detail are held until the page is written: details of later devices beyond
+// mostHeld could be chosen only if all earlier ones did not fit.
 const mostHeld = 4 * MostBytes
 
 // Generator is what tells a page from other files.
@@ -34,7 +34,7 @@ const Generator = `<meta name="generator" content="dpsight">`
 const (
 	DetailNone   = "none"   // nothing
 	DetailPoints = "points" // stretches of events reduced to their highest
-	DetailWindow = "window" // that, and every event of the step of the peak
+	DetailWindow = "window" // the points, and every event of the step of the peak
 	DetailAll    = "all"    // every event
 )
 
@@ -86,7 +86,7 @@ func (b *Builder) Revision(runID string, git *schemas.Git) {
 	}
 }
 
-// Document adds what a command prints with --format json. If it cannot be made, the page shows the error.
+// Document adds what a command prints with --format json. If the document cannot be made, the page shows the error.
 func (b *Builder) Document(name string, tables []table.Table, err error) {
 	var text bytes.Buffer
 	if err == nil && len(tables) > 0 {
@@ -100,7 +100,7 @@ func (b *Builder) Document(name string, tables []table.Table, err error) {
 	}
 }
 
-// Device adds a device's blocks. If all blocks would make the page too large, it shows the points and the blocks
+// Device adds a device's blocks. If all blocks would make the page too large, the page shows the points and the blocks
 // that are live in the window.
 func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.DeviceTimeline, from, to int64) error {
 	out := &device{RunID: runID, Device: d.Device, Rank: d.Rank, Events: d.Events, from: from, to: to}
@@ -116,7 +116,8 @@ func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.Device
 		if err != nil {
 			return err
 		}
-		if len(text) <= MostBytes && b.held[level]+len(text) <= mostHeld { // else it hardly ever fits
+		// Text beyond these bounds hardly ever fits into a page.
+		if len(text) <= MostBytes && b.held[level]+len(text) <= mostHeld {
 			out.encoded[level] = strings.Clone(text) // without the room that the builder had to spare
 			b.held[level] += len(text)
 		}
@@ -144,7 +145,7 @@ func packed(write func(io.Writer) error) (string, error) {
 	return text.String(), err
 }
 
-// choose gives each device the most detail that fits. All get points before one gets its blocks.
+// choose gives each device the most detail that fits. All devices get points before one device gets its blocks.
 func (b *Builder) choose(left int) {
 	at := make([]int, len(b.devices))
 	for level := range details {
@@ -167,7 +168,7 @@ func (b *Builder) choose(left int) {
 	}
 }
 
-// A category is what the page knows of one.
+// A category is what the page knows of one category.
 type category struct {
 	Name  string `json:"name"`
 	Color string `json:"color"`

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/report/web"
 )
 
-// MostServed is the largest number of events of a device that are served one by one. Above it, the highest event of
-// each stretch is served.
+// MostServed is the largest number of events of a device that are served one by one. For a device with more events, the
+// server sends the highest event of each stretch.
 const MostServed = 250_000
 
 // Policy is the content security policy of a page that is served.
@@ -27,8 +27,8 @@ func WriteServed(w io.Writer) error {
 	return out.Flush()
 }
 
-// ServedDevice adds a device whose blocks a server sends on request, at most most at once. If a device has more,
-// the blocks around its peak are shown first.
+// ServedDevice adds a device whose blocks a server sends on request, at most most at once. If a device has more events,
+// the page first shows the blocks around its peak.
 func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, most int64) {
 	d := &device{RunID: runID, Device: name, Rank: rank, Events: events, Detail: DetailAll, To: events}
 	if events > most {

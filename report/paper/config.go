@@ -19,7 +19,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// ConfigFile is what says how a paper is to look, in its folder.
+// ConfigFile is the file in a paper's folder that says how the paper is to look.
 const ConfigFile = "paper.yaml"
 
 // Config is the content of a [ConfigFile]. Methods, and runs without one, are named as dpsight runs lists them.
@@ -34,8 +34,8 @@ type Config struct {
 	Cite     map[string]string   `yaml:"cite"`     // keys of references
 	Tables   []string            `yaml:"tables"`   // the tables to write; empty = all
 	Figures  []string            `yaml:"figures"`  // the figures to write; empty = all
-	Columns  map[string][]string `yaml:"columns"`  // of a table, in their order
-	Ablation []string            `yaml:"ablation"` // runs whose changes the table of that name compares
+	Columns  map[string][]string `yaml:"columns"`  // columns of a table, in their order
+	Ablation []string            `yaml:"ablation"` // runs whose changes the ablation table compares
 	Units    Units               `yaml:"units"`    // the units, if the values are not to choose them
 	Digits   map[string]int      `yaml:"digits"`   // of a kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm
@@ -70,8 +70,8 @@ var (
 	digitKinds    = []string{"memory", "time", "percent", "ratio", "rate", "energy"}
 )
 
-// ReadConfig reads the named file or, without a name, the [ConfigFile] of a folder. Where that is not there, or a new
-// one is to be written, nothing is configured.
+// ReadConfig reads the named file or, without a name, the [ConfigFile] of a folder. If a folder has no such file, or a
+// new one is to be written, nothing is configured.
 func ReadConfig(name, dir string, anew bool) (*Config, error) {
 	path := name
 	if path == "" {
@@ -100,7 +100,7 @@ func ReadConfig(name, dir string, anew bool) (*Config, error) {
 	return c, nil
 }
 
-// check refuses what would silently be nothing.
+// check refuses settings that would silently have no effect.
 func (c *Config) check() error {
 	oneOf := func(what, value string, allowed ...string) error {
 		if value == "" || slices.Contains(allowed, value) {
@@ -151,8 +151,8 @@ func (c *Config) name(run, other string) string {
 // wants reports whether an exhibit is requested. Without names, all are.
 func wants(asked []string, name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 
-// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. It overwrites an existing file
-// only with force, since it may have been edited.
+// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. Init overwrites an existing file
+// only with force, since the user may have edited it.
 func Init(dir string, m *Model) (string, error) {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Lstat(path); err == nil && !m.Force {
@@ -167,7 +167,7 @@ func Init(dir string, m *Model) (string, error) {
 	}))
 }
 
-// settings are a [ConfigFile] that says what a paper of the runs is without one.
+// settings are the text of a [ConfigFile] with the defaults for a paper of the runs.
 func settings(m *Model) string {
 	plain := newBuilder(m, &Config{Widths: defaultWidths})
 	p, known := plain.paper, plain.labels

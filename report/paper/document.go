@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// preamble is the preamble of a document in two columns. Its packages come with Debian's texlive-latex-extra,
-// texlive-pictures and texlive-science, or with packages that these need.
+// preamble is the preamble of a document in two columns. The preamble's packages come with Debian's
+// texlive-latex-extra, texlive-pictures and texlive-science, or with packages that these need.
 const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
@@ -88,8 +88,8 @@ func (b *builder) document() string {
 	return t.String()
 }
 
-// early is the main table if it is as wide as a page and not high: LaTeX sets it at the foot of the first page if it is
-// read before the text, and at no other place of that page. It is empty for other tables.
+// early is the main table if it is as wide as a page and not high: LaTeX sets such a table at the foot of the first
+// page if it is read before the text, and at no other place of that page. early is empty for other tables.
 func (b *builder) early() string {
 	const mostLines = 24 // with the text above them
 	for _, g := range b.tables {
@@ -112,7 +112,7 @@ func (b *builder) foreign() bool {
 var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "roles", "ladder", "steps", "time",
 	"phases", "tradeoff", "repeats", "lines", "pivot", "heatmap", "largest", "trend", "accuracy", "ablation"}
 
-// private reports whether some run trains privately: what only computes norms does not.
+// private reports whether some run trains privately: a run that only computes norms does not.
 func (b *builder) private() bool {
 	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
 		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool {
@@ -190,7 +190,7 @@ func (b *builder) captions() string {
 func style() string {
 	tables, err := files.ReadFile("tables.tex")
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the style file is part of the program
 	}
 	return "% Written by dpsight.\n" + plates.StyleTeX() + string(tables)
 }

@@ -25,7 +25,7 @@ type Plate struct {
 	Caption Text
 	figure  plates.Figure
 	data    [][]string // a header, and rows in bytes, seconds or as the header says
-	aside   bool       // its files are there, and the document does not show it
+	aside   bool       // the figure's files are written, and the document does not show it
 }
 
 // allFigures are the kinds, in the order of the document.
@@ -61,7 +61,7 @@ func (c *Config) stylesOf() []string {
 	return c.Styles
 }
 
-// makeFigures makes those that are asked for and have something to show.
+// makeFigures makes the figures that are asked for and have something to show.
 func (b *builder) makeFigures() {
 	makers := map[string]func() []Plate{"breakdown": b.breakdownPlate, "waterfall": b.waterfallPlate,
 		"step": b.stepPlates, "time": b.timePlate, "tradeoff": b.tradeoffPlate, "lines": b.linesPlates,
@@ -96,7 +96,7 @@ func (b *builder) makeFigures() {
 	})
 }
 
-// nothingDrawn says why there is no figure. Those of steps say it of each run.
+// nothingDrawn says why a figure is missing. Figures of steps give the reason for each run.
 var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
 	"waterfall": "no peak differs from a baseline's in more than one component",
 	"time":      "no run has times of phases", "tradeoff": "fewer than three runs have a peak and a time",
@@ -106,7 +106,8 @@ var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
 	"trend":    "no experiment was run at two revisions",
 	"accuracy": "no two predicted runs are of experiments that were measured too"}
 
-// rareFigures are those that few stores have anything for: that they are left out is only said where they are named.
+// rareFigures are figures that few stores have data for: the paper notes that one is left out only if the user named
+// it.
 var rareFigures = []string{"largest", "trend", "accuracy"}
 
 // fileName returns a figure's file name in one style. The style column adds no suffix.
@@ -196,8 +197,8 @@ func (p *Plate) beyond(axes string, names []Text) {
 	}
 }
 
-// far are the names whose largest magnitudes are so much above all others that one scale would hide these: one or two,
-// beside three at least.
+// far are the names whose largest magnitudes are so far above all others that one scale would hide the others: one or
+// two names, beside three others at least.
 func far(largest map[string]float64) (names []string) {
 	const times, most, rest = 4, 2, 3
 	all := slices.SortedFunc(maps.Keys(largest), func(a, b string) int {
@@ -457,7 +458,7 @@ func (b *builder) timePlate() []Plate {
 	return []Plate{p}
 }
 
-// tradeoffPlate shows which method to choose.
+// tradeoffPlate shows time and peak of each method, to choose one.
 func (b *builder) tradeoffPlate() []Plate {
 	p := Plate{Name: "tradeoff", data: [][]string{{"method", "setting", "step_s", "low_s", "high_s", "peak_bytes"}}}
 	f := plates.Tradeoff{Baseline: b.baseLabel()}
@@ -613,7 +614,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 	return p
 }
 
-// heatmapPlate shows what fits.
+// heatmapPlate shows which swept values of each method fit.
 func (b *builder) heatmapPlate() []Plate {
 	if len(b.paper.Groups) < 2 {
 		return nil

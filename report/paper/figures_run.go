@@ -14,7 +14,7 @@ import (
 )
 
 // fullest is the entry of the last group whose peak is the highest of those that have a view with something to show;
-// nil without any. The document shows that run where it has room for one.
+// nil without any. The document shows this entry's run where it has room for one run only.
 func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entry) {
 	g := b.paper.Last()
 	for i := range g.Entries {
@@ -30,14 +30,15 @@ func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entr
 	return highest
 }
 
-// stepPlates show when and why each method's step peaks, a figure each. The document has the one of the highest peak.
+// stepPlates show when and why each method's step peaks, a figure each. The document has the figure of the highest
+// peak.
 func (b *builder) stepPlates() []Plate {
 	return b.overEvents("step", func(v *exhibits.View) *exhibits.Step { return v.Step },
 		"Allocated memory over one step{}, in the order of allocator events (not of time).",
 		"the peak is in no recorded step")
 }
 
-// wholePlates show each method's memory over all recorded steps, if they are asked for.
+// wholePlates show each method's memory over all recorded steps, if the user asks for them.
 func (b *builder) wholePlates() []Plate {
 	if b.config.Steps != AllSteps {
 		if slices.Contains(b.config.Figures, "steps") {
@@ -199,7 +200,7 @@ func roleName(role string) string {
 		return "Rest"
 	case "mlp":
 		return "MLP"
-	case "other": // beside the rest, which is of no module
+	case "other": // "other" as a role stands beside the rest, which belongs to no module
 		return "Other modules"
 	}
 	return upper(strings.ReplaceAll(role, "_", " "))

@@ -7,7 +7,7 @@ import (
 
 // A Grid is a table of a paper.
 type Grid struct {
-	Name    string // of its files
+	Name    string // name of the table's files
 	Wide    bool   // as wide as a page, not as a column
 	Finding Text   // the caption's first sentence, which is in bold
 	Caption Text
@@ -75,7 +75,7 @@ type note struct {
 // component has no bytes.
 func absent() Cell { return Cell{text: "–", word: true} }
 
-// unmeasured is a cell whose value nobody knows. It is empty, as the legend says.
+// unmeasured is a cell whose value nobody knows. An unmeasured cell is empty, as the legend says.
 func unmeasured() Cell { return Cell{word: true} }
 
 func wordCell(text string) Cell { return Cell{text: text, word: true} }
@@ -85,7 +85,7 @@ func figure(v float64, u unit, signed bool) Cell {
 	return Cell{text: number(v, u, signed), value: v, known: true, unit: u}
 }
 
-// optional is the cell of a value, or another without one.
+// optional is the cell of a value, or the cell without if the value is nil.
 func optional[T int64 | float64](v *T, u unit, without Cell) Cell {
 	if v == nil {
 		return without
@@ -105,9 +105,9 @@ func (c *Cell) shown() string {
 	return text
 }
 
-// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest. It
-// marks none if one of them has no figure, since the best is then unknown. If runs are not methods, the baseline
-// may be the best.
+// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest.
+// markBest marks no cell if one of the lines has no figure, since the best is then unknown. If runs are not methods,
+// the baseline may be the best.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return

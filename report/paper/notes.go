@@ -34,8 +34,8 @@ func (g *Grid) legend() {
 	}
 }
 
-// mainNotes adds what changes how the main table reads, at most three notes in the order of their columns. The rest is
-// in README.md.
+// mainNotes adds what changes how the main table reads, at most three notes in the order of their columns. The other
+// notes are in README.md.
 func (b *builder) mainNotes(g *Grid) {
 	if c := g.columnOf("freed_delta_bytes"); c >= 0 {
 		keep, base := "the runs keep it", "the baseline frees it"
@@ -78,7 +78,7 @@ func (b *builder) timeNote(g *Grid) string {
 	return strings.Join(parts, " ")
 }
 
-// energyNote says which runs' energy was measured in a run of its own; nil for none.
+// energyNote says which runs' energy was measured in a run of its own; nil if no run's energy was.
 func (b *builder) energyNote() Text {
 	var lent []Text
 	var keys []string
@@ -105,7 +105,8 @@ func (b *builder) energyNote() Text {
 		len(lent), len(b.paper.Methods)))
 }
 
-// throttled says in how many timed steps the GPU was slowed down; empty where in none, or in as many of all.
+// throttled says in how many timed steps the GPU was slowed down; empty if no step was slowed down, or every run as
+// often as the baseline.
 func (b *builder) throttled() string {
 	if len(b.paper.Groups) != 1 {
 		return ""

@@ -39,7 +39,7 @@ func largest(values []float64) (most float64) {
 func chosen(asked string, values []float64, large, small unit) unit {
 	switch {
 	case asked == small.name, asked != large.name && largest(values) < large.size:
-		if small == millis && largest(values) < 10 { // integers would say nothing of them
+		if small == millis && largest(values) < 10 { // integers would say nothing of values that small
 			small.digits = 2
 		}
 		return small
@@ -47,8 +47,8 @@ func chosen(asked string, values []float64, large, small unit) unit {
 	return large
 }
 
-// number prints a value, rounded once, half to even. A value other than zero never looks like zero: what is too small
-// for the digits is "<0.01" or, among values with signs, a zero that has one.
+// number prints a value, rounded once, half to even. A value other than zero never looks like zero: a value that is too
+// small for the digits is "<0.01" or, among values with signs, a zero with a sign.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
 	text := strconv.FormatFloat(x, 'f', u.digits, 64)

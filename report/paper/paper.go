@@ -28,10 +28,10 @@ type Model struct {
 	Largest   []exhibits.Largest
 	Trend     *exhibits.Revisions // nil where no experiment was run at several revisions
 	Config    *Config
-	Names     []string // of the runs, as the command line has them
-	Command   []string // that writes the paper
-	Notes     []string // on what was chosen and left out
-	Warnings  []string // of the JSON documents that the numbers come from
+	Names     []string // names of the runs, as the command line has them
+	Command   []string // command that writes the paper
+	Notes     []string // notes on what was chosen and left out
+	Warnings  []string // warnings of the JSON documents that the numbers come from
 	Force     bool
 	// Written is called after each file, with the numbers of files done and in all. May be nil.
 	Written func(done, of int)
@@ -67,7 +67,7 @@ func Write(dir string, m Model) ([]string, error) {
 	return folder.Write(dir, b.files(), folder.Options{Force: m.Force, Written: m.Written})
 }
 
-// makeTables makes those that are asked for and have something to show.
+// makeTables makes the tables that are asked for and have something to show.
 func (b *builder) makeTables() {
 	makers := map[string]func() *Grid{"main": b.mainTable, "components": b.componentsTable, "phases": b.phasesTable,
 		"pivot": b.pivotTable, "repeats": b.repeatsTable, "accuracy": b.accuracyTable, "ablation": b.ablationTable}
@@ -84,7 +84,7 @@ func (b *builder) makeTables() {
 	}
 }
 
-// nothingFor says why there is no table.
+// nothingFor says, by table, why the table is missing.
 var nothingFor = map[string]string{"components": "no peak is broken down",
 	"phases": "no run has phases", "pivot": "no parameter varies while the method does not",
 	"repeats":  "no experiment was repeated and timed",
@@ -150,7 +150,7 @@ func (b *builder) ratioUnit() unit {
 	return u
 }
 
-// digits are those that somebody asked for, else the ones that the values give.
+// digits is the number of digits that the configuration gives a kind of figure, else the one that the values need.
 func (b *builder) digits(kind string, otherwise int) int {
 	if n, ok := b.config.Digits[kind]; ok {
 		return n
@@ -178,7 +178,7 @@ func (b *builder) baselineName() string {
 	return "the baseline"
 }
 
-// subject begins a finding about all that is compared with the baseline; "" if there are no words for it.
+// subject begins a finding about all that is compared with the baseline; "" if dpsight has no words for that.
 func (b *builder) subject() string {
 	if b.private() && b.baselineName() == "non-private training" {
 		return "Private training"

@@ -181,7 +181,7 @@ func (b *builder) hardware() Text {
 	return text
 }
 
-// sentence joins before and text by "; ". It returns "" if text is empty.
+// sentence joins before and text by "; ". sentence returns "" if text is empty.
 func sentence(before, text string) string {
 	if text == "" {
 		return ""
@@ -332,9 +332,9 @@ func (b *builder) scripts() Text {
 	return list(texts)
 }
 
-// parameters is the number of the model's parameters, where all have four bytes, else what they hold. It is empty if no
-// peak is broken down or the runs differ in it. Allocators round the size of a tensor up, by far less than what is
-// printed.
+// parameters is the number of the model's parameters if all have four bytes, else the bytes that they hold. parameters
+// is empty if no peak is broken down or the runs differ. Allocators round the size of a tensor up, by far less than the
+// last printed digit.
 func (b *builder) parameters() Text {
 	var bytes int64
 	for _, g := range b.paper.Groups {
@@ -424,7 +424,7 @@ func (b *builder) privacy() Text {
 		}
 		return "ε\u202f=\u202f" + float(p.Epsilon) + " at δ\u202f=\u202f" + float(p.Delta)
 	})
-	// Without either, the rate is only the length of a list of batches.
+	// Without Poisson sampling or a reached ε, the rate is only the length of a list of batches.
 	if v := private(func(p *schemas.Privacy) string { return float(p.SampleRate) }); len(v) > 0 &&
 		(poisson || len(reached) > 0) {
 		parts = append(parts, parse("sampling rate *q*\u202f=\u202f"+v.text()))

@@ -71,7 +71,7 @@ func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
 	return out
 }
 
-// The figures of an entry, nil where it has none. Deltas are over its baseline, which has none itself.
+// The figures of an entry, nil where it has none. Deltas are over the entry's baseline, which has no delta itself.
 func peakOf(e *exhibits.Entry) *float64 { return floatOf(e.PeakBytes) }
 
 func compared(e *exhibits.Entry) *compare.OverheadRun {
@@ -162,7 +162,7 @@ func (b *builder) mainColumn(name string) column {
 	return column{colEnergy, "Energy", plain(energy.name + "/step"), "joules_per_step", energy, false, false, joule}
 }
 
-// rateColumn is in tokens or, if a run counts none, in samples.
+// rateColumn is in tokens or, if some run counts no tokens, in samples.
 func (b *builder) rateColumn() column {
 	tokens := func(e *exhibits.Entry) *float64 { return e.TokensPerS }
 	samples := func(e *exhibits.Entry) *float64 { return e.SamplesPerS }
@@ -219,11 +219,11 @@ func (b *builder) mainTable() *Grid {
 	return g
 }
 
-// worthColumn reports whether a column says anything: it has a figure or, where it compares no run with another, more
-// than one.
+// worthColumn reports whether a column says anything: it has a figure or, if it compares no run with another, more than
+// one figure.
 func (b *builder) worthColumn(name string) bool {
 	switch name {
-	case colPeak: // running out of memory is shown there
+	case colPeak: // the column of peaks also shows that a run went out of memory
 		return true
 	case colFreed:
 		return b.paper.Freed()
@@ -406,8 +406,8 @@ func (l Label) inside() Text {
 	return l.said(l.Full)
 }
 
-// extremes returns the entry with the lowest peak and the shortest step, at least one of them alone, and the entry
-// with the highest and longest; nil if there is none.
+// extremes returns the entry that is lowest in peak and step time, and the entry that is highest in both. Each is nil
+// if no entry is, or if fewer than two entries have both figures.
 func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	var all []*exhibits.Entry
 	for i := range g.Entries {
@@ -442,7 +442,7 @@ func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	return best, worst
 }
 
-// range2 is the lowest and the highest value among the rivals of all groups, and of how many.
+// range2 is the lowest and the highest value among the rivals of all groups, and the number of values.
 func (b *builder) range2(of func(*exhibits.Entry) *float64) (low, high float64, n int) {
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {

@@ -102,7 +102,8 @@ func (b *builder) componentsTable() *Grid {
 	return g
 }
 
-// keptOf says what part of the gradients at the peaks is kept from the step before: "" if it is not most of each.
+// keptOf says what part of the gradients at the peaks is kept from the step before: "" if the kept part is not most of
+// each peak's gradients.
 func keptOf(entries []exhibits.Entry) string {
 	all, some := true, false
 	for i := range entries {
@@ -220,7 +221,7 @@ func missing(has bool) Cell {
 	return absent()
 }
 
-// phasesFinding says which phase sets all peaks, and which takes the longest, where that is the same of all.
+// phasesFinding says which phase sets the peaks, and which takes the longest, if it is the same for all entries.
 func phasesFinding(p *exhibits.Phases, highest, longest []int) Text {
 	family := func(rows []int) string {
 		name := ""

@@ -86,7 +86,7 @@ func (g *Grid) columns() string {
 	return strings.Join(specs, " ")
 }
 
-// isNumber reports whether siunitx reads the cell: "<0.01" it does not.
+// isNumber reports whether siunitx reads the cell: siunitx does not read "<0.01".
 func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' }
 
 func (g *Grid) writeHeads(b *strings.Builder) {

@@ -57,7 +57,8 @@ func widest(t Text, size float64) (w float64) {
 	return w
 }
 
-// widthOf is at least the width of a text in a font like Times, in em: a table that is thought to fit does.
+// widthOf is at least the width of a text in a font like Times, in em, so that a table that fits by widthOf fits when
+// printed.
 func widthOf(text string) (em float64) {
 	for _, r := range text {
 		switch {
@@ -76,14 +77,14 @@ func widthOf(text string) (em float64) {
 	return em
 }
 
-// fit is what a table undergoes before its caption and its notes are written, since these speak of what is left.
+// fit fits a table to its place before its caption and its notes are written, since these speak of what is left.
 func (b *builder) fit(g *Grid) {
 	for _, what := range g.fit(b.config.Widths) {
 		b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", g.Name, what))
 	}
 }
 
-// fit makes a table as wide as a page if it does not fit a column. It removes what does not fit a page either: the
+// fit makes a table as wide as a page if it does not fit a column. fit removes what does not fit a page either: the
 // last columns or, from a table that is too high, lines. left names what was removed.
 func (g *Grid) fit(widths Widths) (left []string) {
 	if !g.Wide && !g.fits(widths) {
@@ -108,7 +109,7 @@ func (g *Grid) fit(widths Widths) (left []string) {
 			break
 		}
 	}
-	for n := len(g.Lines); n > 0 && g.Lines[n-1].kind != row; n-- { // parts nothing any more
+	for n := len(g.Lines); n > 0 && g.Lines[n-1].kind != row; n-- { // such a line separates nothing any more
 		g.Lines = g.Lines[:n-1]
 	}
 	return left

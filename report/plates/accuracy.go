@@ -14,15 +14,15 @@ type Prediction struct {
 	Predicted, Measured float64
 }
 
-// Accuracy shows how near predictions came: a point for each, the line on which they are right, and the names of those
-// that are farthest from it.
+// Accuracy shows how near predictions came: a point for each, the line on which they are right, and the names of the
+// points that are farthest from the line.
 type Accuracy struct {
 	Points []Prediction
 }
 
 const (
 	farNames = 5    // how many points are named
-	farOff   = 0.01 // and what they are off by at least
+	farOff   = 0.01 // by what part the named points are off at least
 	farRatio = 20.  // between the largest and the smallest value, beyond which axes are logarithmic
 )
 
@@ -63,7 +63,7 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	}
 	d.open(a)
 	d.dashed(soft, 0.5, point{a.box.x0, a.box.y1}, point{a.box.x1, a.box.y0})
-	var right []point // that line in pieces, which no name may touch
+	var right []point // the line of right predictions in pieces, which no name may touch
 	const pieces = 100
 	for i := range pieces + 1 {
 		part := float64(i) / pieces

@@ -29,7 +29,8 @@ type Bar struct {
 	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" if there is none
 	Segments []Segment
 	State    State
-	// NotPrivate runs do a part of a private method's work, and are not private. A dagger marks their labels.
+	// NotPrivate runs do a part of a private method's work, and are not private. A dagger marks the labels of such
+	// runs.
 	NotPrivate bool
 }
 
@@ -46,15 +47,15 @@ type Breakdown struct {
 	Bars     []Bar             // in the order in which they are read, segments in stacking order
 	Baseline string            // the label of the bar that others are compared with, in each group; "" for none
 	Capacity float64           // memory of the device, in bytes: the length of bars that ran out of memory; 0 if unknown
-	Names    map[string]string // of categories, where the package's own do not fit
+	Names    map[string]string // names of categories, where the package's own do not fit
 }
 
 // Time shows the parts of a step's time: stacked bars of seconds from 0.
 type Time struct {
 	Bars     []Bar
 	Baseline string
-	Digits   int               // behind the point of how many times the baseline's time a bar is
-	Names    map[string]string // of phases
+	Digits   int               // digits behind the point of the ratio of a bar's time to the baseline's
+	Names    map[string]string // names of phases
 }
 
 // Draw draws the figure.
@@ -100,7 +101,7 @@ type bars struct {
 	keys   []string
 	groups []group
 
-	changes bool // stand after the totals
+	changes bool // changes stand after the totals
 	lines   int  // of the labels with the most
 	left    float64
 	scale   float64 // points a byte or a second
@@ -125,7 +126,7 @@ func drawBars(s Style, f bars) (*Drawing, error) {
 		}
 	}
 	if f.most <= 0 {
-		return nil, ErrEmpty // all out of memory, or failed: a table says that better
+		return nil, ErrEmpty // all runs went out of memory, or failed: a table shows that better
 	}
 	f.of = f.unit(f.most)
 	for _, b := range f.all {
@@ -186,7 +187,7 @@ func (f *bars) arrange() (rows []string) {
 	return rows
 }
 
-// A line of panels is the groups side by side, with the rows that any of them has.
+// A line of panels is groups side by side, with the rows that any of these groups has.
 type panelLine struct {
 	groups []group
 	rows   []string
@@ -304,7 +305,8 @@ func (f *bars) layout(rows []string) {
 }
 
 // fit returns the lines of panels that the place is tall enough for, and the height of a row: bars are thinner where
-// there are many. around is what legend and axis take, titled and between what each line of panels does.
+// there are many. around is the height of legend and axis, titled and between the height that each line of panels
+// takes.
 func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting []panelLine, size float64) {
 	d, s := f.d, f.d.style
 	most, high := pageTall, max(1.62*s.Label, float64(f.lines)*s.line()+1)
@@ -330,7 +332,7 @@ func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting 
 	}
 }
 
-// endWidth returns the width of the widest text after a bar. with includes the change.
+// endWidth returns the width of the widest text after a bar. With `with`, the text includes the change.
 func (f *bars) endWidth(with bool) (w float64) {
 	for _, g := range f.groups {
 		for _, b := range g.rows {

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A colour has a name, under which a document that inputs [StyleTeX] knows it, and may differ on a dark page.
+// A colour has a name, by which a document that inputs [StyleTeX] uses it, and may differ on a dark page.
 type colour struct {
 	name        string
 	light, dark canvas.Color
@@ -41,7 +41,8 @@ var (
 	rampDark   = both("dpsRampDark", 0x174a7c)
 )
 
-// phases are no categories. They have one neutral ramp, and sand for work on gradients between passes.
+// phases are the colours of phases, which are no categories: one neutral ramp, and sand for work on gradients between
+// passes.
 var phases = map[string]colour{
 	"forward":       both("dpsForward", 0xc3ceda),
 	"backward":      both("dpsOnePass", 0x4f6a83),

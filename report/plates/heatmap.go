@@ -148,7 +148,7 @@ func (f Heatmap) most() (most float64) {
 	return most
 }
 
-// unit is that of the printed values, which get a digit more where none of them reaches 1.
+// unit is the unit of the printed values, which get a digit more if none of the values reaches 1.
 func (f Heatmap) unit() unit {
 	most := f.most()
 	of := f.Quantity.unitOf(max(most, f.Most))
@@ -158,7 +158,7 @@ func (f Heatmap) unit() unit {
 	return of
 }
 
-// Unit is the name of the unit of the printed values. A caption has to say it, since the figure has no axis.
+// Unit is the name of the unit of the printed values. A caption has to name the unit, since the figure has no axis.
 func (f Heatmap) Unit() string { return f.unit().name }
 
 // narrow is a heading in at most three lines of a width.

@@ -11,7 +11,8 @@ type Ladder struct {
 var RungKeys = []string{"allocated", "pending_free", "cached", "non_torch", "context", "modules", "driver",
 	"driver_reserve", "other_processes"}
 
-// rungs are no categories. Their colours go from the allocator's blue-greys to greys for memory outside torch.
+// rungs are the colours of rungs, which are no categories: from the allocator's blue-greys to greys for memory outside
+// torch.
 var rungs = map[string]colour{
 	"allocated":       both("dpsAllocated", 0x4f6a83),
 	"pending_free":    both("dpsPendingFree", 0x8299ae),

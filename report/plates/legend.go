@@ -8,11 +8,11 @@ type entry struct {
 
 const swatch = 0.85 // of a legend's swatch, in multiples of the size of values
 
-// MostLegendRows is how many rows a legend has. What has no room in them is drawn without an entry.
+// MostLegendRows is how many rows a legend has. Keys without room in these rows are drawn without an entry.
 const MostLegendRows = 3
 
-// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. Nothing
-// is drawn until y is known: draw does it.
+// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. legend
+// draws nothing: its caller calls draw once y is known.
 func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw func(y float64)) {
 	if len(entries) == 0 {
 		return 0, func(float64) {}
@@ -39,7 +39,7 @@ func (d *Drawing) legendPlaces(entries []entry, width float64) (at []point, rows
 	gap := 1.2 * d.style.Value
 	n := len(entries)
 	for ; n > 1; n-- {
-		total := -gap // none after the last
+		total := -gap // no gap after the last entry
 		for _, w := range d.legendColumns(entries, n) {
 			total += w
 		}

@@ -15,8 +15,8 @@ type Quantity int
 // The quantities.
 const (
 	Bytes   Quantity = iota
-	Seconds          // of a step
-	Ratio            // to the baseline, printed with ×
+	Seconds          // seconds of a step
+	Ratio            // ratio to the baseline, printed with ×
 	Count            // a number of samples, or of anything else
 )
 
@@ -46,8 +46,8 @@ func (u unit) titled(axis string) string {
 type Series struct {
 	Label  string
 	Values []float64 // one for each swept value
-	States []State   // nil where all are measured
-	Accent bool      // the one of the finding
+	States []State   // nil if all values are measured
+	Accent bool      // the series that the finding is about
 	Look   int       // of its method, in every figure: a marker, and dashes or none
 }
 
@@ -63,7 +63,7 @@ type LinesPanel struct {
 	Title  string
 	X      string // the swept parameter, as "Sequence length"
 	At     []float64
-	Names  []string // of the places At, where they are no numbers
+	Names  []string // names of the places At, if the places are no numbers
 	Series []Series
 }
 
@@ -159,8 +159,8 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// panel chooses what is drawn of one setting: series that have a value, over axes that hold all of them. It is nil
-// where fewer than two places were swept or every value is 0.
+// panel chooses what is drawn of one setting: series that have a value, over axes that hold all of them. panel returns
+// nil if fewer than two places were swept or every value is 0.
 func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 	q := &linesPanel{LinesPanel: p}
 	q.Series = nil

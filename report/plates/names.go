@@ -29,10 +29,11 @@ var names = map[string]string{
 	"modules":               "CUDA modules",
 }
 
-// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Others are drawn as minor ones.
+// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Other phases are drawn as minor
+// ones.
 var PhaseKeys = []string{"forward", "backward", "norm_pass", "gradient_pass", "clip", "noise", "optimizer"}
 
-// nameOf is a key in words: the caller's, this package's, or the key with spaces and a capital.
+// nameOf is a key in words: the caller's name, this package's, or the key with spaces and a capital.
 func nameOf(key string, callers map[string]string) string {
 	if s := callers[key]; s != "" {
 		return s

@@ -38,7 +38,7 @@ func unitOfSeconds(most float64) unit {
 	return unit{"ms", 1e-3, 2}
 }
 
-// in is a value in a unit, rounded once, from the exact one.
+// in is a value in a unit, rounded once, from the exact value.
 func (u unit) in(v float64) string { return decimal(v/u.size, u.digits) }
 
 // decimal prints a number. A number above 0 and below half of the last digit is printed as "<0.1".

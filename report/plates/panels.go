@@ -2,8 +2,8 @@ package plates
 
 import "math"
 
-// row lays panels of equal size out side by side, as many as fit, in rows under one another. decorate gives each
-// its own axes. left is the width of what is beside each panel, right the width that its labels need at its end.
+// panelGrid lays panels of equal size out side by side, as many as fit, in rows under one another. Each panel has its
+// own axes.
 type panelGrid struct {
 	across, down int
 	width        float64 // of one panel including its margin
@@ -31,7 +31,7 @@ func (g panelGrid) tall(s Style, want, rest float64) float64 {
 // x is where a panel begins.
 func (g panelGrid) x(i int) float64 { return float64(i%g.across) * (g.width + g.gap) }
 
-// most is how many panels a place has room for.
+// mostPanels is how many panels a place has room for.
 func mostPanels(s Style) int {
 	if s.slide() {
 		return 3

@@ -194,7 +194,8 @@ func (r run) trace(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
 const tracedAt = 512
 
 func missing(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
-	for _, inset := range []float64{0.1, 0.16} { // the inner one runs the other way round, and is left empty
+	// The inner rectangle runs the other way round, so its inside stays empty.
+	for _, inset := range []float64{0.1, 0.16} {
 		b := box{x + inset*size, y - capital*size + (inset-0.1)*size, x + (1-inset)*size, y - (inset-0.1)*size}
 		corners := []point{{b.x0, b.y0}, {b.x1, b.y0}, {b.x1, b.y1}, {b.x0, b.y1}}
 		if inset > 0.1 {

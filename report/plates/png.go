@@ -34,7 +34,7 @@ func (d *Drawing) PNG(w io.Writer) error {
 	return nil
 }
 
-// A bitmap collects a path and paints it: only the part of the picture that the path covers.
+// A bitmap collects a path and paints only the part of the picture that the path covers.
 type bitmap struct {
 	img    *image.RGBA
 	scale  float64
@@ -118,7 +118,7 @@ func (p *bitmap) paint(c colour) {
 }
 
 // blend paints what the path covers of an area. Most points of a large area are covered wholly or not at all, and the
-// rasterizer's own painting mixes colours for these too.
+// rasterizer's own painting mixes colours for such points too.
 func (p *bitmap) blend(area image.Rectangle, c color.RGBA) {
 	width, size := area.Dx(), area.Dx()*area.Dy()
 	if cap(p.cover) < size {

@@ -42,10 +42,10 @@ const (
 	end
 )
 
-// An item is one drawn thing. In pgfplots it is placed in its axes, by its data.
+// An item is one drawn thing. In pgfplots, an item is placed in its axes, by its data.
 type item struct {
 	axes   *axes // nil: beside all axes
-	drawn  bool  // by pgfplots itself: an axis with its ticks, grid and labels
+	drawn  bool  // drawn by pgfplots itself: an axis with its ticks, grid and labels
 	fill   *colour
 	stroke *colour
 	width  float64 // of the stroke
@@ -55,7 +55,7 @@ type item struct {
 	label  *label
 }
 
-// A label is a line of text. Its anchor is the item's only point, moved by (dx, dy).
+// A label is a line of text. The anchor of a label is the item's only point, moved by (dx, dy).
 type label struct {
 	text   string
 	size   float64
@@ -116,8 +116,8 @@ func (d *Drawing) add(i item) {
 	d.items = append(d.items, i)
 }
 
-// rect fills a rectangle, which a line in the page's colour parts from its neighbours where parted is set. It is never
-// thinner than a hairline.
+// rect fills a rectangle, which a line in the page's colour parts from its neighbours where parted is set. The
+// rectangle is never thinner than a hairline.
 func (d *Drawing) rect(b box, fill colour, parted bool) {
 	const hairline = 0.25
 	if b.width() < hairline {
@@ -170,7 +170,7 @@ func (d *Drawing) hatch(b box, stroke colour) {
 	}
 }
 
-// scaled scales the size of a marker or the width of a line with the letters. v is its size for letters of 7
+// scaled scales the size of a marker or the width of a line with the letters. v is the size or width for letters of 7
 // points.
 func (d *Drawing) scaled(v float64) float64 { return v * d.style.Label / 7 }
 
@@ -233,7 +233,7 @@ func fit(l label, width float64) string {
 	return l.text
 }
 
-// free reports whether a label at p would lie over no other and inside the drawing's width.
+// free reports whether a label at p would lie over no other label and inside the drawing's width.
 func (d *Drawing) free(l label, p point) bool {
 	b := l.boxAt(p)
 	if b.x0 < 0 || b.x1 > d.style.Width {
@@ -352,8 +352,8 @@ func (d *Drawing) left(a *axes) float64 {
 	return w
 }
 
-// Misplaced lists the texts that stick out of the figure or lie over another, and texts under 6 points. It is what
-// tests ask of every drawing.
+// Misplaced lists the texts that stick out of the figure or lie over another, and texts under 6 points. Tests ask every
+// drawing for its misplaced texts.
 func (d *Drawing) Misplaced() (out []string) {
 	all := box{0, 0, d.style.Width, d.height}
 	for i, it := range d.items {

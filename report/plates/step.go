@@ -27,21 +27,21 @@ type Step struct {
 	Bands  []Band    // in stacking order
 	Phases []Span
 	Cause  string // the key of the category to name at the peak; "" for none
-	Run    bool   // of all steps of a run: these stand in the place of phases
+	Run    bool   // the figure shows all steps of a run, and steps stand in the place of phases
 	Names  map[string]string
 }
 
-// MostStretches is how many pieces a step is drawn in. Each shows the moment of its highest total.
+// MostStretches is how many pieces a step is drawn in. Each piece shows the moment of its highest total.
 const MostStretches = 300
 
-// reduced is the step in at most MostStretches pieces, with bands summed up in stacking order: each has the height of
-// its upper edge.
+// reduced is the step in at most MostStretches pieces, with bands summed up in stacking order: each band has the height
+// of its upper edge.
 type reduced struct {
 	at    []float64
 	tops  [][]float64
 	keys  []string
 	peak  int     // the piece with the highest total
-	event float64 // of the peak, and how much each band has there
+	event float64 // event of the peak, and how much each band has there
 	here  []float64
 }
 
@@ -186,7 +186,7 @@ type place struct {
 	ok   bool
 }
 
-// placeIn finds where a band is tall enough over the width of a label. It prefers places within a phase and near
+// placeIn finds where a band is tall enough over the width of a label. placeIn prefers places within a phase and near
 // the middle of the axes.
 func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
 	w := wide(l) + 4
@@ -292,7 +292,7 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
 	d.line(text, 0.4, point{x, y}, point{max(min(x+3, at+whole), at-1), base - 0.2*l.size})
 	d.circle(point{x, y}, d.scaled(1.4), text, text, 0.3)
-	l.anchor = end // so that the two join in any font
+	l.anchor = end // so that the two labels join in any font
 	d.write(l, point{at + wide(l), base})
 	d.write(more, point{at + wide(l) + gap, base})
 }
@@ -316,7 +316,8 @@ const leastRepeats = 3
 // loop is the key of phases that are drawn as one.
 const loop = "loop"
 
-// folded are the phases in order, with those of a loop as one that names them once: "forward, backward × 32".
+// folded are the phases in order, with the phases of a loop as one phase that names each once: "forward, backward ×
+// 32".
 func (f Step) folded() (out []Span) {
 	all := slices.Clone(f.Phases)
 	if f.Run {
@@ -368,7 +369,7 @@ func (f Step) phaseName(p Span) string {
 	return p.Name
 }
 
-// phases places the names in up to three levels. One that has no room in any is left out.
+// phases places the names in up to three levels. A name that has no room in any level is left out.
 func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	const levels = 3
 	var taken [levels][][2]float64

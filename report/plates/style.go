@@ -7,7 +7,7 @@ type Style struct {
 	Label  float64 // size of names and of numbers along axes, in points
 	Value  float64 // size of values, in points
 	Dark   bool    // a dark page
-	Wide   bool    // room for four panels in a row; else two
+	Wide   bool    // the place has room for four panels in a row; else for two
 }
 
 // The places that have a width of their own.

@@ -13,9 +13,9 @@ type Point struct {
 	Time, Peak        float64 // seconds of a step, bytes
 	TimeLow, TimeHigh float64 // fastest and slowest of repeats; both 0 without repeats
 	State             State   // only measured, predicted and bounded points are drawn
-	Base              bool    // never on the front: what others are compared with, or a run where none is private
-	NotPrivate        bool    // nor is this: a cross, and a dagger behind the name
-	Look              int     // of its method, as a [Series] has it
+	Base              bool    // never on the front: the baseline, or a run of a panel without private runs
+	NotPrivate        bool    // never on the front either: drawn as a cross, with a dagger behind the name
+	Look              int     // look of the point's method, as in a [Series]
 }
 
 // A TradeoffPanel is one setting.
@@ -24,13 +24,14 @@ type TradeoffPanel struct {
 	Points []Point
 }
 
-// Tradeoff shows which method to choose: time and peak of each, and the front of those that no other beats in both.
+// Tradeoff shows time and peak of each method, and the front of private methods that no other private method beats in
+// both.
 type Tradeoff struct {
 	Panels   []TradeoffPanel
 	Baseline string // the label of the point, in each panel, over which both axes count in per cent; "" for none
 }
 
-// MostNamed is how many points of a panel are named. Beyond it, only those on the front are.
+// MostNamed is how many points of a panel are named. If a panel has more points, only those on the front are named.
 const MostNamed = 12
 
 // spot is a point in the units of the axes.
@@ -138,7 +139,7 @@ func (f Tradeoff) signed(all []tick) []tick {
 	return all
 }
 
-// Outside are the points beyond the axes, each with its place: the figure has only their names.
+// Outside are the points beyond the axes, each with its place: the figure itself has only the points' names.
 func (f Tradeoff) Outside() (out []string) {
 	bytes, seconds := f.units()
 	for _, p := range f.Panels {
@@ -222,7 +223,7 @@ func drawable(p Point) bool {
 	return (p.State == Measured || p.State == Predicted || p.State == Bounded) && p.Time > 0 && p.Peak > 0
 }
 
-// front marks the private points that none beats, fastest first.
+// front marks the private points that no other private point beats in both time and peak, fastest first.
 func (p *tradeoffPanel) front() {
 	slices.SortStableFunc(p.spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y)) })
 	best := math.Inf(1)
@@ -234,7 +235,7 @@ func (p *tradeoffPanel) front() {
 	}
 }
 
-// fit finds the axes. A point that is far beyond all others, in one direction, is outside: an arrow names it.
+// fit finds the axes. A point that is far beyond all others, in one direction, is outside: an arrow names such a point.
 func (p *tradeoffPanel) fit() {
 	far := func(of func(spot) float64) float64 {
 		var all []float64

@@ -4,15 +4,16 @@ import "math"
 
 // A Block is what one run adds to the baseline's peak.
 type Block struct {
-	Label   string
-	Changes []Segment // signed bytes by category, in stacking order; bytes that only move between two are netted before
+	Label string
+	// Changes are signed bytes by category, in stacking order. Callers net bytes that only move between two categories.
+	Changes []Segment
 }
 
 // Waterfall shows how each run gets from the baseline's peak, which is 0 here, to its own.
 type Waterfall struct {
 	Blocks   []Block
 	Baseline string  // the baseline's label
-	Base     float64 // its peak in bytes, for the net in per cent; 0 for none
+	Base     float64 // the baseline's peak in bytes, for the net in per cent; 0 for no per cent
 	Names    map[string]string
 }
 
@@ -39,7 +40,7 @@ func (r fall) value(d *Drawing) label {
 	return l
 }
 
-// slightPart of the net is what a row of a waterfall must have.
+// slightPart is the smallest part of the net that a row of a waterfall may have.
 const slightPart = 0.005
 
 // Draw draws the figure.
@@ -116,8 +117,8 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// unit is that of the baseline's peak, which a paper's tables have too, or a smaller one where that would say nothing
-// of the largest change.
+// unit is the unit of the baseline's peak, as in a paper's tables, or a smaller one if that would hide the largest
+// change.
 func (f Waterfall) unit(most float64) unit {
 	const least, longest = 0.1, 100
 	of := unitOfBytes(max(most, f.Base))
@@ -152,8 +153,8 @@ func (b shown) title(d *Drawing) (lines []label) {
 // tall is the height of a block, in rows.
 func (b shown) tall(d *Drawing) float64 { return float64(max(len(b.rows), len(b.title(d)))) }
 
-// widths returns the width of the names beside the bars, and how many points a byte has: as many as leave room for
-// what stands behind each bar. A block's name stands beside those of its first rows.
+// widths returns the width of the names beside the bars, and how many points a byte has: as many points as leave room
+// for the text behind each bar. A block's name stands beside those of its first rows.
 func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left, scale float64) {
 	for _, b := range blocks {
 		titles := b.title(d)

@@ -48,7 +48,7 @@ func Comparison(subject, verb string, to, from float64, object string, show func
 	return fmt.Sprintf("%s, %s%s less than %s (%s)", text, show(from-to), OfWhole(from-to, from), object, show(from))
 }
 
-// OfWhole formats a share in brackets. It returns "" if the whole is 0.
+// OfWhole formats a share in brackets. OfWhole returns "" if the whole is 0.
 func OfWhole(part, whole float64) string {
 	if whole == 0 {
 		return ""
@@ -74,7 +74,7 @@ func (t *Term) Lacking(from bool, fromLabel string, to bool, toLabel string) {
 }
 
 // A Lead begins a sentence about the parts of a difference. Sum is used if the parts are so much larger than the
-// difference that shares of it would mean nothing.
+// difference that shares of the difference would mean nothing.
 type Lead struct{ Parts, Sum string }
 
 // Excess begins a sentence on the difference of two things.
@@ -91,7 +91,7 @@ func Excess(delta float64, to, from string, show func(float64) string) Lead {
 }
 
 // Account states what a difference consists of, in one sentence whose figures sum to it: the parts of its own sign,
-// those of the other sign, and the sum of small ones. It returns "" if nothing differs.
+// those of the other sign, and the sum of small ones. Account returns "" if nothing differs.
 func Account(delta float64, begin Lead, verb, others string, terms []Term, show func(float64) string) string {
 	const most = 6
 	terms = slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return t.Delta == 0 })

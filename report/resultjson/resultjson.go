@@ -1,10 +1,10 @@
 // Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces. Notebooks
 // and scripts that read those files keep working: the keys are the same, and the values are true.
 //
-// "mb" means MiB there. What a run does not hold is null, never 0. The snapshots are an exception, since those
-// files have no nulls in them and readers sort the values and take the highest: a snapshot with an unknown value is
-// left out. One key is added, "dpsight". It has the run's id and says how its figures are known, since a prediction
-// must not pass for a measurement.
+// "mb" means MiB there. What a run does not hold is null, never 0. The snapshots are an exception, since the profiler's
+// snapshots have no nulls, and readers sort the values and take the highest: a snapshot with an unknown value is left
+// out. One key is added, "dpsight". The key "dpsight" has the run's id and says how its figures are known, since a
+// prediction must not pass for a measurement.
 package resultjson
 
 import (
@@ -173,9 +173,9 @@ func runName(p *analyze.ComponentProfile) string {
 	return p.RunID
 }
 
-// WriteAll writes runs to out. A single run goes to a file of that name. Several runs go to a folder, one file
-// each. So does a single run if the folder exists or its name ends like a folder's. It returns the paths of files
-// in a folder. Without force it only replaces what an export wrote, and writes nothing if a file is another's
+// WriteAll writes runs to out. A single run goes to the file out. Several runs go to a folder, one file each. A single
+// run goes to a folder too if the folder exists or out ends like a folder's name. WriteAll returns the paths of files
+// in a folder. Without force, WriteAll only replaces what an export wrote, and writes nothing if a file is another's
 // ([schemas.ForeignError]).
 func WriteAll(out string, profiles []analyze.ComponentProfile, force bool) (paths []string, err error) {
 	defer func() {

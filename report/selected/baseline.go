@@ -42,10 +42,10 @@ func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	}
 }
 
-// A Baseline is the run that --baseline names. Its summary is nil if none is named.
+// A Baseline is the run that --baseline names. The summary is nil if no run is named.
 type Baseline struct {
 	*analyze.Summary
-	elsewhere *store.Run // nil if it is one of the selected runs
+	elsewhere *store.Run // nil if the baseline is one of the selected runs
 }
 
 // Baseline finds the run of a name among the runs, or loads it.
@@ -86,8 +86,8 @@ func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	explain.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
 }
 
-// Study compares the runs with the baseline. If none was named, it is their suite's baseline, or else the default
-// one.
+// Study compares the runs with the baseline. If no baseline was named, Study takes the runs' suite's baseline, or else
+// the default one.
 func (b Baseline) Study(r *Runs, runs []analyze.Summary) compare.Study {
 	switch {
 	case b.Summary != nil:

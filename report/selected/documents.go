@@ -23,7 +23,7 @@ import (
 
 // The analyses of selected runs, each with the tables that it reads.
 
-// List is the table of runs. Those without tables are in it.
+// List is the table of runs. The table also has runs without tables.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
 	read, rows, err := r.listed()
@@ -45,8 +45,8 @@ func (r *Runs) Breakdown(at memory.At) (memory.BreakdownDocument, error) {
 	return memory.NewBreakdownDocument(rows...), err
 }
 
-// Known is a breakdown for a table that has a row for each run with a peak. Without any such run there is no
-// breakdown, and no note on the reason.
+// Known is a breakdown for [report.KnownTable], which has a row for each device of a run with a peak. If no run has a
+// peak, Known returns an empty breakdown and no note on the reason.
 func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
 	if err := r.Ingested(); err != nil {
 		return doc, err
@@ -121,8 +121,8 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 	return analyze.NewCostDocument(rows...), err
 }
 
-// Ladder explains a GPU's memory from NVML down to the categories. If there are several runs, those without events
-// are listed without GPUs.
+// Ladder explains a GPU's memory from NVML down to the categories. If there are several runs, Ladder lists those
+// without events without GPUs.
 func (r *Runs) Ladder() (ladder.Document, error) {
 	many := len(r.Runs) > 1
 	rows, err := rows(r, ladder.Tables, func(in schemas.Tables) (ladder.Run, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Ending returns what to print about the only run when it has ended. It does not look at other runs of the store,
-// since thousands of them would take longer than the run.
+// Ending returns what to print about the only run when it has ended. Ending does not look at other runs of the store,
+// since reading thousands of runs would take longer than the run.
 func (r *Runs) Ending() (e report.Ending, err error) {
 	_, err = r.Each(findings.Tables, false, func(in schemas.Tables) error {
 		checked := findings.CheckRun(in)

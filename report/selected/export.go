@@ -22,8 +22,8 @@ var Exports = []string{ResultJSON, export.Perfetto, export.TensorBoard, export.A
 // ResultJSON is the format of the profiler that dpsight replaces, see [resultjson].
 const ResultJSON = "result-json"
 
-// Export writes the runs in a format to a file or a folder, or to stdout if out is "": then only one run, in a
-// format of one file. paths are the files in a folder.
+// Export writes the runs in a format to a file or a folder, or to stdout if out is "". Only one run in a format of one
+// file can go to stdout. paths are the files in a folder.
 func (r *Runs) Export(format, out string, force bool, stdout io.Writer) (paths []string, err error) {
 	if len(r.Runs) > 1 && out == "" {
 		return nil, schemas.WithHint(fmt.Errorf("%d runs do not go into one file", len(r.Runs)),

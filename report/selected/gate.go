@@ -16,9 +16,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// readBaseline reads a baseline document, or makes one from the runs that a name selects, without the runs that
-// leave takes out. If it makes one, it also returns the runs. what names the baseline in errors, and version is
-// dpsight's.
+// readBaseline reads a baseline document, or makes one from the runs that a name selects, without the runs that leave
+// takes out. If readBaseline makes a baseline, it also returns the runs. what names the baseline in errors, and version
+// is dpsight's.
 func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, of *Runs, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
@@ -33,7 +33,7 @@ func (s *Source) readBaseline(what, name, version string, leave leaver) (b *sche
 			"dpsight check --write-baseline FILE RUN… writes one from runs")
 	}
 	all := *s
-	all.Where = "" // of the runs that are checked
+	all.Where = "" // Where holds for the runs that are checked, not for the baseline's
 	of, runs, err := all.Kept([]string{name}, leave)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknow
 	var baseline *schemas.Baseline
 	var beside *Runs
 	var err error
-	if o.Baseline != "" { // first: trials that it has are checked
+	if o.Baseline != "" { // the baseline is read first, since trials that it contains are checked
 		if baseline, beside, err = s.readBaseline("the baseline", cmp.Or(o.BaselineAt, o.Baseline), version,
 			leaveTrials); err != nil {
 			return nil, err
@@ -187,7 +187,7 @@ func (c *Checked) Baseline(version string) schemas.Baseline {
 	return b
 }
 
-// Accuracy compares predictions with measurements: files of baselines or runs. Without names of predictions it
+// Accuracy compares predictions with measurements: files of baselines or runs. Without names of predictions, Accuracy
 // takes the predicted ones among the runs.
 func (s *Source) Accuracy(predicted, measured []string, version string) (doc predict.AccuracyDocument, err error) {
 	if len(predicted) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// keeper makes the kept document of a run. It makes none for a prediction whose report has no confidence, since
-// that depends on what is known of predictions today.
+// keeper makes the kept document of a run. The keeper makes no document for a prediction whose report has no
+// confidence, since confidence depends on what is known of predictions today.
 func keeper() store.Keeper {
 	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,
 		Make: func(t *schemas.Tables, s *schemas.Summary) bool {
@@ -30,7 +30,7 @@ func keeper() store.Keeper {
 		}}
 }
 
-// keeper tells how far it is, where a store has no summaries of many runs.
+// keeper reports its progress if a store has no summaries of many runs.
 func (s *Source) keeper() store.Keeper {
 	k := keeper()
 	if s.Doing != nil {
@@ -40,8 +40,8 @@ func (s *Source) keeper() store.Keeper {
 }
 
 // summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The
-// summary is made of the tables, which are read for it: of a million events that would take as long as the import of
-// their snapshot. Of a larger run a store of many runs makes it when it is first asked for.
+// summary is made from the tables, which must be read: for a million events, that would take as long as the import of
+// their snapshot. The summary of a larger run is made when a store of many runs first needs it.
 const summarizedEvents = 500_000
 
 // WriteSummaries writes the summaries of runs that have just been ingested, by their folders.

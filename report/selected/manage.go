@@ -11,13 +11,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// List is the table of the runs that a command names, each name all that have it.
+// List is the table of the runs that a command names. A name stands for all runs that have it.
 func (s *Source) List(names []string) (doc analyze.RunsDocument, err error) {
 	r, err := s.SelectEach(names)
 	if err != nil {
 		return doc, err
 	}
-	if len(r.Runs) == 1 { // of several it was said
+	if len(r.Runs) == 1 { // of several runs, the note was already given
 		r.WarnPending()
 	}
 	return r.List()
@@ -44,7 +44,7 @@ func (s *Source) selectEvery(names []string) (*Runs, error) {
 	return r, nil
 }
 
-// Tag gives the runs of a name tags and takes others from them, and says of how many that changed anything.
+// Tag gives the runs of a name tags and takes others from them, and says how many runs that changed.
 func (s *Source) Tag(name string, add, remove []string) error {
 	for _, tag := range slices.Concat(add, remove) {
 		if err := schemas.CheckTag(tag); err != nil {
@@ -132,8 +132,8 @@ func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
 	return doc, nil
 }
 
-// Remove removes runs, one after another, if the answer to a question is yes. asked says whether a user could be
-// asked. It refuses a run that is being recorded.
+// Remove removes runs, one after another, if the answer to a question is yes. asked says whether a user could be asked.
+// Remove refuses a run that is being recorded.
 func (s *Source) Remove(names []string, confirm func(question string) (yes, asked bool)) error {
 	r, err := s.selectEvery(names)
 	if err != nil {

@@ -68,7 +68,8 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	return m, nil
 }
 
-// mostTimelines is how many runs keep their timelines while a report reads all runs: a timeline takes a megabyte.
+// mostTimelines is how many runs keep their timelines while a report reads all runs: a run's timeline takes about a
+// megabyte.
 const mostTimelines = 32
 
 // addTimelines reads the timelines that the report draws and has not kept.

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// moments analyses a moment of each selected run. The runs that lack it are listed beside those that have it.
+// moments analyses a moment of each selected run. The runs that lack the moment are listed beside those that have it.
 func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	many := len(r.Runs) > 1
 	var lacking lacks
@@ -36,11 +36,11 @@ func withoutEvents(err error, many bool) error {
 	return schemas.WithHint(err, "dpsight phases and dpsight overhead need none")
 }
 
-// lacks are the runs without the requested moment. They are listed beside the others. If no run has it, the first
-// one's error says why.
+// lacks are the runs without the requested moment. Runs without the moment are listed beside the others. If no run has
+// the moment, the first run's error says why.
 type lacks struct {
 	first *memory.NoMomentError
-	any   bool // some run has it
+	any   bool // some run has the moment
 }
 
 // note is what becomes of one run's error.

@@ -21,8 +21,8 @@ func word(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// AfterIngest returns the command that shows what was ingested, "" if nothing was. A command that names no run
-// takes the newest by its own time, which may be another one.
+// AfterIngest returns the command that shows what was ingested, "" if nothing was ingested. The command names a run,
+// since a command without one takes the newest run by its own time, which may be another.
 func (s *Source) AfterIngest(doc schemas.Ingested) string {
 	var stores []string
 	for _, dir := range doc.Dirs {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// mostExplained is how many runs a page explains against the baseline: each takes a reading of both.
+	// mostExplained is how many runs a page explains against the baseline: each explanation reads the run and the
+	// baseline.
 	mostExplained = 12
 	// pagePoints is how many stretches of events a page has of a device whose events do not fit.
 	pagePoints = 600
@@ -111,7 +112,7 @@ func (r *Runs) explained(b *page.Builder, study compare.Study) {
 	}
 }
 
-// addBlocks adds the blocks of a run. One without any is shown by its documents.
+// addBlocks adds the blocks of a run. A run without blocks is shown by its documents.
 func addBlocks(b *page.Builder, in *schemas.Tables) error {
 	devices, err := blocks.Of(in)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const pairHint = "as in dpsight explain vanilla ghost; dpsight runs lists the runs"
 
 // Explain explains why the second of two runs takes more or less than the first. labels gives the names to show;
-// without it the runs' own names are shown.
+// without labels, Explain shows the runs' own names.
 func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err error) {
 	r, err := s.Select(names)
 	if err != nil {

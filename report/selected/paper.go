@@ -40,7 +40,7 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 		return m, err
 	}
 	var searched []analyze.Summary
-	if len(trials(r).Runs) == 0 && len(tried.Runs) > 0 { // else they are what the paper is of
+	if len(trials(r).Runs) == 0 && len(tried.Runs) > 0 { // else the paper is about the trials themselves
 		if _, searched, err = tried.summarize(); err != nil {
 			return m, err
 		}
@@ -74,7 +74,7 @@ func trials(r *Runs) *Runs {
 func (r *Runs) viewed(whole bool) (read *Runs, sums []analyze.Summary, views map[string]*exhibits.View, err error) {
 	views = map[string]*exhibits.View{}
 	read, err = r.Each(analyze.SummaryTables|exhibits.ViewTables, true, func(in schemas.Tables) error {
-		ledgers := memory.NewLedgers(&in) // once for both
+		ledgers := memory.NewLedgers(&in) // the ledgers are made once for the summary and the view
 		s := analyze.SummarizeWith(&in, ledgers)
 		sums = append(sums, s)
 		if s.BrokenDown() {

@@ -17,13 +17,13 @@ type Source struct {
 	// Named is true if the command names the store. A command without runs then means all of its runs, else the
 	// newest suite or run.
 	Named bool
-	// Where is a condition on the runs. Runs for which it is not true are left out. "" takes all.
+	// Where is a condition on the runs. Runs for which the condition is not true are left out. "" takes all.
 	Where string
 	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
 	Recording func(dir string) *store.Progress
 	// Say reports what was selected, Note what was left out, Warn what could not be read or has no tables.
 	Say, Note, Warn func(text string)
-	// Doing is told how far long work is, the last time with done equal to of. It may be nil.
+	// Doing is called with the progress of long work, the last time with done equal to of. Doing may be nil.
 	Doing func(text string, done, of int)
 }
 
@@ -54,13 +54,13 @@ func (s *Source) SelectEach(names []string) (*Runs, error) {
 	return s.announce(store.OpenIndexed(s.Store).ResolveEach(names))
 }
 
-// Folder selects one run by its folder, and says nothing of it.
+// Folder selects one run by its folder, and prints nothing about the run.
 func (s *Source) Folder(dir string) (*Runs, error) {
 	sel, err := store.Open(s.Store).Resolve([]string{dir})
 	return &Runs{Selection: sel, from: s}, err
 }
 
-// SuiteRuns selects the runs of a suite by their folders, and says nothing of them.
+// SuiteRuns selects the runs of a suite by their folders, and prints nothing about the runs.
 func (s *Source) SuiteRuns(suite *store.Suite, dirs []string) (*Runs, error) {
 	sel, err := store.Open(s.Store).Resolve(dirs)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Runs) WarnPending() {
 // Ingested returns an error if no run has tables.
 func (r *Runs) Ingested() error { return r.Pending().Err() }
 
-// A leaver gives the runs without those that a command does not look at, and says so.
+// A leaver returns the runs without those that a command does not look at, and notes what it left out.
 type leaver func(*Runs) *Runs
 
 // leaveNone takes nothing out.
@@ -128,7 +128,7 @@ func leaveSuperseded(r *Runs) *Runs {
 	return r.without(analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests), report.SupersededNote)
 }
 
-// without is the runs that are kept; note says how many are not.
+// without returns the runs that are kept; note says how many runs are not.
 func (r *Runs) without(kept []store.Run, note func(runs int) string) *Runs {
 	n := len(r.Runs) - len(kept)
 	if n == 0 {
@@ -160,7 +160,7 @@ func ReadWithin(r store.Run, want schemas.Want, w store.Window) (schemas.Tables,
 }
 
 // withConfidence adds how sure a prediction is, and why, which the reports of older versions do not say. All tables
-// that this package reads go through it: an analysis never has a level without its reasons.
+// that this package reads go through withConfidence: an analysis never has a level without its reasons.
 func withConfidence(t *schemas.Tables) schemas.Tables {
 	in := *t
 	in.Confidence = report.ConfidenceOf(t)
@@ -193,7 +193,7 @@ func prediction(dir string) (in schemas.Tables, err error) {
 	return Read(r, predict.Tables)
 }
 
-// Each is [store.Selection.Each] that warns about runs that cannot be read. It returns the others.
+// Each is [store.Selection.Each] that warns about runs that cannot be read. Each returns the runs that could be read.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
 	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(withConfidence(t)) })
 	for _, d := range damaged {
@@ -228,7 +228,7 @@ func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
-// Summaries selects runs without those that leave removes, and reduces them. It returns an error if none has
+// Summaries selects runs without those that leave removes, and reduces them. Summaries returns an error if no run has
 // tables.
 func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
@@ -258,7 +258,7 @@ func (s *Source) reduced(names []string, leave leaver) (*Runs, error) {
 	}
 	if ended := slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
 		return run.Manifest.Status == schemas.StatusRunning && !run.Ingested()
-	}); len(ended) < len(r.Runs) && len(ended) > 0 { // it was said which are still running
+	}); len(ended) < len(r.Runs) && len(ended) > 0 { // [Runs.WarnPending] already said which runs are still running
 		r = &Runs{r.Only(ended), r.from, r.leftOut}
 	}
 	r = leaveSuperseded(leave(r))

@@ -42,7 +42,7 @@ type servedPlace struct {
 }
 
 // servedDevice is what was read of a device for the last request: all of its blocks or, if there are too many, the
-// bytes of all by category.
+// bytes of all blocks by category.
 type servedDevice struct {
 	i      int // place
 	all    *blocks.Device
@@ -51,8 +51,8 @@ type servedDevice struct {
 	points int                      // of whole
 }
 
-// Served reads what a page shows of the named runs, or of all runs of a store. Runs without tables appear only in
-// its list.
+// Served reads what a page shows of the named runs, or of all runs of a store. Runs without tables appear only in the
+// page's list.
 func (s *Source) Served(names []string) (*Served, error) { return s.served(names, page.MostServed) }
 
 func (s *Source) served(names []string, most int64) (*Served, error) {
@@ -118,7 +118,7 @@ func placeOf(in *schemas.Tables, device string, rank int32) (p identity.Place, e
 	return identity.Place{}, 0
 }
 
-// Devices is how many there are.
+// Devices is the number of devices that the server can show.
 func (s *Served) Devices() int { return len(s.places) }
 
 // warm loads the device that is shown first, if there is only one choice.
@@ -130,8 +130,8 @@ func (s *Served) warm() {
 	}
 }
 
-// Device returns the Arrow streams of a device over a range of events: every block that lives in it, and points of
-// all events. For a range that is too long it returns more points and no blocks.
+// Device returns the Arrow streams of a device over a range of events: every block that lives in it, and points of all
+// events. For a range that is too long, Device returns more points and no blocks.
 func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	}
 	var in schemas.Tables
 	failed := make(chan error, 1)
-	go func() { // at the same time as the data for the line
+	go func() { // blocks are read at the same time as the data for the line
 		var err error
 		in, err = ReadWithin(s.runs.Runs[at.run], want, window)
 		failed <- err

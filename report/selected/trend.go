@@ -7,9 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Trend follows each experiment over the revisions or the days of its runs. A name stands for all runs that have
-// it, and no name for the whole store. It reads the tables of the runs beside a step to find whose bytes changed.
-// If they cannot be read, the step has no modules.
+// Trend follows each experiment over the revisions or the days of its runs. A name stands for all runs that have it,
+// and no name for the whole store. Trend reads the tables of the runs beside a step to find whose bytes changed. If
+// these tables cannot be read, the step has no modules.
 func (s *Source) Trend(names []string, along string, value compare.Metric) (doc trend.Document, err error) {
 	over, err := trend.ParseOver(along)
 	if err != nil {

@@ -22,7 +22,7 @@ func Count(n int64) Cell { return Cell{units.Grouped(strconv.FormatInt(n, 10)), 
 // Bytes shows bytes in MiB and keeps bytes.
 func Bytes(n int64) Cell { return Cell{units.InMiB(n), n} }
 
-// DeltaBytes is [Bytes] with its sign.
+// DeltaBytes is [Bytes] with the difference's sign.
 func DeltaBytes(n int64) Cell {
 	t := units.InMiB(n)
 	if n > 0 && t[0] != '<' {
@@ -34,7 +34,7 @@ func DeltaBytes(n int64) Cell {
 // Milliseconds shows and keeps milliseconds.
 func Milliseconds(ms float64) Cell { return Cell{units.Fixed(ms, msDigits(ms)), ms} }
 
-// DeltaMilliseconds is [Milliseconds] with its sign.
+// DeltaMilliseconds is [Milliseconds] with the difference's sign.
 func DeltaMilliseconds(ms float64) Cell {
 	c := Milliseconds(ms)
 	if ms > 0 {

@@ -15,7 +15,8 @@ const (
 	gap = 2
 	// shortText is the narrowest that a column of texts is made: a shorter text stays on one line.
 	shortText = 24
-	// longName is the same for the first column, which has names: a run's id stays on one line, a path may not.
+	// longName is the narrowest that the first column, which has names, is made: a run's id stays on one line, a path
+	// may not.
 	longName = 44
 )
 
@@ -26,9 +27,9 @@ type layout struct {
 	hidden  []int
 }
 
-// layoutFor fits a table to a number of columns of a terminal, 0 for as many as it needs. On a terminal it hides empty
-// columns. If the table is still too wide, it breaks headings and long texts. Then it hides columns: zeros first, then
-// the lowest priority, and among equals the rightmost.
+// layoutFor fits a table to a number of columns of a terminal, 0 for as many as it needs. On a terminal, layoutFor
+// hides empty columns. If the table is still too wide, layoutFor breaks headings and long texts. Last, layoutFor hides
+// columns: zeros first, then the lowest priority, and among equals the rightmost.
 func layoutFor(t *Table, most int) layout {
 	all := layout{}
 	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
@@ -87,7 +88,8 @@ func layoutFor(t *Table, most int) layout {
 	return fitted
 }
 
-// narrow makes the widest of columns narrower until they fit into room together, and returns the remaining room.
+// narrow makes the widest of some columns narrower until all of them fit into room together, and returns the remaining
+// room.
 func narrow(widths, columns []int, room int) int {
 	room += gap
 	for _, j := range columns {
@@ -147,7 +149,7 @@ func longestWord(text string) (most int) {
 	return most
 }
 
-// each reports whether something is so of all cells of a column.
+// each reports whether is holds for all cells of a column.
 func (t *Table) each(j int, is func(text string) bool) bool {
 	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return !is(row[j].Text) })
 }

@@ -139,7 +139,7 @@ func (t *Table) tabular(b *strings.Builder, columns []int) {
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
 }
 
-// pages divides the columns into as few parts of at most that width as there can be, of about the same width each.
+// pages divides the columns into as few parts as possible, each at most `most` wide, and all of about the same width.
 // Columns of one subject stay together unless they are too wide themselves.
 func (t *Table) pages(most int) [][]int {
 	widths := make([]int, len(t.Columns))

@@ -39,8 +39,8 @@ type Column struct {
 	Key   string
 	Right bool
 	For   Audience
-	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there
-	// first.
+	// Begins says that the column begins another subject, as time after memory: a table too wide for a page is divided
+	// there first.
 	Begins bool
 	// Names says that the column names a row's subject. Like the first column, it is never hidden.
 	Names bool
@@ -49,7 +49,7 @@ type Column struct {
 	Priority int
 }
 
-// ForPrograms hides the columns of that key from people.
+// ForPrograms hides the columns of a key from people.
 func (t *Table) ForPrograms(key string) {
 	for i := range t.Columns {
 		if t.Columns[i].Key == key {
@@ -112,7 +112,7 @@ func Names() []string {
 	return names
 }
 
-// Write prints tables in a format, one after another. JSON is one document: the first table's.
+// Write prints tables in a format, one after another. In JSON, Write prints only one document: the first table's.
 func Write(w io.Writer, format string, tables ...Table) error {
 	for _, f := range Formats {
 		if f.Name != format {
@@ -202,7 +202,7 @@ func (t *Table) keys() []string {
 	return keys
 }
 
-// DropZero removes the column of that title or key from all tables if it has only zeros in all of them.
+// DropZero removes the column of a title or key from all tables if the column has only zeros in all of them.
 func DropZero(tables []Table, name string) {
 	at := func(t *Table) int {
 		return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == name || c.Key == name })
@@ -226,7 +226,7 @@ func DropZero(tables []Table, name string) {
 	}
 }
 
-// WithoutZero is the table without the column of that title or key if there is nothing but zeros in it.
+// WithoutZero is the table without the column of a title or key if that column has only zeros.
 func (t Table) WithoutZero(name string) Table {
 	one := []Table{t}
 	DropZero(one, name)

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// mostNotes is how many notes a table has on a terminal. Elsewhere, and with --wide, it has all.
+// mostNotes is how many notes a table has on a terminal. Elsewhere, and with --wide, a table has all notes.
 const mostNotes = 3
 
 // withoutRepeats takes a note that all tables have out of all but the last.
@@ -24,7 +24,7 @@ func withoutRepeats(tables []Table) []Table {
 	return out
 }
 
-// writeText aligns columns with spaces. On a terminal it keeps to the width.
+// writeText aligns columns with spaces. On a terminal, writeText keeps to the terminal's width.
 func writeText(w io.Writer, t *Table) error {
 	out := screen.Of(w)
 	l := layoutFor(t, out.Columns)

@@ -19,7 +19,7 @@ import (
 // again is the time between two readings.
 const again = 500 * time.Millisecond
 
-// Reader says what is being recorded.
+// Reader returns the runs that are being recorded.
 type Reader func() []*page.Live
 
 // nothing returns the text for the case that none of the named runs, or none at all, is being recorded.
@@ -33,8 +33,8 @@ func nothing(names []string) string {
 // keys are what the last line says.
 const keys = "q quit   tab next run   p pause"
 
-// Show shows runs on a terminal until the user ends it. With names, it shows only these runs. If in or out is no
-// terminal, it prints once what is being recorded.
+// Show shows runs on a terminal until the user ends it. With names, Show shows only these runs. If in or out is no
+// terminal, Show prints once what is being recorded.
 func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	o := screen.Of(out)
 	file, ok := o.Writer.(*os.File)

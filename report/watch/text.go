@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Screen says what fits.
+// A Screen is how many lines and columns fit, and what the terminal can show.
 type Screen struct {
 	Columns, Lines int
 	Colours        bool
@@ -31,7 +31,7 @@ const (
 	labels      = 14
 )
 
-// Text describes the state of a run. It uses no more lines and columns than the screen has.
+// Text describes the state of a run. The text has no more lines and columns than the screen.
 func (s Screen) Text(l *page.Live) string {
 	p, d := highest(l)
 	var top []string

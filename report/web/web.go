@@ -1,5 +1,5 @@
-// Package web is the built front end of the page: scripts/page.sh builds it from the sources beside this file. It
-// is committed in packed form, so that neither a build nor an install needs Node.
+// Package web is the built front end of the page: scripts/page.sh builds it from the sources beside this file. The
+// front end is committed in packed form, so that neither a build nor an install needs Node.
 package web
 
 import (
