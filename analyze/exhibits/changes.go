@@ -12,18 +12,7 @@ func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	if e.Overhead == nil || e.IsBaseline() {
 		return nil
 	}
-	delta := map[schemas.Category]int64{}
-	for _, c := range e.Overhead.Categories {
-		delta[c.Category] = c.DeltaBytes
-	}
-	graph, hooks := delta[schemas.Activations], delta[schemas.HookActivations]
-	var moved int64 // from autograd to hooks; below 0: from hooks to autograd
-	switch {
-	case graph < 0 && hooks > 0:
-		moved = min(-graph, hooks)
-	case graph > 0 && hooks < 0:
-		moved = max(-graph, hooks)
-	}
+	moved := e.moved()
 	for _, c := range e.Overhead.Categories {
 		switch c.Category {
 		case schemas.Activations:
@@ -36,6 +25,28 @@ func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 		}
 	}
 	return changes
+}
+
+// moved are the bytes that the baseline's graph of autograd holds and an entry's hooks; below 0 the other way round.
+func (e *Entry) moved() int64 {
+	delta := map[schemas.Category]int64{}
+	for _, c := range e.Overhead.Categories {
+		delta[c.Category] = c.DeltaBytes
+	}
+	graph, hooks := delta[schemas.Activations], delta[schemas.HookActivations]
+	switch {
+	case graph < 0 && hooks > 0:
+		return min(-graph, hooks)
+	case graph > 0 && hooks < 0:
+		return max(-graph, hooks)
+	}
+	return 0
+}
+
+// Netted reports whether [Entry.Changes] left out bytes that only moved, so that the change of one category is what
+// two have together.
+func (e *Entry) Netted(c schemas.Category) bool {
+	return (c == schemas.Activations || c == schemas.HookActivations) && e.Overhead != nil && e.moved() != 0
 }
 
 // Front are the rivals of a group that no other beats in both time and peak.

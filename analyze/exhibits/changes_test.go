@@ -32,5 +32,8 @@ func TestChangesNetWhatMoves(t *testing.T) {
 		if got := e.Changes(); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+		if got := e.Netted(schemas.HookActivations); got != (c.graph*c.hooks < 0) || e.Netted(schemas.Gradients) {
+			t.Errorf("%s: netted: %v", name, got)
+		}
 	}
 }

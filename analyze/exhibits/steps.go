@@ -91,23 +91,25 @@ func (r reader) stretch(within timeline.EventRange) *Step {
 	return &Step{DeviceTimeline: run.Devices[i]}
 }
 
-// Cause is the category that grew most from the beginning of the phase of the peak to the peak; empty where none did.
-func (s *Step) Cause() (cause schemas.Category) {
-	begin := 0
-	for _, p := range s.Phases {
-		if p.From > s.RunPeakAt.Event || s.RunPeakAt.Event > p.To {
-			continue
-		}
-		for i := range s.Points {
-			if s.Points[i].ToEvent <= p.From {
-				begin = i
-			}
+// Cause is the category that a figure names at an entry's peak: the one that the peak has most of beyond the
+// baseline's. For a baseline, or without one, it is the largest that not every training has; empty without any.
+func (s *Step) Cause(e *Entry) (cause schemas.Category) {
+	most := int64(0)
+	for _, c := range e.Changes() {
+		if c.DeltaBytes > most {
+			cause, most = c.Category, c.DeltaBytes
 		}
 	}
-	most := int64(0)
-	for k, c := range s.Categories {
-		if grown := c.AtPeakBytes - s.Points[begin].Bytes[k]; grown > most {
-			cause, most = c.Category, grown
+	if cause != "" {
+		return cause
+	}
+	for _, c := range s.Categories {
+		switch c.Category {
+		case schemas.Parameters, schemas.OptimizerState, schemas.Gradients, schemas.Activations:
+		default:
+			if c.AtPeakBytes > most {
+				cause, most = c.Category, c.AtPeakBytes
+			}
 		}
 	}
 	return cause

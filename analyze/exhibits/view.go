@@ -2,7 +2,9 @@ package exhibits
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/grouping"
@@ -76,8 +78,8 @@ func (r reader) rungs() (leaves []ladder.Rung) {
 // for backward, as a breakdown by role and op has them.
 type Matrix struct {
 	Cells []MatrixCell // the roles with the most bytes first
-	// Rows and Columns are the roles and operations that a figure has room for, the largest first. An empty name stands
-	// for all others.
+	// Rows and Columns are the roles and operations that a figure has room for, the largest first, as [MatrixCell.Row] and
+	// [MatrixCell.Column] name them. An empty name stands for all others.
 	Rows, Columns []string
 	Peak          int64
 }
@@ -86,6 +88,30 @@ type Matrix struct {
 type MatrixCell struct {
 	Role, Op string
 	Bytes    int64
+}
+
+// Row is the role that a figure shows a cell under: "loss" for the operations of a loss, which belongs to no module of
+// the model; empty for what no role is known of.
+func (c MatrixCell) Row() string {
+	switch c.Role {
+	case "other":
+		if strings.Contains(c.Op, "Loss") || strings.HasPrefix(c.Op, "LogSoftmax") {
+			return "loss"
+		}
+		return ""
+	case schemas.SharedByModules:
+		return ""
+	}
+	return c.Role
+}
+
+// Column is the operation that a figure shows a cell under. A linear layer is one operation, with a bias or without.
+func (c MatrixCell) Column() string {
+	switch c.Op {
+	case "AddmmBackward0", "MmBackward0":
+		return "LinearBackward0"
+	}
+	return c.Op
 }
 
 // The roles and operations that a figure shows: so many at most, and none of less than a hundredth of the peak.
@@ -124,18 +150,22 @@ func (r reader) matrix() *Matrix {
 			m.Cells = append(m.Cells, MatrixCell{name(r.Key), name(c.Key), c.Bytes})
 		}
 	}
-	largest := func(rows []grouping.ByRow, most int) (names []string) {
-		rows = slices.SortedStableFunc(slices.Values(rows), func(a, b grouping.ByRow) int {
-			return cmp.Compare(b.Bytes, a.Bytes)
+	largest := func(of func(MatrixCell) string, most int) (names []string) {
+		sums := map[string]int64{}
+		for _, c := range m.Cells {
+			sums[of(c)] += c.Bytes
+		}
+		all := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+			return cmp.Or(cmp.Compare(sums[b], sums[a]), strings.Compare(a, b))
 		})
-		for _, r := range rows {
-			if len(names) < most && r.Key != nil && float64(r.Bytes) >= leastOfMatrix*float64(m.Peak) {
-				names = append(names, *r.Key)
+		for _, name := range all {
+			if len(names) < most && name != "" && float64(sums[name]) >= leastOfMatrix*float64(m.Peak) {
+				names = append(names, name)
 			}
 		}
 		return names
 	}
-	m.Rows, m.Columns = largest(d.Rows, mostRoles), largest(d.Columns, mostOps)
+	m.Rows, m.Columns = largest(MatrixCell.Row, mostRoles), largest(MatrixCell.Column, mostOps)
 	if len(m.Rows) < 2 || len(m.Columns) < 2 {
 		return nil
 	}
@@ -149,18 +179,20 @@ func (m *Matrix) Sum(row, column string) (sum int64) {
 		return name == of || of == "" && !slices.Contains(names, name)
 	}
 	for _, c := range m.Cells {
-		if is(c.Role, row, m.Rows) && is(c.Op, column, m.Columns) {
+		if is(c.Row(), row, m.Rows) && is(c.Column(), column, m.Columns) {
 			sum += c.Bytes
 		}
 	}
 	return sum
 }
 
-// Largest is the cell with the most bytes.
+// Largest is the row and the column with the most bytes together.
 func (m *Matrix) Largest() (most MatrixCell) {
-	for _, c := range m.Cells {
-		if c.Bytes > most.Bytes {
-			most = c
+	for _, row := range m.Rows {
+		for _, column := range m.Columns {
+			if n := m.Sum(row, column); n > most.Bytes {
+				most = MatrixCell{row, column, n}
+			}
 		}
 	}
 	return most

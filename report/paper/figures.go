@@ -99,7 +99,7 @@ func (b *builder) makeFigures() {
 // nothingDrawn says why a figure is missing. Figures of steps give the reason for each run.
 var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
 	"waterfall": "no peak differs from a baseline's in more than one component",
-	"time":      "no run has times of phases", "tradeoff": "fewer than three runs have a peak and a time",
+	"time":      "no run has times of phases", "tradeoff": "too few runs have a peak and a time",
 	"lines":   "no parameter varies while the method does not",
 	"heatmap": "no parameter varies while the method does not", "roles": "no peak is broken down by module",
 	"ladder": "no run has samples of the device's memory", "largest": "no run or trial ran out of memory",
@@ -332,6 +332,9 @@ func (b *builder) waterfallPlate() []Plate {
 		seen := 0
 		for _, c := range changes {
 			block.Changes = append(block.Changes, plates.Segment{Key: c.Category, Value: float64(c.DeltaBytes)})
+			if e.Netted(c.Category) {
+				block.Names = map[string]string{c.Category: "Activations and hooks (net)"}
+			}
 			p.row(block.Label, c.Category, bytesText(c.DeltaBytes))
 			if c.DeltaBytes > mostBytes {
 				most, mostBytes = c.Category, c.DeltaBytes
@@ -439,7 +442,13 @@ func (b *builder) timePlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("Where the time of a step goes.")
-	if slow, slowest, n := b.range2(ratioOf); n > 0 && b.subject() != "" {
+	drawn := func(e *exhibits.Entry) *float64 { // the bars' ratio: what lies beyond the axis has its own words
+		if slices.Contains(distant, e.Key) {
+			return nil
+		}
+		return ratioOf(e)
+	}
+	if slow, slowest, n := b.range2(drawn); n > 0 && b.subject() != "" {
 		p.Finding = plain(fmt.Sprintf("%s makes a step %s times as long.", b.subject(),
 			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	}
@@ -482,7 +491,11 @@ func (b *builder) tradeoffPlate() []Plate {
 			panel.Points = append(panel.Points, point)
 			p.row(point.Label, panel.Title, floatText(point.Time), low, high, bytesText(*e.PeakBytes))
 		}
-		if len(panel.Points) > 2 {
+		least := 3 // points, with the one that others are compared with
+		if f.Baseline != "" && !b.private() {
+			least++ // two settings of one training: the main table says that
+		}
+		if len(panel.Points) >= least {
 			f.Panels = append(f.Panels, panel)
 		}
 		front = nil
@@ -506,6 +519,12 @@ func (b *builder) tradeoffPlate() []Plate {
 	}
 	if b.private() {
 		p.Caption = append(p.Caption, span{kind: words, text: " Filled: on the front (line)."})
+	}
+	if f.HasRanges() {
+		p.Caption = append(p.Caption, span{kind: words, text: " Bars: lowest to highest of repeats."})
+	}
+	if f.OwnAxes() {
+		p.Caption = append(p.Caption, span{kind: words, text: " Panels have axes of their own."})
 	}
 	p.explainMark(slices.ContainsFunc(f.Panels, func(panel plates.TradeoffPanel) bool {
 		return slices.ContainsFunc(panel.Points, func(q plates.Point) bool { return q.NotPrivate })

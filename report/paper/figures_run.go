@@ -81,7 +81,7 @@ func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step
 		}
 		s := of(v)
 		p := Plate{Name: name + "-" + strings.ReplaceAll(fileWord(e.Key), "_", "-"), aside: e != shown}
-		p.figure = drawnOver(s, &p)
+		p.figure = drawnOver(e, s, &p)
 		p.Finding = b.peaks(e, s)
 		p.Caption = format(caption, b.where())
 		out = append(out, p)
@@ -93,8 +93,8 @@ func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step
 }
 
 // drawnOver is the picture of a stretch of events; the data behind it goes to p.
-func drawnOver(s *exhibits.Step, p *Plate) plates.Step {
-	f := plates.Step{Cause: s.Cause(), Run: len(s.Steps) > 0}
+func drawnOver(e *exhibits.Entry, s *exhibits.Step, p *Plate) plates.Step {
+	f := plates.Step{Cause: s.Cause(e), Run: len(s.Steps) > 0}
 	header := []string{"event"}
 	for _, c := range s.Categories {
 		header = append(header, c.Category+"_bytes")
@@ -150,8 +150,11 @@ func (b *builder) peaks(e *exhibits.Entry, s *exhibits.Step) Text {
 // inside is a phase within a sentence: "backward", "the norm pass".
 func inside(phase string) string {
 	name := strings.ToLower(phaseName(phase).text())
-	if strings.HasSuffix(name, " pass") {
+	switch {
+	case strings.HasSuffix(name, " pass"):
 		return "the " + name
+	case phase == schemas.PhaseOptimizer:
+		return "the optimizer step"
 	}
 	return name
 }
@@ -189,7 +192,7 @@ func (b *builder) rolesPlate() []Plate {
 		p.Finding = plain(fmt.Sprintf("%s, %s: the largest part of the peak.", roleName(largest.Role), opName(largest.Op)))
 	}
 	p.Caption = format("Allocated memory ("+f.Unit()+") at the peak of {}{} by the module's role and the operation "+
-		"that keeps it for backward (None: it is no activation).", b.labels[e.Key].inside(), b.where())
+		"that keeps it for backward.", b.labels[e.Key].inside(), b.where())
 	return []Plate{p}
 }
 
@@ -200,8 +203,6 @@ func roleName(role string) string {
 		return "Rest"
 	case "mlp":
 		return "MLP"
-	case "other": // "other" as a role stands beside the rest, which belongs to no module
-		return "Other modules"
 	}
 	return upper(strings.ReplaceAll(role, "_", " "))
 }
@@ -212,7 +213,7 @@ func opName(op string) string {
 	case op == "":
 		return "Rest"
 	case op == grouping.NotAnActivation:
-		return "None"
+		return upper(op)
 	case strings.HasPrefix(op, "ScaledDotProduct"):
 		return "SDPA"
 	}
@@ -239,7 +240,7 @@ func opName(op string) string {
 }
 
 // operations are what people call an operation, or a part of its name, where that is not torch's word.
-var operations = map[string]string{"Addmm": "Linear", "Mm": "Matmul", "Bmm": "Batched matmul", "Nll": "NLL",
+var operations = map[string]string{"Bmm": "Batched matmul", "Nll": "NLL",
 	"Gelu": "GELU", "Relu": "ReLU", "Silu": "SiLU", "Elu": "ELU"}
 
 // ladderPlate shows what uses the device's memory beside the tensors, at each allocator's peak.
@@ -247,6 +248,12 @@ func (b *builder) ladderPlate() []Plate {
 	p := Plate{Name: "ladder", data: [][]string{{"method", "rung", "bytes"}}}
 	f := plates.Ladder{Names: map[string]string{}}
 	g := b.paper.Last()
+	together, some := b.joinedRungs(g)
+	joined := strings.NewReplacer("non_torch", "non-torch", "_", " ").Replace(strings.Join(together, ", "))
+	f.Names[rungsTogether] = upper(joined)
+	if some {
+		f.Names[rungsTogether] = "Outside of torch's allocator"
+	}
 	for i := range g.Entries {
 		e := &g.Entries[i]
 		v := b.model.Views[e.RunID]
@@ -255,13 +262,17 @@ func (b *builder) ladderPlate() []Plate {
 		}
 		bar := b.bar(e, g)
 		bar.Group = ""
+		outside := plates.Segment{Key: rungsTogether}
 		for _, r := range v.Rungs {
-			key, _, joined := strings.Cut(r.Rung, "+") // several that nothing tells apart
-			if joined {
-				f.Names[key] = upper(strings.NewReplacer("+", ", ", "non_torch", "non-torch", "_", " ").Replace(r.Rung))
-			}
-			bar.Segments = append(bar.Segments, plates.Segment{Key: key, Value: float64(*r.Bytes)})
 			p.row(bar.Label, r.Rung, bytesText(*r.Bytes))
+			if first, _, _ := strings.Cut(r.Rung, "+"); slices.Contains(together, first) {
+				outside.Value += float64(*r.Bytes)
+				continue
+			}
+			bar.Segments = append(bar.Segments, plates.Segment{Key: r.Rung, Value: float64(*r.Bytes)})
+		}
+		if outside.Value > 0 {
+			bar.Segments = append(bar.Segments, outside)
 		}
 		slices.SortStableFunc(bar.Segments, func(a, b plates.Segment) int {
 			return slices.Index(plates.RungKeys, a.Key) - slices.Index(plates.RungKeys, b.Key)
@@ -275,8 +286,43 @@ func (b *builder) ladderPlate() []Plate {
 	p.Finding = plain("What uses the GPU's memory at each peak.")
 	p.Caption = format("Device memory in use{} when torch's allocator peaks; outside of torch by the nearest sample of "+
 		"NVML.", b.where())
+	if some {
+		p.Caption = append(p.Caption, span{kind: words, text: " Outside of torch's allocator: " + joined +
+			"; not every run tells them apart."})
+	}
 	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	return []Plate{p}
+}
+
+// rungsTogether is the key of rungs that are drawn as one.
+const rungsTogether = "context"
+
+// joinedRungs are the rungs that a run of a group cannot tell apart, in the order of [plates.RungKeys], so that one
+// colour means the same in every bar. some reports whether other runs of the group tell some of them apart.
+func (b *builder) joinedRungs(g *exhibits.Group) (together []string, some bool) {
+	var all []string
+	for i := range g.Entries {
+		v := b.model.Views[g.Entries[i].RunID]
+		if v == nil {
+			continue
+		}
+		for _, r := range v.Rungs {
+			if strings.Contains(r.Rung, "+") {
+				all = append(all, r.Rung)
+			}
+		}
+	}
+	for _, key := range plates.RungKeys {
+		if slices.ContainsFunc(all, func(joined string) bool {
+			return slices.Contains(strings.Split(joined, "+"), key)
+		}) {
+			together = append(together, key)
+		}
+	}
+	some = slices.ContainsFunc(all, func(joined string) bool {
+		return len(strings.Split(joined, "+")) < len(together)
+	})
+	return together, some
 }
 
 // largestPlate shows the largest batch of each method on each device.

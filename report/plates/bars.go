@@ -1,6 +1,7 @@
 package plates
 
 import (
+	"math"
 	"slices"
 )
 
@@ -63,7 +64,7 @@ func (f Breakdown) Draw(s Style) (*Drawing, error) {
 	return drawBars(s, bars{all: f.Bars, baseline: f.Baseline, capacity: f.Capacity, names: f.Names,
 		colours: categories, order: categoryKeys,
 		unit: unitOfBytes, axis: "Allocated at the peak", line: true,
-		change: percent})
+		change: percent, brief: wholePercent})
 }
 
 // ratio is how many times the base a value is.
@@ -94,6 +95,7 @@ type bars struct {
 	axis     string
 	line     bool // a dashed line at the baseline's total
 	change   func(v, base float64) string
+	brief    func(v, base float64) string // where change has no room; nil for none
 
 	d      *Drawing
 	of     unit
@@ -247,7 +249,11 @@ func (f *bars) layout(rows []string) {
 	}
 	gap := 1.2 * s.Label
 	panel := (s.Width - f.left - float64(across-1)*gap) / float64(across)
-	const mostOfPanel = 0.4 // for what stands after the bars
+	f.tellApart()
+	const mostOfPanel = 0.5 // for what stands after the bars
+	if f.endWidth(true) > mostOfPanel*panel && f.brief != nil {
+		f.change = f.brief
+	}
 	f.changes = f.endWidth(true) <= mostOfPanel*panel
 	f.scale = (panel - f.endWidth(f.changes)) / f.most
 	f.keep()
@@ -280,6 +286,7 @@ func (f *bars) layout(rows []string) {
 			a := &axes{box: box{x, y, x + f.most*f.scale, y + height}, x1: f.most / f.of.size,
 				y0: float64(len(line.rows)) + 0.5, y1: 0.5, xLine: true, xGrid: true}
 			d.along(a)
+			f.reach(a, panel)
 			if across == 1 && i == len(lines)-1 {
 				a.xLabel = f.of.titled(f.axis)
 			}
@@ -302,6 +309,21 @@ func (f *bars) layout(rows []string) {
 		l.anchor = middle
 		d.write(l, point{(f.left + s.Width) / 2, d.height - 0.5*s.Label - descent*s.Label})
 	}
+}
+
+// reach makes an axis longer, up to the tick beyond the longest bar, where a panel has room for it.
+func (f *bars) reach(a *axes, panel float64) {
+	n := len(a.xTicks)
+	if n < 2 {
+		return
+	}
+	next := a.xTicks[n-1].at + a.xTicks[n-1].at - a.xTicks[n-2].at
+	const little = 0.6 // of a step between ticks, that the axis may lack
+	if a.x1-a.xTicks[n-1].at < little*(next-a.xTicks[n-1].at) || a.x(next) > a.box.x0+panel {
+		return
+	}
+	a.box.x1, a.x1 = a.x(next), next
+	a.xTicks = ticks(0, next, n)
 }
 
 // fit returns the lines of panels that the place is tall enough for, and the height of a row: bars are thinner where
@@ -329,6 +351,34 @@ func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting 
 			d.LeftOut = append(d.LeftOut, g.title)
 		}
 		lines = lines[:last]
+	}
+}
+
+// tellApart gives values as many digits as it takes that a total which is compared with the baseline's has two of them,
+// and is not printed as the same number where the comparison says that it is another.
+func (f *bars) tellApart() {
+	const most, significant = 2, 10
+	tiny := f.of.size * significant / math.Pow(10, float64(f.of.digits+most)) // what no digits here help
+	wanting := func() bool {
+		for _, g := range f.groups {
+			for _, b := range g.rows {
+				if g.base <= 0 || b.Label == f.baseline || b.State >= OOM || b.State == Bounded {
+					continue
+				}
+				total := b.total()
+				if total < tiny {
+					continue
+				}
+				same := f.of.in(total) == f.of.in(g.base) && f.change(total, g.base) != f.change(g.base, g.base)
+				if same || min(total, g.base)/f.of.size*math.Pow(10, float64(f.of.digits)) < significant {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for digits := f.of.digits; f.of.digits < digits+most && wanting(); {
+		f.of.digits++
 	}
 }
 

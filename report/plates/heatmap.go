@@ -80,7 +80,7 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	heads := make([][]string, columns)
 	headLines := 1
 	for k := range columns {
-		heads[k] = d.narrow(f.Columns[k], each-3)
+		heads[k] = d.narrow(f.Columns[k], each-1)
 		headLines = max(headLines, len(heads[k]))
 	}
 	under := 3 + float64(headLines)*s.line() + 0.3*s.Label

@@ -266,17 +266,17 @@ func lastKnown(r Series, n int) int {
 type look struct {
 	colour colour
 	dash   bool
-	sides  int // of the marker; 0: a circle, -3: a triangle on its tip, 5: a square
+	sides  int // of the marker; 0: a circle, -3: a triangle on its tip, 5: a square; [Drawing.marker] has more
 	hollow bool
 }
 
-// shapes are the markers in the order in which methods get them.
-var shapes = []int{0, 4, 3, 5, -3}
+// shapes are the markers in the order in which methods get them: as many as a figure names methods.
+var shapes = []int{0, 4, 3, 5, -3, 6, 7, 8, 9, 10}
 
 // lookOf returns the look of a number. The first twenty differ, and neighbours in both marker and dashes.
 func lookOf(n int) look {
 	l := look{colour: text, sides: shapes[n%len(shapes)], dash: n%2 == 1}
-	if n/(2*len(shapes))%2 == 1 {
+	if n/len(shapes)%2 == 1 {
 		l.colour = soft
 	}
 	return l
@@ -391,6 +391,26 @@ func (d *Drawing) marker(p point, l look) {
 		corners(point{0, -1.2}, point{1.2, 0}, point{0, 1.2}, point{-1.2, 0})
 	case 5:
 		corners(point{-0.9, -0.9}, point{0.9, -0.9}, point{0.9, 0.9}, point{-0.9, 0.9})
+	case 6: // a cross of two bars
+		corners(point{-0.4, -1.2}, point{0.4, -1.2}, point{0.4, -0.4}, point{1.2, -0.4}, point{1.2, 0.4}, point{0.4, 0.4},
+			point{0.4, 1.2}, point{-0.4, 1.2}, point{-0.4, 0.4}, point{-1.2, 0.4}, point{-1.2, -0.4}, point{-0.4, -0.4})
+	case 7: // a triangle to the right
+		corners(point{1.2, 0}, point{-0.8, 1.1}, point{-0.8, -1.1})
+	case 8: // and to the left
+		corners(point{-1.2, 0}, point{0.8, -1.1}, point{0.8, 1.1})
+	case 9: // an hourglass
+		corners(point{-1, -1.1}, point{1, -1.1}, point{0.25, 0}, point{1, 1.1}, point{-1, 1.1}, point{-0.25, 0})
+	case 10: // a star
+		const outer, inner, points = 1.4, 0.6, 5
+		var star []point
+		for i := range 2 * points {
+			radius, turn := outer, math.Pi*float64(i)/points
+			if i%2 == 1 {
+				radius = inner
+			}
+			star = append(star, point{radius * math.Sin(turn), -radius * math.Cos(turn)})
+		}
+		corners(star...)
 	default:
 		d.circle(p, r, fill, l.colour, d.scaled(0.6))
 	}

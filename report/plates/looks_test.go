@@ -45,8 +45,9 @@ func crowded() map[string]Figure {
 // falls are waterfalls of many blocks, the largest last.
 func falls(n int) (f Waterfall) {
 	for i := range n {
-		f.Blocks = append(f.Blocks, Block{fmt.Sprintf("%s %d", longName, i), []Segment{{"gradients", float64(i+1) * gib},
-			{"activations", -float64(i) * gib / 3}}})
+		f.Blocks = append(f.Blocks, Block{Label: fmt.Sprintf("%s %d", longName, i),
+			Changes: []Segment{{"gradients", float64(i+1) * gib},
+				{"activations", -float64(i) * gib / 3}}})
 	}
 	return f
 }
@@ -345,9 +346,89 @@ func TestUnitOfWaterfall(t *testing.T) {
 		want         string
 	}{{2 * gib, 172.5 * mib, "+0.17"}, {60 * gib, 6.49 * gib, "+6.49"}, {60 * gib, 20 * mib, "+20.00"},
 		{0.5 * gib, 150 * mib, "+150.0"}, {0, 3 * gib, "+3.00"}} {
-		f := Waterfall{Base: c.base, Blocks: []Block{{"a", []Segment{{"gradients", c.change}}}}}
+		f := Waterfall{Base: c.base, Blocks: []Block{{Label: "a", Changes: []Segment{{"gradients", c.change}}}}}
 		if got := texts(drawn(t, f, Column)); !slices.Contains(got, c.want) {
 			t.Errorf("%v over %v: no %s in %q", c.change, c.base, c.want, got)
 		}
+	}
+}
+
+// Ten methods have ten markers: hollow or filled, a point of a trade-off has no other cue.
+func TestMarkersDiffer(t *testing.T) {
+	seen := map[int]int{}
+	for n := range 10 {
+		if before, known := seen[lookOf(n).sides]; known {
+			t.Errorf("%d has the marker of %d", n, before)
+		}
+		seen[lookOf(n).sides] = n
+	}
+}
+
+// Panels share their axes unless one is more than four times as high, and these begin at 0 where nothing is less.
+func TestAxesOfTradeoff(t *testing.T) {
+	panel := func(title string, by float64) TradeoffPanel {
+		return TradeoffPanel{title, []Point{{Label: "Base", Time: 1, Peak: gib, Base: true},
+			{Label: "Fast", Time: 2, Peak: (1 + 0.2*by) * gib}, {Label: "Ghost", Time: 2.2, Peak: (1 + 0.1*by) * gib}}}
+	}
+	for by, own := range map[float64]bool{2: false, 10: true} {
+		f := Tradeoff{[]TradeoffPanel{panel("a", 1), panel("b", by)}, "Base"}
+		if f.OwnAxes() != own {
+			t.Errorf("%v times: axes of their own: %v", by, !own)
+		}
+		d := drawn(t, f, Column)
+		a, b := d.panels[0], d.panels[1]
+		if (a.y1 == b.y1) == own || a.x1 != b.x1 {
+			t.Errorf("%v times: axes up to %v and %v, %v and %v", by, a.x1, b.x1, a.y1, b.y1)
+		}
+		if a.y0 != 0 || b.y0 != 0 {
+			t.Errorf("axes from %v and %v", a.y0, b.y0)
+		}
+		for _, i := range d.items {
+			if i.label != nil && i.label.text == "Ghost" && i.label.box.x0 < a.box.x1 && i.label.box.x1 > a.box.x1+1 {
+				t.Errorf("Ghost's name reaches %v, the plot %v", i.label.box.x1, a.box.x1)
+			}
+		}
+	}
+}
+
+// Totals have the digits that tell them from the baseline's where the ratio says that they differ.
+func TestTotalsDiffer(t *testing.T) {
+	f := Time{Baseline: "a", Digits: 2, Bars: []Bar{{Label: "a", Segments: seconds("forward", 0.11)},
+		{Label: "b", Segments: seconds("forward", 0.134)}, {Label: "c", Segments: seconds("forward", 1.9)}}}
+	got := texts(drawn(t, f, Column))
+	for _, want := range []string{"0.11", "0.13", "1.22×", "1.90"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+}
+
+// The legend of a step keeps the areas that are seen most, not the tallest spikes.
+func TestLegendByArea(t *testing.T) {
+	f := Step{At: []float64{0}}
+	keys := categoryKeys[:16]
+	for _, key := range keys {
+		f.Bands = append(f.Bands, Band{Key: key})
+	}
+	const events = 100
+	for i := range events {
+		f.At = append(f.At, float64(i+1))
+		for b := range f.Bands {
+			v := 1.0
+			if b > 0 && b < len(f.Bands)-1 {
+				v = 0.02
+				if i == 10*b%events { // a spike of each
+					v = 0.2
+				}
+			}
+			if b == len(f.Bands)-1 {
+				v = 0.03 // low, and always there
+			}
+			f.Bands[b].Values = append(f.Bands[b].Values, v*gib)
+		}
+	}
+	got := texts(drawn(t, f, Column))
+	if want := nameOf(keys[len(keys)-1], nil); !slices.Contains(got, want) {
+		t.Errorf("no %q in %q", want, got)
 	}
 }

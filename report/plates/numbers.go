@@ -74,6 +74,9 @@ func percent(v, base float64) string {
 	return signed(p, 1) + "\u2009%"
 }
 
+// wholePercent is a change in per cent without decimals.
+func wholePercent(v, base float64) string { return signed((v/base-1)*100, 0) + "\u2009%" }
+
 // ticks are round values from low to high: at least two, and at most most steps.
 func ticks(low, high float64, most int) (out []tick) {
 	if !(high > low) {

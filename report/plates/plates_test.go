@@ -175,7 +175,7 @@ func figures() map[string]Figure {
 		}
 		wall = append(wall, row)
 	}
-	changes := func(label string, pairs ...any) Block { return Block{label, gibs(pairs...)} }
+	changes := func(label string, pairs ...any) Block { return Block{Label: label, Changes: gibs(pairs...)} }
 	waterfall := Waterfall{Baseline: "Non-private", Base: 59.2936 * gib, Blocks: []Block{
 		changes("Ghost", "gradients", 4.3653, "clip_temporaries", 3.9531, "activation_gradients", -1.8281,
 			"workspace", 0.0001),

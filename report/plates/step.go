@@ -238,29 +238,30 @@ func (f Step) label(d *Drawing, key string) label {
 	return l
 }
 
-// unplaced are the bands that are seen and have no room for their names, in stacking order: the tallest ones that a
-// legend has room for.
+// unplaced are the bands that are seen and have no room for their names, in stacking order: those with the largest
+// areas that a legend has room for.
 func (f Step) unplaced(d *Drawing, a *axes, r reduced, of unit, thousand float64) (out []entry) {
-	var height []float64
+	var areas []float64
 	for b, key := range r.keys {
-		tall := 0.0
+		tall, area := 0.0, 0.0
 		for i, v := range r.tops[b] {
 			if b > 0 {
 				v -= r.tops[b-1][i]
 			}
-			tall = max(tall, v/of.size/(a.y1-a.y0)*a.box.height())
+			high := v / of.size / (a.y1 - a.y0) * a.box.height()
+			tall, area = max(tall, high), area+high*(a.x(r.at[i+1]/thousand)-a.x(r.at[i]/thousand))
 		}
-		if tall >= slightest && !f.placeIn(d, a, r, b, f.label(d, key), of, thousand).ok {
-			out, height = append(out, entry{nameOf(key, f.Names), f.colour(key)}), append(height, tall)
+		if tall >= slightest && area >= slightest*slightest && !f.placeIn(d, a, r, b, f.label(d, key), of, thousand).ok {
+			out, areas = append(out, entry{nameOf(key, f.Names), f.colour(key)}), append(areas, area)
 		}
 	}
 	for len(out) > 1 {
 		if _, rows := d.legendPlaces(out, d.style.Width); rows <= MostLegendRows {
 			break
 		}
-		least := slices.Index(height, slices.Min(height))
+		least := slices.Index(areas, slices.Min(areas))
 		d.LeftOut = append(d.LeftOut, out[least].name)
-		out, height = slices.Delete(out, least, least+1), slices.Delete(height, least, least+1)
+		out, areas = slices.Delete(out, least, least+1), slices.Delete(areas, least, least+1)
 	}
 	return out
 }
@@ -281,7 +282,7 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	l.bold = true
 	more := d.val("")
 	if i := slices.Index(r.keys, f.Cause); i >= 0 && r.here[i] > 0 {
-		more.text = fmt.Sprintf("of which %s %s %s", of.in(r.here[i]), of.name, strings.ToLower(nameOf(f.Cause, f.Names)))
+		more.text = fmt.Sprintf("with %s %s %s", of.in(r.here[i]), of.name, strings.ToLower(nameOf(f.Cause, f.Names)))
 	}
 	const gap = 1.5
 	whole := wide(l) + wide(more) + gap
@@ -290,7 +291,11 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	}
 	at := max(min(x+4, d.style.Width-whole), a.box.x0+2)
 	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
-	d.line(text, 0.4, point{x, y}, point{max(min(x+3, at+whole), at-1), base - 0.2*l.size})
+	tip := point{max(min(x+3, at+whole), at-1), base - 0.2*l.size}
+	if tip.x > at { // below the words, not through them
+		tip.y = base + descent*l.size
+	}
+	d.line(text, 0.4, point{x, y}, tip)
 	d.circle(point{x, y}, d.scaled(1.4), text, text, 0.3)
 	l.anchor = end // so that the two labels join in any font
 	d.write(l, point{at + wide(l), base})

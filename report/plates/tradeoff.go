@@ -70,6 +70,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	if len(panels) == 0 {
 		return nil, ErrEmpty
 	}
+	share(panels)
 	xName, yName := "Step time ("+seconds.name+")", "Peak ("+bytes.name+")"
 	if f.Baseline != "" {
 		over := " over " + within(Short(f.Baseline)) + " (%)"
@@ -127,6 +128,61 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 		d.write(l, point{(left + s.Width) / 2, d.height - descent*s.Label - 0.2*s.Label})
 	}
 	return d, nil
+}
+
+// apart reports, for times and for peaks, whether panels differ so much that one scale would hide the smaller ones.
+func apart(panels []*tradeoffPanel) (x, y bool) {
+	const most = 4
+	differ := func(of func(*tradeoffPanel) float64) bool {
+		low, high := math.Inf(1), 0.0
+		for _, p := range panels {
+			low, high = min(low, of(p)), max(high, of(p))
+		}
+		return high > most*low
+	}
+	x = differ(func(p *tradeoffPanel) float64 { return max(p.axes.x1, -p.axes.x0) })
+	y = differ(func(p *tradeoffPanel) float64 { return max(p.axes.y1, -p.axes.y0) })
+	return x, y
+}
+
+// share gives panels the same axes, unless they are too far apart.
+func share(panels []*tradeoffPanel) {
+	x, y := apart(panels)
+	all := axes{x0: math.Inf(1), x1: math.Inf(-1), y0: math.Inf(1), y1: math.Inf(-1)}
+	for _, p := range panels {
+		all.x0, all.x1 = min(all.x0, p.axes.x0), max(all.x1, p.axes.x1)
+		all.y0, all.y1 = min(all.y0, p.axes.y0), max(all.y1, p.axes.y1)
+	}
+	for _, p := range panels {
+		if !x {
+			p.axes.x0, p.axes.x1 = all.x0, all.x1
+		}
+		if !y {
+			p.axes.y0, p.axes.y1 = all.y0, all.y1
+		}
+	}
+}
+
+// OwnAxes reports whether a panel has an axis that others do not share.
+func (f Tradeoff) OwnAxes() bool {
+	bytes, seconds := f.units()
+	var panels []*tradeoffPanel
+	for _, p := range f.Panels {
+		if q := f.panel(p, bytes, seconds); q != nil {
+			panels = append(panels, q)
+		}
+	}
+	x, y := apart(panels)
+	return x || y
+}
+
+// HasRanges reports whether a point has a bar from its fastest to its slowest repeat.
+func (f Tradeoff) HasRanges() bool {
+	return slices.ContainsFunc(f.Panels, func(p TradeoffPanel) bool {
+		return slices.ContainsFunc(p.Points, func(q Point) bool {
+			return drawable(q) && q.TimeHigh > q.TimeLow && q.TimeLow > 0 && (f.Baseline == "" || q.Label != f.Baseline)
+		})
+	})
 }
 
 // signed are ticks with a sign where they are changes of the baseline's values.
@@ -261,6 +317,7 @@ func (p *tradeoffPanel) fit() {
 	}
 	p.axes.x0, p.axes.x1 = between(x0, x1)
 	p.axes.y0, p.axes.y1 = between(y0, y1)
+	p.axes.x1 += 0.06 * (p.axes.x1 - p.axes.x0) // for the names of the slowest
 	tall := p.axes.y1 - p.axes.y0
 	p.axes.y1 += 0.1 * tall // for the names above the highest points
 	lowest := math.Inf(1)
@@ -270,7 +327,7 @@ func (p *tradeoffPanel) fit() {
 			lowest = min(lowest, t.y)
 		}
 	}
-	if lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // and below the front
+	if p.axes.y0 < 0 && lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // and below the front
 		p.axes.y0 = lowest - 0.25*tall
 	}
 }
@@ -320,11 +377,13 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 			p.arrow(d, t, in)
 		}
 	}
-	for _, c := range p.clusters(in, 4*radius) {
-		if !p.nameCluster(d, c, stair, marks, in) {
-			for _, t := range c {
-				d.LeftOut = append(d.LeftOut, t.label)
-			}
+	unnamed := p.clusters(in, 4*radius)
+	for _, clear := range []bool{true, false} { // first those whose names stand clear of other points
+		unnamed = slices.DeleteFunc(unnamed, func(c []spot) bool { return p.nameCluster(d, c, stair, marks, in, clear) })
+	}
+	for _, c := range unnamed {
+		for _, t := range c {
+			d.LeftOut = append(d.LeftOut, t.label)
 		}
 	}
 }
@@ -363,14 +422,25 @@ func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out
 }
 
 // nameCluster writes the names of points that lie together, in as few lines as find a place where they cover nothing.
+// With clear, they must not be nearer to a point of another name either.
 func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks []box,
-	in func(x, y float64) point) bool {
+	in func(x, y float64) point, clear bool) bool {
 	var names []string
 	around := box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, t := range c {
 		names = append(names, t.label)
 		at := in(t.x, t.y)
 		around = box{min(around.x0, at.x), min(around.y0, at.y), max(around.x1, at.x), max(around.y1, at.y)}
+	}
+	if clear {
+		marks = slices.Clone(marks)
+		for _, t := range p.spots {
+			if !t.outside && !slices.Contains(names, t.label) {
+				const high, across = 9, 3 // around a point
+				at := in(t.x, t.y)
+				marks = append(marks, box{at.x - across, at.y - high, at.x + across, at.y + high})
+			}
+		}
 	}
 	for lines := 1; lines <= len(names); lines++ {
 		var text []string
@@ -390,7 +460,7 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 // limits are where names may stand.
 func (p *tradeoffPanel) limits(d *Drawing) box {
 	a := p.axes.box
-	return box{a.x0 + 1, a.y0 - 1, min(d.style.Width, a.x1+0.8*d.style.Label), a.y1 - 1}
+	return box{a.x0 + 1, a.y0 - 1, a.x1 + hair, a.y1}
 }
 
 // arrow points to a point beyond the axes, with its name.

@@ -7,6 +7,8 @@ type Block struct {
 	Label string
 	// Changes are signed bytes by category, in stacking order. Callers net bytes that only move between two categories.
 	Changes []Segment
+	// Names are of the categories in this block, where the figure's do not fit.
+	Names map[string]string
 }
 
 // Waterfall shows how each run gets from the baseline's peak, which is 0 here, to its own.
@@ -213,7 +215,11 @@ func (f Waterfall) steps(b Block, of unit) (out []fall) {
 		if !known {
 			fill = minor
 		}
-		out = append(out, fall{nameOf(c.Key, f.Names), fill, from, sum, signed(c.Value/of.size, of.digits), false})
+		name := nameOf(c.Key, f.Names)
+		if own := b.Names[c.Key]; own != "" {
+			name = own
+		}
+		out = append(out, fall{name, fill, from, sum, signed(c.Value/of.size, of.digits), false})
 	}
 	text := signed(net/of.size, of.digits)
 	if f.Base > 0 {
