@@ -34,8 +34,8 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	return doc
 }
 
-// besideTwins compares the peaks of a recorded run with bare runs of the same experiment, since recording should
-// not change them. It also notes how much longer the recorded run's bare steps take.
+// besideTwins compares the peaks of a recorded run with bare runs of the same experiment, since recording should not
+// change them. besideTwins also notes how much longer the recorded run's bare steps take.
 func (c *CostRun) besideTwins(runs []CostRun) {
 	if c.Bare() || c.Status != schemas.StatusOK {
 		return
@@ -63,7 +63,7 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 	}
 }
 
-// differences says how far the peaks are from a bare run's. It is empty if they are equal.
+// differences says how far the peaks are from a bare run's. differences returns nothing if the peaks are equal.
 func (c *CostRun) differences(twin *CostRun) (out []Remark) {
 	differ := func(kind RemarkKind, ours, theirs *int64) bool {
 		if ours == nil || theirs == nil || *ours == *theirs {
@@ -80,11 +80,11 @@ func (c *CostRun) differences(twin *CostRun) (out []Remark) {
 	return out
 }
 
-// CostRun is what the instrument cost one run, and the proof that it lost nothing and moved nothing.
+// CostRun is what the instrument cost one run, and the proof that the instrument lost nothing and moved nothing.
 type CostRun struct {
 	identity.Identity
-	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only
-	// the latter.
+	// PeakBytes is the replayed peak and TorchPeakBytes the peak by torch's own counter, of the device with the
+	// highest peak. A bare run has only TorchPeakBytes.
 	PeakBytes      *int64 `json:"peak_bytes"`
 	TorchPeakBytes *int64 `json:"torch_peak_bytes"`
 	// PeakReservedBytes is the most that the caching allocator of any process had reserved on any device.
@@ -93,21 +93,22 @@ type CostRun struct {
 	Events            int64  `json:"events"`
 	MissingEvents     int64  `json:"missing_events"`
 	ResidueBytes      int64  `json:"residue_bytes"`
-	// The median step without and with module hooks and tags; null if there is none, and for predicted runs.
+	// The median step without and with module hooks and tags; null if the run has no such step, and for predicted
+	// runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
 	// InstrumentMS is what hooks and tags add to a step, on the rank where they add most. If batches vary and their
-	// sizes are known, it is computed per sample. InstrumentShare is its share of a bare step. Published times come
-	// from bare steps, so no figure contains either.
+	// sizes are known, InstrumentMS is computed per sample. InstrumentShare is InstrumentMS as a share of a bare
+	// step. Published times come from bare steps, so they do not contain InstrumentMS.
 	InstrumentMS    *float64 `json:"instrument_ms"`
 	InstrumentShare *float64 `json:"instrument_share"`
 	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than
-	// the median of several, as a share of the latter; null without such a run.
+	// the median of several bare runs, as a share of that step. BesideBareRun is null without such a run.
 	BesideBareRun     *float64 `json:"beside_bare_run"`
 	BareSteps         int64    `json:"bare_steps"`
 	InstrumentedSteps int64    `json:"instrumented_steps"`
-	// RecordedSteps is the number of steps with allocator events, Windows the number of windows they lie in. 0 if
-	// an older version ingested the run.
+	// RecordedSteps is the number of steps with allocator events, Windows the number of windows they lie in. Both are
+	// 0 if an older version ingested the run.
 	RecordedSteps int64 `json:"recorded_steps"`
 	Windows       int64 `json:"windows"`
 	// DrainMS is the wall time of all drains, which happen between steps. DrainShare is DrainMS divided by the
@@ -119,8 +120,8 @@ type CostRun struct {
 	LinesShare *float64 `json:"lines_share"`
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
-	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended. No
-	// share includes them. Null if an older version recorded the run.
+	// CollectorSetupMS and CollectorSealMS are the collector's CPU time before the experiment began and after it had
+	// ended. No share includes these times. They are null if an older version recorded the run.
 	CollectorSetupMS *float64 `json:"collector_setup_ms"`
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`
@@ -129,7 +130,7 @@ type CostRun struct {
 	experiment string   // that a bare twin shares
 }
 
-// Cost tabulates the instrument's cost. It needs no tables beside the manifest and ingest's report.
+// Cost tabulates the instrument's cost. Cost needs no tables besides the manifest and ingest's report.
 func Cost(in schemas.Tables) CostRun {
 	c := CostRun{Identity: identity.Of(&in), Warnings: []string{}}
 	key := ""
@@ -178,7 +179,7 @@ func (c *CostRun) addDevices(report *schemas.IngestReport) {
 	}
 }
 
-// raise takes a value that is higher, or the first that is known.
+// raise replaces highest by a value that is higher, or that is the first known.
 func raise[T cmp.Ordered](highest **T, value *T) {
 	if value != nil && (*highest == nil || *value > **highest) {
 		*highest = value
@@ -225,7 +226,7 @@ func (c *CostRun) addTimes(ranks []schemas.InstrumentCost) {
 	}
 }
 
-// milliseconds is nil where a time is not known.
+// milliseconds returns nil if the time is not known.
 func milliseconds(ns *int64) *float64 {
 	if ns == nil {
 		return nil
@@ -233,10 +234,10 @@ func milliseconds(ns *int64) *float64 {
 	return new(float64(*ns) / 1e6)
 }
 
-// leastFaster is a share of the bare step. If an instrumented step takes less than a bare one by more than this, a
-// remark says that something else differs.
+// leastFaster is a share of the bare step. If an instrumented step is shorter than a bare step by more than this
+// share, a remark says that something else differs.
 const leastFaster = 0.05
 
-// MostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed
-// it; the first steps are recorded in any case.
+// MostDraining is the share of wall time that drains should take at most. The agent opens no window whose drains
+// would exceed this share. It records the first steps in any case.
 const MostDraining = 0.05

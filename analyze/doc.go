@@ -11,10 +11,10 @@
 //   - exhibits: what the tables and figures of a paper show, and in which order.
 //   - findings, predict: advice about a run, and what a prediction says.
 //
-// Every function is pure: it takes the tables of runs ([schemas.Tables]) and returns a result type. There are no
-// files, no printing, and no units but bytes and nanoseconds. The documents also have milliseconds, as their keys
-// say. The result types are the JSON documents of the command line. Their keys change only with their schema's
-// version.
+// Every function is pure: it takes the tables of runs ([schemas.Tables]) and returns a result type. The functions
+// open no files and print nothing. Their units are bytes and nanoseconds. The documents also have milliseconds, as
+// their keys say. The result types are the JSON documents of the command line. Their keys change only with their
+// schema's version.
 //
 // A result that should not be taken at face value carries its reasons (Remarks). Package report puts them into
 // words: the Warnings of a document, the notes under a table. The only sentences in this package are error

@@ -13,13 +13,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/dense"
 )
 
-// KeptVersion is the version of kept summaries and of how they are computed. A new one makes all summaries again.
-// It changes with every change of a figure or a remark in [ListRun] or [Summarize].
+// KeptVersion is the version of kept summaries and of how they are computed. With a new version, dpsight makes all
+// summaries again. KeptVersion changes with every change of a figure or a remark in [ListRun] or [Summarize].
 const KeptVersion = 1
 
-// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs needs. It has no timeline,
-// costs or failed requests. Of the breakdown it has what each category holds at the peak, and of phases their peaks
-// and medians.
+// kept is a [Summary] as a run's folder keeps it, with what a comparison of many runs needs. A kept summary has no
+// timeline, costs or failed requests. Of the breakdown it has what each category holds at the peak. Of phases it has
+// the peaks and medians.
 type kept struct {
 	ID             identity.Identity     `json:"run"`
 	Rest           identity.Kept         `json:"rest"`
@@ -155,7 +155,7 @@ func keep(s *Summary, rest identity.Kept) kept {
 	return k
 }
 
-// Packed are the parts of a summary that a [KeptReader] decodes. Phases are separate: they are the larger half, and
+// Packed are the parts of a summary that a [KeptReader] decodes. Phases are separate: phases are the larger half, and
 // few comparisons use them.
 type Packed struct{ Row, Compared, Phases []byte }
 
@@ -178,8 +178,8 @@ func Pack(row, compared []byte) (out Packed, err error) {
 	return out, err
 }
 
-// A KeptReader decodes what [Keep] encoded and [Pack] packed. It decodes content that many runs share only once. It
-// is safe for concurrent use.
+// A KeptReader decodes what [Keep] encoded and [Pack] packed. A KeptReader decodes content that many runs share only
+// once. A KeptReader is safe for concurrent use.
 type KeptReader struct {
 	mu      sync.Mutex
 	origins map[string]map[string]*readOrigin // by source
@@ -255,8 +255,8 @@ func (r *KeptReader) devicesOf(kept []keptDevice) []memory.DeviceBreakdown {
 	return devices
 }
 
-// Summary returns a run's summary with what comparisons and checks of many runs use, except its phases. A report of
-// a run reads its tables instead.
+// Summary returns a run's summary with what comparisons and checks of many runs use, except its phases. A report of a
+// run reads the run's tables instead.
 func (r *KeptReader) Summary(origin, compared []byte) (Summary, error) {
 	var k kept
 	if err := r.readers.Unmarshal(compared, &k); err != nil {

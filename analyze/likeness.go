@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// A Likeness is equal for runs that share their parameters, command and facts in memory, as repeats of an
-// experiment do that were read from an index. What depends only on these is the same for runs of one likeness. Runs
-// with different likenesses may be alike too.
+// A Likeness is equal for runs that share their parameters, command and facts in memory, as repeats of an experiment
+// do that were read from an index. A value that depends only on parameters, command and facts is the same for all
+// runs of one likeness. Runs with different likenesses may still have equal parameters, command and facts.
 type Likeness struct {
 	name, key, script, source, profile string
 
@@ -33,7 +33,7 @@ func (s *Summary) Likeness() Likeness {
 	return l
 }
 
-// Once is a function that depends on a run's [Likeness] alone, computed once for each.
+// Once returns a function that calls of once for each [Likeness]. The result of of must depend on the likeness only.
 func Once[T any](of func(*Summary) T) func(*Summary) T {
 	known := map[Likeness]T{}
 	return func(s *Summary) T {

@@ -12,8 +12,8 @@ const (
 	EnergyTables     = ComparisonTables | schemas.WantSamples
 )
 
-// SummarizeForComparison returns what other runs are compared with: peaks and times, from manifest, report and
-// steps only, and energy, if there are samples.
+// SummarizeForComparison returns the summary of a run that others are compared with. It has peaks and times, from
+// manifest, report and steps only. It has energy if there are samples.
 func SummarizeForComparison(in schemas.Tables) Summary {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest)}

@@ -12,8 +12,8 @@ import (
 )
 
 // ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator
-// between phases. It has totals of a few components, and the state of memory at fixed points of the loop. Nil means
-// that the run does not have the fact.
+// between phases. A ComponentProfile has totals of a few components, and the state of memory at fixed points of the
+// loop. A field is nil if the run does not have the fact.
 type ComponentProfile struct {
 	identity.Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools report
@@ -41,8 +41,8 @@ type MemoryPoint struct {
 	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the
 	// points before it.
 	Allocated, Reserved, Highest *int64
-	// TimeNS is the time in ns since the epoch at which the process was at the point. For a phantom GPU's process
-	// it only orders the points and does not give a GPU's times.
+	// TimeNS is the time in ns since the epoch at which the process was at the point. For a process on a phantom GPU,
+	// TimeNS only orders the points and says nothing about a GPU's times.
 	TimeNS *int64
 }
 
@@ -66,7 +66,7 @@ func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
 	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Remarks: s.Remarks}
 	if s.Status != schemas.StatusOK {
-		c.PeakBytes = nil // the bytes until its early end are not its need
+		c.PeakBytes = nil // the bytes until the run's early end are not what the run needs
 	} else if s.BrokenDown() {
 		d := s.Main()
 		of := func(name schemas.Category) int64 { return d.Category(name).Bytes }
@@ -200,7 +200,7 @@ func (w *walk) step(t *schemas.Step, iteration int) {
 	}
 }
 
-// after adds the point at a phase's end. Without the phase it adds a point whose values are unknown.
+// after adds the point at a phase's end. If f is nil, after adds a point whose values are unknown.
 func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
 	if f == nil {
 		w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration})
@@ -209,7 +209,7 @@ func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
 	w.add(p, iteration, f.EndSeq, schemas.OrZero(f.AllocatedEnd), f.EndNS)
 }
 
-// endOf adds the point at a step's end. torch's own counters give its bytes even if no event was recorded.
+// endOf adds the point at a step's end. torch's own counters give the step's bytes even if no event was recorded.
 func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 	if w.traced && t.Recorded {
 		w.add(p, iteration, t.EndSeq, schemas.OrZero(t.AllocatedEnd), t.EndNS)

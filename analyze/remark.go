@@ -9,8 +9,8 @@ import (
 // A Remark is a caution about the figures of a run. Package report finds the words.
 type Remark struct {
 	Kind              RemarkKind
-	Rank              *int32 // that it concerns, nil if there is only one
-	N                 int    // of the steps, devices or processes that it is on
+	Rank              *int32 // that the remark concerns, nil if the run has only one
+	N                 int    // of the steps, devices or processes that the remark is on
 	Bytes, OtherBytes int64  // the run's value, and the value that it is compared with
 	MS                *float64
 	StepMS            *timing.Interval
@@ -22,10 +22,10 @@ type Remark struct {
 	Err               error
 }
 
-// RemarkKind is the subject of a [Remark]. It decides which of the other fields are set.
+// RemarkKind is the subject of a [Remark]. The kind decides which of the other fields are set.
 type RemarkKind string
 
-// Of a run.
+// Remarks on a run.
 const (
 	RemarkNotIngested RemarkKind = "not ingested" // it has no tables
 	RemarkNoBlocks    RemarkKind = "no blocks"    // Err is the reason why nothing is broken down
@@ -46,12 +46,12 @@ const (
 	RemarkBounded    RemarkKind = "bounded"     // at least Bytes, at most OtherBytes
 	RemarkOfFullest  RemarkKind = "fullest"     // of N devices
 	RemarkInTurn     RemarkKind = "in turn"     // of N processes, which had a device one after the other
-	// N processes had memory on one device at once, and reserved sums theirs
+	// N processes had memory on one device at once, and reserved is the sum over these processes
 	RemarkTogether    RemarkKind = "together"
 	RemarkSumReserved RemarkKind = "sum reserved" // the same, and reserved is the sum of the most that each had
 )
 
-// Of what recording cost.
+// Remarks on what recording cost.
 const (
 	RemarkBatchesVary   RemarkKind = "batches vary"   // Rank
 	RemarkUntimedSteps  RemarkKind = "untimed steps"  // Rank, N: nothing took time on the GPU in them
@@ -62,7 +62,7 @@ const (
 	RemarkCachedDiff    RemarkKind = "cached diff"    // the same, where as much was allocated
 )
 
-// timeRemarks are those on the times of a run.
+// timeRemarks returns the remarks on the times of a run.
 func timeRemarks(of []timing.Remark) (out []Remark) {
 	for i := range of {
 		out = append(out, Remark{Kind: RemarkOfTimes, Times: &of[i]})
@@ -70,7 +70,7 @@ func timeRemarks(of []timing.Remark) (out []Remark) {
 	return out
 }
 
-// hookRemarks are those on hooks of the agent that failed.
+// hookRemarks returns the remarks on hooks of the agent that failed.
 func hookRemarks(of *schemas.IngestReport) (out []Remark) {
 	if of == nil {
 		return nil
@@ -84,7 +84,7 @@ func hookRemarks(of *schemas.IngestReport) (out []Remark) {
 	return out
 }
 
-// goneRemarks are those on tables that were taken away.
+// goneRemarks returns the remarks on tables that were taken away.
 func goneRemarks(of *schemas.IngestReport) (out []Remark) {
 	if of == nil {
 		return nil
@@ -103,7 +103,7 @@ func boundedRemarks(id *identity.Identity) []Remark {
 	return []Remark{{Kind: RemarkBounded, Bytes: *id.PeakLowBytes, OtherBytes: *id.PeakHighBytes}}
 }
 
-// oneOf returns the rank that a remark concerns, nil if there is only one.
+// oneOf returns the rank that a remark concerns, nil if the run has only one rank.
 func oneOf(ranks int, rank int32) *int32 {
 	if ranks < 2 {
 		return nil

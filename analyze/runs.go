@@ -21,7 +21,7 @@ type RunsDocument struct {
 	Runs   []RunsRow `json:"runs"`
 }
 
-// UnlikeArguments are the runs that share name and parameters and are different experiments all the same: their
+// UnlikeArguments returns the runs that share name and parameters, but are different experiments, since their
 // commands differ.
 func (d *RunsDocument) UnlikeArguments() []identity.Unlike {
 	ids := make([]identity.Identity, len(d.Runs))
@@ -31,7 +31,7 @@ func (d *RunsDocument) UnlikeArguments() []identity.Unlike {
 	return identity.UnlikeArguments(ids)
 }
 
-// Differing returns for each run the parameters, or else the arguments, that distinguish it from others of its
+// Differing returns for each run the parameters, or else the arguments, that distinguish the run from others of its
 // name. The status and the source of a run have columns of their own.
 func (d *RunsDocument) Differing() []string {
 	ids, labels, out := make([]identity.Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
@@ -57,7 +57,7 @@ type RunsRow struct {
 	Trial             bool     `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64   `json:"peak_bytes"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"` // highest reserved, which may come after the peak
-	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated. It is null if unknown.
+	// ReservedAtPeakBytes is what was reserved when PeakBytes were allocated. ReservedAtPeakBytes is null if unknown.
 	ReservedAtPeakBytes *int64 `json:"reserved_at_peak_bytes"`
 	// PeakReservedBytes sums several processes on one device
 	ReservedTogether bool      `json:"reserved_together,omitempty"`
@@ -65,11 +65,11 @@ type RunsRow struct {
 	SamplesPerS      *float64  `json:"samples_per_s"`
 	GPU              *string   `json:"gpu"`
 	Started          time.Time `json:"started"`
-	// SupersededBy is the newer run of the same experiment that replaces this one, which did not end well. It is
-	// null if there is none, or before [RunsDocument.Supersede].
+	// SupersededBy is the newer run of the same experiment that replaces this one, which did not end well.
+	// SupersededBy is null if there is no such run, or before [RunsDocument.Supersede].
 	SupersededBy *string `json:"superseded_by"`
-	// FailedRequests counts the requests for memory that failed. It leaves out failures that torch itself recovered
-	// from. It is null if nobody looked for them.
+	// FailedRequests counts the requests for memory that failed. FailedRequests leaves out failures that torch itself
+	// recovered from. It is null if nobody looked for failures.
 	FailedRequests *int     `json:"failed_requests"`
 	Warnings       []string `json:"warnings"`
 	Remarks        []Remark `json:"-"`
@@ -93,8 +93,8 @@ func Runs(runs []Summary) RunsDocument {
 	return doc
 }
 
-// ListRun is the row of a run in the store's table. It needs no allocations: a store of many runs is listed from their
-// manifests, reports and steps alone.
+// ListRun is the row of a run in the store's table. ListRun needs no allocations: a list of many runs reads
+// manifests, reports, steps and phases, and the levels of reserved.
 func ListRun(in schemas.Tables) RunsRow {
 	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start}
 	if in.Manifest.Suite != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // peaksOfShared counts the memory that processes reserved together on one device, which has to fit. For a predicted
-// run it is the true sum at each moment. Measured processes only have counters of their own, so it is the sum of
+// run, it takes the highest true sum. Measured processes only have counters of their own, so it takes the sum of
 // their maxima.
 func (s *Summary) peaksOfShared(in *schemas.Tables) {
 	bytes, processes, remark := int64(0), 0, RemarkTogether
@@ -53,9 +53,9 @@ func gpusOf(in *schemas.Tables, devices int) int {
 	return len(uuids)
 }
 
-// reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and how many
-// these were. A peak may have passed when another process reached its own: torch keeps what it has reserved until
-// empty_cache, or a request that would fail.
+// reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and the
+// number of these processes. One process's peak may have passed when another process reached its own: torch keeps
+// what it has reserved until empty_cache, or a request that would fail.
 func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	if in.Report == nil {
 		return 0, 0
@@ -69,7 +69,7 @@ func reservedBeside(in *schemas.Tables) (bytes int64, processes int) {
 	}
 	alive := func(p *schemas.Process, at int64) bool { return p.StartNS <= at && (p.EndNS == 0 || at <= p.EndNS) }
 	for i := range in.Processes {
-		last := &in.Processes[i] // to start, of those that are alive together
+		last := &in.Processes[i] // the last process to start, of those that are alive together
 		sum, n := int64(0), 0
 		for j := range in.Processes {
 			p := &in.Processes[j]

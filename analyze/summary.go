@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SummaryTables lists the tables that a summary needs. Detail is not among them, because loading it would take most
-// of a report's time.
+// SummaryTables lists the tables that a summary needs. Detail is left out, because loading it would take most of a
+// report's time.
 const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
 	schemas.WantGradients
 
@@ -34,23 +34,25 @@ type Summary struct {
 	Timeline  *timeline.Timeline // nil for a run without allocator events
 	Growth    *growth.Growth     // of the same device; nil if there is none
 	Cost      CostRun
-	// Failed are requests that failed for want of memory, FailedMore how many more there were.
+	// Failed lists requests that failed for want of memory. FailedMore is how many more there were.
 	Failed     []memory.FailedRequest
 	FailedMore int
-	// FailedRequests is how many failed requests torch did not recover from; nil if nobody looked for any.
+	// FailedRequests is how many failed requests torch did not recover from; nil if nobody looked for failed
+	// requests.
 	FailedRequests *int
 
-	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. They are
-	// replayed; for a bare run they come from torch's counter, and also where that is above what the recorded steps
-	// show. PeakDeviceBytes is NVML's.
+	// PeakBytes and PeakReservedBytes are the highest values of the fullest device over the whole run. Both are
+	// replayed, unless the run is bare or torch's counter is above what the recorded steps show: then they are
+	// torch's. PeakDeviceBytes is NVML's.
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
-	Allocations       *int64 // on the busiest device while events were recorded; null if none were
-	// KeptGradientBytes is what gradients hold when the last step's first forward ends. It is 0 if zero_grad frees
-	// them, and null if no step shows it.
+	Allocations       *int64 // on the busiest device while events were recorded; nil if no events were
+	// KeptGradientBytes is what gradients hold when the last step's first forward ends. KeptGradientBytes is 0 if
+	// zero_grad frees gradients, and nil if no step shows it.
 	KeptGradientBytes *int64
-	// Kept is the cost of keeping gradients. It is nil if they are freed, or if the recording cannot tell.
+	// Kept is the cost of keeping gradients. Kept is nil if the loop frees gradients, or if the recording cannot
+	// tell.
 	Kept *memory.KeptGradients
 
 	StepMS          *timing.Interval // null for predicted runs
@@ -80,8 +82,8 @@ type Summary struct {
 	reservedAtPeak *int64
 }
 
-// PeakAtMost returns the upper bound of the run's peak: PeakBytes, unless the peak is bounded. It is nil if no peak
-// is known.
+// PeakAtMost returns the upper bound of the run's peak: PeakBytes, unless the peak is bounded. PeakAtMost returns nil
+// if no peak is known.
 func (s *Summary) PeakAtMost() *int64 {
 	if s.PeakHighBytes != nil && s.PeakBytes != nil && *s.PeakHighBytes > *s.PeakBytes {
 		return s.PeakHighBytes
@@ -89,11 +91,10 @@ func (s *Summary) PeakAtMost() *int64 {
 	return s.PeakBytes
 }
 
-// Summarize reduces one run. It never fails: what a run lacks is null, and Remarks say why.
+// Summarize reduces one run. Summarize returns no error: what a run lacks is nil, and Remarks say why.
 func Summarize(in schemas.Tables) Summary { return SummarizeWith(&in, memory.NewLedgers(&in)) }
 
-// SummarizeWithLadder is [Summarize] and [ladder.Of] of one run, whose blocks and owners are put together once for
-// both.
+// SummarizeWithLadder is [Summarize] and [ladder.Of] of one run. Both use the same ledgers of blocks and owners.
 func SummarizeWithLadder(in schemas.Tables) (Summary, ladder.Run, error) {
 	ledgers := memory.NewLedgers(&in)
 	s := SummarizeWith(&in, ledgers)
@@ -181,7 +182,7 @@ func (s *Summary) peaks(in *schemas.Tables) {
 		}
 	}
 	// The sum of a breakdown is the peak, unless torch counted more. A difference from the replay is already a
-	// warning of the device.
+	// warning on the device.
 	if d := s.Main(); d != nil {
 		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil &&
 			*fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {
@@ -206,7 +207,8 @@ func (s *Summary) peaks(in *schemas.Tables) {
 	s.PeakDeviceBytes = timing.PeakDevice(in)
 }
 
-// latePeak takes torch's own counter of the fullest device, which is above all that d, the highest breakdown, explains.
+// latePeak takes torch's own counter of the fullest device as the peak. Callers use it if that counter is above d,
+// the highest breakdown.
 func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreakdown) {
 	s.PeakBytes = fullest.TorchPeakAllocatedBytes
 	kind := RemarkLatePeak
@@ -222,7 +224,7 @@ func (s *Summary) BrokenDown() bool {
 	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
 }
 
-// Main is the breakdown of the device with the highest peak, nil without any.
+// Main returns the breakdown of the device with the highest peak; nil if no device has a breakdown.
 func (s *Summary) Main() *memory.DeviceBreakdown {
 	var main *memory.DeviceBreakdown
 	for i := range s.Breakdown.Devices {
@@ -233,8 +235,8 @@ func (s *Summary) Main() *memory.DeviceBreakdown {
 	return main
 }
 
-// gradients determines whether .grad outlives its step. After the first forward, every zero_grad of the loop has
-// been called, wherever it is. It looks at the last instrumented step that follows an instrumented one, since
+// gradients determines whether .grad outlives its step. After the first forward, every zero_grad of the loop has been
+// called, wherever it is. gradients looks at the last instrumented step that follows an instrumented one, since
 // allocations of a bare step have no tags.
 func (s *Summary) gradients(in *schemas.Tables, ledgers *memory.Ledgers) {
 	main := s.Main()
@@ -265,7 +267,7 @@ func (s *Summary) gradients(in *schemas.Tables, ledgers *memory.Ledgers) {
 	}
 }
 
-// Device is the name of the main device, empty without any.
+// Device returns the name and the rank of the main device; "" if there is none.
 func (s *Summary) Device() (string, int32) {
 	if d := s.Main(); d != nil {
 		return d.Device, d.Rank
@@ -285,7 +287,7 @@ func (s *Summary) FactOrNull(what string) *string {
 	return nil
 }
 
-// RunFact is the run's fact of that name, nil if it has none.
+// RunFact returns the run's fact with the given name; nil if the run has none.
 func (s *Summary) RunFact(what string) *identity.Fact {
 	for i := range s.RunFacts {
 		if s.RunFacts[i].What == what {

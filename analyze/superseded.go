@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Supersede marks the listed runs that a newer one among all has superseded. These are the runs that
-// [WithoutSuperseded] leaves out.
+// Supersede marks the listed runs that a newer one among all has superseded. [WithoutSuperseded] leaves out the same
+// runs, except those that the user named.
 func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	by := superseded(all)
 	for i := range d.Runs {
@@ -21,9 +21,10 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	}
 }
 
-// WithoutSuperseded leaves out runs that did not end well and were made again later, by any of all runs. Runs that
-// the user named stay. Runs that ended well also stay, even if made again: they are repeats of their experiment, or
-// the runs to compare with after a change of torch. all is called only if some run did not end well.
+// WithoutSuperseded leaves out runs that did not end well and were made again later by some run among all. Runs that
+// the user named stay. Runs that ended well also stay, even if made again: such runs are repeats of their experiment,
+// or runs to compare with after a change of torch. WithoutSuperseded calls all only if some run that the user did not
+// name ended badly.
 func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
 	all func() []*schemas.Manifest) []R {
 	if !slices.ContainsFunc(runs, func(r R) bool { return manifest(r).Status != schemas.StatusOK && !named(r) }) {
@@ -33,10 +34,10 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !named(r) && by[manifest(r).RunID] != nil })
 }
 
-// superseded returns, by the id of each run that did not end well and was made again, the run that replaces it.
-// That is the newest run of the same experiment, unless both are repeats of one suite. A run that ended well is
-// never superseded: later ones are its repeats. Nor is one that is still running. A suite that was resumed may have
-// made a repeat twice: the one that ended well counts, else the newer.
+// superseded returns, by the id of each run that did not end well and was made again, the run that replaces it. The
+// replacement is the newest run of the same experiment, unless both are repeats of one suite. A run that ended well,
+// or that is still running, is never superseded. A suite that was resumed may have made a repeat twice: the run that
+// ended well counts, else the newer run.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	failed := map[[2]string]bool{} // the keys of experiments with failed runs; usually few
 	some := func(m *schemas.Manifest) [2]string {
@@ -91,7 +92,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 }
 
 // madeAgain reports whether a run can be replaced by another run of the same experiment. Imported files of one name
-// need not hold the same experiment, and several recordings of an attached process are of different moments.
+// need not hold the same experiment, and several recordings of an attached process show different moments.
 func madeAgain(m *schemas.Manifest) bool { return m.Source != schemas.Imported && m.Attached == nil }
 
 // slot is a repetition of an experiment in a suite.
@@ -112,8 +113,9 @@ func outranks(a, b *schemas.Manifest) bool {
 	return laterThan(a, b)
 }
 
-// experimentOfManifest is what a run and its newer version have in common. Outside of a suite, which knows the content,
-// it is all that the user said: the same script with other arguments is another experiment.
+// experimentOfManifest returns what a run and its newer version have in common. In a suite the experiment's key
+// decides. Outside of a suite all that the user said counts: the same script with other arguments is another
+// experiment.
 func experimentOfManifest(m *schemas.Manifest) string {
 	said := m.Name + "\x00" + identity.ParamsText(m.Params) + "\x00" + identity.CommandText(identity.CommandOf(m))
 	if m.Suite != nil && m.Suite.Key != "" {
@@ -130,8 +132,9 @@ func experimentOfManifest(m *schemas.Manifest) string {
 }
 
 // deviceKinds returns the kinds of GPUs that a run was measured on, with their memory to the nearest GiB, since
-// drivers report it a little differently. A run that fits on a larger card does not replace one that did not fit on
-// a smaller one. It is empty if no GPU is known. A predicted run has a profile and the memory that it was given.
+// drivers report it a little differently. A run that fits on a larger card does not replace a run that did not fit on
+// a smaller card. deviceKinds returns "" if no GPU is known. For a predicted run it returns the profile and the
+// memory that the run was given.
 func deviceKinds(m *schemas.Manifest) string {
 	var kinds []string
 	for _, g := range m.GPUs {

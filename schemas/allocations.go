@@ -11,7 +11,7 @@ type Allocation struct {
 	RequestedBytes int64  `parquet:"requested_bytes,dict"` // that the script asked for
 	// what the allocator counts; >= RequestedBytes
 	BlockBytes int64 `parquet:"block_bytes,dict"`
-	// by how much BlockBytes may be more, of a block from before recording began; null = by nothing
+	// how many bytes larger a block from before recording began may be than BlockBytes; null = BlockBytes is exact
 	OpenBytes int64  `parquet:"open_bytes,dict,optional"`
 	Stream    uint64 `parquet:"stream,dict"` // CUDA stream handle; 0 = the default stream
 	// private pool; null = the default one, or unknown
@@ -36,11 +36,11 @@ type Allocation struct {
 	DType string `parquet:"dtype,dict,optional"`
 }
 
-// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak. It is not
-// read, since owners.parquet shows what is allocated at the peak.
+// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak. Readers
+// ignore category_at_peak, since owners.parquet shows what is allocated at the peak.
 var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes", "line_id"}}
 
-// MixedDTypes is the dtype of a block in which tensors of several were seen.
+// MixedDTypes is the dtype of a block in which tensors of several dtypes were seen.
 const MixedDTypes = "mixed"
 
 // LiveAt reports whether the block counts as allocated just after event seq.
@@ -49,7 +49,7 @@ func (a *Allocation) LiveAt(seq int64) bool {
 }
 
 // Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block then
-// counts under the one whose category comes first in [Categories]. Every block has at least one owner at every
+// counts under the owner whose category comes first in [Categories]. Every block has at least one owner at every
 // moment of its life.
 type Owner struct {
 	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
@@ -62,7 +62,7 @@ type Owner struct {
 	BeginSeq int64  `parquet:"begin_seq,delta"`          // first event after which it holds
 	// first event after which it no longer holds; null = to the end of recording
 	EndSeq int64 `parquet:"end_seq,delta,optional"`
-	// false: the end is the block's own, the owner may have let go before
+	// false: the end is the block's own; the owner may have let go earlier
 	EndObserved bool   `parquet:"end_observed"`
 	Evidence    string `parquet:"evidence,dict"` // [Tagged], [Lifetime], [ByStack] or [ByPhase]
 }

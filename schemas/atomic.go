@@ -18,7 +18,8 @@ import (
 	"sync"
 )
 
-// PartialSuffix marks a file or folder that is still being written. A reader never opens one.
+// PartialSuffix marks a file or folder that is still being written. Commands that list or read runs ignore such files
+// and folders.
 const PartialSuffix = ".partial"
 
 // folderPermission gives access to a run's folder to its owner only.
@@ -32,9 +33,9 @@ func filePermission(path string) os.FileMode {
 	return 0o600
 }
 
-// WriteFile writes path through write. It writes a new file beside path, calls fsync and then renames it. So path
-// is either absent, unchanged or complete, even if several processes write it at once. On error no partial file
-// stays.
+// WriteFile writes path through write. WriteFile writes a new file beside path, calls fsync and then renames the new
+// file. So path is either absent, unchanged or complete, even if several processes write path at once. On error no
+// partial file stays.
 func WriteFile(path string, write func(io.Writer) error) error {
 	partial, err := writePartial(path, write)
 	if err != nil {
@@ -48,8 +49,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// writePartial writes a new file beside path and returns its name. It does not use os.CreateTemp, whose files only
-// their owner can read, whatever the umask.
+// writePartial writes a new file beside path and returns its name. writePartial does not use os.CreateTemp, whose
+// files only their owner can read, whatever the umask.
 func writePartial(path string, write func(io.Writer) error) (string, error) {
 	var f *os.File
 	partial, err := unique(path, func(name string) (err error) {
@@ -72,8 +73,8 @@ func writePartial(path string, write func(io.Writer) error) (string, error) {
 	return partial, nil
 }
 
-// unique calls create to make a file or folder beside path, under a free name. An existing file or link of that
-// name belongs to another process and is left alone.
+// unique calls create to make a file or folder beside path, under a free name. unique leaves an existing file or link
+// alone, since it may belong to another process.
 func unique(path string, create func(name string) error) (string, error) {
 	for {
 		name := fmt.Sprintf("%s.%08x%s", path, rand.Uint32(), PartialSuffix)
@@ -83,9 +84,9 @@ func unique(path string, create func(name string) error) (string, error) {
 	}
 }
 
-// WriteFolder makes the folder path through write. It fills a new folder beside path and renames it once, so path
-// is absent or complete. It returns [fs.ErrExist] if another process has made the folder meanwhile, and leaves that
-// one alone. It removes what killed processes left of the same folder.
+// WriteFolder makes the folder path through write. WriteFolder fills a new folder beside path and renames that folder
+// once, so path is absent or complete. WriteFolder returns [fs.ErrExist] if another process has made path meanwhile,
+// and leaves that folder alone. WriteFolder also removes what killed processes left of the same folder.
 func WriteFolder(path string, write func(dir string) error) error {
 	f, err := StartFolder(path)
 	if err != nil {
@@ -108,8 +109,8 @@ type PartialFolder struct {
 	lock *Lock
 }
 
-// StartFolder makes a folder beside path, to be renamed by [PartialFolder.Commit]. It removes such folders of
-// killed processes.
+// StartFolder makes a folder beside path, to be renamed by [PartialFolder.Commit]. StartFolder also removes
+// unfinished folders that killed processes left beside path.
 func StartFolder(path string) (*PartialFolder, error) {
 	removeAbandoned(path)
 	dir, lock, err := ownFolder(path)
@@ -119,7 +120,8 @@ func StartFolder(path string) (*PartialFolder, error) {
 	return &PartialFolder{dir, lock}, nil
 }
 
-// Commit gives the folder its name. It returns [fs.ErrExist] if such a folder exists, and leaves that one alone.
+// Commit gives the folder its name. Commit returns [fs.ErrExist] if path exists, and leaves the existing folder
+// alone.
 func (f *PartialFolder) Commit(path string) error {
 	syncDir(f.Dir)
 	if err := os.Rename(f.Dir, path); err != nil {
@@ -138,8 +140,8 @@ func (f *PartialFolder) Discard() {
 	f.lock.Unlock()
 }
 
-// ownFolder makes a folder beside path and locks it, to show that it is not abandoned. If another process removed
-// it as abandoned before it was locked, it is made again.
+// ownFolder makes a folder beside path and locks it, to show that it is not abandoned. If another process removed the
+// new folder as abandoned before it was locked, ownFolder makes another.
 func ownFolder(path string) (string, *Lock, error) {
 	for {
 		name, err := unique(path, func(name string) error { return os.Mkdir(name, folderPermission) })
@@ -186,8 +188,8 @@ func Partials(path string) []string {
 	return out
 }
 
-// A Replacement is a set of files of one folder that are replaced together. All are written and synced beside the
-// old ones before the first old one is touched.
+// A Replacement is a set of files of one folder that are replaced together. All new files are written and synced
+// beside the old files before the first old file is touched.
 type Replacement struct {
 	Dir string
 
@@ -197,7 +199,7 @@ type Replacement struct {
 	digests  map[string]string
 }
 
-// File writes one of the files, by its name. Several may be written at once.
+// File writes one of the files, by its name. Several goroutines may write different files at once.
 func (r *Replacement) File(name string, write func(io.Writer) error) error {
 	h := sha256.New()
 	partial, err := writePartial(filepath.Join(r.Dir, name),
@@ -218,9 +220,9 @@ func (r *Replacement) File(name string, write func(io.Writer) error) error {
 // Digests returns the digests of the files written so far, by name: see [CheckTables].
 func (r *Replacement) Digests() map[string]string { return maps.Clone(r.digests) }
 
-// Commit puts the new files in place. It first removes the old last file, which vouches for the others, and writes
-// the new last file after all others. A crash in between leaves a folder without that file, never one in which it
-// vouches for other files than its own. Only one replacement of a folder may be committed at a time: see
+// Commit puts the new files in place. Commit first removes the old last file, which vouches for the others, and puts
+// the new last file in place after all others. After a crash in between, the folder lacks the last file, so no last
+// file vouches for files of another version. Only one replacement of a folder may be committed at a time: see
 // [LockPath].
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
@@ -259,7 +261,7 @@ func (r *Replacement) Discard() {
 	r.files = nil
 }
 
-// syncDir makes a rename durable on platforms that can; elsewhere the rename itself must suffice.
+// syncDir makes a rename durable on platforms that can sync a folder; elsewhere the rename itself must suffice.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		d.Sync()
@@ -280,8 +282,8 @@ func encodeDocument(w io.Writer, v any) error {
 }
 
 // ReadDocument decodes a JSON document after checking its digest and its schema. A document of the current version
-// must have a digest. Versions in older are also read, and need none. Unknown keys are allowed, since adding a key
-// makes no new version.
+// must have a digest. A document of a version in older is also read, and needs no digest. Unknown keys are allowed,
+// since adding a key makes no new version.
 func ReadDocument(path, schema string, v any, older ...string) error {
 	b, err := ReadRegular(path)
 	if err != nil {

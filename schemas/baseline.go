@@ -11,11 +11,11 @@ import (
 // BaselineSchema is the version that this package writes.
 const BaselineSchema = "dpsight.baseline/2"
 
-// undigestedBaseline is the version before, which is read too: it has no digest.
+// undigestedBaseline is the version before [BaselineSchema]. Its documents, which are read too, have no digest.
 const undigestedBaseline = "dpsight.baseline/1"
 
-// Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are held to.
-// It is sorted and indented, so that a change of one figure is a change of one line.
+// Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are compared
+// with. A baseline is sorted and indented, so that a change of one figure changes one line.
 type Baseline struct {
 	Schema      string               `json:"schema"`
 	Version     string               `json:"version"` // of the dpsight that wrote it
@@ -25,46 +25,47 @@ type Baseline struct {
 // Undigested reports whether the document has no digest, so that nothing tells when it is damaged.
 func (b *Baseline) Undigested() bool { return b.Schema == undigestedBaseline }
 
-// BaselineExperiment is one experiment: the median of its runs that ended well.
+// BaselineExperiment is one experiment: medians over its runs that ended well.
 type BaselineExperiment struct {
 	// Key is the hash of the experiment's content that its suite gave it; null outside a suite.
 	Key    *string        `json:"key"`
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
-	// Command is the command of a user's script, with secrets masked and the program without its folder. It tells
-	// runs with the same name and parameters apart. It is absent if a suite or the parameters determine it, and in
-	// older documents.
+	// Command is the command of a user's script, with secrets masked and the program without its folder. The command
+	// tells runs with the same name and parameters apart. Command is absent if a suite or the parameters determine
+	// the command, and in older documents.
 	Command []string `json:"command,omitempty"`
 	// Source and Profile say how the figures are known; see [Manifest].
 	Source  string  `json:"source"`
 	Profile *string `json:"profile"`
 	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
 	Confidence string `json:"confidence,omitempty"`
-	// Doubts are the kinds of doubt about a predicted peak, from [Doubts]. It is empty if there are none, and in
-	// older documents.
+	// Doubts are the kinds of doubt about a predicted peak, from [Doubts]. Doubts is empty if there are no doubts,
+	// and in older documents.
 	Doubts []string `json:"doubts,omitempty"`
-	// Status is ok if every run ended well. Otherwise it is the status of the first run that did not, and Reason is
-	// that run's reason.
+	// Status is ok if every run ended well. Otherwise Status and Reason are those of the first run that did not end
+	// well.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Runs   int    `json:"runs"` // that ended well
 	// The bytes come from the run with the median peak, for an even number of runs the lower of the middle two. So
-	// the categories sum to the peak of a real run. Null if unknown.
+	// the categories sum to the peak of one run. Bytes are null if unknown.
 	PeakBytes *int64 `json:"peak_bytes"` // highest allocated
-	// PeakHighBytes is what PeakBytes may be at most, where sizes of blocks from before recording are not known; null
-	// elsewhere, and in older documents.
+	// PeakHighBytes is the upper bound of a peak that depends on blocks of unknown size from before recording.
+	// PeakHighBytes is null for all other peaks, and in older documents.
 	PeakHighBytes     *int64 `json:"peak_high_bytes,omitempty"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
 	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
 	// Allocations is how many blocks were allocated while events were recorded; null if there were no events, and
 	// in older baselines.
 	Allocations *int64 `json:"allocations"` // blocks
-	// Categories sum to PeakBytes. Empty ones are left out. Null if the peak is not broken down.
+	// Categories sum to PeakBytes. Categories without bytes are left out. Categories is null if the peak is not
+	// broken down.
 	Categories map[Category]int64 `json:"categories"`
-	// Rules is the version of the rules that made Categories; null where those are, and unknown in documents of before it
-	// was kept. See [BaselineExperiment.OtherRules].
+	// Rules is the version of the rules that made Categories. Rules is null if Categories is null, and in older
+	// documents. See [BaselineExperiment.OtherRules].
 	Rules *int `json:"rules,omitempty"`
-	// PhasePeaks is the highest allocated in each phase; null where unknown.
+	// PhasePeaks is the highest allocated in each phase; null if unknown.
 	PhasePeaks      map[string]int64 `json:"phase_peak_bytes"`
 	StepMS          *BaselineTime    `json:"step_ms"`           // null for predicted runs
 	SamplesPerS     *float64         `json:"samples_per_s"`     // median over runs; null = not known
@@ -73,17 +74,17 @@ type BaselineExperiment struct {
 	Versions        Versions         `json:"versions"`
 	// Acknowledged are the regressions that are accepted for a while; absent if there are none.
 	Acknowledged []Acknowledgement `json:"acknowledged,omitempty"`
-	// Places are the largest parts of the peak by category, module and line. They are absent if the peak is not
+	// Places are the largest parts of the peak by category, module and line. Places are absent if the peak is not
 	// broken down, in baselines of very many experiments, and in older documents.
 	Places []BaselinePlace `json:"places,omitempty"`
-	// RunID is the id of the run with the median peak. The document leaves it out.
+	// RunID is the id of the run with the median peak. The document leaves RunID out.
 	RunID string `json:"-"`
-	// Gone lists tables that were removed from the runs, as file names. Values that need them are null. A document
-	// does not have it.
+	// Gone lists tables that were removed from the runs, as file names. Values that need a removed table are null.
+	// The document leaves Gone out.
 	Gone []string `json:"-"`
 }
 
-// BaselinePlace is what an experiment holds at its peak of one category, for one module, asked for by one line.
+// BaselinePlace is a part of an experiment's peak: the bytes of one category, of one module, that one line requested.
 type BaselinePlace struct {
 	Category Category `json:"category"`
 	Module   string   `json:"module,omitempty"` // its path, with a star for the numbers of layers; empty = not known
@@ -103,7 +104,7 @@ type Acknowledgement struct {
 	Why    string  `json:"why"`
 }
 
-// OtherRules reports whether different rules made the categories of two experiments, so that these are not
+// OtherRules reports whether different rules made the categories of two experiments, so that the categories are not
 // comparable. An unknown version differs from any known one.
 func (e *BaselineExperiment) OtherRules(o *BaselineExperiment) bool {
 	return e.Categories != nil && o.Categories != nil && e.RulesVersion() != o.RulesVersion()
@@ -120,15 +121,17 @@ func (e *BaselineExperiment) RulesVersion() int {
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
 type BaselineTime struct {
 	Median float64 `json:"median"` // ms
-	// Low and High surround the median: a confidence interval if there are enough values, else their range.
+	// Low and High surround the median: a confidence interval if there are enough values, else the range of the
+	// values.
 	Low   float64 `json:"low"`   // ms
 	High  float64 `json:"high"`  // ms
 	Clock string  `json:"clock"` // gpu or wall
-	// Runs are the median steps of the runs in ms, if there are several; absent for one, and in older documents.
+	// Runs are the median steps of the runs in ms, if there are several runs; absent for a single run, and in older
+	// documents.
 	Runs []float64 `json:"runs,omitempty"`
 }
 
-// Versions are the versions that a figure depends on, besides the experiment. Null if unknown.
+// Versions are the versions that a figure depends on, besides the experiment. A version is null if unknown.
 type Versions struct {
 	Torch  *string `json:"torch"`
 	CUDA   *string `json:"cuda"`
@@ -136,8 +139,8 @@ type Versions struct {
 	GPU    *string `json:"gpu"` // of a predicted run, the one that was pretended
 	Driver *string `json:"driver"`
 	// Revision is the revision of the script's repository, with a plus sign if files had changed since. Code is the
-	// digest of the executed code, and Agent the digest of the agent that recorded it. Each is absent if unknown,
-	// and in older documents.
+	// digest of the executed code, and Agent the digest of the agent that recorded it. Revision, Code and Agent are
+	// each absent if unknown, and in older documents.
 	Revision *string `json:"revision,omitempty"`
 	Code     *string `json:"code,omitempty"`
 	Agent    *string `json:"agent,omitempty"`
@@ -145,7 +148,7 @@ type Versions struct {
 
 // ReadBaseline reads a baseline document.
 func ReadBaseline(path string) (*Baseline, error) {
-	text, err := os.ReadFile(path) // a pipe too: it is named by a user, who may take it from another revision
+	text, err := os.ReadFile(path) // may be a pipe: a user may read the baseline from another revision
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 	return b, nil
 }
 
-// IsBaseline reports whether a file is a baseline, of whatever version and whether or not it can still be read whole.
+// IsBaseline reports whether a file is a baseline, of whatever version and even if parts of it can no longer be read.
 func IsBaseline(path string) bool {
 	var head struct {
 		Schema string `json:"schema"`

@@ -33,19 +33,19 @@ const (
 // A CategoryRow is what holds of one category wherever it is counted, drawn or explained.
 type CategoryRow struct {
 	Category Category
-	// Color is the category's in every picture, as 0xRRGGBB.
+	// Color is the colour of the category in every picture, as 0xRRGGBB.
 	Color uint32
-	// NamesParameters: its owners are named after the parameter or the buffer that they belong to. Owners in other
-	// categories are named after nodes of autograd's graph, or as the script calls them.
+	// NamesParameters: the category's owners are named after the parameter or the buffer that they belong to. Owners
+	// in other categories are named after nodes of autograd's graph, or as the script calls them.
 	NamesParameters bool
 	// BytesOf completes "bytes of …" in docs/reference/categories.md, in Markdown.
 	BytesOf string
 }
 
-// CategoryTable has a row for every category. Its order is the order of precedence: a block with several owners
-// counts under the first of them. Pictures stack categories in this order too. Each family has one hue (blue: the
-// model's state; orange: gradients; green: held for backward; the rest apart). The lightness alternates, so that
-// neighbours differ in grey print and for colour-blind readers.
+// CategoryTable has a row for every category. The rows are in the order of precedence: a block with several owners
+// counts under the first of their categories. Pictures stack categories in this order too. Each family has one hue
+// (blue: the model's state; orange: gradients; green: held for backward; the rest apart). The lightness alternates,
+// so that neighbours differ in grey print and for colour-blind readers.
 var CategoryTable = []CategoryRow{
 	{Parameters, 0x204d8b, true,
 		"model weights. Weights that FSDP2 gathers from other ranks for a while are included."},

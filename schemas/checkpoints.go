@@ -20,11 +20,11 @@ type Checkpoint struct {
 	ActiveBytes        int64 `parquet:"active_bytes"`         // allocated, and freed but awaited by a stream
 	RequestedBytes     int64 `parquet:"requested_bytes"`      // asked for: allocated without rounding
 
-	// Recorded says that the events up to here are in the journal. If they are not, as between windows, there is
-	// nothing to replay, and the columns from here on are 0 and false without meaning.
+	// Recorded says that the events up to here are in the journal. If Recorded is false, as between windows, there is
+	// nothing to replay. The replayed and the missing columns are then 0 and Agrees is false, without meaning.
 	Recorded bool `parquet:"recorded"`
 
-	// The same, replayed.
+	// The same bytes as replay computes them.
 	ReplayedAllocatedBytes     int64 `parquet:"replayed_allocated_bytes"`      // beside AllocatedBytes
 	ReplayedAllocatedPeakBytes int64 `parquet:"replayed_allocated_peak_bytes"` // beside AllocatedPeakBytes
 	ReplayedReservedBytes      int64 `parquet:"replayed_reserved_bytes"`       // beside ReservedBytes
@@ -42,12 +42,12 @@ type Checkpoint struct {
 // ReasonOOM is the reason of the drain after a request that failed for want of memory.
 const ReasonOOM = "oom"
 
-// ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of
-// blocks.
+// ReasonWindow is the reason of the drain that opens a window: such a drain has no events, only the allocator's own
+// list of blocks.
 const ReasonWindow = "window"
 
-// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost. It has
-// no events either, only the list from which the replay goes on.
+// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost. A drain
+// with ReasonLost has no events, only the allocator's list of blocks, from which the replay goes on.
 const ReasonLost = "lost"
 
 // Checkpoints is checkpoints.parquet.

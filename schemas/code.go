@@ -12,11 +12,11 @@ import (
 const MainModule = "__main__"
 
 // Code (in run.json) is the user's own Python code that a run executed: its scripts, and the modules that they
-// imported from their repository or from a folder that the user named. Installed packages do not belong to it. Only
-// recorded processes report.
+// imported from their repository or from a folder that the user named. Installed packages do not belong to a run's
+// code. Only recorded processes report.
 type Code struct {
-	// Digest covers the names and contents of all files: equal digests mean equal code. It is null if some content
-	// is not known.
+	// Digest covers the names and contents of all files: equal digests mean equal code. Digest is null if the content
+	// of a file is not known.
 	Digest *string    `json:"digest"` // "sha256:" and 16 hexadecimal digits
 	Files  []CodeFile `json:"files"`  // the scripts first, then modules by name
 }
@@ -31,7 +31,7 @@ type CodeFile struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
-// NewCode merges the files that the processes of a run reported. It returns nil if there are none.
+// NewCode merges the files that the processes of a run reported. NewCode returns nil if no process reported a file.
 func NewCode(processes ...[]CodeFile) *Code {
 	var files []CodeFile
 	for _, p := range processes {

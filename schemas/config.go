@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// ConfigFile is where a repository says once what every command line would have to say.
+// ConfigFile is the file in which a repository keeps settings that every command line would otherwise repeat.
 const ConfigFile = "dpsight.yaml"
 
 // Config is the content of a [ConfigFile].
@@ -37,11 +37,12 @@ type ConfigThreshold struct {
 	Ratio      ConfigValue
 }
 
-// ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Without a value its text is empty.
+// ConfigValue is a value of a file with its place there, as "dpsight.yaml:7". Text is empty if the file sets no
+// value.
 type ConfigValue struct{ Text, Place string }
 
-// FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. If that does not
-// exist, nothing is configured.
+// FindConfig reads the named file or, without a name, the [ConfigFile] of the current folder. If the current folder
+// has no [ConfigFile], FindConfig returns a Config without settings.
 func FindConfig(name string) (*Config, error) {
 	path := name
 	if path == "" {
@@ -74,7 +75,7 @@ func parseConfig(path string, text []byte) (*Config, error) {
 		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return config, r.mapping(document.Content[0], map[string]func(*yaml.Node) error{
-		// What dpsight check holds runs to.
+		// The thresholds of dpsight check.
 		"check": func(n *yaml.Node) error { return r.check(n, &config.Check) },
 	})
 }
@@ -82,7 +83,7 @@ func parseConfig(path string, text []byte) (*Config, error) {
 func (r configReader) check(n *yaml.Node, c *GateConfig) error {
 	var own []ConfigThreshold // of single experiments
 	err := r.mapping(n, map[string]func(*yaml.Node) error{
-		// The size up to which a category may grow that the baseline has none of, such as 1MiB.
+		// The size up to which a category that is absent from the baseline may grow, such as 1MiB.
 		"floor": func(n *yaml.Node) (err error) {
 			c.Floor, err = r.value(n)
 			return err

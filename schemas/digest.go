@@ -30,7 +30,7 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Reason) }
 
-// Hint is what to do about it.
+// Hint says what to do about the damaged file.
 func (e *DamagedError) Hint() string { return e.Advice }
 
 // encodeSigned writes a document with its digest.
@@ -61,7 +61,7 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkDocument compares a document with its digest, and reports whether it has one.
+// checkDocument compares a document with its digest, and reports whether the document has one.
 func checkDocument(name string, b []byte) (has bool, err error) {
 	body, digest, has := signed(b)
 	if has && digestOf(body) != digest {
@@ -88,7 +88,7 @@ func signed(b []byte) (body []byte, digest string, ok bool) {
 	return nil, "", false
 }
 
-// Unsigned returns a document without its digest, for code that changes its text.
+// Unsigned returns a document without its digest, for code that changes the document's text.
 func Unsigned(b []byte) []byte {
 	if body, _, ok := signed(b); ok {
 		return append(bytes.Clone(body), "\n}\n"...)
@@ -125,8 +125,8 @@ func digestOfFile(path string) (string, error) {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// CheckTables compares tables of a run folder with the digests that were taken when they were written, by their names.
-// A table without a digest is not looked at.
+// CheckTables compares tables of a run folder with the digests taken when they were written. digests maps a table's
+// file name to its digest. CheckTables skips a table that digests does not list.
 func CheckTables(dir string, digests map[string]string, names ...string) error {
 	for _, name := range names {
 		want, ok := digests[name]

@@ -6,8 +6,8 @@
 //
 // # Units
 //
-// Bytes and nanoseconds are int64, everywhere. Times are nanoseconds since the Unix epoch (CLOCK_REALTIME). An
-// optional column is null if the fact is absent. A default never stands in for an observation.
+// Bytes and nanoseconds are int64, everywhere. Times are nanoseconds since the Unix epoch (CLOCK_REALTIME). A value
+// of an optional column is null if the fact is absent. A default never stands in for an observation.
 //
 // # Order
 //

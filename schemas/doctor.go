@@ -10,7 +10,7 @@ type Doctor struct {
 	Features []TorchFeature `json:"features"` // of the interpreter's torch; empty = none could be tried
 }
 
-// DoctorCheck is one thing that recording needs, or that makes it better.
+// DoctorCheck is one thing that recording needs, or that improves recording.
 type DoctorCheck struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -19,7 +19,8 @@ type DoctorCheck struct {
 	Hint   string `json:"hint"` // what to do when it is not OK
 }
 
-// TorchFeature is one thing without a public name that the agent uses in torch, and whether it works there.
+// TorchFeature is one thing without a public name that the agent uses in torch, and whether that thing works in the
+// installed torch.
 type TorchFeature struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`

@@ -1,7 +1,7 @@
 package schemas
 
-// An Action is what the allocator did. Stored as a small integer: strings cost half the write speed of the largest
-// table.
+// An Action is what the allocator did. Actions are stored as small integers, since strings would halve the write
+// speed of events.parquet.
 type Action uint8
 
 // The allocator's actions, in torch's own words.
@@ -18,9 +18,9 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
-	// ActionGap is dpsight's own action: nothing was recorded between the event before it and the one after. Its
-	// size is by how much reserved changed meanwhile. What was allocated jumps to the allocator's own list of
-	// blocks.
+	// ActionGap is dpsight's own action: nothing was recorded between the event before it and the one after. The size
+	// of a gap is by how much reserved changed meanwhile. After a gap, the allocator's own list says which blocks are
+	// allocated.
 	ActionGap Action = 12
 )
 
@@ -125,8 +125,8 @@ func valueOf[T uint32 | uint64](column []T, i int) T {
 	return 0
 }
 
-// Part returns the events from one index to before another. It shares their memory, but appending to it does not
-// change e.
+// Part returns the events from one index to before another. The part shares memory with e, but appending to the part
+// does not change e.
 func (e *EventColumns) Part(from, to int) EventColumns {
 	return EventColumns{Action: part(e.Action, from, to), Addr: part(e.Addr, from, to), Size: part(e.Size, from, to),
 		Stream: part(e.Stream, from, to), TimeNS: part(e.TimeNS, from, to), Mark: part(e.Mark, from, to),

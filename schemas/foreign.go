@@ -8,7 +8,7 @@ import (
 // ReportFiles is the name of the file beside a report that lists the report's files, one per line.
 const ReportFiles = ".dpsight-report"
 
-// A ForeignError says that a file is in the way that dpsight did not write.
+// A ForeignError says that a file which dpsight did not write is in the way.
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and dpsight did not write it" }
@@ -16,12 +16,12 @@ func (e *ForeignError) Error() string { return e.Path + " is there, and dpsight 
 // Hint says what helps.
 func (e *ForeignError) Hint() string { return "name another file, or write over it with --force" }
 
-// CheckOwn returns an error if path exists, has content and is not dpsight's own according to own. It protects
-// files of others from being replaced.
+// CheckOwn returns an error if path exists, has content and is not dpsight's own according to own. CheckOwn protects
+// files that other programs wrote from being replaced.
 func CheckOwn(path string, own func(path string) bool) error {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // it does not exist, or writing will report the error
+	case err != nil: // path does not exist, or writing will report the error
 		return nil
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder", path)

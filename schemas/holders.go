@@ -1,7 +1,7 @@
 package schemas
 
-// Holder is one row of holders.parquet: it says who keeps a block, as one look found it. A later row for the same
-// block replaces the earlier one. An unchanged result is not written again. Parameters, buffers, gradients and
+// Holder is one row of holders.parquet: it says who keeps a block, as one look for holders found. A later row for the
+// same block replaces the earlier one. An unchanged result is not written again. Parameters, buffers, gradients and
 // optimizer state have no row, except the parameters of models that an exception keeps.
 type Holder struct {
 	RunID   string       `parquet:"run_id,dict"`    // the run's id, as in run.json
@@ -17,7 +17,8 @@ type Holder struct {
 	ViewBytes int64 `parquet:"view_bytes,dict,optional"`
 }
 
-// Holders is holders.parquet. Runs that older versions ingested have none, and looks that older agents recorded none.
+// Holders is holders.parquet. The table is absent from runs that older versions ingested and from recordings of older
+// agents.
 var Holders = Table[Holder]{Name: "holders", Version: 1}
 
 // HolderMoment says when a look for holders was.
@@ -36,7 +37,7 @@ type HolderKind string
 
 // The kinds.
 const (
-	HeldByPython    HolderKind = "python"    // a path of references leads to a tensor of it
+	HeldByPython    HolderKind = "python"    // a path of references leads to a tensor in the block
 	HeldByGraph     HolderKind = "graph"     // a path leads to a tensor whose graph has saved it
 	HeldByException HolderKind = "exception" // a path goes through the frames of a caught exception
 	HeldByCycle     HolderKind = "cycle"     // objects that only keep each other

@@ -1,7 +1,7 @@
 package schemas
 
-// HostMark is one row of host_marks.parquet: the host memory that one process had at a mark. There is one at each
-// mark between phases of instrumented steps, and one at the beginning of a step with phases.
+// HostMark is one row of host_marks.parquet: the host memory that one process had at a mark. The table has a row for
+// each mark between phases of instrumented steps, and for the beginning of each step with phases.
 type HostMark struct {
 	RunID       string `parquet:"run_id,dict"`           // the run's id, as in run.json
 	Rank        int32  `parquet:"rank,dict"`             // the process's RANK, from 0
@@ -11,5 +11,5 @@ type HostMark struct {
 	PinnedBytes *int64 `parquet:"pinned_bytes,optional"` // page-locked, in use or kept by torch; null = not known
 }
 
-// HostMarks is host_marks.parquet. Recordings of older versions have none.
+// HostMarks is host_marks.parquet. Recordings of older versions have no such table.
 var HostMarks = Table[HostMark]{Name: "host_marks", Version: 1}

@@ -11,7 +11,8 @@ type Ingested struct {
 	Inputs []IngestedInput `json:"inputs"`
 	// OtherRules lists the runs that were left alone although another version of the rules made their tables.
 	OtherRules []string `json:"other_rules,omitempty"`
-	// Remade are the runs that had been ingested before, and that other rules made then, or whose bytes at the peak moved.
+	// Remade lists runs that were ingested again if another version of the rules had made their tables, or if their
+	// bytes at the peak changed.
 	Remade []Remade `json:"remade,omitempty"`
 	Dirs   []string `json:"-"` // folders of runs that have tables, now or from before
 }
@@ -49,11 +50,11 @@ type IngestedInput struct {
 	Again  bool     `json:"again"`  // the run had tables before, and has new ones
 	Reason *string  `json:"reason"` // why it was refused, else null
 	Hint   string   `json:"-"`      // what to do about that, if known
-	// Warnings are the report's, of a snapshot that was imported: what its figures are worth.
+	// Warnings are the report's warnings about an imported snapshot: how reliable its figures are.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// AddDir adds the folder of a run, once: the snapshots of several ranks are one.
+// AddDir adds the folder of a run, once: snapshots of several ranks share one run.
 func (d *Ingested) AddDir(dir string) {
 	if !slices.Contains(d.Dirs, dir) {
 		d.Dirs = append(d.Dirs, dir)

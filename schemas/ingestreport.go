@@ -11,7 +11,8 @@ const IngestReportFile = "ingest.json"
 // IngestReportSchema is the version that this package writes.
 const IngestReportSchema = "dpsight.ingested/2"
 
-// undigestedReport is the version before, which is read too: it has no digests and no verdict bounded.
+// undigestedReport is the version before [IngestReportSchema]. Its reports, which are read too, have no digests and
+// no verdict bounded.
 const undigestedReport = "dpsight.ingested/1"
 
 // IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it are reliable.
@@ -60,19 +61,19 @@ type DeviceVerdict struct {
 	// by torch's counter, or from an imported file of figures; null = not reported
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
 	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"` // by torch's counter; null = not reported
-	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only
-	// a bare step reached it.
+	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null if only
+	// a bare step reached that height.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
-	// BareSteps says where the categories of steps without tags come from. For a long recording it lists the first
-	// thousand, and the step of the peak.
+	// BareSteps says where the categories of steps without tags come from. For a long recording, BareSteps lists the
+	// first thousand of them, and the step of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
 }
 
-// How a bare step and the instrumented one that its categories come from are alike.
+// How a bare step resembles the instrumented step that its categories come from.
 const (
 	LikeExact  = "exact"  // the same allocations
 	LikeScaled = "scaled" // the same allocations in other sizes: another batch
-	LikeParts  = "parts"  // put together from parts of that step and of others around it
+	LikeParts  = "parts"  // put together from parts of several instrumented steps
 )
 
 // BareStep is a step without tags.
@@ -82,7 +83,7 @@ type BareStep struct {
 	Like   *int64 `json:"like"`
 	How    string `json:"how,omitempty"` // [LikeExact], [LikeScaled] or [LikeParts]
 	Blocks int64  `json:"blocks"`        // that were made in it
-	// that take their categories from there; the others are known by lifetime and phase
+	// that take their categories from Like; the others are known by lifetime and phase
 	Known int64 `json:"blocks_from_like"`
 }
 
@@ -99,7 +100,7 @@ type RankVerdict struct {
 	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
 }
 
-// FailedHook is a hook of the agent that failed. What it observes is unknown from then on.
+// FailedHook is a hook of the agent that failed. What a failed hook would have observed is unknown from then on.
 type FailedHook struct {
 	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
 	Error string `json:"error"` // one line
@@ -107,7 +108,7 @@ type FailedHook struct {
 	Fatal bool   `json:"fatal"` // nothing at all was recorded from there
 }
 
-// Silenced is the failure after which an agent could record no more, nil without one.
+// Silenced is the failure after which an agent could record no more; nil if no agent had such a failure.
 func (r *IngestReport) Silenced() *FailedHook {
 	if r == nil {
 		return nil
@@ -164,7 +165,7 @@ var lostWith = map[string]string{
 	"asking the phantom GPU why the script exits": "the read that may be why the script failed is not known",
 }
 
-// Words say that it failed, where, and what is lost with it.
+// Words say that the hook failed, where, and what is lost with it.
 func (f *FailedHook) Words() string {
 	where := "before the first step"
 	if f.Step >= 0 {
@@ -196,15 +197,15 @@ type InstrumentCost struct {
 	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
 	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
 	Marks      int64 `json:"marks"`       // how many
-	// Median step times (GPU time if measured, else wall), null if there is no such step.
+	// Median step times (GPU time if measured, else wall time); null if the run has no step of that kind.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
 	// InstrumentNS is what instrumentation adds to a step if batches vary: the difference of the median times per
-	// sample, for a bare step of median size. Null if all batches have one size, or if the script does not report
-	// samples.
+	// sample, for a bare step of median size. InstrumentNS is null if all batches have one size, or if the script
+	// does not report samples.
 	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
-	// How many steps after warm-up the medians cover, how many of all steps have events, and in how many windows. 0
-	// in older reports.
+	// How many steps after warm-up the medians cover, how many of all steps have events, and in how many windows.
+	// Older reports have 0 for each.
 	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
@@ -212,7 +213,7 @@ type InstrumentCost struct {
 	// how many after warm-up; see [Captured]; no median includes them
 	CapturedSteps int64 `json:"captured_steps,omitempty"`
 	// LinesNS is what following the script's lines took: LineEvents times the cost of one, which is measured when
-	// CUDA is initialised. Null if no lines were followed, and in older reports.
+	// CUDA is initialised. LinesNS is null if no lines were followed, and in older reports.
 	LinesNS    *int64 `json:"lines_ns,omitempty"`    // ns
 	LineEvents int64  `json:"line_events,omitempty"` // how many
 }
@@ -224,8 +225,8 @@ type OOM struct {
 	Seq             int64 `json:"seq"`               // events 1..Seq came before it
 	RequestedBytes  int64 `json:"requested_bytes"`   // of the request that failed
 	DeviceFreeBytes int64 `json:"device_free_bytes"` // as the driver said then
-	// torch's limit: the whole device including its CUDA context, or what the process has set; 0 = an imported
-	// trace, which lacks it
+	// torch's limit: the whole device including its CUDA context, or what the process has set; 0 = unknown, as in an
+	// imported trace
 	LimitBytes int64  `json:"limit_bytes"`
 	Step       int64  `json:"step"` // from 0; -1 = before the first
 	Phase      string `json:"phase"`
@@ -233,9 +234,9 @@ type OOM struct {
 	Fatal      bool   `json:"fatal"`
 	// EndUnknown: it is unknown whether this ended the run, as for an imported trace or an attached process.
 	EndUnknown bool `json:"end_unknown,omitempty"`
-	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it.
-	// If not, torch itself handled it: it tries cuDNN's algorithms in turn and takes the first whose workspace is
-	// available. Null for all other requests, and in recordings of older agents.
+	// Raised says, for a convolution's request, whether the error reached Python, where the script could catch it. If
+	// not, torch itself handled it: it tries cuDNN's algorithms in turn and takes the first whose workspace is
+	// available. Raised is null for all other requests, and in recordings of older agents.
 	Raised *bool `json:"raised,omitempty"`
 	// Line is the line of the script that asked, in lines.parquet, from 1; 0 = it is not known.
 	Line int64 `json:"line_id,omitempty"`
@@ -244,8 +245,8 @@ type OOM struct {
 // Absorbed reports whether torch itself recovered from the failed request, so that the script lacks nothing.
 func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
 
-// FailuresUnread reports whether nobody has looked for requests that failed for want of memory. Version 1 did not
-// read them in imported traces.
+// FailuresUnread reports whether nobody has looked for requests that failed for want of memory. Version 1 of
+// ingest.json did not read failed requests in imported traces.
 func (r *IngestReport) FailuresUnread(m *Manifest) bool {
 	return m.Import != nil && r.Schema == undigestedReport
 }

@@ -8,9 +8,10 @@ type Line struct {
 	File     string `parquet:"file,dict"`     // as in [CodeFile]; a whole path if the file is not listed there
 	Number   int64  `parquet:"line,dict"`     // in the file, from 1
 	Function string `parquet:"function,dict"` // that it is in: "Block.forward"
-	// Text is the text of the line, if the reader has the file with the contents that ran. It is no column.
+	// Text is the text of the line, if the reader has the file with the contents that ran. Text is no column of the
+	// table.
 	Text string `parquet:"-"`
 }
 
-// Lines is lines.parquet. Recordings of older versions have none.
+// Lines is lines.parquet. Recordings of older versions have no such table.
 var Lines = Table[Line]{Name: "lines", Version: 1}

@@ -1,14 +1,14 @@
 package schemas
 
-// Lives are the blocks of one device with their owners, in columns. They hold what sums of bytes by category need
-// for millions of blocks, in a tenth of the memory of [Allocation] and [Owner]. Owners have no names and modules
-// here.
+// Lives are the blocks of one device with their owners, in columns. Lives hold what sums of bytes by category need
+// for millions of blocks, in a tenth of the memory of [Allocation] and [Owner]. Lives lack the names and modules of
+// owners.
 type Lives struct {
 	Rank, Device int32 // whose blocks they are
 	// By block, in order of AllocID from 1. Event numbers are below 2^32. An end of 0 means none.
 	AllocSeq, FreeSeq []uint32
 	Requested, Block  []int64       // bytes
-	Open              map[int]int64 // see [Allocation].OpenBytes; by block, those that have any
+	Open              map[int]int64 // by block: [Allocation].OpenBytes where it is not null
 	// Block i's owners are those from OwnersFrom[i] to before OwnersFrom[i+1].
 	OwnersFrom       []uint32
 	Place            []uint8  // of the category in [Categories]

@@ -8,21 +8,22 @@ import (
 // ErrLocked says that another process, or another part of this one, holds a lock.
 var ErrLocked = errors.New("another dpsight is writing it")
 
-// A Lock keeps other dpsights from rewriting a folder or file. It ends with its process, however that ends, so no
-// lock can be stale. It is advisory: readers do not take it, since files are always replaced as a whole.
+// A Lock keeps other dpsight processes from rewriting a folder or file. A lock ends with its process, however the
+// process ends, so no lock can be stale. Locks are advisory: readers take none, since dpsight replaces files as a
+// whole.
 type Lock struct {
 	held    os.FileInfo // nil where locks are not of the path itself
 	release func()
 }
 
-// Holds reports whether path still names the locked file: its last holder may have removed it between the opening
-// and the locking.
+// Holds reports whether path still names the locked file: the lock's last holder may have removed the file between
+// the opening and the locking.
 func (l *Lock) Holds(path string) bool {
 	st, err := os.Lstat(path)
 	return l.held == nil || err == nil && os.SameFile(l.held, st)
 }
 
-// Unlock releases the lock. It does nothing for nil.
+// Unlock releases the lock. Unlock does nothing for a nil Lock.
 func (l *Lock) Unlock() {
 	if l != nil {
 		l.release()
@@ -33,5 +34,5 @@ func (l *Lock) Unlock() {
 // separate lock file beside it, since a lock belongs to the file that had the name when the lock was taken.
 func LockPath(path string) (*Lock, error) { return lockPath(path, true) }
 
-// TryLockPath is [LockPath] without the wait: [ErrLocked] says that somebody holds it.
+// TryLockPath is [LockPath] without the wait. It returns [ErrLocked] if somebody holds the lock.
 func TryLockPath(path string) (*Lock, error) { return lockPath(path, false) }

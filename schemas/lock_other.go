@@ -2,5 +2,5 @@
 
 package schemas
 
-// lockPath knows no lock here: dpsight is not meant to be run more than once at a time.
+// lockPath takes no lock on this platform: run only one dpsight at a time here.
 func lockPath(string, bool) (*Lock, error) { return &Lock{release: func() {}}, nil }

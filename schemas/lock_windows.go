@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockPath locks a file beside path, which stays. On Windows a folder cannot be locked, and could not be renamed
-// while a file in it is open.
+// lockPath locks a file beside path; that lock file stays. On Windows a folder cannot be locked, and could not be
+// renamed while a file in it is open.
 func lockPath(path string, wait bool) (*Lock, error) {
 	name := filepath.Clean(path) + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, filePermission(name))

@@ -11,7 +11,7 @@ const ManifestFile = "run.json"
 // ManifestSchema is the version that this package writes.
 const ManifestSchema = "dpsight.run/2"
 
-// undigestedManifest is the version before, which is read too: it has no digests.
+// undigestedManifest is the version before [ManifestSchema]. Its manifests, which are read too, have no digests.
 const undigestedManifest = "dpsight.run/1"
 
 // Manifest (run.json) says what was run, where, and how it ended. collect writes it (or ingest, for an imported
@@ -23,19 +23,20 @@ type Manifest struct {
 	Source string `json:"source"` // [Measured], [Predicted] or [Imported]
 	// Profile is the device profile of a predicted run ("h200").
 	Profile *string `json:"profile"`
-	// Phantom is the device of a predicted run; null for others, and where an older version predicted.
+	// Phantom is the device of a predicted run; null for other runs, and if an older version predicted.
 	Phantom *Phantom `json:"phantom,omitempty"`
 	Status  string   `json:"status"`
 	// Reason is one line that says why Status is not ok.
 	Reason string `json:"reason,omitempty"`
-	// Interrupted is set if the collector was told to stop. How the experiment would have ended is then not known.
+	// Interrupted is set if the collector was told to stop. If Interrupted is set, how the experiment would have
+	// ended is not known.
 	Interrupted bool     `json:"interrupted,omitempty"`
 	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
 	Command     []string `json:"command"`
 	// Params are the experiment's parameters, free of form; the values are JSON scalars.
 	Params map[string]any `json:"params"`
-	// Bare runs have counters and timers only: no allocator events.
+	// Bare is true for a bare run, which has counters and timers but no allocator events.
 	Bare        bool         `json:"bare"`
 	Suite       *SuiteRef    `json:"suite"`
 	Start       time.Time    `json:"start"`
@@ -47,8 +48,8 @@ type Manifest struct {
 	Environment *Environment `json:"environment"` // as the agent reported it
 	Privacy     *Privacy     `json:"privacy"`     // as the agent saw it
 	Git         *Git         `json:"git"`
-	// Code is the user's own code that the run's Python processes executed. Null if an older version recorded the
-	// run, or if no process could report it.
+	// Code is the user's own code that the run's Python processes executed. Code is null if an older version recorded
+	// the run, or if no process could report its code.
 	Code      *Code      `json:"code,omitempty"`
 	Isolation *Isolation `json:"isolation"`
 	Collector Collector  `json:"collector"`
@@ -58,11 +59,12 @@ type Manifest struct {
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
 	// Tables has the digests of the tables that the collector wrote, by file name; null in older manifests, and if
-	// the collector did not see the run's end.
+	// the collector did not see the end of the run.
 	Tables map[string]string `json:"tables,omitempty"` // "sha256:" and 64 hexadecimal digits
 }
 
-// Attached describes a run that dpsight.attach() wrote. Its process went on, and may have written other runs.
+// Attached describes a run that dpsight.attach() wrote. The process of an attached run went on, and may have written
+// other runs.
 type Attached struct {
 	Reason       string `json:"reason"`        // why it was written: a request that failed, dpsight.dump(), a signal
 	PID          int    `json:"pid"`           // as the process itself knows it
@@ -70,7 +72,8 @@ type Attached struct {
 	Events       int64  `json:"events"`        // of the allocator, that torch keeps at most
 	RingBytes    int64  `json:"ring_bytes"`    // of host memory, that they take at most
 	JournalBytes int64  `json:"journal_bytes"` // at which recording begins again
-	// UntracedBytes were allocated when recording began, Models and Optimizers are those whose tensors were tagged then.
+	// UntracedBytes is what was allocated when recording began. Models and Optimizers count those whose tensors were
+	// tagged at that moment.
 	UntracedBytes int64 `json:"untraced_bytes"`
 	Models        int   `json:"models"`     // how many
 	Optimizers    int   `json:"optimizers"` // how many
@@ -79,7 +82,7 @@ type Attached struct {
 // SampledTables are the tables that the collector writes.
 func SampledTables() []string { return []string{Samples.File(), HostSamples.File()} }
 
-// Sampled reports whether the file is one of them. Nothing can make these again.
+// Sampled reports whether the file is one of [SampledTables]. No command can make a sampled table again.
 func Sampled(file string) bool { return slices.Contains(SampledTables(), file) }
 
 // Undigested reports whether files of the run have no digests, so that nothing tells when they are damaged: an older
@@ -94,8 +97,8 @@ type SuiteRef struct {
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
-	// Search is true for the suite of a predict --vary search. Its runs are trials, so no command selects one of
-	// them unless it is named.
+	// Search is true for the suite of a predict --vary search. Runs of such a suite are trials. Commands that select
+	// runs leave a trial out unless the user names it, or unless there is nothing else.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -157,11 +160,12 @@ type Privacy struct {
 	Epsilon         *float64 `json:"epsilon"` // of (ε, δ)
 }
 
-// Git is the revision of the repository that contains the script, else of the one in which it was started.
+// Git is the revision of the repository that contains the script, or else of the repository in which the script was
+// started.
 type Git struct {
 	Revision string `json:"revision"`
 	Dirty    bool   `json:"dirty"`
-	// Committed is when the revision was committed; null where an older version recorded.
+	// Committed is when the revision was committed; null if an older version recorded the run.
 	Committed *time.Time `json:"committed,omitempty"`
 }
 
@@ -173,31 +177,31 @@ type Isolation struct {
 	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
 	IdleBytes *int64 `json:"idle_bytes"` // of all devices together
-	// OtherProcesses is how many processes had a compute context there; null where NVML does not say.
+	// OtherProcesses is how many processes had a compute context on the devices; null if NVML does not say.
 	OtherProcesses *int `json:"other_processes"` // how many
 	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null if NVML does not state
 	// it.
 	ThrottleReasons *int64 `json:"throttle_reasons"` // bits
-	// WaitedNS is how long the run waited for that, Polls how often it slept in between.
+	// WaitedNS is how long the run waited for idle devices, Polls how often the collector slept in between.
 	WaitedNS int64 `json:"waited_ns"` // ns
 	Polls    int   `json:"polls"`     // how many
-	// CooldownNS is the pause after it.
+	// CooldownNS is the pause between finding the devices idle and the run.
 	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
 
-// Collector describes the instrument outside the experiment's process, and its cost. If one collector records
-// several runs at the same time, each has the CPU time of all.
+// Collector describes the instrument outside the experiment's process, and its cost. If one collector records several
+// runs at the same time, each run's CPU time is that of all these runs.
 type Collector struct {
 	Version string `json:"version"`
-	// Built is the code that recorded; null where an older version did, and for an imported file.
+	// Built says which code recorded the run; null if an older version recorded the run, and for an imported file.
 	Built            *Built `json:"built,omitempty"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
 	// CPUNS is the CPU time that the collector itself took while the experiment ran. If SetupCPUNS is known, it
 	// includes the supervisor, which holds the experiment's processes.
 	CPUNS int64 `json:"cpu_ns"` // ns
-	// SetupCPUNS is the collector's CPU time before the experiment started. For the first of several runs it
-	// includes opening NVML. SealCPUNS is its CPU time from the experiment's end until the run was on disk. Null if
-	// the recording version did not measure it.
+	// SetupCPUNS is the collector's CPU time before the experiment started. For the first of several runs, SetupCPUNS
+	// includes opening NVML. SealCPUNS is the collector's CPU time from the experiment's end until the run was on
+	// disk. Both are null if the recording version did not measure them.
 	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
 	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
 	Samples        int64    `json:"samples"`      // readings taken
@@ -222,7 +226,7 @@ type Built struct {
 	Phantom string `json:"phantom"` // in the same form
 }
 
-// Commit names the commit, for the beginning of a text about the build. It is empty if the commit is not known.
+// Commit names the commit, for the beginning of a text about the build. Commit returns "" if the commit is not known.
 func (b *Built) Commit() string {
 	switch {
 	case b.Revision == nil:
@@ -233,7 +237,8 @@ func (b *Built) Commit() string {
 	return "commit " + *b.Revision + ", "
 }
 
-// The kinds of imported files. A snapshot has blocks and mostly events, the others have figures at moments alone.
+// The kinds of imported files. A snapshot has blocks and usually events. Files of the other kinds have only figures
+// at moments.
 const (
 	ImportSnapshot       = "torch snapshot"
 	ImportComponents     = "a component profiler's result"
@@ -251,14 +256,15 @@ type Import struct {
 	Kind   string `json:"kind"`   // see [ImportSnapshot]
 	File   string `json:"file"`   // base name
 	SHA256 string `json:"sha256"` // of the file's unpacked content; in older versions, of the file
-	// CopySHA256 is the digest of the run's copy, which may be compressed in another way. Empty in older manifests.
+	// CopySHA256 is the digest of the run's copy, which may be compressed in another way. CopySHA256 is empty in
+	// older manifests.
 	CopySHA256 string `json:"copy_sha256,omitempty"`
-	// StackRules are the user's own, which come before dpsight's.
+	// StackRules are the user's own stack rules, which come before dpsight's.
 	StackRules []StackRule `json:"stack_rules,omitempty"`
 	// Part says which of the file's runs this is, from 0.
 	Part int `json:"part,omitempty"`
-	// Ranks are the files of a run of several ranks, by rank. File is then the first's name, SHA256 a digest of the
-	// digests of all, and CopySHA256 empty.
+	// Ranks are the files of a run of several ranks, by rank. With Ranks, File is the name of the first rank's file,
+	// SHA256 a digest of all files' digests, and CopySHA256 empty.
 	Ranks []ImportedRank `json:"ranks,omitempty"`
 }
 
@@ -273,9 +279,9 @@ type ImportedRank struct {
 // FiguresOnly reports whether the run was imported from a file that has figures at moments, and no blocks.
 func (m *Manifest) FiguresOnly() bool { return m.Import != nil && m.Import.Kind != ImportSnapshot }
 
-// StackRule says what memory is for if a frame with a matching file and function asks for it. Patterns are Go
-// regular expressions; an empty one matches everything. A rule gives the category, or the role that decides it, or
-// the phase that the program is in.
+// StackRule says what memory is for if a frame with a matching file and function asks for it. Patterns are Go regular
+// expressions; an empty pattern matches everything. A rule gives the category, or the role that decides it, or the
+// phase that the program is in.
 type StackRule struct {
 	Role     string   `json:"role,omitempty" yaml:"role"`
 	Category Category `json:"category,omitempty" yaml:"category"`

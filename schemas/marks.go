@@ -1,7 +1,7 @@
 package schemas
 
-// Mark is one row of marks.parquet: one event of the agent. The tags of a mark are separate rows with the same k,
-// of kind "tag" or "untag". Their category is what the agent saw (a spool.TagKind), not yet a [Category].
+// Mark is one row of marks.parquet: one event of the agent. The tags of a mark are separate rows with the same k, of
+// kind "tag" or "untag". A tag's category is what the agent saw (a spool.TagKind), not yet a [Category].
 type Mark struct {
 	RunID    string `parquet:"run_id,dict"`              // the run's id, as in run.json
 	Rank     int32  `parquet:"rank,dict"`                // the process's RANK, from 0
@@ -22,8 +22,8 @@ type Mark struct {
 // Marks is marks.parquet.
 var Marks = Table[Mark]{Name: "marks", Version: 1}
 
-// GradientWrite says when a gradient was complete in its block: the hook on its parameter ran just after event Seq. It
-// is no table: readers derive it from marks and events.
+// GradientWrite says when a gradient was complete in its block: the hook on its parameter ran just after event Seq.
+// GradientWrite is no table: readers derive gradient writes from marks and events.
 type GradientWrite struct {
 	Rank, Device int32  // the process's RANK, from 0
 	Seq          int64  // from 1

@@ -1,9 +1,9 @@
 package schemas
 
 // ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one
-// phase of one instrumented step. Work of a called module counts for that module. So the rows of a step and phase
-// sum to the phase's GPU time. There are no rows for bare steps, whose times are the published ones, and none
-// without a real GPU.
+// phase of one instrumented step. Work of a called module counts for that module. So the rows of a step and phase sum
+// to the phase's GPU time. Bare steps, whose times are published, have no rows. Runs without a real GPU have no rows
+// either.
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`             // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`               // the process's RANK, from 0
@@ -14,7 +14,7 @@ type ModuleTime struct {
 	GPUNS  int64  `parquet:"gpu_ns"`                  // ns
 }
 
-// ModuleTimes is module_times.parquet. Runs recorded before it existed have none.
+// ModuleTimes is module_times.parquet. Runs that older versions recorded have no such table.
 var ModuleTimes = Table[ModuleTime]{Name: "module_times", Version: 1}
 
 // CompareDPHook orders the rows of one module: the module's own time comes before the time of its DP hook.

@@ -3,12 +3,12 @@ package schemas
 // PlanSchema is the version of [Plan].
 const PlanSchema = "dpsight.plan/1"
 
-// Plan is what "dpsight collect --suite … --dry-run --format json" prints: a suite's experiments, and how many of their
-// runs are made.
+// Plan is what "dpsight collect --suite … --dry-run --format json" prints: a suite's experiments, and how many of
+// their runs have been made.
 type Plan struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
-	// SuiteID is the suite in the store whose runs Done counts; null if there is none.
+	// SuiteID is the suite in the store whose runs Done counts; null if the store has no such suite.
 	SuiteID     *string          `json:"suite_id"`
 	Baseline    map[string]any   `json:"baseline"`
 	TimeoutS    float64          `json:"timeout_s"`  // 0 = none
@@ -32,6 +32,6 @@ type PlanExperiment struct {
 	Done    int            `json:"done"`   // runs in the store that ended by themselves
 	Failed  int            `json:"failed"` // of those done
 	Todo    int            `json:"todo"`   // runs that this command would make
-	// Again says how each run of Todo ended that was made before: it did not end well, or not at all.
+	// Again says, for each run of Todo that was made before, how it ended: not well, or not at all.
 	Again []string `json:"again"`
 }

@@ -9,29 +9,31 @@ type Phantom struct {
 	Checked bool `json:"checked"`
 	// Assumed are the properties of the profile that no source gives, sorted.
 	Assumed []string `json:"assumed"`
-	// MemoryBytes is what one process can take of the device. MemoryGiven says whether the user set it; otherwise
-	// it is the profile's.
+	// MemoryBytes is what one process can take of the device. MemoryGiven says whether the user set MemoryBytes;
+	// otherwise MemoryBytes is the profile's.
 	MemoryBytes int64 `json:"memory_bytes"` // of the device
 	MemoryGiven bool  `json:"memory_given"`
-	// Addresses is the policy by which segments got their places; DefaultAddresses the profile's own.
+	// Addresses is the policy by which segments got their addresses. DefaultAddresses is the profile's own policy.
 	Addresses        string `json:"addresses"`
 	DefaultAddresses string `json:"default_addresses"`
-	// ComputeCapability is as CUDA counts it: "9.0".
+	// ComputeCapability is the device's compute capability in CUDA's notation: "9.0".
 	ComputeCapability string `json:"compute_capability"`
-	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty if none was.
+	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty if no prediction
+	// for this profile was compared.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a
-	// band.
+	// Placements are earlier runs of the same experiment under other policies of addresses. These runs and this run
+	// give the range of the peaks.
 	Placements []Placement `json:"placements,omitempty"`
 	// Devices are the devices on which processes held memory; absent from older runs.
 	Devices []DeviceUse `json:"devices,omitempty"`
-	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty where Python chose.
+	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty if Python chose the
+	// moments.
 	Garbage string `json:"garbage,omitempty"`
-	// Decisions are the reads of unknown values that got the other answer than usual, because the script failed
-	// after the usual one.
+	// Decisions are the unknown reads that got the other answer than usual, because the script had failed after the
+	// usual answer.
 	Decisions []Decision `json:"decisions,omitempty"`
-	// Collections are runs of the same experiment with a collector that runs at other moments: with this run they are
-	// the range of its peak.
+	// Collections are runs of the same experiment whose garbage collector ran at other moments. These runs and this
+	// run give the range of the peak.
 	Collections []Collection `json:"collections,omitempty"`
 }
 
@@ -41,7 +43,7 @@ const (
 	GarbageAtOnce = "at once"
 )
 
-// Decision is a read that was answered the other way: as true in place of false, as one in place of zero.
+// Decision is an unknown read that got the other answer than usual: true in place of false, or one in place of zero.
 type Decision struct {
 	// Place is file:line of the script and, if a function of torch's reads, " in " and that function's line.
 	Place string `json:"place"`
@@ -65,21 +67,21 @@ type Collection struct {
 }
 
 // Garbage is what only Python's cyclic garbage collector frees of the device's memory: tensors in reference cycles.
-// When it runs depends on how many objects there are, so equal runs may differ.
+// When the collector runs depends on how many objects there are, so equal runs may differ.
 type Garbage struct {
 	CollectedBytes int64 `json:"collected"` // that collections freed
 	LeftBytes      int64 `json:"left"`      // that were garbage at the end, and not yet freed
 }
 
-// Any is whether there was some.
+// Any reports whether there was any such garbage, collected or left.
 func (g Garbage) Any() bool { return g.CollectedBytes > 0 || g.LeftBytes > 0 }
 
 // DeviceUse is what the processes of a predicted run held of one device together.
 type DeviceUse struct {
-	// Device is its place in the machine, from 0: not torch's ordinal where CUDA_VISIBLE_DEVICES is set. Ranks that
-	// were predicted in machines of their own have a row each.
+	// Device is the device's place in the machine, from 0: not torch's ordinal if CUDA_VISIBLE_DEVICES is set. Each
+	// rank that was predicted in a machine of its own has a row.
 	Device int `json:"device"`
-	// Processes is how many held memory of it at once, at most.
+	// Processes is the largest number of processes that held memory of the device at once.
 	Processes     int   `json:"processes"`
 	ReservedBytes int64 `json:"reserved_bytes"` // that they held at once, at most
 	TakenBytes    int64 `json:"taken_bytes"`    // the same, plus all contexts but the first
@@ -94,39 +96,39 @@ type Placement struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Prediction (in ingest.json) is what a predicted run depends on, as the phantom GPU reported at its end, for all
-// processes together.
+// Prediction (in ingest.json) is what a predicted run depends on, as the phantom GPU reported at the run's end, for
+// all processes together.
 type Prediction struct {
 	// Complete is false if some process ended before it reported, so its reads are unknown.
 	Complete bool `json:"told"`
 	// UnknownReads are the places in the script that read values which nothing had computed, including times
 	// between CUDA events. Such reads return zeros, or slowly falling numbers for single floating-point values.
 	UnknownReads []Counted `json:"unknown_reads"`
-	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
+	// Guesses are the operators whose output size was an upper bound, since the size depends on unknown values.
 	Guesses []Counted `json:"guesses"`
 	// Assumptions are the places, mostly operators, that checked whether unknown values are finite or valid. The
-	// answer was yes.
+	// phantom GPU answered yes.
 	Assumptions []Counted `json:"assumptions"`
-	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
+	// AssumedAt are the places in the script that led to Assumptions; absent from reports of older versions.
 	AssumedAt []Counted `json:"assumed_at"`
 	// CopiedReads are the places in the script that read the result of a collective, or a value derived from one,
-	// where this rank's value stood for all ranks'. Absent if there are none.
+	// where this rank's value stood for the values of all ranks. CopiedReads is absent if there are none.
 	CopiedReads []Counted `json:"copied_reads,omitempty"`
-	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
+	// Notes say what the phantom GPU estimated, refused or left out, in one sentence each.
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.
 	Compiled bool `json:"compiled"`
-	// Garbage sums up all processes; null if the agent did not look.
+	// Garbage sums up the garbage of all processes; null if the agent did not look for garbage.
 	Garbage *Garbage `json:"garbage,omitempty"`
-	// Ended says after which step the script was ended, and why; null if it ended by itself.
+	// Ended says after which step the script was ended, and why; null if the script ended by itself.
 	Ended *Ended `json:"ended,omitempty"`
 	// Confidence is the judgement on these facts, which is made after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
-	// Band is the range of the peaks over policies of addresses; null where only one was tried.
+	// Band is the range of the peaks over policies of addresses; null if only one policy was tried.
 	Band *PlacementBand `json:"band"`
 }
 
-// Ended is the end that a prediction put to a script, between two steps: what later ones take is not known.
+// Ended says that a prediction ended the script between two steps. What later steps take is not known.
 type Ended struct {
 	Step    int64  `json:"step"`    // how many steps had ended
 	Why     string `json:"why"`     // [EndedAsked], [EndedEvaluated] or [EndedLong]
@@ -138,10 +140,10 @@ type Ended struct {
 const (
 	EndedAsked     = "asked"     // so many steps were asked for
 	EndedEvaluated = "evaluated" // what is held had stopped rising, and an evaluation was seen
-	EndedLong      = "long"      // it had stopped rising, and for Seconds no evaluation came
+	EndedLong      = "long"      // what is held had stopped rising, and for Seconds no evaluation came
 )
 
-// SuspectedRead follows a place in the reason of a failed run if a value read there may be the cause.
+// SuspectedRead follows a place in the reason of a failed run if a value read at that place may be the cause.
 const SuspectedRead = " had read a value that nobody computed, which may be why"
 
 // Parts of [Prediction.Notes] that tell the notes apart: the phantom GPU, and the agent, write them.
@@ -163,20 +165,20 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how certain the predicted peak of allocated memory is, with the reasons. It does not cover reserved
-// memory, which also depends on where the driver puts segments.
+// Confidence is how certain the predicted peak of allocated memory is, with the reasons. The level does not cover
+// reserved memory, which also depends on where the driver puts segments.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`
-	// Unchecked is what the device's profile decides and was never compared with such a device.
+	// Unchecked lists what the device's profile decides and nobody has compared with a real device of that kind.
 	Unchecked []string `json:"unchecked"`
 	// KnownError states, as a sentence, how far off predictions with the same doubts were (docs/accuracy.md has the
-	// table). Null unless the level is [Close], and if no recording has these doubts.
+	// table). KnownError is null unless the level is [Close] and some recording has the same doubts.
 	KnownError *string `json:"known_error"`
 }
 
-// The kinds of doubt that make a prediction no better than [Close]. Recordings say by kind how far off predictions
-// were.
+// The kinds of doubt that make a prediction no better than [Close]. For each kind, recordings show how far off
+// predictions were.
 const (
 	DoubtReads   = "unknown reads"   // unknown values were read
 	DoubtFinite  = "finite values"   // such values were taken to be finite
@@ -197,7 +199,7 @@ type Counted struct {
 	Count int64  `json:"count"` // times
 }
 
-// PlacementBand is the range of the peaks over that many address policies.
+// PlacementBand is the range of the peaks over all address policies that were tried.
 type PlacementBand struct {
 	Policies  []string `json:"policies"`
 	Allocated [2]int64 `json:"allocated_bytes"` // lowest, highest

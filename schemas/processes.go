@@ -1,7 +1,7 @@
 package schemas
 
-// Process is one row of processes.parquet: one device that a recording process used. A process that used none has a
-// row without a UUID.
+// Process is one row of processes.parquet: one device that a recording process used. A process that used no device
+// has one row without a UUID.
 type Process struct {
 	RunID string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank  int32  `parquet:"rank"`        // the process's RANK, from 0

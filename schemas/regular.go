@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// ErrNotRegular says that something other than a file has a file's name. It is not opened: reading a pipe without a
-// writer would never return, and opening a device may have effects.
+// ErrNotRegular says that something other than a file has a file's name. Such a thing is not opened: reading a pipe
+// without a writer would never return, and opening a device may have effects.
 var ErrNotRegular = errors.New("it is no regular file")
 
-// OpenRegular opens a regular file to read it. It refuses pipes, devices and sockets.
+// OpenRegular opens a regular file to read it. OpenRegular refuses pipes, devices and sockets.
 func OpenRegular(path string) (*os.File, error) {
 	if err := CheckRegular(path); err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func OpenRegular(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// ReadRegular reads a file, and nothing else.
+// ReadRegular reads a regular file, and refuses pipes, devices and sockets.
 func ReadRegular(path string) ([]byte, error) {
 	if err := CheckRegular(path); err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ func (a Action) Reserves() bool {
 }
 
 // DeriveReserved returns the levels of a run whose store is older than reserved.parquet, from its events and the
-// verdicts on its devices. Events do not show what was reserved before recording: it is the difference between
-// replay's peak and theirs.
+// verdicts on its devices. Events do not show what was reserved before recording: these bytes are replay's peak
+// reserved minus the highest sum of the events.
 func DeriveReserved(events []Event, verdicts []DeviceVerdict) []ReservedLevel {
 	var out []ReservedLevel
 	for i := range verdicts {
@@ -41,7 +41,7 @@ func DeriveReserved(events []Event, verdicts []DeviceVerdict) []ReservedLevel {
 			switch Action(e.Action) {
 			case ActionSegmentFree, ActionSegmentUnmap:
 				now -= e.Size
-			default: // of a gap, the size is the change
+			default: // the size of a gap is the change
 				now += e.Size
 			}
 			highest = max(highest, now)

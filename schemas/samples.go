@@ -1,7 +1,7 @@
 package schemas
 
-// Sample is one row of samples.parquet: one NVML reading of one device, in NVML's own integers; null if the device
-// or driver does not answer.
+// Sample is one row of samples.parquet: one NVML reading of one device, in NVML's own integers; optional values are
+// null if the device or driver does not answer.
 type Sample struct {
 	RunID     string `parquet:"run_id,dict"`   // the run's id, as in run.json
 	Rank      int32  `parquet:"rank"`          // always 0: samples belong to a device, not to a rank

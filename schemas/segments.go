@@ -7,7 +7,7 @@ const (
 	BlockInactive    = "inactive"
 )
 
-// ListMoment says to which of the allocator's own lists a block belongs.
+// ListMoment says which of the allocator's own lists a block belongs to, by when the list was taken.
 type ListMoment string
 
 // The lists that a recording keeps.
@@ -18,8 +18,8 @@ const (
 )
 
 // SegmentBlock is one row of segments.parquet: one block of the allocator's own list. The lists were taken at the
-// last drain, at an out-of-memory error, and where a later window of recorded steps opens. Without the latter, the
-// events after the gap could not be replayed from the tables.
+// last drain, at an out-of-memory error, and where a later window of recorded steps opens. Without the lists of later
+// windows, events after the gap between two windows could not be replayed from the tables.
 type SegmentBlock struct {
 	RunID          string     `parquet:"run_id,dict"`           // the run's id, as in run.json
 	Rank           int32      `parquet:"rank,dict"`             // the process's RANK, from 0

@@ -1,7 +1,7 @@
 package schemas
 
 // ScratchPrefix begins the name of the temporary folder that the agent's and the phantom GPU's sources lie in while a
-// run is recorded: frames of theirs are known by it.
+// run is recorded: stack frames of these sources are recognised by the prefix.
 const ScratchPrefix = "dpsight-run-"
 
 // StackFrame is one row of stacks.parquet: one frame of one interned stack.

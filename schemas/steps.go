@@ -1,6 +1,7 @@
 package schemas
 
-// Step is one row of steps.parquet: one training step of one rank on one device. Bytes count on that device only.
+// Step is one row of steps.parquet: one training step of one rank on one device. The bytes are those on that device
+// only.
 type Step struct {
 	RunID  string `parquet:"run_id,dict"` // the run's id, as in run.json
 	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
@@ -9,10 +10,10 @@ type Step struct {
 	// forward-backward pairs in the step; 0 if they were not marked
 	Microbatches int32 `parquet:"microbatches,dict"`
 	Warmup       bool  `parquet:"warmup"` // not timed
-	// module hooks and tags were on; published times come from the others
+	// module hooks and tags were on; published times come from steps without them
 	Instrumented bool `parquet:"instrumented"`
 	Recorded     bool `parquet:"recorded"` // allocator events were recorded
-	// its phases were not marked: it has a time, and its phases have none
+	// the step's phases were not marked: the step has a time, and its phases have none
 	Unphased bool  `parquet:"unphased,optional"`
 	Samples  int64 `parquet:"samples,optional"` // as the script reported
 	Tokens   int64 `parquet:"tokens,optional"`  // as the script reported
@@ -35,8 +36,8 @@ type Step struct {
 // Steps is steps.parquet.
 var Steps = Table[Step]{Name: "steps", Version: 1, Added: []string{"unphased"}}
 
-// Phase is one row of phases.parquet: one occurrence of a phase on one device. Phases do not overlap: an inner one
-// interrupts the outer, which continues as a separate row.
+// Phase is one row of phases.parquet: one occurrence of a phase on one device. Phases do not overlap: an inner phase
+// interrupts the outer phase, which continues as a separate row.
 type Phase struct {
 	RunID          string `parquet:"run_id,dict"`                    // the run's id, as in run.json
 	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
@@ -66,11 +67,11 @@ type RankStep struct {
 	Step int64 // from 0
 }
 
-// Captured returns the steps whose forward and backward a CUDA graph captured. Their kernels were recorded into the
-// graph and did not run, so no CUDA event could time them. The phases show it: the step has GPU time, but neither
-// forward nor backward has any. The step's time is only what the script did around the capture. A step looks the
-// same if its forward and backward run on another thread than the first that made a mark, which is the one that is
-// timed. Its time would be as wrong.
+// Captured returns the steps whose forward and backward a CUDA graph captured. The kernels of such a step were
+// recorded into the graph and did not run, so no CUDA event could time them. The phases show a capture: the step has
+// GPU time, but neither forward nor backward has any. A captured step's time is only what the script did around the
+// capture. A step looks captured, too, if its forward and backward run on another thread than the first that made a
+// mark, which alone is timed. The time of such a step would be as wrong.
 func Captured(phases []Phase) map[RankStep]bool {
 	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
 	seen := map[RankStep]int{}
@@ -100,7 +101,7 @@ func Captured(phases []Phase) map[RankStep]bool {
 	return captured
 }
 
-// OrZero is a figure of a step or a phase where 0 and none mean the same: older versions of dpsight wrote null for 0.
+// OrZero returns a figure of a step or a phase, and 0 for null: older versions of dpsight wrote null for 0.
 func OrZero(v *int64) int64 {
 	if v == nil {
 		return 0

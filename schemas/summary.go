@@ -15,8 +15,8 @@ const SummaryFile = "summary.json"
 const SummarySchema = "dpsight.summary/1"
 
 // Summary (summary.json) is what commands over many runs read of a run in place of its tables: its peak, categories,
-// phases, times and identity. It is written when the run is ingested, and holds only for the manifest and the report
-// that it was made of. It can be made again from them and from the tables at any time.
+// phases, times and identity. A summary is written when the run is ingested, and holds only for the manifest and the
+// report that it was made of. A summary can be made again from the manifest, the report and the tables at any time.
 type Summary struct {
 	Schema string `json:"schema"`
 	RunID  string `json:"run_id"`
@@ -25,8 +25,8 @@ type Summary struct {
 	Kept     int    `json:"kept"`     // a version
 	Manifest string `json:"manifest"` // digest of run.json: "sha256:" and 64 hexadecimal digits
 	Report   string `json:"report"`   // digest of ingest.json
-	// Row is the run's row in the list of runs. Compared is what a comparison of many runs uses. Origin is what
-	// both refer to and many runs share. All are encoded by analyze.
+	// Row is the run's row in the list of runs. Compared is what a comparison of many runs uses. Origin is what Row
+	// and Compared refer to and many runs share. Package analyze encodes Row, Compared and Origin.
 	Origin   json.RawMessage `json:"origin"`
 	Row      json.RawMessage `json:"row"`
 	Compared json.RawMessage `json:"compared"`
@@ -38,8 +38,8 @@ func WriteSummary(dir string, s *Summary) error {
 	return WriteDocument(filepath.Join(dir, SummaryFile), s)
 }
 
-// ReadSummary reads summary.json of a run folder. It returns an error if the summary does not belong to the
-// manifest and the report beside it, or has another version than kept.
+// ReadSummary reads summary.json of a run folder. ReadSummary returns an error if the summary does not belong to the
+// manifest and the report beside it, or if its version is not kept.
 func ReadSummary(dir string, kept int) (*Summary, error) {
 	s := new(Summary)
 	if err := ReadDocument(filepath.Join(dir, SummaryFile), SummarySchema, s); err != nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
-// MetadataKey is the key of the file's own metadata that names its table and version.
+// MetadataKey is the key in a Parquet file's metadata under which the table's name and version stand.
 const MetadataKey = "dpsight.schema"
 
 // rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
 const rowGroupRows = 256 << 10
 
-// pageBytes is the size of a page before compression: in pages of parquet-go's default, a quarter of it, events take 7
-// % more.
+// pageBytes is the size of a page before compression: with parquet-go's default, a quarter of pageBytes, events take
+// 7 % more.
 const pageBytes = 1 << 20
 
 // A Table is one Parquet file of a run folder, with rows of type T.
@@ -62,8 +62,8 @@ func (t Table[T]) Encode(w io.Writer, rows []T) error {
 	return encode(t.NewWriter(w), rows)
 }
 
-// EncodeFast is Encode for files that are soon read and written again: it compresses less. Compressing a collector's
-// segments well took a quarter of its CPU time.
+// EncodeFast is Encode for files that are soon read and written again: EncodeFast compresses less. Compressing a
+// collector's segments well took a quarter of the collector's CPU time.
 func (t Table[T]) EncodeFast(w io.Writer, rows []T) error {
 	return encode(t.newWriter(w, &fast), rows)
 }
@@ -80,7 +80,7 @@ func encode[T any](pw *TableWriter[T], rows []T) error {
 	return pw.Close()
 }
 
-// A TableWriter appends rows to a table. Close writes the footer: without it the file cannot be read.
+// A TableWriter appends rows to a table. Close writes the footer, without which the file cannot be read.
 type TableWriter[T any] struct{ w *parquet.GenericWriter[T] }
 
 // NewWriter begins a table on w.
@@ -88,8 +88,8 @@ func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &small)
 }
 
-// NewQuickWriter begins a table on w that somebody waits for: its files are an eighth larger, and compressed in a tenth
-// of the time and of the memory.
+// NewQuickWriter begins a table on w that somebody waits for: such files are an eighth larger, and compressed in a
+// tenth of the time and of the memory.
 func (t Table[T]) NewQuickWriter(w io.Writer) *TableWriter[T] {
 	return t.newWriter(w, &quick)
 }
@@ -101,7 +101,7 @@ var (
 	fast  = zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
 )
 
-// narrow compresses with a window as large as a page. The window of parquet-go's encoders takes 16 MiB of each, and
+// narrow compresses with a window as large as a page. The window of each of parquet-go's encoders takes 16 MiB, and
 // several tables are written at once.
 type narrow struct {
 	zstd.Codec
@@ -129,8 +129,8 @@ func (t Table[T]) newWriter(w io.Writer, codec compress.Codec) *TableWriter[T] {
 		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of
 		// samples.
 		parquet.DataPageVersion(1),
-		// Bounds are in the footer. In the head of every page, four times over, they took two fifths of a short
-		// table's columns.
+		// Bounds of values are in the footer. In the head of every page, four times over, bounds took two fifths of a
+		// short table's columns.
 		parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
@@ -145,8 +145,8 @@ func (w *TableWriter[T]) Write(rows []T) error {
 // writeAllRows is how many rows [TableWriter.WriteAll] holds at a time.
 const writeAllRows = 16 << 10
 
-// WriteAll appends rows that are made one by one, so that never all of a large table's rows exist. Those of a batch are
-// made while the batch before is written.
+// WriteAll appends rows that are made one by one, so that the rows of a large table never all exist at once. WriteAll
+// makes the rows of one batch while it writes the batch before.
 func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
 	made, written := make(chan []T), make(chan []T, 2)
 	written <- nil
@@ -179,7 +179,7 @@ func (w *TableWriter[T]) WriteAll(rows iter.Seq[T]) error {
 	return nil
 }
 
-// Close writes what is buffered and the footer. It does not close the underlying writer.
+// Close writes what is buffered and the footer. Close does not close the underlying writer.
 func (w *TableWriter[T]) Close() error { return w.w.Close() }
 
 // Read reads the whole table of the run folder dir. An absent file gives an error that wraps fs.ErrNotExist.
@@ -256,7 +256,7 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	return rows, nil
 }
 
-// readBatchRows is the least number of rows that a table grows by while it is read.
+// readBatchRows is the smallest number of rows by which the slice of a table's rows grows while the table is read.
 const readBatchRows = 8 << 10
 
 // countRows is the number of rows of a file, which its footer says twice.
@@ -276,10 +276,11 @@ func countRows(pf *parquet.File) (n int64, err error) {
 // footerEnd is the size of the end of a Parquet file, in bytes: the length of its footer, and a magic number.
 const footerEnd = 8
 
-// OpenParquet opens a Parquet file with a size in bytes. It refuses a file that would cost more memory than a file
-// of its size can need. parquet-go allocates a footer of whatever length the file claims, up to 4 GiB. Its LZ4
-// grows its buffer without bound on other data, and one damaged byte can name LZ4 as a column's codec. Either would
-// kill the process, past every recover. OpenParquet may panic on a damaged file, as parquet-go does.
+// OpenParquet opens a Parquet file with a size in bytes. OpenParquet refuses a file that would cost more memory than
+// a file of its size can need. parquet-go allocates a footer of whatever length the file claims, up to 4 GiB.
+// parquet-go's LZ4 grows its buffer without bound on other data, and one damaged byte can name LZ4 as a column's
+// codec. Each of these two faults would kill the process, past every recover. OpenParquet may panic on a damaged
+// file, as parquet-go does.
 func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	var end [footerEnd]byte
 	if size < footerEnd {
@@ -306,8 +307,8 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	return pf, nil
 }
 
-// check refuses a file whose table, version or columns differ from T. Without it, parquet-go would silently convert
-// types and fill absent columns with zeros.
+// check refuses a file whose table, version or columns differ from T. Without check, parquet-go would silently
+// convert types and fill absent columns with zeros.
 func (t Table[T]) check(pf *parquet.File) error {
 	got, _ := pf.Lookup(MetadataKey)
 	if got != t.Schema() {

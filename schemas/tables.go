@@ -7,12 +7,12 @@ type Want uint
 const (
 	WantMemory Want = 1 << iota // allocations and owners
 	WantTimes                   // steps and phases
-	// NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
+	// NVML samples and processes (processes also with memory or times, if a run has several devices or ranks)
 	WantSamples
-	WantEvents    // the events that change what is reserved; others are not loaded
+	WantEvents    // the events that change what is reserved; other events are not loaded
 	WantGradients // when each gradient was written
-	// with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also
-	// without, where requests failed)
+	// with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (windows also
+	// without WantDetail, if requests failed)
 	WantDetail
 	WantClock       // when each event happened
 	WantModuleTimes // GPU time by module, and modules
@@ -28,7 +28,8 @@ const (
 type Tables struct {
 	Manifest *Manifest
 	Report   *IngestReport // nil: never ingested
-	// Confidence belongs to a predicted run. If it is nil, Report has it, or it was not put into words.
+	// Confidence belongs to a predicted run. If Confidence is nil, Report has the confidence, or nobody has judged
+	// it.
 	Confidence  *Confidence
 	Allocations []Allocation // identity, sizes and life; with detail also the place of birth
 	Owners      []Owner      // with detail their names and modules
@@ -46,7 +47,7 @@ type Tables struct {
 	Lines       []Line       // detail
 	Holders     []Holder     // detail
 	// Sources are the files of Lines, by their names and divided into lines, if they are available and have not
-	// changed since they ran. They are no table.
+	// changed since they ran. Sources are no table.
 	Sources     map[string][]string // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime

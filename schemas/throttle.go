@@ -1,10 +1,10 @@
 package schemas
 
-// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The others say that it is idle, or
-// that someone has set its clocks.
+// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The other bits say that the
+// device is idle, or that someone has set its clocks.
 const (
 	ThrottlePowerCap        int64 = 0x04 // the power limit
-	ThrottleHardware        int64 = 0x08 // any of the hardware's own
+	ThrottleHardware        int64 = 0x08 // any reason of the hardware's own
 	ThrottleThermal         int64 = 0x20 // temperature, by the driver
 	ThrottleHardwareThermal int64 = 0x40 // temperature, by the hardware
 	ThrottlePowerBrake      int64 = 0x80 // an external power brake

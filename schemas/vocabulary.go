@@ -34,7 +34,7 @@ const (
 // MethodNormOnly is the method that computes per-sample norms and does nothing with them.
 const MethodNormOnly = "norm_only"
 
-// The ways in which a run can end, and that it has not ended yet.
+// The statuses of a run: the ways in which it can end, and that it has not ended yet.
 const (
 	// the collector is at work; no document has it, since a collector that is killed could not take it back
 	StatusRunning = "running"
@@ -48,8 +48,8 @@ const (
 	StatusPartial = "partial"
 )
 
-// EndedByItself reports whether a run of that status ended on its own. If it was stopped, its peak covers only the
-// part that it reached, so the peak is not compared with equal runs.
+// EndedByItself reports whether a run of the given status ended on its own. The peak of a run that was stopped covers
+// only the part that the run reached, so the peak is not compared with equal runs.
 func EndedByItself(status string) bool {
 	return status == StatusOK || status == StatusFailed || status == StatusOOM
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ownParams are parameters that only single methods have.
+// ownParams are parameters that belong to one method and that other methods lack.
 var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
 
-// Alike reports whether two runs belong to experiments that differ only in their method. A parameter that one of
-// them lacks is a difference. So is a command argument that no parameter explains, since it may have changed
-// anything. Facts of the environment that both know must agree.
+// Alike reports whether two runs belong to experiments that differ only in their method. A parameter that one run
+// lacks is a difference, except those of single methods. A command argument that no parameter explains is also a
+// difference, since it may have changed anything. Facts of the environment that both runs know must agree.
 func Alike(a, b *analyze.Summary) bool {
 	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
 		return false
@@ -27,7 +27,7 @@ func Alike(a, b *analyze.Summary) bool {
 	return agrees(a, b) && agrees(b, a)
 }
 
-// agrees reports whether the other run has all the facts of this one, apart from facts of the method.
+// agrees reports whether run o has all the facts of run s, apart from facts of the method.
 func agrees(s *analyze.Summary, o *analyze.Summary) bool {
 	for i := range s.RunFacts {
 		f := &s.RunFacts[i]

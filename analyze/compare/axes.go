@@ -65,7 +65,7 @@ const dateKey = "date"
 var askedKeys = []string{string(identity.PartRevision), dateKey, string(identity.PartHost),
 	string(identity.PartDpsight)}
 
-// axisKeys lists all that rows and columns can be, in the order in which they are chosen.
+// axisKeys lists the keys that rows and columns can be, in the order in which they are chosen.
 func axisKeys(runs []*analyze.Summary) []string {
 	seen := map[string]bool{}
 	var params, facts []string
@@ -130,7 +130,7 @@ func checkAxes(runs []*analyze.Summary, keys []string) error {
 	return nil
 }
 
-// axisNames lists the keys that somebody may have meant: of the facts the few that anyone compares by.
+// axisNames lists the keys that somebody may have meant. Of the facts, it lists only the few that people compare by.
 func axisNames(runs []*analyze.Summary) []string {
 	keys := axisKeys(runs)
 	for _, k := range askedKeys {
@@ -161,9 +161,9 @@ func representatives(runs []*analyze.Summary, asked []string) (some []*analyze.S
 	return some
 }
 
-// differing returns the keys that tell runs apart beyond the keys already taken: each key whose value does not
-// follow from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys
-// tell experiments apart that all others leave together.
+// differing returns the keys that tell runs apart beyond the keys already taken: each key whose value does not follow
+// from the keys before it. A clipping norm that only DP methods have follows from the method. The last keys tell
+// experiments apart that no earlier key does.
 func differing(runs []*analyze.Summary, taken []string, placed placing) []string {
 	var out []string
 	chosen, experiment := slices.Clone(taken), experimentOf(runs, placed)
@@ -212,7 +212,7 @@ type axis struct {
 	places []axisPlace
 }
 
-// axisPlace is one row or column: a value for each key, nil if its runs have none.
+// axisPlace is one row or column: a value for each key, nil if the place's runs have no value.
 type axisPlace []*string
 
 func newAxis(runs []*analyze.Summary, keys []string) axis {
@@ -272,7 +272,7 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 	return a
 }
 
-// id is the place as [keyOf] gives it.
+// id returns the place's values as [keyOf] returns a run's.
 func (p axisPlace) id() string {
 	var b strings.Builder
 	for _, v := range p {

@@ -19,22 +19,22 @@ type Cell struct {
 	analyze.Summary
 	Label  string
 	RunIDs []string // of all repeats, in the study's order
-	// Good is how many repeats ended well. Figures are over these, or over all repeats if none ended well.
+	// Good is how many repeats ended well. Figures are over these repeats, or over all repeats if none ended well.
 	Good int
-	// PeakLow and PeakHigh are the lowest and the highest peak of those, for a bounded peak its upper bound; nil
-	// without any.
+	// PeakLow is the lowest peak of the repeats that Figures are over, and PeakHigh the highest. In PeakHigh a
+	// bounded peak counts with its upper bound. Both are nil if no repeat has a peak.
 	PeakLow, PeakHigh *int64
-	// Baseline is the cell to compare with, nil without any: one cell for all that were recorded with the same
-	// parameters, or the run that the user named.
+	// Baseline is the cell to compare with: the baseline of the same parameters, or the run that the user named.
+	// Baseline is nil if there is no such cell.
 	Baseline *Cell
 	Overhead *OverheadRun // nil without a baseline
-	Remarks  []Remark     // on its runs and their differences
+	Remarks  []Remark     // on the cell's runs and their differences
 }
 
 // IsBaseline reports whether other cells are compared with this one.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
-// Cells groups runs by experiment, in the order in which each first came.
+// Cells groups runs by experiment, in the order in which each experiment first came.
 func Cells(runs []analyze.Summary) []Cell {
 	all := make([]*analyze.Summary, len(runs))
 	for i := range runs {
@@ -113,8 +113,8 @@ func NewCell(runs []*analyze.Summary) Cell {
 	return c
 }
 
-// middleRun returns the run with the median peak, the lower one of two. Runs with a breakdown come before runs
-// without.
+// middleRun returns the run with the median peak, or of two middle runs the one with the lower peak. Runs with a
+// breakdown come before runs without.
 func middleRun(runs []*analyze.Summary) *analyze.Summary {
 	keep := func(test func(*analyze.Summary) bool) {
 		if some := slices.Collect(func(yield func(*analyze.Summary) bool) {
@@ -139,7 +139,7 @@ func middleRun(runs []*analyze.Summary) *analyze.Summary {
 	return sorted[(len(sorted)-1)/2]
 }
 
-// repeatTimes puts medians over the repeats in the place of one run's.
+// repeatTimes puts medians over the repeats in the place of one run's times.
 func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	median := func(of func(*analyze.Summary) *float64) *float64 {
 		if v := timing.Summarise(Collect(runs, of), timing.OverRepeats, ""); v != nil {
@@ -155,7 +155,7 @@ func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 	if c.StepMS == nil {
 		return
 	}
-	// GPU time and wall time have no common median, and neither have rates by them.
+	// GPU times and wall times have no common median. Neither have rates computed from them.
 	clock := c.StepMS.Clock
 	for _, r := range runs {
 		if r.StepMS != nil && r.StepMS.Clock == timing.ClockGPU {
@@ -187,13 +187,14 @@ func Collect(runs []*analyze.Summary, of func(*analyze.Summary) *float64) []floa
 	return out
 }
 
-// likeFirst leaves out bare repeats of an experiment that was recorded in full. They have no breakdown by design.
+// likeFirst leaves out bare repeats of an experiment that was recorded in full. Bare repeats have no breakdown by
+// design.
 func likeFirst(runs []*analyze.Summary, bare bool) []*analyze.Summary {
 	return slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Bare() && !bare })
 }
 
-// LendEnergy gives energy to runs whose timed steps are too short for the GPU's energy counter. It takes the energy
-// from a bare run of the same experiment in others. A study does the same with its own runs.
+// LendEnergy gives energy to runs whose timed steps are too short for the GPU's energy counter. The energy comes from
+// a bare run of the same experiment in others. A study lends energy among its own runs in the same way.
 func LendEnergy(runs, others []analyze.Summary) {
 	bare := map[string]*Cell{}
 	cells := Cells(others)
@@ -211,7 +212,7 @@ func LendEnergy(runs, others []analyze.Summary) {
 	}
 }
 
-// wantsEnergy reports whether the run ended well without any energy, though its GPU was sampled.
+// wantsEnergy reports whether the run ended well and has no energy, although its GPU was sampled.
 func wantsEnergy(s *analyze.Summary) bool {
 	return s.JoulesPerStep == nil && s.NoEnergy != "" && s.Status == schemas.StatusOK && !s.Bare()
 }
@@ -220,14 +221,14 @@ func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
 }
 
-// withoutTwins removes the bare runs of experiments that were also recorded in full, and names them. A bare run
-// shows that recording changes nothing, in the table of costs. In a figure it would only be a second bar like its
-// twin's. Energy needs an unbroken series of uninstrumented steps, so only bare runs have it, and withoutTwins
-// passes it to the twin.
+// withoutTwins removes the bare runs of experiments that were also recorded in full, and names them. A bare run shows
+// that recording changes nothing, in the table of costs. In a figure a bare run would only be a second bar like its
+// twin's. Energy needs an unbroken series of uninstrumented steps. If only the bare run has such a series,
+// withoutTwins passes its energy to the twin.
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
 	for i := range cells {
-		if c := &cells[i]; !c.Bare() && c.Good > 0 { // if the other failed, only the bare run is left
+		if c := &cells[i]; !c.Bare() && c.Good > 0 { // if the full run failed, only the bare run is left
 			full[c.experiment()] = c
 		}
 	}
@@ -254,7 +255,7 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 // experiment is what a bare run and its twin have in common.
 func (c *Cell) experiment() string { return identity.TwinKey(&c.Identity, c.Key, c.Script, c.RunFacts) }
 
-// StepBy is the run's median step by a clock, nil without.
+// StepBy returns the run's median step by a clock; nil if the clock did not measure the run's steps.
 func StepBy(s *analyze.Summary, clock string) *float64 {
 	if clock == "" || s.StepMS == nil || s.StepMS.Clock != clock {
 		return nil
@@ -262,8 +263,8 @@ func StepBy(s *analyze.Summary, clock string) *float64 {
 	return &s.StepMS.Median
 }
 
-// PhaseTimesOver are the times of the phases that any of some repeats has, with what summary makes of their medians. A
-// phase that a repeat does not have took no time in it.
+// PhaseTimesOver returns the times of all phases that some repeat has. summary reduces a phase's medians over the
+// repeats. In a repeat without the phase, the phase took no time.
 func PhaseTimesOver(repeats []*analyze.Summary, clock string, summary func(values []float64, over,
 	clock string) *timing.Interval) map[string]timing.PhaseTime {
 	phases := map[string]timing.PhaseTime{}

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// argumentsDiffer remarks which command arguments differ between a run and its baseline if both run the same
-// script. It leaves out arguments that a parameter states, since these have a note of their own.
+// argumentsDiffer remarks which command arguments differ between a run and its baseline if both run the same script.
+// argumentsDiffer leaves out arguments that a parameter states, since parameters have a note of their own.
 func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	if baseline.Script != run.Script {
 		return nil
@@ -22,11 +22,10 @@ func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	return []Remark{{Kind: RemarkArguments, Now: identity.ArgumentText(ours), Baseline: identity.ArgumentText(theirs)}}
 }
 
-// unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no
-// differing parameter explains. A parameter, above all the method, explains an argument by its name, as
-// --batch-size for batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the
-// script's folder and the length of the run do not count as arguments. All results are nil if a command is not
-// known.
+// unaccounted returns, for each of two runs, the arguments of its command that the other lacks and that no differing
+// parameter explains. A parameter, above all the method, explains an argument by its name, as --batch-size for
+// batch_size, or by its value, as --clip ghost and --ghost for the method ghost. Python, the script's folder and the
+// length of the run do not count as arguments. Both results are nil if a command is not known.
 func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
 	if a.Command == nil || b.Command == nil {
 		return nil, nil

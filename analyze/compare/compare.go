@@ -23,17 +23,17 @@ type Document struct {
 	Unit   Unit     `json:"unit"`
 	Rows   []string `json:"rows"` // the parameters that make a row
 	Cols   []string `json:"cols"`
-	// Baseline is the run that all cells are compared with, or what the cell of the same row or column has that each is
-	// compared with.
+	// Baseline is the run that all cells are compared with, or the values of the row or column whose cells the others
+	// are compared with.
 	Baseline Baseline      `json:"baseline"`
 	Cells    []CompareCell `json:"cells"` // row by row
 	// Differences is filled for two runs only.
 	Differences []Difference        `json:"differences"`
 	Runs        []identity.Identity `json:"runs"`
-	Warnings    []string            `json:"warnings"` // report makes them of what follows
+	Warnings    []string            `json:"warnings"` // report makes them of the fields below
 	Twins       []string            `json:"-"`        // bare runs whose experiments are here in full
 	Mixed       []string            `json:"-"`        // in what the runs of one cell differ
-	Said        []Said              `json:"-"`        // of the cells
+	Said        []Said              `json:"-"`        // remarks on the cells
 	SaidOfBase  []Said              `json:"-"`        // about a baseline that is not among the runs
 }
 
@@ -44,8 +44,8 @@ type Baseline struct {
 	Label string            `json:"label"`
 }
 
-// CompareCell is one place of the pivot. Value is the median over its runs that ended well. For bytes it is the
-// lower of the middle two, as in a [Cell], so that some run had exactly this value.
+// CompareCell is one place of the pivot. Value is the median over its runs that ended well. For bytes, Value is the
+// lower of the middle two, as in a [Cell], so that one run had exactly this value.
 type CompareCell struct {
 	Row    map[string]*string `json:"row"` // null where the runs lack the parameter
 	Col    map[string]*string `json:"col"`
@@ -59,8 +59,8 @@ type CompareCell struct {
 	High        *float64 `json:"high"`
 	Delta       *float64 `json:"delta"`
 	Ratio       *float64 `json:"ratio"`
-	// P is the p-value of a rank test of the cell's times against the baseline cell's. It is nil unless both have
-	// several runs.
+	// P is the p-value of a rank test of the cell's times against the baseline cell's. P is nil unless both cells
+	// have several runs.
 	P          *float64 `json:"p,omitempty"`
 	IsBaseline bool     `json:"is_baseline"`
 	Marks      []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
@@ -68,8 +68,8 @@ type CompareCell struct {
 	values []float64 // of its runs
 }
 
-// FailedRun is a run of a cell that did not end well. Its figures cover the time until it ended, and are not
-// counted.
+// FailedRun is a run of a cell that did not end well. The figures of a failed run cover the time until it ended, and
+// are not counted.
 type FailedRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
@@ -82,15 +82,15 @@ type Options struct {
 	Rows, Cols []string
 	// Each gives each run its own row, if neither rows nor columns are requested.
 	Each bool
-	// Run compares every cell with one run. Otherwise Match, a value of a row's or column's parameter, names the
-	// row or column to compare with. Without either, it is what Prefer (a suite's baseline) says of a row's or
-	// column's parameter, else the vanilla row, else the first.
+	// Run compares every cell with one run. Otherwise Match, a value of a row's or column's parameter, names the row
+	// or column to compare with. Without Run and Match, the baseline is the row or column that Prefer (a suite's
+	// baseline) names, else the vanilla one, else the first.
 	Run    *analyze.Summary
 	Match  map[string]string
 	Prefer map[string]any
 }
 
-// Compare makes a pivot of runs. It notes in the summaries what tells them apart.
+// Compare makes a pivot of runs. Compare writes into the summaries what tells them apart.
 func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
 		Cols: []string{}, Cells: []CompareCell{},
@@ -151,9 +151,9 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	return doc, nil
 }
 
-// BesideTwins removes the bare runs of experiments that were also recorded in full, and names them: their purpose
-// is to show what recording costs. Only they have energy, which needs an unbroken series of steps, so it goes to
-// the full runs. lent has their cells.
+// BesideTwins removes the bare runs of experiments that were also recorded in full, and names them: their purpose is
+// to show what recording costs. A full run without energy takes the energy of its bare twin, which has an unbroken
+// series of steps. lent has the cells of these full runs.
 func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
 	lent map[string]*Cell) {
 	lent = map[string]*Cell{}
@@ -173,7 +173,7 @@ func BesideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 			continue
 		}
 		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
-			s = new(*s) // the run itself keeps none
+			s = new(*s) // the run itself does not keep the lent energy
 			s.JoulesPerSample, lent[s.RunID] = c.JoulesPerSample, c
 		}
 		runs = append(runs, s)
@@ -208,7 +208,7 @@ func chooseAxes(runs []*analyze.Summary, rows, cols []string, placed placing) (r
 	return rows, cols, more
 }
 
-// eachRun are rows that tell all runs apart, by their names if that is enough.
+// eachRun returns keys of rows that tell all runs apart: the names, if they are enough.
 func eachRun(runs []*analyze.Summary, placed placing) []string {
 	rows := []string{"name"}
 	rows = append(rows, differing(runs, rows, placed)...)

@@ -10,7 +10,7 @@ import (
 type Configuration struct {
 	// Common has the facts that all runs have, with one value.
 	Common []identity.Fact `json:"common"`
-	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no
+	// Some has the facts that only some runs have, with the one value that these share: plain training has no
 	// clipping norm, an MLP no sequence length.
 	Some []partialFact `json:"some"`
 	// Varying names the facts that differ between the runs that have them, in the same order.
@@ -20,7 +20,7 @@ type Configuration struct {
 // A partialFact is a fact of some runs only.
 type partialFact struct {
 	identity.Fact
-	Runs []string `json:"runs"` // labels of those that have it
+	Runs []string `json:"runs"` // labels of the runs that have the fact
 }
 
 // configure sorts the facts of cells.

@@ -16,7 +16,7 @@ type Difference struct {
 	Ratio    *float64 `json:"ratio"`
 }
 
-// pairOf gives the baseline and the other where two runs are compared.
+// pairOf returns the baseline and the other run if two runs are compared.
 func pairOf(runs []*analyze.Summary, o *Options) []*analyze.Summary {
 	switch {
 	case len(runs) == 1 && o.Run != nil:

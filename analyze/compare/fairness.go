@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Unfair says why a run should not be compared with the baseline as they are.
+// Unfair returns the reasons why comparing a run with the baseline is not fair.
 func Unfair(baseline, run *analyze.Summary) (out []Remark) {
 	say := func(r Remark) { out = append(out, r) }
 	if baseline.Source != run.Source {
@@ -51,16 +51,16 @@ func poissonBeside(baseline, run *analyze.Summary) []Remark {
 	return []Remark{{Kind: RemarkPoisson, OfBaseline: baseline.Poisson}}
 }
 
-// unlike lists the conditions in which a run differs from the baseline, where both have them.
+// unlike lists the conditions that both a run and the baseline have and in which they differ.
 func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	for _, f := range run.RunFacts {
-		// A prediction's own GPU and driver do not matter. That it is a prediction is already stated.
+		// A prediction's own GPU and driver do not matter. Another remark already says that a run is a prediction.
 		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
 			continue
 		}
 		switch theirs := baseline.RunFact(f.What); {
 		case theirs == nil || f.Equals(theirs):
-		case f.Whole != "": // both are long, and differ in one value only
+		case f.Whole != "": // both values are long, and differ in one entry only
 			out = append(out, settingsDiffer(f.What, f.Whole, theirs.Whole))
 		default:
 			out = append(out, Remark{Kind: RemarkFact, What: f.What, Now: f.Value, Baseline: theirs.Value})
@@ -69,9 +69,9 @@ func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	return out
 }
 
-// keptGradients remarks that only one of two runs keeps .grad between steps, and what the difference would be
-// otherwise. A loop that frees .grad between forward and backward keeps it too, but its peak in backward does not
-// contain it. The remark covers only gradients at the peak.
+// keptGradients remarks that only one of two runs keeps .grad between steps, and what the difference would be if both
+// loops freed .grad. A loop that frees .grad between forward and backward keeps it until then, but the peak in
+// backward does not contain it. The remark covers only gradients at the peak.
 func keptGradients(baseline, run *analyze.Summary) []Remark {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
@@ -92,9 +92,9 @@ func keptGradients(baseline, run *analyze.Summary) []Remark {
 	return []Remark{r}
 }
 
-// keptAtPeak returns an upper bound for what .grad, kept between steps, holds at the peak. Without a replay this is
-// all gradients there, although backward may have made some of them again. It returns nil if the peak is not broken
-// down.
+// keptAtPeak returns an upper bound for what .grad, kept between steps, holds at the peak. Without a replay the bound
+// is all gradients at the peak, although backward may have made some of them again. keptAtPeak returns nil if the
+// peak is not broken down.
 func keptAtPeak(s *analyze.Summary) *int64 {
 	switch {
 	case s.Kept != nil:

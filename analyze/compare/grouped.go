@@ -21,7 +21,7 @@ func (g *grouped) Add(sentence, of string) {
 	}
 }
 
-// Lines puts the subjects of each sentence before it. Many subjects are counted instead.
+// Lines puts the subjects of each sentence before it. If there are many subjects, Lines only counts them.
 func (g *grouped) Lines() []string {
 	const most = 4
 	out := []string{}

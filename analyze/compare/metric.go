@@ -85,8 +85,8 @@ func metricWords() []string {
 // EveryCategory means all categories in a threshold.
 const EveryCategory = "*"
 
-// ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts
-// make their own. A category must be known.
+// ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts name
+// their own phases. A category must be known.
 func ParseMetric(s string) (Metric, error) {
 	name, of, has := strings.Cut(s, ":")
 	if name == "step" {
@@ -135,11 +135,11 @@ func (m Metric) Unit() Unit {
 	return ""
 }
 
-// More reports whether more of it is better.
+// More reports whether a higher value of the metric is better.
 func (m Metric) More() bool { return m.Name == MetricSamples || m.Name == MetricTokens }
 
-// ValueIn returns the run's value, nil if it has none. Bytes are whole numbers below 2^53, which a float64 holds
-// exactly.
+// ValueIn returns the run's value of the metric; nil if the run has none. Bytes are whole numbers below 2^53, which a
+// float64 holds exactly.
 func (m Metric) ValueIn(s *analyze.Summary) *float64 {
 	switch m.Name {
 	case MetricPeak:
@@ -196,10 +196,11 @@ func (m Metric) ofPhase(s *analyze.Summary) *float64 {
 	return nil
 }
 
-// Timed reports whether the metric is a time, or counted by one.
+// Timed reports whether the metric is a time, or a rate per second.
 func (m Metric) Timed() bool { return m.Unit() == UnitMS || m.Unit() == UnitPerSecond }
 
-// clock is the clock of a metric that a clock has measured, else empty.
+// clock returns the clock that measured the run's value of the metric; "" if the metric is no time, or if the run has
+// no step times.
 func (m Metric) clock(s *analyze.Summary) string {
 	if !m.Timed() || s.StepMS == nil {
 		return ""

@@ -12,10 +12,10 @@ type OtherWork struct {
 	Now, Baseline string
 }
 
-// otherWork returns nil unless something shows that two runs do different work. They do if they name different
-// models, or are methods on models of different sizes. They also do if they run different scripts, and one of them
-// does not state its method or is a built-in experiment, which has its own model. A study compares such runs only
-// on request: a GAN has no overhead over a ResNet.
+// otherWork returns nil unless something shows that two runs do different work. Two runs do different work if they
+// name different models, or are methods on models of different sizes. They also do different work if they run
+// different scripts, and one run does not state its method or is a built-in experiment, which has its own model. A
+// study compares such runs only on request: a GAN has no overhead over a ResNet.
 func otherWork(a, b *analyze.Summary) *OtherWork {
 	if m, n := a.Params["model"], b.Params["model"]; m != nil && n != nil && identity.TextOf(m) != identity.TextOf(n) {
 		return &OtherWork{What: "models", Now: identity.TextOf(n), Baseline: identity.TextOf(m)}
@@ -30,11 +30,12 @@ func otherWork(a, b *analyze.Summary) *OtherWork {
 	return nil
 }
 
-// sizeParams make a model of the built-in experiments another one; how large its batches are does not.
+// sizeParams are the parameters that change the size of a built-in experiment's model. The batch size is not among
+// them.
 var sizeParams = []string{"mlp_dims", "hidden_dim", "num_layers", "num_heads", "vocab_size"}
 
-// otherSize returns how the models of two methods differ in size, or nil if nothing shows it. A script of the
-// user's has no method, so there the size may be what the user wants to compare.
+// otherSize returns how the models of two methods differ in size, or nil if nothing shows it. A user's own script has
+// no method, so in such runs the size may be what the user wants to compare.
 func otherSize(a, b *analyze.Summary) *OtherWork {
 	if a.Method() == "" || b.Method() == "" {
 		return nil
@@ -53,5 +54,5 @@ func otherSize(a, b *analyze.Summary) *OtherWork {
 	return nil
 }
 
-// builtin is whether the run is a built-in experiment.
+// builtin reports whether the run is a built-in experiment.
 func builtin(s *analyze.Summary) bool { return identity.Builtin(s.Script) }

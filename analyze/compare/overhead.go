@@ -30,15 +30,15 @@ type OverheadDocument struct {
 type overheadCell struct {
 	Label  string   `json:"label"`
 	RunIDs []string `json:"run_ids"`
-	// PeakLowBytes and PeakHighBytes are the range over the repeats. All other peaks come from the repeat in the
-	// middle.
+	// PeakLowBytes and PeakHighBytes are the range of the peak over the repeats. All other peaks of the cell come
+	// from the repeat with the median peak.
 	PeakLowBytes  *int64 `json:"peak_low_bytes"`
 	PeakHighBytes *int64 `json:"peak_high_bytes"`
 	OverheadRun
 }
 
 // OverheadRun is one run compared with the baseline: deltas are the run's value minus the baseline's, ratios the
-// run's divided by it. A run that did not end well has neither.
+// run's divided by it. A run that did not end well has no deltas and no ratios.
 type OverheadRun struct {
 	identity.Identity
 	Baseline       string   `json:"baseline"` // id of the run that this run is compared with
@@ -52,8 +52,8 @@ type OverheadRun struct {
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
 	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
 	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run
-	// would have if the loop freed it, and FreedDeltaBytes the difference of the peaks if both loops did. Null where
-	// neither of the two keeps any, or where the recording cannot say.
+	// would have if the loop freed .grad. FreedDeltaBytes is the difference of the peaks if both loops freed .grad.
+	// The three are null if neither run keeps .grad, or if the recording cannot say.
 	KeptGradientBytes *int64           `json:"kept_gradient_bytes"`
 	FreedPeakBytes    *int64           `json:"freed_peak_bytes"`
 	FreedDeltaBytes   *int64           `json:"freed_delta_bytes"`
@@ -66,7 +66,8 @@ type OverheadRun struct {
 	JoulesPerSample   *float64         `json:"joules_per_sample"`
 	Warnings          []string         `json:"warnings"` // report makes them of Remarks
 	Remarks           []Remark         `json:"-"`
-	// Categories sum to PeakDeltaBytes, each at its own run's peak. Empty if either run has no breakdown.
+	// Categories sum to PeakDeltaBytes: each run's bytes are those at its own peak. Categories is empty if either run
+	// has no breakdown.
 	Categories []CategoryDelta `json:"categories"`
 	Phases     []PhaseDelta    `json:"phases"`
 }
@@ -77,12 +78,12 @@ type CategoryDelta struct {
 	Bytes      int64            `json:"bytes"` // in this run
 	DeltaBytes int64            `json:"delta_bytes"`
 	// DeltaPercent is the difference in per cent of the baseline's peak, so that the categories' percentages sum to
-	// the peak's. It is null if the baseline has no peak.
+	// the peak's. DeltaPercent is null if the baseline has no peak.
 	DeltaPercent *float64 `json:"delta_percent"`
 }
 
-// PhaseDelta compares one phase with the baseline's phase of the same name. A phase that the baseline lacks adds
-// all its time, and a phase that only the baseline has saves it. Memory of such phases is not compared.
+// PhaseDelta compares one phase with the baseline's phase of the same name. A phase that the baseline lacks adds all
+// its time, and a phase that only the baseline has saves all its time. Memory of such phases is not compared.
 type PhaseDelta struct {
 	Phase   string   `json:"phase"`
 	MS      *float64 `json:"ms"` // median of a step; null if the run has no such phase, or its time is unknown
@@ -96,10 +97,10 @@ type PhaseDelta struct {
 	PeakDeltaPercent *float64 `json:"peak_delta_percent"`
 }
 
-// OverheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
+// OverheadOf compares a run with a baseline, which may be the run itself: then its deltas are zero.
 func OverheadOf(base, run *analyze.Summary) OverheadRun { return overheadOf(base, run, RemarksOf(run)) }
 
-// overheadOf is [OverheadOf] for a run with those remarks of its own.
+// overheadOf is [OverheadOf] for a run whose own remarks are given.
 func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes,
 		PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
@@ -141,8 +142,8 @@ func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	return o
 }
 
-// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not its
-// experiment's. Its figures are shown and not compared.
+// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well may not have reached its
+// experiment's peak. The figures of such a run are shown and not compared.
 func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := overheadOf(base, run, remarks)
 	if run.Status == schemas.StatusOK {
@@ -271,9 +272,8 @@ func (o *OverheadRun) Phase(name string) *PhaseDelta {
 	return nil
 }
 
-// FamilyTime sums the times of a family's phases, and the differences to the baseline's. It makes the backward of a
-// method with two passes comparable with a single pass, which is impossible pass by pass. All are null if the run
-// has no such phase.
+// FamilyTime sums the times of a family's phases, and the differences to the baseline's. So the backward of a method
+// with two passes can be compared with a single pass. All results are nil if the run has no such phase.
 func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	unknown := false
 	for i := range o.Phases {
@@ -290,8 +290,8 @@ func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	return ms, delta, percent
 }
 
-// FamilyPeak returns the highest allocated in a family's phases, and its difference to the baseline's. All are null
-// if either has no such phase.
+// FamilyPeak returns the highest allocated in a family's phases, and its difference to the baseline's. All results
+// are nil if either cell has no such phase.
 func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
 	highest := func(of *Cell) (bytes *int64) {
 		for phase, b := range of.PhasePeaks() {
@@ -315,7 +315,8 @@ func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) 
 func (p *PhaseDelta) times(base, run *analyze.Summary) {
 	ours, theirs := run.PhaseTimes[p.Phase], base.PhaseTimes[p.Phase]
 	after := 0.0
-	// A phase that a run has always has a wall time: without one it lacks the phase, and not only its GPU time.
+	// A phase that a run has always has a wall time: a run without the wall time lacks the phase, and not only its
+	// GPU time.
 	if k := ours.Known(); k != nil {
 		p.MS, after = &k.Median, k.Median
 	} else if ours.Wall != nil || run.StepMS == nil || len(run.PhaseTimes) == 0 || theirs.Known() == nil {
@@ -336,9 +337,9 @@ func (p *PhaseDelta) times(base, run *analyze.Summary) {
 	p.DeltaMS, p.DeltaStepPercent = &delta, timing.PercentOf(delta, base.StepMS.Median)
 }
 
-// DefaultBaseline returns the index of the default baseline. Among the runs that ended well it is the first whose
-// parameters contain all of match (a suite's baseline), else the first whose method is vanilla, else the first.
-// Full runs take precedence over bare ones. It returns -1 if no run ended well.
+// DefaultBaseline returns the index of the default baseline. Among the runs that ended well, the default is the first
+// run whose parameters contain all of match (a suite's baseline), else the first whose method is vanilla, else the
+// first. Full runs take precedence over bare ones. DefaultBaseline returns -1 if no run ended well.
 func DefaultBaseline(runs []analyze.Summary, match map[string]any) int {
 	best, bestRank := -1, 0
 	for i := range runs {
@@ -381,7 +382,8 @@ type HeldByHooks struct {
 
 // HooksInsteadOfAutograd reports that a run's hooks hold activations which autograd holds in the baseline. A method
 // that does not compute parameter gradients by autograd makes autograd save no inputs for them, and its own hooks
-// keep these. It returns nil if autograd holds as much as in the baseline, or if a peak is not broken down.
+// keep these. HooksInsteadOfAutograd returns nil if autograd holds as much as in the baseline, or if a peak is not
+// broken down.
 func HooksInsteadOfAutograd(base, run *analyze.Summary) *HeldByHooks {
 	if !base.BrokenDown() || !run.BrokenDown() {
 		return nil

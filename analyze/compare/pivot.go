@@ -53,7 +53,8 @@ func anyHas(runs []*analyze.Summary, key, value string) bool {
 	})
 }
 
-// preferred is what prefer says of rows and columns, where a run has it.
+// preferred returns the part of prefer that names rows or columns, if some run has these values, else
+// [pivot.firstPlace].
 func (p *pivot) preferred(runs []*analyze.Summary, prefer map[string]any) map[string]string {
 	match := map[string]string{}
 	for k, v := range prefer {
@@ -143,9 +144,9 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 	}
 }
 
-// replaced returns the place on an axis that a place is compared with. It has the baseline's values and otherwise
-// the place's own. Keys for which without is true are left out: plain training, for example, has no
-// grad_sample_mode.
+// replaced returns the place on an axis that a place is compared with. The replaced place has the baseline's values,
+// and the place's own for all other keys. Keys for which without is true are left out: plain training, for example,
+// has no grad_sample_mode.
 func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {
@@ -182,8 +183,8 @@ func (p *pivot) ofAnotherOrigin(at map[string][]*analyze.Summary, row, col axisP
 	return ""
 }
 
-// lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset
-// is.
+// lacking returns a function that reports whether no run of the baseline has a parameter. Plain training, for
+// example, has no clipping, whatever its preset.
 func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
 	has := map[string]bool{}
 	for _, r := range runs {
@@ -239,7 +240,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	return c
 }
 
-// clockOf returns the clock that measures a place's runs: the GPU's if one of them has it. GPU time and wall time
+// clockOf returns the clock for a place's runs: the GPU's if one of the runs has GPU time. GPU time and wall time
 // have no common median. Runs with the other clock are left out, and [pivot.caution] says so.
 func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	clock := ""
@@ -254,7 +255,7 @@ func (p *pivot) clockOf(runs []*analyze.Summary) string {
 	return clock
 }
 
-// test compares the times of two cells by their ranks, if both have several runs.
+// test sets the p-value of a rank test of two cells' times, if both cells have several runs.
 func (p *pivot) test(c, base *CompareCell) {
 	if p.value.Timed() && !c.IsBaseline && len(c.values) > 1 && len(base.values) > 1 {
 		c.P = new(timing.RankTest(c.values, base.values))
@@ -373,7 +374,7 @@ func place(row, col axisPlace) (values []string) {
 	return values
 }
 
-// remarksOf are those on a run, or those on its cell whose energy it was lent.
+// remarksOf returns the remarks on a run, or, if the run was lent energy, the remarks on its cell.
 func (p *pivot) remarksOf(r *analyze.Summary) []Remark {
 	if c := p.lent[r.RunID]; c != nil {
 		return c.Remarks

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A Remark is why figures should not be taken at face value, or not be compared with a baseline's. Each kind says which
-// of the fields it has.
+// A Remark is why figures should not be taken at face value, or not be compared with a baseline's. Each kind says
+// which fields are set.
 type Remark struct {
 	Kind RemarkKind
 	// Run is a remark about a single run, Breakdown one about its breakdown.
@@ -22,7 +22,8 @@ type Remark struct {
 	OfBaseline bool
 	N, Of      int // so many of so many repeats
 	// Low and High are in bytes. Freed is the difference of two peaks in bytes if both loops freed .grad, and Kept
-	// the difference as measured; both are nil if unknown. High is then an upper bound for what .grad holds.
+	// the difference as measured; both are nil if unknown. If Freed is nil, High is an upper bound for what .grad
+	// holds.
 	Low, High   int64
 	Freed, Kept *int64
 	Names       []string // of scripts or runs
@@ -46,7 +47,7 @@ type Setting struct{ Key, Now, Baseline string }
 // A RemarkKind is the subject of a remark.
 type RemarkKind string
 
-// Of runs and their repeats.
+// Remarks on runs and their repeats.
 const (
 	RemarkOfRun       RemarkKind = "run"         // Run
 	RemarkOfBreakdown RemarkKind = "breakdown"   // Breakdown

@@ -63,7 +63,7 @@ func tellExperiments(groups [][]*analyze.Summary) (texts []string) {
 }
 
 // poolingRemarks returns remarks about repeats of one experiment that were pooled although they differ by name, and
-// about what is unknown of them.
+// about what is unknown of their origins.
 func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	if len(runs) < 2 {
 		return nil
@@ -111,8 +111,8 @@ func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
 	return out
 }
 
-// otherOrigin remarks how the origins of a run and its baseline differ. It does not report that different scripts
-// have different files: their names say so.
+// otherOrigin remarks how the origins of a run and its baseline differ. otherOrigin does not report that different
+// scripts have different files: the scripts' names show it.
 func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
 	code := Remark{Kind: RemarkCode}
 	for _, a := range run.Origin.DiffersBeside(&baseline.Origin) {

@@ -13,21 +13,22 @@ import (
 // studySchema is the version of [StudyDocument].
 const studySchema = "dpsight.report/1"
 
-// Study is a set of runs compared with a baseline: all that a report shows.
+// Study is a set of runs compared with a baseline: everything that a report shows.
 type Study struct {
 	Runs   []analyze.Summary
 	Labels []string // how each run is shown: its cell's label, which repeats share
-	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
+	// Cells are the experiments: runs of the same content are one experiment. Bare twins of experiments are not among
+	// Cells.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: none to compare with
-	// BaselineLabel is the baseline's label. It has the badge unless the badge holds for all runs.
+	// BaselineLabel is the baseline's label. BaselineLabel includes the badge unless all runs share the badge.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines is true if not all cells are compared with the same baseline.
 	SeveralBaselines bool
 	// Nearest is true if some of several baselines do not have all of their cell's parameters.
 	Nearest bool
-	// Uncompared is why no run is compared with another, if they do different work; else it is nil.
+	// Uncompared is why no run is compared with another, if all runs do different work; else nil.
 	Uncompared    *OtherWork
 	Configuration Configuration
 	Twins         []string // bare runs, shown only in the table of costs
@@ -57,12 +58,12 @@ func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
 	return s
 }
 
-// NewMatchedStudy compares each experiment with the baseline of the same parameters. A baseline's parameters
-// contain all of match (a suite's baseline), or its method is vanilla. If no baseline has the same parameters, it
-// takes the one that differs in the fewest conditions, and the comparison names these. A suite's baseline applies
-// only to its own runs, since its store may hold others. suite is its id, or "" if all runs belong to it. Without a
-// stated baseline, no run is compared with one that does other work. Runs that all do different work are not
-// compared at all.
+// NewMatchedStudy compares each experiment with the baseline of the same parameters. A baseline's parameters contain
+// all of match (a suite's baseline), or its method is vanilla. If no baseline has the same parameters,
+// NewMatchedStudy takes the baseline that differs in the fewest conditions, and the comparison names these
+// conditions. A suite's baseline applies only to its own runs, since its store may hold others. suite is the suite's
+// id, or "" if all runs belong to the suite. Without a stated baseline, no run is compared with one that does other
+// work. Runs that all do different work are not compared at all.
 func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string) Study {
 	s := newStudy(runs)
 	summaries := make([]analyze.Summary, len(s.Cells))
@@ -140,8 +141,8 @@ func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	return []Remark{{Kind: RemarkNoBaseline}}
 }
 
-// distance counts the conditions and the other parameters in which a cell differs from a baseline. It ignores the
-// parameters that make it a baseline.
+// distance counts the conditions and the other parameters in which a cell differs from a baseline. distance ignores
+// the parameters in match, which make a cell a baseline.
 func distance(c, b *Cell, match map[string]any) (far [2]int) {
 	for _, f := range c.RunFacts {
 		if _, ok := match[f.What]; ok && f.Param {
@@ -179,8 +180,8 @@ func newStudy(runs []analyze.Summary) Study {
 	return s
 }
 
-// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match
-// the stated baseline.
+// compare fills in the overheads once each cell has its baseline. main is the baseline that the document names. match
+// is the stated baseline.
 func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
 	doc := OverheadDocument{Schema: overheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
@@ -234,7 +235,7 @@ func (c *Cell) UnlikeBaseline() []Remark {
 }
 
 // CommonBadge returns the badge of several runs if all share it and ended well, so that it can be shown once.
-// Otherwise it returns "", and each run shows its own.
+// Otherwise CommonBadge returns "", and each run shows its own badge.
 func CommonBadge(ids ...*identity.Identity) string {
 	if len(ids) < 2 {
 		return ""
@@ -257,7 +258,7 @@ func (s *Study) CommonBadge() string {
 	return CommonBadge(ids...)
 }
 
-// StatusBadge returns [identity.Identity.Badge] and the status if it is not ok. It must be shown beside every
+// StatusBadge returns [identity.Identity.Badge] and the status if it is not ok. The badge must be shown beside every
 // figure of the run.
 func StatusBadge(id *identity.Identity) string {
 	badge := id.Badge()

@@ -11,7 +11,8 @@ import (
 // SuccessSchema is the version of [SuccessDocument].
 const SuccessSchema = "dpsight.success/1"
 
-// SuccessDocument says by method how many runs ended well, what those took, and why the others did not.
+// SuccessDocument says, by method, how many runs ended well, what these runs took, and why the other runs did not end
+// well.
 type SuccessDocument struct {
 	Schema  string       `json:"schema"`
 	Runs    int          `json:"runs"`
@@ -19,9 +20,9 @@ type SuccessDocument struct {
 	Methods []SuccessRow `json:"methods"` // one row for each method and source, in the order of their first runs
 }
 
-// SuccessRow is one method on one kind of device. Measured and predicted runs are separate, since their peaks have
-// no common mean. Runs of a command without a parameter "method" are listed by name. The means are over the runs
-// that ended well, whatever their other parameters. It is an overview; use a comparison for single experiments.
+// SuccessRow is one method on one kind of device. Measured and predicted runs are separate, since their peaks have no
+// common mean. Runs without a parameter "method" are listed by name. The means are over the runs that ended well,
+// whatever their other parameters. A SuccessRow is an overview; use a comparison for single experiments.
 type SuccessRow struct {
 	Method        string    `json:"method"`
 	Source        string    `json:"source"`  // measured, predicted or imported
@@ -43,7 +44,7 @@ type Failure struct {
 	Status    string `json:"status"`
 	Reason    string `json:"reason"`
 	Log       string `json:"log"`        // the file with its standard error, relative to the store's folder
-	PeakBytes *int64 `json:"peak_bytes"` // until then
+	PeakBytes *int64 `json:"peak_bytes"` // until the run ended
 }
 
 // Success tabulates summaries by method.
@@ -108,8 +109,8 @@ func (r *SuccessRow) Badge() string {
 	return id.Badge()
 }
 
-// meanOf returns the mean, or nil without values. A mean of integers is rounded down: their sum is exact, so equal
-// values have themselves as mean.
+// meanOf returns the mean, or nil without values. A mean of integers is rounded down: the sum of integers is exact,
+// so the mean of equal values is that value.
 func meanOf[T int64 | float64](values []T) *T {
 	if len(values) == 0 {
 		return nil

@@ -12,7 +12,7 @@ const (
 	CostSamples StepCost = "samples_per_s"
 )
 
-// Cost chooses what the cells can be compared by. Steps of other sizes take other times whatever the method.
+// Cost chooses what the cells can be compared by. Steps of different sizes take different times, whatever the method.
 func (s *Study) Cost() StepCost {
 	differ := false
 	for _, what := range s.Configuration.Varying {

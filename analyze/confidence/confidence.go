@@ -13,7 +13,8 @@ import (
 // Levels are the levels of confidence, the best first.
 var Levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 
-// judgement gathers the doubts about a prediction. Each reason limits the level to its own or a worse one.
+// judgement gathers the doubts about a prediction. Each reason limits the level to the reason's own level or a worse
+// one.
 type judgement struct {
 	level   int
 	reasons []Reason
@@ -51,8 +52,8 @@ func (j *judgement) assessment() *Assessment {
 //     compared. Or the profile was not compared, and there is no other doubt.
 //   - indicative: both, or the unknown parts cannot be named.
 //
-// It uses only facts: the manifest, and the phantom GPU's notes. Of a script's randomness it recognises only
-// Poisson sampling.
+// Assess uses only the manifest and the ingest report. Of a script's randomness, Assess recognises only Poisson
+// sampling.
 func Assess(m *schemas.Manifest, r *schemas.IngestReport) *Assessment {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
@@ -125,7 +126,7 @@ func (j *judgement) compared(m *schemas.Manifest) {
 	switch f := m.Phantom; {
 	case !f.Checked:
 		j.atMost(schemas.Close, Reason{Kind: DeviceUnchecked, Name: deviceName(m)})
-	case m.Environment == nil && !schemas.EndedByItself(m.Status): // it was ended before torch said its version
+	case m.Environment == nil && !schemas.EndedByItself(m.Status): // the run was ended before torch reported its version
 	case m.Environment == nil:
 		j.atMost(schemas.Close, Reason{Kind: TorchUnknown, Other: f.CheckedTorch})
 	case !sameRelease(m.Environment.Torch, f.CheckedTorch):
@@ -150,7 +151,7 @@ func (j *judgement) addresses(m *schemas.Manifest, p *schemas.Prediction) {
 }
 
 // ranksTogether returns two ranks of an NCCL group that had memory on the same device, if several processes had
-// memory there at once. It returns none if a device ordinal may mean another device in each rank.
+// memory there at once. ranksTogether returns none if a device ordinal may mean another device in each rank.
 func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict,
 	same bool) {
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
@@ -187,27 +188,27 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 // and only one in four billion of these is smaller.
 const mostSeed = 1<<32 - 1
 
-// drawnAnew is whether each run of the experiment has batches of other sizes.
+// drawnAnew reports whether each run of the experiment has batches of other sizes.
 func drawnAnew(m *schemas.Manifest) bool {
 	return Poisson(m) && (m.Environment == nil || m.Environment.Seed == nil || *m.Environment.Seed > mostSeed)
 }
 
-// Poisson is whether batches are drawn by Poisson sampling.
+// Poisson reports whether batches are drawn by Poisson sampling.
 func Poisson(m *schemas.Manifest) bool {
 	return m.Privacy != nil && m.Privacy.Poisson != nil && *m.Privacy.Poisson
 }
 
-// caughtOOM is whether the script went on after a request had failed.
+// caughtOOM reports whether the script went on after a request had failed.
 func caughtOOM(r *schemas.IngestReport) bool {
 	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return !o.Fatal && !o.Absorbed() })
 }
 
-// absorbedOOM is whether torch itself went on after a request had failed.
+// absorbedOOM reports whether torch itself recovered from a failed request.
 func absorbedOOM(r *schemas.IngestReport) bool {
 	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return o.Absorbed() })
 }
 
-// TookNothing is whether a run that ended well allocated nothing on a device, as one that trained on the host.
+// TookNothing reports whether a run that ended well allocated nothing on a device, as if it trained on the host.
 func TookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
 	return m.Status == schemas.StatusOK && !slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool {
 		return d.PeakAllocatedBytes > 0 || d.TorchPeakAllocatedBytes != nil && *d.TorchPeakAllocatedBytes > 0
@@ -306,7 +307,7 @@ func (j *judgement) libraries(p *schemas.Prediction) {
 	}
 }
 
-// unchecked names what a profile can change and was never compared.
+// unchecked lists what a profile decides and nobody has compared with a real device.
 func unchecked(f *schemas.Phantom) []Unchecked {
 	out := []Unchecked{}
 	if f.Checked {
@@ -330,8 +331,8 @@ func sameRelease(a, b string) bool {
 	return a == b
 }
 
-// UnknownReads lists the reads that could change what the script does. The built-in experiments read their last
-// loss only to print it, so it is not listed.
+// UnknownReads lists the reads that could change what the script does. The built-in experiments read their last loss
+// only to print it, so that read is not listed.
 func UnknownReads(p *schemas.Prediction) []schemas.Counted {
 	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool {
 		return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:")
@@ -353,7 +354,7 @@ func names(counts []schemas.Counted) (out []string) {
 }
 
 // Of returns how certain the peak of a predicted run is: from the ingest report or, if an older version wrote that,
-// as determined when the run was read. It is nil if neither exists. A level always has reasons.
+// as determined when the run was read. Of returns nil if neither exists.
 func Of(in *schemas.Tables) *schemas.Confidence {
 	if in.Confidence != nil {
 		return in.Confidence
@@ -364,8 +365,8 @@ func Of(in *schemas.Tables) *schemas.Confidence {
 	return nil
 }
 
-// SharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil
-// without one.
+// SharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil if
+// there is no such device.
 func SharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	if m.Phantom == nil {
 		return nil
@@ -378,10 +379,10 @@ func SharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	return fullest
 }
 
-// SharedAs returns how several processes together used the device that they address by one of torch's ordinals. It
-// returns nil if never more than one process had memory on it at once. known is false if an ordinal need not be the
-// device's place in the machine. That is so if a used device's place is no rank's ordinal: the ranks then have
-// different values of CUDA_VISIBLE_DEVICES.
+// SharedAs returns how several processes together used the device that they address by one of torch's ordinals.
+// SharedAs returns nil if never more than one process had memory on the device at once. known is false if an ordinal
+// need not be the device's place in the machine. That is so if a used device's place is no rank's ordinal: the ranks
+// then have different values of CUDA_VISIBLE_DEVICES.
 func SharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use *schemas.DeviceUse, known bool) {
 	if m.Phantom == nil {
 		return nil, true

@@ -3,7 +3,7 @@ package confidence
 import "github.com/dpsight/dpsight/schemas"
 
 // GarbageRange returns the range of the peak allocated over the moments at which Python's garbage may be collected.
-// own is the run's own peak. Without the runs that bound it, the range is this single value.
+// own is the run's own peak. Without runs that bound the range, it is this single value.
 func GarbageRange(f *schemas.Phantom, status string, own int64) (low, high int64) {
 	low, high = own, own
 	for _, c := range f.Collections {

@@ -18,13 +18,13 @@ const KnownErrorsSchema = "dpsight.known-errors/1"
 type KnownErrorsDocument struct {
 	Schema string        `json:"schema"`
 	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
-	// Unended are measured experiments whose predictions did not end well: they are cases of nothing.
+	// Unended lists measured experiments whose predictions did not end well. No error includes them.
 	Unended []AccuracyUnended `json:"unended"`
 }
 
-// KnownErrors are the errors of the predictions with one kind of doubt. A prediction with several kinds counts for
-// each. [schemas.DoubtReads] is an exception: nearly every script reads its loss, so its cases are the predictions
-// without any other doubt.
+// KnownErrors are the errors of the predictions with one kind of doubt. A prediction with several kinds of doubt
+// counts for each. [schemas.DoubtReads] is an exception: nearly every script reads its loss, so its cases are the
+// predictions without any other doubt.
 type KnownErrors struct {
 	Doubt     string         `json:"doubt"`
 	Allocated AccuracyErrors `json:"allocated"`
@@ -39,7 +39,7 @@ func Decisive(kinds []string) []string {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == schemas.DoubtReads })
 }
 
-// Doubts returns the kinds of doubt about a predicted peak. It returns nil if there are none, or if the run does
+// Doubts returns the kinds of doubt about a predicted peak. Doubts returns nil if there are none, or if the run does
 // not say.
 func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 	if m.Source != schemas.Predicted || r == nil || r.Prediction == nil || m.Phantom == nil {
@@ -76,7 +76,8 @@ func doubtOf(note string) string {
 	return schemas.DoubtOther
 }
 
-// knownJSON is what a command of docs/accuracy.md prints of the recordings in examples. A test holds it to them.
+// knownJSON is what a command of docs/accuracy.md prints of the recordings in examples. A test compares the file with
+// the recordings.
 //
 //go:embed known.json
 var knownJSON []byte
@@ -93,8 +94,8 @@ var knownByKind = sync.OnceValue(func() map[string]*KnownErrors {
 	return byKind
 })
 
-// knownErrors returns the errors of the recorded cases with these doubts. It returns nil if one of the kinds has no
-// recording.
+// knownErrors returns the errors of the recorded cases with these doubts. knownErrors returns nil if one of the kinds
+// has no recording.
 func knownErrors(kinds []string) (known []KnownErrors) {
 	for _, kind := range Decisive(kinds) {
 		k := knownByKind()[kind]

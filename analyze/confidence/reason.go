@@ -7,7 +7,7 @@ type Assessment struct {
 	Level     string // one of [Levels]
 	Reasons   []Reason
 	Unchecked []Unchecked // of a device that no prediction was compared with
-	// Known are the errors of recorded predictions with the same doubts; nil if the level is not close, and if no
+	// Known are the errors of recorded predictions with the same doubts; nil if the level is not close, or if no
 	// recording has these doubts.
 	Known []KnownErrors
 }
@@ -46,7 +46,7 @@ const (
 	Unsaid        Kind = "unsaid"         // a process died before it reported what it had read
 	Nothing       Kind = "nothing"        // was taken of a device; Count processes left no journal
 	CaughtOOM     Kind = "caught OOM"     // the script went on after a request had failed
-	AbsorbedOOM   Kind = "absorbed OOM"   // torch itself did
+	AbsorbedOOM   Kind = "absorbed OOM"   // torch itself recovered from a failed request
 )
 
 // Reasons against a prediction: what the run read, and what was estimated.

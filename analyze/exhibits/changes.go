@@ -5,9 +5,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order. Bytes
-// that only move between autograd and the hooks of a DP method are no change: what one has less, the other has more.
-// It returns nil if either is not broken down.
+// Changes returns what an entry's peak has more and less of than its baseline's, by category, in stacking order.
+// Bytes that only move between autograd and the hooks of a DP method are no change: what autograd has less, the hooks
+// have more. Changes returns nil if either peak is not broken down.
 func (e *Entry) Changes() (changes []compare.CategoryDelta) {
 	if e.Overhead == nil || e.IsBaseline() {
 		return nil

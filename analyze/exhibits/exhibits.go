@@ -34,8 +34,8 @@ type Group struct {
 // An Entry is one experiment of a group.
 type Entry struct {
 	Key string // key of its method, else its label: its name in the whole paper
-	// Variant lists the values that distinguish the entry from others of its method in the group. It is empty if
-	// there are none.
+	// Variant lists the values that distinguish the entry from others of its method in the group. Variant is empty if
+	// no value does.
 	Variant []string
 	*compare.Cell
 }
@@ -289,8 +289,8 @@ func class(c *compare.Cell) int {
 	return 1
 }
 
-// Rivals reports whether the entry competes for a table's best value. It must be measured as a whole, have ended
-// well, and be private. It must not be the baseline.
+// Rivals reports whether the entry competes for a table's best value. A rival is measured as a whole, has ended well,
+// is private, and is not the baseline.
 func (e *Entry) Rivals() bool {
 	return !e.IsBaseline() && !e.NormsOnly() && e.Status == schemas.StatusOK && e.Source == schemas.Measured &&
 		!e.Bounded()

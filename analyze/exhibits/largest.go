@@ -18,12 +18,13 @@ type Largest struct {
 	Source string
 }
 
-// batchParams are parameters that say how many samples a step holds at once, the one that decides first. Which of them
-// was varied is asked of the runs.
+// batchParams are parameters that say how many samples a step holds at once, the one that decides first. The runs
+// show which of these parameters was varied.
 var batchParams = []string{"physical_batch_size", "batch_size"}
 
-// LargestOf finds them among runs, those that searches tried included, method by method as they come. It is nil where
-// nothing ran out of memory, and where the runs of a method differ in more than their batch: neither says what fits.
+// LargestOf finds the largest batches among runs, trials of searches included, method by method as they come.
+// LargestOf returns nil if nothing ran out of memory, or if the runs of a method differ in more than their batch:
+// neither shows what fits.
 func LargestOf(runs []analyze.Summary) (out []Largest) {
 	param, most := "", 1
 	for _, p := range batchParams {

@@ -15,8 +15,8 @@ const leastPhase = 0.01
 type Phases struct {
 	Entries []Entry
 	Rows    []PhaseRow // in the order in which phases are executed, passes below their family
-	// Rest is what the rows leave of the time of a step, in ms: other phases, and what no phase covers. It is nil if the
-	// entry has no times, or if its phases take as long as its step: medians of parts can sum to more.
+	// Rest is what the rows leave of the time of a step, in ms: other phases, and what no phase covers. Rest is nil
+	// if the entry has no times, or if its phases take as long as its step: medians of parts can sum to more.
 	Rest []*float64
 	Step []*float64 // ms
 	// Timed is true if any entry has times, Sized if any has bytes.

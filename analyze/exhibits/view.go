@@ -17,7 +17,7 @@ import (
 // ViewTables are those that a [View] is of.
 const ViewTables = timeline.CategoryTables | ladder.Tables | grouping.Tables
 
-// A View is what figures show of a run that its summary does not have. What is not known of the run is nil.
+// A View is what figures show of a run that its summary does not have. A field is nil if it is not known of the run.
 type View struct {
 	Step   *Step // of the peak
 	Whole  *Step // everything that was recorded; nil if the caller did not ask for it

@@ -19,7 +19,7 @@ type BirthPart struct {
 }
 
 // explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. A run
-// without phases, as of an imported file, has nothing to set beside the other's.
+// without phases, as of an imported file, has nothing to compare with the other run's phases.
 func (doc *Explanation) explainBirths(from, to *Input) {
 	if !from.born || !to.born {
 		return
@@ -56,7 +56,7 @@ func (b births) of(phase string) *BirthPart {
 	return b[phase]
 }
 
-// list has the largest difference first.
+// list returns the parts, the largest difference first.
 func (b births) list() []BirthPart {
 	out := []BirthPart{}
 	for _, phase := range slices.Sorted(maps.Keys(b)) {

@@ -32,7 +32,8 @@ type Explanation struct {
 	Hooks [2]*memory.SharedActivation
 	// FreedDeltaBytes is the difference of the peaks if both loops freed .grad; nil if unknown.
 	FreedDeltaBytes *int64
-	// HeldByHooks is what To's hooks hold at its peak and From's autograd at From's; nil without.
+	// HeldByHooks is what To's hooks hold at To's peak and From's autograd at From's peak; nil if there is no such
+	// change.
 	HeldByHooks *compare.HeldByHooks
 	Idling      [2]*timing.Remark // of each run whose times by module are compared, see [timing.ScaledTimes]
 	Said        []compare.Said    // of the runs and of their comparison
@@ -44,18 +45,19 @@ type Differences struct {
 	From           string `json:"from"` // run id
 	To             string `json:"to"`   // run id
 	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
-	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Empty where either peak is not broken down.
+	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Categories is empty if either peak is not
+	// broken down.
 	Categories []CategoryPart `json:"categories"`
-	// MemoryPhases sum to PeakDeltaBytes too. Empty where either run has no phases.
+	// MemoryPhases sum to PeakDeltaBytes too. MemoryPhases is empty if either run has no phases.
 	MemoryPhases []BirthPart `json:"memory_phases"`
-	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
+	// Stacks sum to PeakDeltaBytes too. Stacks is empty if either run has no stacks.
 	Stacks      []StackPart `json:"stacks"`
 	StepDeltaMS *float64    `json:"step_delta_ms"` // from medians; null if the two cannot be compared
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []PhasePart `json:"phases"`
 	PhaseResidueMS *float64    `json:"phase_residue_ms"`
-	// ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. The residue is the phases' residue
-	// and the time that either run could not attribute. They are empty and null if either run has no module times.
+	// ModuleTimes, OutsideModules and ModuleResidueMS also sum to StepDeltaMS. The residue is the phases' residue and
+	// the time that either run could not attribute. All three are empty or null if either run has no module times.
 	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
 	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64         `json:"module_residue_ms"`
@@ -69,9 +71,9 @@ type Run struct {
 	Device    *string          `json:"device"` // with the highest peak
 	At        *memory.Moment   `json:"at"`     // of the peak
 	StepMS    *timing.Interval `json:"step_ms"`
-	// Modules says how the modules of the bytes at the peak are known; null without a breakdown.
+	// Modules says how the modules of the bytes at the peak are known; null if the peak is not broken down.
 	Modules *memory.ModuleBytes `json:"modules"`
-	// ModuleTiming says how the times of modules are known; null without them.
+	// ModuleTiming says how the times of modules are known; null if the run has no times of modules.
 	ModuleTiming *ModuleTiming        `json:"module_timing"`
 	Conservation *memory.Conservation `json:"conservation"`
 }
@@ -100,7 +102,8 @@ type ModulePart struct {
 	DeltaBytes int64   `json:"delta_bytes"`
 }
 
-// PhasePart is one phase's part in the difference of the steps. A phase that a run never takes has no time there.
+// PhasePart is one phase's part in the difference of the steps. A phase that a run does not have takes no time in
+// that run.
 type PhasePart struct {
 	Phase   string   `json:"phase"`
 	FromMS  *float64 `json:"from_ms"` // median of a step
@@ -132,7 +135,7 @@ type peakKey struct {
 	phase  string
 }
 
-// NewInput reduces one run. It needs all tables, the detail of blocks and owners, and the times of modules.
+// NewInput reduces one run. NewInput needs all tables, the detail of blocks and owners, and the times of modules.
 func NewInput(in schemas.Tables) Input {
 	d := Input{Summary: analyze.Summarize(in), modules: in.Modules, times: timeByModule(&in)}
 	main := d.Main()
@@ -166,7 +169,7 @@ func NewInput(in schemas.Tables) Input {
 	return d
 }
 
-// Explain compares two runs. It returns an error if they have neither peaks nor steps to compare.
+// Explain compares two runs. Explain returns an error if the runs have neither peaks nor steps to compare.
 func Explain(from, to Input) (Explanation, error) {
 	o := compare.OverheadOf(&from.Summary, &to.Summary)
 	doc := Explanation{Differences: Differences{Schema: Schema, From: from.RunID, To: to.RunID,

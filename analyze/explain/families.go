@@ -18,7 +18,7 @@ type PhaseFamily struct {
 // DeltaMS is To's time less From's; a run that lacks the family takes none.
 func (f *PhaseFamily) DeltaMS() float64 { return timing.OrZero(f.ToMS) - timing.OrZero(f.FromMS) }
 
-// FamiliesOf sums the phases that can be compared by their families, in the order in which these first come.
+// FamiliesOf sums the phases that can be compared by their families, in the order in which the families first come.
 func FamiliesOf(phases []PhasePart) []PhaseFamily {
 	var out []PhaseFamily
 	for i := range phases {

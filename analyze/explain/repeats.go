@@ -14,12 +14,12 @@ import (
 type Repeats struct {
 	Run     *analyze.Summary
 	Here    int              // how many of them are among the runs that are shown
-	StepMS  *timing.Interval // of the medians of them all
+	StepMS  *timing.Interval // of the medians of all these repeats
 	OwnMS   float64          // median of the run itself
 	InPlace bool             // StepMS and the phases over all repeats replace the run's own
 }
 
-// NoteRepeats adds to the remarks on runs that their stores have more repeats of them.
+// NoteRepeats adds remarks to runs of which their stores have more repeats.
 func NoteRepeats(found []Repeats) {
 	for i := range found {
 		r := &found[i]

@@ -40,8 +40,8 @@ func stacksAt(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64)
 	return bytes
 }
 
-// explainStacks lists the stacks that either peak counts, the largest difference first. The differences add up to
-// the difference of the peaks. It returns none if a run has no stacks to match.
+// explainStacks lists the stacks that either peak counts, the largest difference first. The differences add up to the
+// difference of the peaks. explainStacks returns none if a run has no stacks to match.
 func explainStacks(from, to *Input) []StackPart {
 	out := []StackPart{}
 	if from.stacks == nil || to.stacks == nil {

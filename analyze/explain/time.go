@@ -11,13 +11,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// TimePart is one part of a step's time in both runs. Null: that run's step has no time in it.
+// TimePart is one part of a step's time in both runs. A null means that the run's step has no time in the part.
 type TimePart struct {
 	FromMS  *float64 `json:"from_ms"`
 	ToMS    *float64 `json:"to_ms"`
 	DeltaMS float64  `json:"delta_ms"`
-	// Phases sum to it. Recompute is separate here, since module times include it, although bare steps count it as
-	// backward.
+	// Phases sum to the time of the part. Recompute is separate here, since module times include it, although bare
+	// steps count it as backward.
 	Phases []PhasePart `json:"phases"`
 }
 
@@ -34,7 +34,7 @@ type ModuleTimePart struct {
 // Title returns the heading under which the module is shown, as for bytes.
 func (m *ModuleTimePart) Title() string { return m.Named().Title() }
 
-// Named are the modules without their times.
+// Named returns the modules without their times.
 func (m *ModuleTimePart) Named() *ModulePart {
 	return &ModulePart{Module: m.Module, Modules: m.Modules}
 }
@@ -62,8 +62,8 @@ type timedPart struct {
 	of *schemas.Module // nil = outside all modules, or not known
 }
 
-// timeByModule takes the slowest rank, which mostly determines the run's step time. It returns nil if no rank has
-// module times. A mean over ranks would match no real step.
+// timeByModule takes the slowest rank, which mostly determines the run's step time. timeByModule returns nil if no
+// rank has module times. A mean over ranks would match no real step.
 func timeByModule(in *schemas.Tables) *timedParts {
 	if !timing.HasModuleTimes(in) {
 		return nil
@@ -199,7 +199,7 @@ func newTimeRow(m *schemas.Module, title string) *timeRow {
 	return r
 }
 
-// Untimed names the runs without times of modules.
+// Untimed returns the names of the runs without times of modules.
 func (doc *Explanation) Untimed() (labels []string) {
 	for _, r := range doc.Runs {
 		if r.ModuleTiming == nil {

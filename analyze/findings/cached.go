@@ -12,7 +12,7 @@ import (
 const (
 	cachedPercent    = 10 // of reserved, free at the highest reserved
 	spareablePercent = 2  // of reserved, above the highest allocated: no change can save more
-	// leastCached ignores an amount that is only the size of a few segments.
+	// leastCached is the smallest amount, in bytes, of a finding: less is only the size of a few segments.
 	leastCached = 64 << 20
 )
 
@@ -23,7 +23,7 @@ type CachedFacts struct {
 	Expandable bool // torch has expandable segments already: there is nothing to change
 }
 
-// A highestReserved is the moment of the highest reserved, with what of the segments is free then.
+// A highestReserved is the moment of the highest reserved, with what is free in the segments at that moment.
 type highestReserved struct {
 	reservedPeak
 	steps  []memory.Level
@@ -32,7 +32,7 @@ type highestReserved struct {
 	layout *memory.Layout // nil where the segments are not all known
 }
 
-// highestReserved is nil if nothing says what was reserved.
+// highestReserved returns nil if the run does not say what was reserved.
 func (x *evidence) highestReserved() *highestReserved {
 	steps := memory.ReservedSteps(x.in, x.p)
 	if steps == nil {
@@ -50,7 +50,7 @@ func (x *evidence) highestReserved() *highestReserved {
 	return r
 }
 
-// cached looks for the reserved memory that holds no blocks when reserved is highest.
+// cached looks for reserved memory that holds no blocks at the moment of the highest reserved.
 func (x *evidence) cached() []Finding {
 	r := x.highestReserved()
 	if r == nil {
@@ -77,11 +77,11 @@ func (x *evidence) cached() []Finding {
 	return []Finding{f}
 }
 
-// A reservedPeak is the highest reserved that events show, and what it represents: it is not the peak if torch
-// counted more.
+// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak reserved if
+// torch counted more.
 type reservedPeak struct {
 	bytes int64
-	// of it, above the highest allocated: no change of the allocator's settings saves more of it
+	// reserved above the highest allocated: no change of the allocator's settings saves more
 	spare  int64
 	unseen int64 // by how much torch's own peak is above it
 	of     string
@@ -103,7 +103,7 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 	return r
 }
 
-// savesReserved says by how much the peak reserved would fall. It says nothing if the peak allocated was not
+// savesReserved says by how much the peak reserved would fall. It sets no saving if the peak allocated was not
 // recorded: most memory was then reserved outside the recorded steps.
 func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {

@@ -24,15 +24,15 @@ const (
 // dpMethods are the methods that compute the same clipped and noised sum.
 var dpMethods = append([]string{"loop", "dpsgd"}, clipping.OneLayer...)
 
-// A Trial has all repeats of one method of an experiment in a store, recorded or bare. Its figures are medians over
-// them, since a comparison of single runs would depend on which repeats were picked.
+// A Trial has all repeats of one method of an experiment in a store, recorded or bare. A trial's figures are medians
+// over its runs, since a comparison of single runs would depend on which repeats were picked.
 type Trial struct {
-	Run       *analyze.Summary // the run that represents them: recorded rather than bare, and closest to the median step
-	Runs      int              // how many there are
+	Run       *analyze.Summary // represents the trial: recorded rather than bare, closest to the median step
+	Runs      int              // how many runs the trial has
 	PeakBytes int64
 	AtMost    bool // PeakBytes is an upper bound, of another method than the run's
-	// Step is the median over the runs; Low and High are the smallest and the largest. For a single run it is over
-	// its steps. nil without times on the requested clock.
+	// Step is the median over the runs; Low and High are the smallest and the largest. For a single run, Step is the
+	// median over the run's steps. Step is nil without times on the requested clock.
 	Step *timing.Interval
 
 	runs []*analyze.Summary
@@ -41,15 +41,15 @@ type Trial struct {
 // CheaperMethodFacts are the facts of a [CheaperMethod] finding: the run's own method, and the one that takes less.
 type CheaperMethodFacts struct {
 	Own, Best Trial
-	Overlap   bool // the ranges of their steps do
+	Overlap   bool // the ranges of their steps overlap
 }
 
 // Methods holds what runs of other methods show about avoiding a finding.
 type Methods struct {
 	Own    Trial
 	Lowest Trial // the method with the lowest peak among those that avoid the finding
-	// Best is the method whose savings are stated: the lowest, or the fastest if none is lower; nil if none is
-	// better.
+	// Best is the method whose savings are stated: the one with the lowest peak, or the fastest if no peak is lower
+	// than the run's; nil if no method is better.
 	Best  *Trial
 	Lower bool // the best peaks lower than the run
 }
@@ -132,8 +132,8 @@ func newTrial(runs []*analyze.Summary, clock string, peak func(*analyze.Summary)
 	return t
 }
 
-// fasterThan reports whether a trial's step is certainly shorter than another's. It is not if the ranges of their
-// repeats overlap or, for single runs, the ranges of their steps.
+// fasterThan reports whether a trial's step is certainly shorter than another's. The answer is no if the ranges of
+// the trials' repeats overlap or, for single runs, the ranges of their steps.
 func (t *Trial) fasterThan(o *Trial) bool {
 	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
@@ -146,8 +146,9 @@ func (t *Trial) known() Confidence {
 	return Measured
 }
 
-// cheaperMethod looks for a method of the same private step that takes less of one resource and no more of the
-// other. Each trial has the finding once: at the first recorded run of the inspected ones, else at the first.
+// cheaperMethod looks for a method of the same private step that takes less of one resource and no more of the other.
+// Each trial has the finding once: at the first recorded run among the inspected runs, else at the first inspected
+// run.
 func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Finding {
 	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil ||
 		!slices.Contains(dpMethods, s.Method()) {
@@ -205,7 +206,7 @@ func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.
 }
 
 // measureAgainst replaces an estimated saving by a measured one (or predicted, if the run is). It compares with the
-// method of the lowest peak that avoids the finding.
+// method that has the lowest peak among those that avoid the finding.
 func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
 		return
@@ -223,7 +224,7 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 	lowest := best
 	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
-		// No method is lower, but one may be faster.
+		// No method has a lower peak, but one may be faster.
 		for i := range others {
 			if o := &others[i]; slices.Contains(f.instead, o.Run.Method()) && o.fasterThan(&own) &&
 				(!best.fasterThan(&own) || o.Step.Median < best.Step.Median) {
@@ -241,7 +242,7 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 	}
 	f.Methods = &Methods{own, *lowest, best, best.PeakBytes < *s.PeakBytes}
 	f.saves(*s.PeakBytes-best.PeakBytes, best.known())
-	// A run saves or costs time only if that is certain. Otherwise neither is stated.
+	// A saving or a cost of time is stated only if it is certain.
 	switch {
 	case own.Step == nil || best.Step == nil:
 	case best.fasterThan(&own):

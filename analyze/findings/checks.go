@@ -16,7 +16,7 @@ type Checked struct {
 	lines     bool // of the script were recorded
 }
 
-// NotLooked is what could not be looked at.
+// NotLooked is a part of a run that could not be looked at, and why.
 type NotLooked struct {
 	What Unseen
 	Why  string // for [Bytes] the reason, for [Times] how the run is known
@@ -48,7 +48,7 @@ const (
 	times               // of a device that was there
 )
 
-// checks are all that look at one run, those together that need the same.
+// checks lists all checks that look at one run, grouped by what they need.
 var checks = []check{
 	{tables, (*evidence).failures},
 	{tables, (*evidence).hostGrowth},
@@ -93,7 +93,7 @@ var checks = []check{
 // Tables lists the tables that the checks need.
 const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantHostMarks
 
-// CheckRun looks for everything that can be found in the tables of one run.
+// CheckRun runs all checks that need the tables of one run only.
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
 	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), lines: len(in.Lines) > 0}

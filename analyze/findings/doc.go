@@ -1,3 +1,3 @@
-// Package findings looks for noteworthy facts about a run. Each check is in its own file, with its threshold and
-// its facts. Package report puts them into words. docs/findings.md describes them.
+// Package findings looks for noteworthy facts about a run. Each check is in its own file, with its threshold and its
+// facts. Package report puts findings into words. docs/findings.md describes all findings.
 package findings

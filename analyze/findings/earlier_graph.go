@@ -9,9 +9,9 @@ import (
 
 const earlierPercent = 5 // of the peak that graphs of other steps hold
 
-// earlierGraph looks for activations at the peak that autograd holds for an earlier step or evaluation pass. No
-// backward pass has freed them, or only one that keeps the graph, since a name in the script still refers to the
-// result. If they add up from step to step, the finding is a growth.
+// earlierGraph looks for activations at the peak that autograd holds for an earlier step or evaluation pass. A name
+// in the script still refers to the result. So no backward pass has freed these activations, or the pass kept the
+// graph. If such activations add up from step to step, the finding is a growth.
 func (x *evidence) earlierGraph() []Finding {
 	if x.grows != nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// edits returns the lines of the script to change for a finding, if the source is available. These are the lines
-// that assign what holds the bytes, or else the lines that request them; most blocks are made elsewhere. If the
-// blocks' own line is among them, it returns only that line.
+// edits returns the lines of the script to change for a finding, if the source is available. These are the lines that
+// assign what holds the bytes, or else the lines that request the bytes; most blocks are made elsewhere. If the line
+// that requested the blocks is among these lines, edits returns only that line.
 func (x *evidence) edits(f *Finding) []schemas.Line {
 	out := x.candidates(f)
 	own := slices.IndexFunc(out, func(l schemas.Line) bool {

@@ -20,15 +20,15 @@ type evidence struct {
 	ledgers   *memory.Ledgers
 	notLooked []NotLooked
 
-	// The rest describes the device, and is empty if no bytes are known.
+	// The fields from p on describe the device, and are empty if no bytes are known.
 	p       identity.Place
 	grows   *growth.Growth // nil if the device's memory does not grow
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
 	holders *memory.Holders
-	// whole says what the bytes of the moment are. It is not the peak if that came outside the recorded steps. What
-	// a change would save of such a peak is unknown.
+	// whole names the moment's total: the peak, or only the highest recorded moment if the peak came outside the
+	// recorded steps. What a change would save of such a peak is unknown.
 	whole string
 	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what
 	// followed the last completed step if that is known to be instrumented.
@@ -59,7 +59,7 @@ func (x *evidence) lookAt(d *memory.DeviceBreakdown, brokenDown bool) {
 // brokenDown reports whether the device's peak is one that the breakdown explains.
 func (x *evidence) brokenDown() bool { return x.whole == OfPeakAllocated }
 
-// elsewhere is what growth is looked for in on another device.
+// elsewhere returns the evidence in which growth is looked for on another device.
 func (x *evidence) elsewhere(d *memory.DeviceBreakdown) *evidence {
 	y := &evidence{in: x.in, run: x.run, ledgers: x.ledgers}
 	torch := d.TorchPeakAllocatedBytes
@@ -100,14 +100,14 @@ type HeldFacts struct{ Blocks int }
 // of sets how large a finding is, relative to what is allocated at its moment.
 func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
 
-// finding begins one of the peak.
+// finding begins a finding about the peak.
 func (x *evidence) finding(id string) Finding {
 	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At),
 		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.brokenDown()}}
 }
 
-// needless begins a finding about unnecessary activations at the peak, selected by want. It returns nil if they are
-// less than percent of the peak.
+// needless begins a finding about unnecessary activations at the peak, selected by want. needless returns nil if
+// these activations are less than percent of the peak.
 func (x *evidence) needless(id string, percent float64, want func(a *schemas.Allocation) bool) *Finding {
 	held := x.bytesAtPeak(schemas.Activations, want)
 	if held == 0 || !memory.AtLeast(held, x.d.AllocatedBytes, percent) {
@@ -130,10 +130,11 @@ func (x *evidence) needless(id string, percent float64, want func(a *schemas.All
 // bytesOf is a category's bytes at the peak.
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
-// savesWithout states by how much the run's highest allocated would fall if the bytes of the voids had not been
-// held. It replays the events. If the peak moves to another moment, the saving ends there. It also ends at the
-// highest allocated of a phase without these bytes, including steps without tags. It states nothing if the peak was
-// not recorded or was reached only by a step without tags: it is then unknown what else would have to go.
+// savesWithout states by how much the run's highest allocated would fall if the bytes of the voids had not been held.
+// savesWithout replays the events. If the peak moves to another moment, the saving ends at that height. The saving
+// also ends at the highest allocated of a phase without these bytes, including steps without tags. No saving is
+// stated if the peak was not recorded, or if only a step without tags reached it: what else would have to go is then
+// unknown.
 func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, known Confidence) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.brokenDown() {
 		return
@@ -189,7 +190,7 @@ func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) boo
 	return out
 }
 
-// heldBy lists when block i is.
+// heldBy lists when block i counts under the category.
 func (x *evidence) heldBy(i int, c schemas.Category) (out []memory.Void) {
 	place, a := memory.CategoryPlace(c), x.l.Allocs[i]
 	if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
@@ -230,7 +231,7 @@ func (x *evidence) moduleOf(i int) *schemas.Module {
 	return m
 }
 
-// A ModulePart is the part of one module; nil if the module is unknown.
+// A ModulePart is the part of one module; Module is nil if unknown.
 type ModulePart struct {
 	Module *schemas.Module
 	Bytes  int64

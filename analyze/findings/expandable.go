@@ -3,8 +3,8 @@ package findings
 import "github.com/dpsight/dpsight/schemas"
 
 // expandable reports whether torch has expandable segments: by its settings as the agent read them, or since it maps
-// memory into segments, which it does for no others. An imported snapshot has no settings, and a script may change
-// them later.
+// memory into segments, which torch does for no other segments. An imported snapshot has no settings, and a script
+// may change them later.
 func expandable(in *schemas.Tables) bool {
 	if e := in.Manifest.Environment; e != nil && e.AllocatorSettings["expandable_segments"] == true {
 		return true

@@ -16,8 +16,8 @@ type Found struct {
 	Runs []Run
 }
 
-// Run has the findings of one run. Growth from step to step and what ended the run come first, then the others by
-// what they would save, then by size.
+// Run has the findings of one run. Growth from step to step and what ended the run come first, then the other
+// findings by what they would save, then by size.
 type Run struct {
 	identity.Identity
 	Findings []Finding
@@ -38,7 +38,7 @@ type Finding struct {
 	At     *memory.Moment // of a finding that concerns a moment
 	// Highest is the highest recorded moment of the device, for a finding about held bytes.
 	Highest Highest
-	// Bytes or MS is the size of the finding; both are null if it has none.
+	// Bytes or MS is the size of the finding; both are null if the finding has no size.
 	Bytes *int64
 	MS    *float64
 	// Share is the size as a share of Of, one of the Of… constants; null without a size.
@@ -48,13 +48,13 @@ type Finding struct {
 	// OfBlocks says that the bytes are not bytes of blocks.
 	Line     *LinePart
 	OfBlocks bool
-	// Phase made more than half of the bytes, Module made more than half, and Holder keeps more than half. Each is
-	// empty if there is none.
+	// Phase made more than half of the bytes, Module made more than half, and Holder keeps more than half. Phase,
+	// Module and Holder are each empty if no phase, module or holder has so large a part.
 	Phase  string
 	Module *schemas.Module
 	Holder string
-	// Cycle is true if more than half of them are kept by objects that only keep each other. Holder is then the
-	// largest such cycle.
+	// Cycle is true if objects that only keep each other keep more than half of the bytes. Holder is then the largest
+	// such cycle.
 	Cycle bool
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []schemas.Line
@@ -63,7 +63,7 @@ type Finding struct {
 	// Facts are the check's own facts, of the type declared beside it; nil if the other fields are sufficient.
 	Facts any
 	// SavesBytes is by how much the peak would fall: the peak reserved if Of concerns reserved, else the peak
-	// allocated. SavesMS is by how much a step would get shorter. Each is null if unknown.
+	// allocated. SavesMS is by how much a step would get shorter. SavesBytes and SavesMS are each null if unknown.
 	SavesBytes *int64
 	SavesMS    *float64
 	Confidence Confidence // of what it saves
@@ -71,13 +71,13 @@ type Finding struct {
 	CostsMS *float64
 	// Methods are the runs of other methods from which SavesBytes and SavesMS come; nil if these are bounds.
 	Methods *Methods
-	// Idle: a change would save nothing, as much is allocated at another moment.
+	// Idle: a change would save nothing, since as much is allocated at another moment.
 	Idle bool
 
-	instead []string // the methods whose runs tell what doing without would save
+	instead []string // the methods whose runs show what the change would save
 }
 
-// Highest is the highest recorded moment of a device. It is not the peak where torch counted more.
+// Highest is the highest recorded moment of a device. Highest is not the peak if torch counted more.
 type Highest struct {
 	At             memory.Moment
 	AllocatedBytes int64
@@ -139,11 +139,11 @@ type Confidence string
 // How a saving is known.
 const (
 	NotKnown  Confidence = "unknown"   // no saving is told
-	Replayed  Confidence = "replayed"  // by a sum of the allocated bytes over all events without the blocks in question
-	AtMost    Confidence = "at_most"   // likewise, and what comes in place of the blocks is not counted
-	AtLeast   Confidence = "at_least"  // likewise, and the change takes other blocks along
-	Measured  Confidence = "measured"  // by other runs, or steps, that do without
-	Predicted Confidence = "predicted" // by predicted runs that do without
+	Replayed  Confidence = "replayed"  // from a replay of all events without the blocks in question
+	AtMost    Confidence = "at_most"   // from a replay that does not count what comes in place of the blocks
+	AtLeast   Confidence = "at_least"  // from a replay that does not count other blocks that the change removes
+	Measured  Confidence = "measured"  // by other runs, or steps, without what the finding is about
+	Predicted Confidence = "predicted" // by predicted runs without what the finding is about
 )
 
 // The whole that a finding's share refers to.
@@ -203,11 +203,11 @@ func (f *Finding) idle() bool {
 		(f.Methods == nil || f.Methods.Best != nil)
 }
 
-// byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to step
-// and is never released: no allocator setting helps against these. Then comes what ended the run, then the larger
-// share of bytes or of a step saved, then the larger share. An upper bound of a saving counts half. So does a saving
-// of reserved memory, which torch can still use. A saving of library workspaces counts a tenth, since a larger batch
-// or model does not enlarge them.
+// byWeight sorts findings. First comes memory that an exception keeps alive, then memory that grows from step to
+// step: no allocator setting helps against these two. Then comes what ended the run, then the larger share of bytes
+// or of a step saved, then the larger share. An upper bound of a saving counts half. A saving of reserved memory,
+// which torch can still use, also counts half. A saving of library workspaces counts a tenth, since a larger batch or
+// model does not enlarge them.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
@@ -259,7 +259,7 @@ func causesFirst(list []Finding) {
 func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
 
 // savedBytes returns the share of the run's peak that the finding would save, savedTime the share of a step. Each
-// is 0 if it is not known.
+// share is 0 if unknown.
 func savedBytes(s *analyze.Summary, f *Finding) float64 {
 	whole := s.PeakBytes
 	if f.OfReserved() {
@@ -288,7 +288,7 @@ func (f *Finding) of(bytes, whole int64, name string) {
 	}
 }
 
-// ofStep says how large it is in milliseconds a step.
+// ofStep sets the size of the finding in milliseconds a step.
 func (f *Finding) ofStep(ms, step float64) {
 	f.MS, f.Of = new(ms), OfStep
 	if step > 0 {
@@ -296,7 +296,7 @@ func (f *Finding) ofStep(ms, step float64) {
 	}
 }
 
-// saves sets what a change would save, and how that is known. It ignores a saving of nothing.
+// saves sets what a change would save, and how that is known. A negative saving counts as 0.
 func (f *Finding) saves(bytes int64, known Confidence) {
 	f.SavesBytes, f.Confidence = new(max(bytes, 0)), known
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// FragmentationFacts are the facts of a [Fragmentation] finding. Its bytes were reserved although as many were
-// free.
+// FragmentationFacts are the facts of a [Fragmentation] finding. The finding's bytes were reserved although as many
+// bytes were free in the cache.
 type FragmentationFacts struct {
 	Times            int
-	FreeBytes, Event int64 // at the last of these times
-	ReservedBytes    int64 // the highest
+	FreeBytes, Event int64 // at the last moment at which this happened
+	ReservedBytes    int64 // the highest reserved
 	Expandable       bool  // torch has expandable segments already: there is nothing to change
 }
 
-// fragmented sums by how much the highest reserved rose although as many bytes were free in the cache, only in
-// pieces too small.
+// fragmented sums by how much the highest reserved rose although as many bytes were free in the cache, only in pieces
+// too small.
 func (x *evidence) fragmented() []Finding {
 	r := x.highestReserved()
 	if r == nil || r.layout == nil {
@@ -36,8 +36,8 @@ func (x *evidence) fragmented() []Finding {
 		before := steps[i-1].Bytes
 		highest = max(highest, before)
 		need := steps[i].Bytes - before
-		// Why a gap reserved its bytes is unknown. Otherwise, what is cached counts if no more than that is newly
-		// reserved.
+		// Why bytes were reserved in a gap is unknown. Otherwise, an increase counts if the cache had at least as
+		// many bytes free as were newly reserved.
 		if steps[i].Bytes <= highest || before-now < need || gaps[steps[i].Seq] {
 			continue
 		}
@@ -75,5 +75,5 @@ func (x *evidence) active() []memory.Level {
 	return out
 }
 
-// of reserved, grown although as much was free, and above the highest allocated
+// of reserved, grown although as much was free, and above the highest reserved allocated
 const fragmentedPercent = 5

@@ -20,12 +20,12 @@ const (
 	growthMorePercent = 1
 )
 
-// GrowthFacts are the facts of a [Growth] finding. Its bytes are the sum of what the steps added.
+// GrowthFacts are the facts of a [Growth] finding. The finding's bytes are the sum of what the steps added.
 type GrowthFacts struct {
 	*growth.Growth
-	// its largest parts: by which categories grew, and the bytes made for modules in between
+	// the largest parts of the growth: by how much categories grew, and the bytes made for modules in between
 	Categories, Modules []NamedBytes
-	// bytes kept by views, and what the views show of them; 0 if they are not most of the growth
+	// bytes kept by views, and what the views show of these bytes; 0 if the kept bytes are not most of the growth
 	BaseBytes, ViewBytes int64
 	// Devices is how many devices of the run were checked, and Alike how many others grow alike and by no more.
 	// Elsewhere says that the device is not the one with the highest peak.
@@ -52,8 +52,8 @@ type NamedBytes struct {
 	Bytes int64
 }
 
-// growth reports what every step, or pass, leaves behind, on each device of the run. One rank may keep what the
-// others free, and its peak need not be the highest. Devices that grow alike, because they run the same faulty
+// growth reports what every step, or pass, leaves behind, on each device of the run. One rank may keep what the other
+// ranks free, and that rank's peak need not be the highest. Devices that grow alike, because they run the same faulty
 // line, give one finding, about the one that grows most.
 func (x *evidence) growth() []Finding {
 	out := x.growthHere()
@@ -83,7 +83,7 @@ func (x *evidence) growth() []Finding {
 	return out
 }
 
-// growsAlike reports whether two devices keep the same by the same line of the script.
+// growsAlike reports whether two devices grow in the same way and by the same line of the script.
 func growsAlike(a, b *Finding) bool {
 	if a.ID != b.ID || (a.Line == nil) != (b.Line == nil) {
 		return false
@@ -91,15 +91,15 @@ func growsAlike(a, b *Finding) bool {
 	return a.Line == nil || a.Line.Line.File == b.Line.Line.File && a.Line.Line.Number == b.Line.Line.Number
 }
 
-// growthHere finds the growth on one device. It is reported as a separate finding if its keeper is known: the graph
-// of an evaluation, the graph of a step, or a graph through gradients.
+// growthHere finds the growth on one device. The growth has a finding of its own if its keeper is known: the graph of
+// an evaluation, the graph of a step, or a graph through gradients.
 func (x *evidence) growthHere() []Finding {
 	g := x.grows
 	if g == nil {
 		return nil
 	}
 	grows := func(a *schemas.Allocation) bool { return a.AllocSeq > g.First.Event && a.LiveAt(g.Last.Event) }
-	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // it is a finding of its own
+	if memory.AtLeast(x.byException(grows), g.Bytes(), 50) { // what an exception keeps is a finding of its own
 		return nil
 	}
 	categories, modules := x.grown(g.First.Event, g.Last.Event)
@@ -165,9 +165,9 @@ var state = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.Opti
 	schemas.SummedGradients, schemas.Workspace}
 
 // savesKept states how much lower the peak would be if nothing made by a step, or pass, outlived the next one. The
-// step and the next one keep its blocks, since a name in the script may still refer to them; so more may be freed.
-// It uses all events, since no tag is needed to tell when a block was made. copied: what views show of it is kept,
-// as a copy.
+// replay keeps a step's blocks during the step and the next one, since a name in the script may still refer to them.
+// So a change may save more. savesKept uses all events, since no tag is needed to tell when a block was made. copied:
+// what views show of it is kept, as a copy.
 func (x *evidence) savesKept(f *Finding, g *growth.Growth, copied bool) {
 	if !x.brokenDown() {
 		return

@@ -14,13 +14,13 @@ const (
 type HostGrowthFacts struct {
 	Kind  hostmemory.Kind
 	Trend hostmemory.Trend
-	// Largest is the phase in which that memory grew most over the whole run; nil if unknown.
+	// Largest is the phase in which the reported kind of host memory grew most over the whole run; nil if unknown.
 	Largest   *hostmemory.Phase
 	LastBytes int64
 }
 
-// hostGrowth checks the host memory of each process. If both kinds grow, it reports page-locked memory: on some
-// drivers that also counts as resident.
+// hostGrowth checks the host memory of each process. If resident and page-locked memory grow, hostGrowth reports
+// page-locked memory: on some drivers it also counts as resident.
 func (x *evidence) hostGrowth() (out []Finding) {
 	run, err := hostmemory.Of(*x.in)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-const idlePercent = 5 // of the peak, that models take less if they are there only while they run
+const idlePercent = 5 // of the peak, that would be saved if models existed only while they run
 
 // IdleModelsFacts are the facts of an [IdleModels] finding: the models that hold bytes at the peak but run only
 // before or after it, by the names of their roots. A name with a plus sign also stands for other models of its
 // class.
 type IdleModelsFacts struct{ Idle []NamedBytes }
 
-// idleModels looks for models that are made before they run, or stay when they have run for the last time, while
-// another one makes the peak. A model that runs to the end, such as a teacher or a discriminator, is not idle.
+// idleModels looks for models that exist before they first run, or after they last ran, while another model makes the
+// peak. A model that runs to the end, such as a teacher or a discriminator, is not idle.
 func (x *evidence) idleModels() []Finding {
 	runs := x.rootRuns()
 	if len(runs) < 2 {
@@ -91,11 +91,11 @@ func (x *evidence) rootRuns() map[string]memory.Span {
 	return runs
 }
 
-// blockRoots returns the root that each block belongs to as a parameter, a gradient or state; "" for other blocks.
-// A model that had not run when its parameters were named may carry another model's name. Then several blocks share
-// a name and count as both models', from the first call of either to the last.
+// blockRoots returns the root that each block belongs to as a parameter, a gradient or state; "" for other blocks. A
+// model that had not run when its parameters were named may carry another model's name. Then blocks of both models
+// share a name. Such blocks count as both models', from the first call of either model to the last.
 func (x *evidence) blockRoots(runs map[string]memory.Span) []string {
-	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // blocks of a name at the peak
+	roots, alive := make([]string, len(x.l.Allocs)), map[string]int{} // number of blocks with a name at the peak
 	named, shared := map[string]bool{}, map[string]bool{}
 	for i, a := range x.l.Allocs {
 		for _, o := range x.l.Owners[i] {

@@ -11,8 +11,8 @@ import (
 
 const exceptionPercent = 5 // of the peak, kept by the frames of an exception
 
-// keptException looks for blocks that the frames of an exception keep, at the look that found most of them. As a
-// function has ended by the exception, all that it had is kept for nothing.
+// keptException looks for blocks that the frames of an exception keep, at the look that found most of them. The
+// exception has ended the function, so all that the function had is kept for nothing.
 func (x *evidence) keptException() []Finding {
 	live := func(a *schemas.Allocation, event int64) int64 {
 		if h := x.exceptionOf(a); h == nil || h.Since > event || !a.LiveAt(event) {
@@ -65,9 +65,9 @@ func (x *evidence) keptException() []Finding {
 	return []Finding{f}
 }
 
-// failedBefore returns the last request that failed while a block lived, before a look, since that ended its
-// function. An exception of another kind is no event: it came at the latest when the step that made the block had
-// ended.
+// failedBefore returns the last failed request while a block lived and before a look for holders: the failure ended
+// the block's function. Other exceptions leave no event. Such an exception came, at the latest, at the end of the
+// step that made the block.
 func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	last := event
 	if step := x.stepOf(a.AllocSeq); step != nil {
@@ -82,8 +82,8 @@ func (x *evidence) failedBefore(a *schemas.Allocation, event int64) int64 {
 	return last
 }
 
-// exceptionOf returns the look that found a block to be kept by the frames of an exception; nil if none did, or if
-// a later look found another holder.
+// exceptionOf returns the look that found a block to be kept by the frames of an exception; nil if no look found
+// that, or if a later look found another holder.
 func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
 	if h := x.holders.Of(a); h != nil && h.Kind == schemas.HeldByException {
 		return h
@@ -91,7 +91,7 @@ func (x *evidence) exceptionOf(a *schemas.Allocation) *memory.Holder {
 	return nil
 }
 
-// byException adds up the blocks that the frames of an exception were found to keep, of those that are wanted.
+// byException adds up the wanted blocks that the frames of an exception were found to keep.
 func (x *evidence) byException(want func(a *schemas.Allocation) bool) (bytes int64) {
 	for _, a := range x.l.Allocs {
 		if want(a) && x.exceptionOf(a) != nil {

@@ -10,12 +10,12 @@ import (
 
 const keptPercent = 1 // of the peak, held by gradients of the step before when forward begins
 
-// KeptGradientsFacts are the facts of a [KeptGradients] finding. Its bytes are held after Event, when the forward
-// pass of a step begins.
+// KeptGradientsFacts are the facts of a [KeptGradients] finding. The finding's bytes are held after Event, when the
+// forward pass of a step begins.
 type KeptGradientsFacts struct {
 	Step, Event int64
 	AtPeakBytes int64 // of the blocks that are unused at the peak
-	Opacus      bool  // the script had loaded it
+	Opacus      bool  // the script had loaded Opacus
 }
 
 // gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
@@ -35,7 +35,7 @@ func (x *evidence) gradients() []Finding {
 	if at < 0 {
 		return nil
 	}
-	// A bucket that DDP copies gradients into stays for as long as DDP does, and no zero_grad frees it.
+	// A bucket that DDP copies gradients into lives as long as DDP, and no zero_grad frees the bucket.
 	counted, held := x.countedAfter(at, schemas.Gradients), int64(0)
 	kept := func(i int, a *schemas.Allocation) int64 {
 		if bucket, gradient := x.bucketOrGradient(i); bucket && !gradient {
@@ -65,8 +65,8 @@ func (x *evidence) gradients() []Finding {
 }
 
 // unused returns the events from which on gradients are held for nothing. For each step's first forward pass these
-// are the end of the last optimizer before it, and the beginning of the pass, since a zero_grad in between may
-// write to the gradients. A frozen encoder or a validation in between runs beside them.
+// are two events: the end of the last optimizer before the pass, and the beginning of the pass. A zero_grad in
+// between may write to the gradients. A frozen encoder or a validation in between runs while the gradients are held.
 func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out []int64) {
 	known := memory.PhasesWithBytes(in)
 	for _, forward := range forwards {

@@ -45,7 +45,7 @@ func (x *evidence) keptViews() []Finding {
 		if end == 0 {
 			end = 1 << 62
 		}
-		// Before the look, another holder may have kept all of it.
+		// Before the look for holders, another holder may have kept the whole block.
 		voids = append(voids, memory.Void{From: x.holders.Of(a).Since, To: end, Bytes: a.BlockBytes - x.viewed(a)})
 		return a.BlockBytes
 	})
@@ -54,7 +54,7 @@ func (x *evidence) keptViews() []Finding {
 	return []Finding{f}
 }
 
-// views adds up the blocks that views keep which show less than all, of those that are wanted, and what they show.
+// views adds up the wanted blocks that only partial views keep, and what these views show.
 func (x *evidence) views(want func(a *schemas.Allocation) bool) (base, view int64) {
 	for _, a := range x.l.Allocs {
 		if want(a) && x.viewed(a) > 0 {
@@ -65,7 +65,7 @@ func (x *evidence) views(want func(a *schemas.Allocation) bool) (base, view int6
 	return base, view
 }
 
-// viewed returns the bytes that a copy of the part shown by views would take; 0 if they show all of the block.
+// viewed returns the bytes that a copy of the part shown by views would take; 0 if views show the whole block.
 func (x *evidence) viewed(a *schemas.Allocation) int64 {
 	h := x.holders.Of(a)
 	if h == nil || h.ViewBytes >= h.StorageBytes {
@@ -74,4 +74,4 @@ func (x *evidence) viewed(a *schemas.Allocation) int64 {
 	return (h.ViewBytes + blockBytes - 1) / blockBytes * blockBytes
 }
 
-const blockBytes = 512 // the allocator rounds up to
+const blockBytes = 512 // the allocator rounds sizes up to multiples of this

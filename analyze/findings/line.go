@@ -18,8 +18,8 @@ type LinePart struct {
 type part func(i int, a *schemas.Allocation) int64
 
 // line determines which line of the script asked for most of a finding's bytes. part says how many bytes of each
-// block belong to the finding. line also sets the phase, the module that made the bytes, and what holds them, each
-// if it is the same for most of the bytes.
+// block belong to the finding. line also sets the phase and the module that made the bytes, and what holds the bytes,
+// each if it is the same for most of the bytes.
 func (x *evidence) line(f *Finding, part part) {
 	f.OfBlocks = true
 	by, phases, modules := map[int64]int64{}, map[string]int64{}, map[int64]int64{}
@@ -77,7 +77,7 @@ func sumOf(by map[string]int64) (sum int64) {
 	return sum
 }
 
-// mostOf returns the key with more than half of all bytes; the zero value if there is none.
+// mostOf returns the key with more than half of all bytes; the zero value if no key has more than half.
 func mostOf[K comparable](by map[K]int64, all int64) (most K) {
 	for k, bytes := range by {
 		if bytes > all-bytes {
@@ -92,7 +92,7 @@ func (x *evidence) counted(categories ...schemas.Category) part {
 	return x.countedAfter(x.d.At.Event, categories...)
 }
 
-// countedAfter are those that do after an event.
+// countedAfter are the bytes of the blocks that count under one of the categories just after an event.
 func (x *evidence) countedAfter(event int64, categories ...schemas.Category) part {
 	places := map[int]bool{}
 	for _, c := range categories {

@@ -13,22 +13,21 @@ const (
 	lossChunks    = 8 // of a loss that is computed in parts
 )
 
-// dependable lists the categories in which a copy of an output may be. Those of parameters are not among them.
+// dependable lists the categories in which a copy of an output may be. Categories of parameters are not among them.
 var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops,
 	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
 
-// OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes a loss computed in that many
-// parts.
+// OutputCopiesFacts are the facts of an [OutputCopies] finding. The saving assumes a loss computed in Parts parts.
 type OutputCopiesFacts struct {
 	SizeBytes     int64 // of the largest output
 	Copies, Parts int
 }
 
-// outputs looks for several copies of the model's output at the peak: the logits of a language model, their
-// softmax, its gradient, each once more if the loss computes in fp32. A copy is a block of the output's size, or
-// twice that. The loss, the head, the model itself or no module made it, in the step of the peak or in its pass
-// outside of all steps. A block from an earlier step is kept by something else, and computing the loss in parts
+// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
+// its gradient, each once more if the loss computes in fp32. A copy is a block of the output's size, or of twice that
+// size. The loss, the head, the model itself or no module made the copy, in the step of the peak or in the peak's
+// pass outside of all steps. A block from an earlier step is kept by something else, and computing the loss in parts
 // does not free it. An output that no module made does not belong to a head.
 func (x *evidence) outputs() []Finding {
 	size := x.outputBytes()
@@ -78,8 +77,8 @@ func (x *evidence) outputs() []Finding {
 }
 
 // outputBytes returns the size of the model's largest output in the step of the peak; 0 if unknown. A script that
-// calls parts of a model, or several models, one after another has outputs of each. The last part's output is the
-// model's.
+// calls parts of a model, or several models, one after another has an output of each part. The last part's output
+// counts as the model's.
 func (x *evidence) outputBytes() (size int64) {
 	now := x.stepOf(x.d.At.Event)
 	if now == nil {
@@ -108,8 +107,8 @@ func (x *evidence) outputBytes() (size int64) {
 	return size
 }
 
-// stepOf returns the evaluation pass that an event belongs to, or else the step; nil if there is neither. The step
-// in which a run died follows the others.
+// stepOf returns the evaluation pass that an event belongs to, or else the step; nil if the event is in neither. The
+// step in which a run died follows the completed steps.
 func (x *evidence) stepOf(seq int64) *memory.Span {
 	if x.within == nil {
 		x.within = []memory.Span{}

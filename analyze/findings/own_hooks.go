@@ -16,7 +16,7 @@ var bookKeeping = []string{"bk", "flash_bk"}
 type OwnHooksFacts struct {
 	HookFacts
 	Largest ModulePart
-	Needed  bool // the method needs them until it has clipped
+	Needed  bool // the method needs these activations until it has clipped
 }
 
 // ownHooks looks at activations that the hooks of a DP method hold and nothing else does.

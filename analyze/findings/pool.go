@@ -10,20 +10,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Experiment pools the findings of the repeats of one experiment, each finding once. Run represents them: the first
-// that was recorded in full, else the first. A run that did not end well is not pooled.
+// Experiment pools the findings of the repeats of one experiment, each finding once. Run represents the repeats: the
+// first one recorded in full, else the first. A run that did not end well is not pooled.
 type Experiment struct {
 	Run      *Run
 	RunIDs   []string
 	Findings []Pooled
 }
 
-// Pooled is a finding as the first of the repeats has it. The run that represents all comes before the others.
+// Pooled is a finding as the first of the repeats has it. The run that represents all repeats comes before the
+// others.
 type Pooled struct {
 	Finding
 	RunID     string
-	In        int      // how many of the repeats have it
-	Low, High *float64 // range of its sizes in them: milliseconds, else bytes; nil without a size
+	In        int      // how many of the repeats have the finding
+	Low, High *float64 // range of the finding's sizes in these repeats: milliseconds, else bytes; nil without a size
 }
 
 // Experiments pools the findings that all repeats share, so that they are not repeated for each run. Runs keep
@@ -70,7 +71,7 @@ func (x *Experiment) add(r *Run) {
 			continue
 		}
 		p := &x.Findings[k]
-		if !counted[k] { // a run may have it twice: two requests that failed
+		if !counted[k] { // a run may have a finding twice: two requests that failed
 			counted[k] = true
 			p.In++
 		}
@@ -97,9 +98,9 @@ func (f *Finding) size() *float64 {
 	return compare.Whole(f.Bytes)
 }
 
-// repeatsOf returns, by the id of each run that ended well, the runs of its experiment that did: their findings are
-// pooled. A bare run is not among them if its experiment's suite did not ask for it: it was made to be looked at
-// alone.
+// repeatsOf returns, by the id of each run that ended well, the runs of its experiment that ended well: their
+// findings are pooled. A bare run is not pooled if its experiment's suite did not ask for the run: somebody made it
+// to be looked at alone.
 func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
 	var good []*analyze.Summary
 	for i := range all {

@@ -10,9 +10,9 @@ import (
 
 const previousPercent = 5 // of the peak, previous values that a name still refers to while the next ones are made
 
-// previousValues looks for values that a name still refers to while its line makes the next value, such as the
-// batch of the pass before. Python releases the old value when the name is assigned, after the new one exists. Only
-// values made between passes count: a state that a pass hands on is needed to make the next.
+// previousValues looks for values that a name still refers to while its line makes the next value, such as the batch
+// of the pass before. Python releases the old value when the name is assigned, after the new one exists. Only values
+// made between passes count: the next pass needs a state that a pass hands on.
 func (x *evidence) previousValues() []Finding {
 	done := x.workEnds()
 	type source struct{ line, bytes int64 }
@@ -34,7 +34,7 @@ func (x *evidence) previousValues() []Finding {
 		if end <= old.AllocSeq || !old.LiveAt(a.AllocSeq) || old.FreeRequestedSeq == 0 || !x.named(old) {
 			continue
 		}
-		if workBefore(done, old.FreeRequestedSeq) != end { // it was used again, as what is loaded ahead of its step is
+		if workBefore(done, old.FreeRequestedSeq) != end { // old was used again, as data loaded ahead are
 			continue
 		}
 		voids = append(voids, memory.Void{From: end, To: old.FreeRequestedSeq, Bytes: old.BlockBytes})
@@ -79,7 +79,7 @@ func (x *evidence) workEnds() (ends []int64) {
 	return ends
 }
 
-// workBefore returns the last of these events before another one; -1 if there is none.
+// workBefore returns the last of the events in ends before the given event; -1 if there is none.
 func workBefore(ends []int64, event int64) int64 {
 	i := sort.Search(len(ends), func(i int) bool { return ends[i] >= event })
 	if i == 0 {

@@ -19,7 +19,7 @@ type RepeatsPeakFacts struct {
 	Repeats             int
 	LowRun, HighRun     string
 	LowBytes, HighBytes int64
-	Bounded             bool // LowBytes is what that peak is at most, HighBytes what that one is at least
+	Bounded             bool // LowBytes is the lower peak's upper bound, HighBytes the higher peak's lower bound
 }
 
 // RepeatsTimeFacts are the facts of a [RepeatsTime] finding: the repeats' medians, in milliseconds.
@@ -28,8 +28,8 @@ type RepeatsTimeFacts struct {
 	Low, High, Median float64
 }
 
-// repeatsDisagree compares a run with the repeats of its experiment, which include the run. The first of them gets
-// the finding.
+// repeatsDisagree compares a run with the repeats of its experiment, which include the run. The first of the repeats
+// gets the finding.
 func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 	if len(repeats) < 2 || repeats[0].RunID != s.RunID {
 		return nil

@@ -12,8 +12,9 @@ import (
 const retainedPercent = 5 // of the peak, activations that backward made and no later backward pass used
 
 // retainedGraph looks for a backward pass that made a graph of its own for a second derivative that is never
-// computed: what backward made is saved for another backward pass, but is freed before there is one. Such a pass
-// also frees no activation as it proceeds. What a checkpoint recomputes is freed before the pass ends.
+// computed: what backward made is saved for another backward pass, but is freed before such a pass begins. A backward
+// pass that makes a graph also frees no activation as it proceeds. What a checkpoint recomputes is freed before the
+// pass ends.
 func (x *evidence) retainedGraph() []Finding {
 	passes := x.backwardPasses()
 	unused := func(a *schemas.Allocation) bool { return madeForNobody(a, passes) }

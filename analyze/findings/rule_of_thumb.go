@@ -16,7 +16,7 @@ const (
 // RuleOfThumbFacts are the facts of a [RuleOfThumb] finding.
 type RuleOfThumbFacts struct {
 	Counted  []RulePart
-	SumBytes int64        // of the highest moment of what it counts
+	SumBytes int64        // the highest sum of the parts that the rule counts
 	LeftOut  []NamedBytes // by category, at the peak
 	Adam     bool         // the optimizer's state has the size of two moments
 }
@@ -28,7 +28,7 @@ type RulePart struct {
 }
 
 // ruleOfThumb compares parameters + gradients + 2 × parameters (Adam) + activations with the peak: each part at its
-// own maximum, as a user would measure it alone.
+// own maximum, as a user who measures one part alone would see it.
 func (x *evidence) ruleOfThumb() []Finding {
 	whole := x.d.AllocatedBytes
 	parts := []schemas.Category{schemas.Parameters, schemas.Gradients, schemas.OptimizerState, schemas.Activations}

@@ -19,12 +19,12 @@ const fewSteps = 3
 
 // scriptTensors looks for tensors that names in the script keep from the first step, or earlier, to the end of the
 // last: a data set, leftovers of set-up, or a cache that the first forward pass fills. No setting of a step changes
-// that.
+// how long they are kept.
 func (x *evidence) scriptTensors() []Finding {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
 		s := &x.in.Steps[i]
-		if s.Rank == x.p.Rank && s.Device == x.p.Device && s.EndSeq > s.BeginSeq { // others are not of this device
+		if s.Rank == x.p.Rank && s.Device == x.p.Device && s.EndSeq > s.BeginSeq { // with events on this device
 			steps = append(steps, s)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 const (
 	hooksPercent  = 1  // of the peak, held by DP hooks
-	sharedPercent = 50 // of that, held by others too
+	sharedPercent = 50 // of what DP hooks hold, held by others too
 )
 
 // sharedHooks computes the real cost of the activations that a DP method's hooks capture, when other owners hold

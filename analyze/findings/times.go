@@ -11,7 +11,7 @@ import (
 type BesideFacts struct {
 	Steps, Sampled int
 	Clock          string
-	Medians        *[2]float64 // of these steps, and of the others; nil without enough of both
+	Medians        *[2]float64 // of the steps in which it happened, and of the others; nil without enough of both
 }
 
 // againstOthers compares the median of the listed steps with the median of the other sampled steps, if both have

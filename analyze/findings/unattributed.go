@@ -11,7 +11,7 @@ const unattributedPercent = 1 // of the peak, under other or untraced
 // UnattributedFacts are the facts of an [Unattributed] finding.
 type UnattributedFacts struct {
 	OtherBytes, UntracedBytes int64
-	BetweenBytes              int64 // of the untraced, made between windows; the rest was there before recording
+	BetweenBytes              int64 // of the untraced bytes, made between windows; the rest was live before recording
 }
 
 // unattributed checks bytes without an owner and the reason: no rule applies, or their birth was not recorded.

@@ -10,10 +10,10 @@ import (
 const untrainedPercent = 5 // of the peak, gradients of parameters that no optimizer updates
 
 // untrainedGradients looks for gradients of parameters without optimizer state, while the optimizer has state for
-// others. They were left out of the optimizer, but autograd still computes their gradients. Only the state shows
-// which parameters an optimizer updates. So nothing is stated if an optimizer may keep state for only a part of
-// them: if several run in a step, if several models or ranks are trained, or if all state has one name, as with
-// LBFGS.
+// others. Such parameters were left out of the optimizer, but autograd still computes their gradients. Only the state
+// shows which parameters an optimizer updates. So there is no finding if an optimizer may keep state for only a part
+// of its parameters: if several run in a step, if several models or ranks are trained, or if all state has one name,
+// as with LBFGS.
 func (x *evidence) untrainedGradients() []Finding {
 	if x.updatesOften() || len(x.in.Report.Devices) > 1 {
 		return nil

@@ -13,11 +13,13 @@ const (
 	wholeBlocks  = 8  // the smallest number of blocks; with fewer, several checkpoints may keep as much
 )
 
-// WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes that many checkpoints.
+// WholeCheckpointFacts are the facts of a [WholeCheckpoint] finding. The saving assumes Parts checkpoints in place of
+// one.
 type WholeCheckpointFacts struct{ Blocks, Parts int }
 
-// wholeCheckpoint looks for one checkpoint around the whole model. Backward then first recomputes all activations
-// and holds them all at once, as without a checkpoint. For n blocks, about √n checkpoints need the least memory.
+// wholeCheckpoint looks for one checkpoint around the whole model. With such a checkpoint, backward first recomputes
+// all activations and holds them all at once, as without a checkpoint. For n blocks, about √n checkpoints need the
+// least memory.
 func (x *evidence) wholeCheckpoint() []Finding {
 	step := x.stepOf(x.d.At.Event)
 	if step == nil {
@@ -59,9 +61,9 @@ func (x *evidence) recomputes(p *schemas.Phase) bool {
 	return p.Phase == schemas.PhaseRecompute && p.Rank == x.p.Rank && p.Device == x.p.Device
 }
 
-// beforeLastPart lists the activations that a recomputation would not hold if it were done in so many parts. The
-// last part stays, since backward needs it first. The last block of each other part also stays, since it lies
-// between two parts.
+// beforeLastPart lists the activations that a recomputation in the given number of parts would not hold at the same
+// time. The activations of the last part stay, since backward needs them first. The last block of each other part
+// also stays, since it lies between two parts.
 func (x *evidence) beforeLastPart(p *schemas.Phase, parts int) []memory.Void {
 	var made [][]memory.Void // by block
 	for i, a := range x.l.Allocs {

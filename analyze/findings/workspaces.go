@@ -10,20 +10,20 @@ const (
 	leastWorkspace   = 32 << 20 // one cuBLAS workspace on Hopper: a second stream's is a finding in any run
 )
 
-// StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. Its bytes are on all streams except the one
-// with the most.
+// StreamWorkspacesFacts are the facts of a [StreamWorkspaces] finding. The finding's bytes are on all streams except
+// the stream with the most.
 type StreamWorkspacesFacts struct {
 	TotalBytes, LargestBytes int64 // of all streams, and of that with the most
 	Streams                  int
 }
 
-// ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. Its bytes have a size that the stream
-// already has.
+// ThreadWorkspacesFacts are the facts of a [ThreadWorkspaces] finding. The finding's bytes are workspaces of a size
+// that the same stream already has.
 type ThreadWorkspacesFacts struct {
 	TotalBytes, StreamBytes int64 // of all streams, and of that with the most
 }
 
-// workspaces looks for those that a run has more than once: torch keeps one for each thread and stream.
+// workspaces looks for library workspaces that a run has more than once: torch keeps one for each thread and stream.
 func (x *evidence) workspaces() []Finding {
 	streams := map[uint64]int64{}
 	var first, largest uint64 // of the first block, of the most bytes
@@ -74,7 +74,7 @@ func (x *evidence) workspaces() []Finding {
 		f.Facts = StreamWorkspacesFacts{TotalBytes: total, LargestBytes: streams[largest], Streams: len(streams)}
 		onOthers := func(a *schemas.Allocation) bool { return a.Stream != largest }
 		x.line(&f, x.counted(schemas.Workspace).where(onOthers))
-		f.Module = nil // the first that called cuBLAS is no cause
+		f.Module = nil // the module that called cuBLAS first is no cause
 		voids := x.held(schemas.Workspace, onOthers)
 		x.savesWithout(&f, voids, x.looked, Replayed)
 		out = append(out, f)

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// An Acknowledged is an acknowledgement of the baseline that lets nothing pass, and why.
+// An Acknowledged is an acknowledgement of the baseline that lets nothing pass, with the reason.
 type Acknowledged struct {
 	Label string
 	schemas.Acknowledgement
@@ -28,8 +28,8 @@ const (
 	IdleUnneeded Idle = "unneeded" // the metric is within its threshold, or not compared
 )
 
-// acknowledge accepts what the baseline acknowledges on that day, and returns the acknowledgements that have no
-// effect.
+// acknowledge accepts what the baseline acknowledges on the day of the check, and returns the acknowledgements that
+// have no effect.
 func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (idle []Acknowledged) {
 	for _, a := range list {
 		why := IdleUnneeded
@@ -55,7 +55,7 @@ func (x *Experiment) acknowledge(list []schemas.Acknowledgement, today string) (
 	return idle
 }
 
-// worst is the worst that the current value may be.
+// worst returns the worst value that passes.
 func (c *Comparison) worst() float64 {
 	if c.CurrentHigh != nil {
 		return *c.CurrentHigh
@@ -71,8 +71,9 @@ func (c *Comparison) worseThan(limit float64) bool {
 }
 
 // Acknowledge records in a baseline that values which a check found exceeded are accepted. Each entry of the list
-// names a metric, such as "peak@ghost*" for some experiments. An entry that the check did not find exceeded is an
-// error. The entry replaces an earlier acknowledgement of the same metric. as gives the reason, author and date.
+// names a metric, such as "peak@ghost*" for some experiments. An entry for a metric that the check did not find
+// exceeded is an error. An entry replaces an earlier acknowledgement of the same metric. as gives the reason, author
+// and date.
 func Acknowledge(b *schemas.Baseline, r *Result, list []string, as schemas.Acknowledgement, today string) error {
 	switch day, err := time.Parse(time.DateOnly, as.Until); {
 	case err != nil:

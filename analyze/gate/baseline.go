@@ -11,11 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BaselineOf reduces runs to one entry for each experiment, sorted by name and parameters. This is the document
-// that --write-baseline writes, and the form in which a check compares. Repeats of an experiment are runs of one
-// key or, without a suite, of one name, parameters and command, whatever they ran on, since a check should reveal
-// the effect of a new torch or another commit. Measured and predicted runs are different experiments, since their
-// figures have no common median, and so are predictions for different devices.
+// BaselineOf reduces runs to one entry for each experiment, sorted by name and parameters. The result is the document
+// that --write-baseline writes, and the form in which a check compares. Repeats of an experiment are runs of one key
+// or, without a suite, of one name, parameters and command, whatever they ran on, since a check should reveal the
+// effect of a new torch or another commit. Measured and predicted runs are different experiments, since their figures
+// have no common median, and so are predictions for different devices.
 func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	for _, g := range groupsOf(runs) {
@@ -49,7 +49,7 @@ func groupsOf(runs []analyze.Summary) (groups [][]*analyze.Summary) {
 func gated() func(s *analyze.Summary) string {
 	once := analyze.Once(gatedContent)
 	return func(s *analyze.Summary) string {
-		if s.Name == "" { // its id tells it apart
+		if s.Name == "" { // the id tells the run apart
 			return gatedContent(s)
 		}
 		return once(s)
@@ -74,9 +74,9 @@ type LeftOut struct {
 	Runs int
 }
 
-// Newest keeps the newest run of each experiment, with its repeats if a suite made it, and reports what it left
-// out. A store that is kept from check to check has the runs before and after a change. So has a suite that was
-// resumed after a change. Their median would hide a growth.
+// Newest keeps the newest run of each experiment, with its repeats if a suite made it, and reports what it left out.
+// A store that is kept from check to check has the runs before and after a change. A suite that was resumed after a
+// change has such runs, too. The median over old and new runs would hide a growth.
 func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	newest, gated := map[string]*analyze.Summary{}, gated()
 	for i := range runs {
@@ -127,7 +127,7 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 			}
 		}
 	}
-	if c.Good == 0 { // the bytes until its early end do not show its need
+	if c.Good == 0 { // the bytes until a run's early end do not show what the experiment needs
 		return e
 	}
 	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
@@ -172,12 +172,12 @@ func knownRules(rules *int) *int {
 	return rules
 }
 
-// A Gap is the part of a baseline's experiment that a check cannot see: all of it if it did not end well or has no
-// peak, or the values that need removed tables.
+// A Gap is the part of a baseline's experiment that a check cannot see: all of the experiment if it did not end well
+// or has no peak, or else the values that need removed tables.
 type Gap struct {
 	Label  string
 	Status string
-	Gone   []string // files; nil if it is all of it
+	Gone   []string // files of the removed tables; nil if the whole experiment cannot be seen
 }
 
 // Gaps returns what a baseline lacks.

@@ -20,14 +20,14 @@ type CautionKind string
 
 // The kinds of cautions.
 const (
-	CautionSource     CautionKind = "source" // one is measured, say, and the other predicted
+	CautionSource     CautionKind = "source" // for example, one is measured and the other predicted
 	CautionConfidence CautionKind = "confidence"
 	CautionVersion    CautionKind = "version"
 	CautionParameters CautionKind = "parameters"
 	CautionArguments  CautionKind = "arguments"
-	CautionRules      CautionKind = "rules"   // made the categories of the two, which are not compared
-	CautionOverlap    CautionKind = "overlap" // the spreads of step times do, though the medians differ too much
-	// the one computes norms and clips nothing, the other is another method; it has nothing in Differ
+	CautionRules      CautionKind = "rules"   // other rules made the categories of the two, which are not compared
+	CautionOverlap    CautionKind = "overlap" // the spreads of step times overlap, though the medians differ too much
+	// one computes norms and clips nothing, the other is another method; Differ is empty
 	CautionNormOnly CautionKind = "norms"
 )
 

@@ -40,9 +40,9 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment, names
 	return out
 }
 
-// before reports whether a threshold takes precedence over another on the same metric. The command line comes
-// before the file. Then a threshold for an experiment's name comes before one for a glob, and that before one for
-// all. The same holds for categories and phases. Of equals, the one given last wins.
+// before reports whether a threshold takes precedence over another on the same metric. The command line comes before
+// the file. Then a threshold for an experiment's name comes before a threshold for a glob, and that before a
+// threshold for all. The same holds for names of categories and phases. Of equal thresholds, the one given last wins.
 func (h *held) before(o *held) bool {
 	file := func(place string) int { return min(1, len(place)) }
 	return cmp.Or(cmp.Compare(file(o.Place), file(h.Place)), cmp.Compare(exactness(h.Experiment), exactness(o.Experiment)),
@@ -60,8 +60,8 @@ func exactness(glob string) int {
 	return 2
 }
 
-// singles returns the categories or phases that a metric stands for. If categories cannot be compared, it returns
-// the glob itself, so that one row says so. A bare run has no categories and needs none.
+// singles returns the categories or phases that a metric stands for. If categories cannot be compared, singles
+// returns the glob itself, so that one row says so. A bare run has no categories and needs none.
 func singles(m compare.Metric, base, now *schemas.BaselineExperiment) (names []string) {
 	switch {
 	case !isGlob(m.Of):

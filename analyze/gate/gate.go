@@ -17,19 +17,20 @@ type Result struct {
 	Thresholds  []CheckThreshold
 	FloorBytes  int64        // how far a metric that the baseline lacks may grow
 	Experiments []Experiment // in the baseline's order, then the new ones
-	// Nothing is why no experiment was compared, although none failed by itself; nil if some were compared.
+	// Nothing is why no experiment was compared, although no experiment failed by itself. Nothing is nil if some
+	// experiment was compared.
 	Nothing *Reason
 	// Identities are the identities of the runs' experiments.
 	Identities []identity.Identity
 	// Gone are tables that were taken away from the runs.
 	Gone []GoneTable
-	// Undigested counts the checked Runs that have files without digests. UndigestedBaseline says the same of the
-	// baseline.
+	// Undigested counts the checked Runs that have files without digests. UndigestedBaseline says that the baseline
+	// has no digest.
 	Runs, Undigested   int
 	UndigestedBaseline bool
 	// Acknowledged are the acknowledgements of the baseline that let nothing pass.
 	Acknowledged []Acknowledged
-	// Idle are the thresholds of a file for experiments that are not there.
+	// Idle lists thresholds of a file for experiments that neither the baseline nor the runs have.
 	Idle []CheckThreshold
 }
 
@@ -61,23 +62,24 @@ type Experiment struct {
 	PeakBytes         *int64       `json:"peak_bytes"`
 	BaselinePeakBytes *int64       `json:"baseline_peak_bytes"`
 	Comparisons       []Comparison `json:"-"`
-	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one.
+	// DiffersIn says how a missing experiment and a new experiment of the same name differ, so that the two were not
+	// paired.
 	DiffersIn []Difference `json:"-"`
-	// Grown is the category that grew most at the peak; empty = none, or not known.
+	// Grown is the category that grew most at the peak; empty = no category grew, or it is not known.
 	Grown      schemas.Category `json:"-"`
 	GrownBytes int64            `json:"-"`
 	Cautions   []Caution        `json:"-"`
 	// Places are where a regressed metric grew, the largest first; see [Experiment.Locate].
 	Places []Place `json:"places,omitempty"`
-	// RunID and BaselineRunID are the runs with the median peaks; empty if there are none, as for a file.
+	// RunID and BaselineRunID are the runs with the median peaks; empty if there are no runs, as for a baseline file.
 	RunID, BaselineRunID string `json:"-"`
-	// BaselinePlaces are the baseline's places, if it is a file that has them.
+	// BaselinePlaces are the baseline's places, if the baseline is a file with places.
 	BaselinePlaces []schemas.BaselinePlace `json:"-"`
 
 	command []string
 }
 
-// OtherRules reports whether other rules made the categories of the two.
+// OtherRules reports whether different rules made the categories of the run and of the baseline.
 func (x *Experiment) OtherRules() bool {
 	return slices.ContainsFunc(x.Cautions, func(c Caution) bool { return c.Kind == CautionRules })
 }
@@ -91,23 +93,23 @@ type Comparison struct {
 	Current  *float64     `json:"current"`
 	Delta    *float64     `json:"delta"`
 	Ratio    *float64     `json:"ratio"` // current over baseline
-	// BaselineHigh and CurrentHigh are the upper bounds of a bounded value; null for others.
+	// BaselineHigh and CurrentHigh are the upper bounds of a bounded value; null for values without bounds.
 	BaselineHigh *float64 `json:"baseline_high,omitempty"`
 	CurrentHigh  *float64 `json:"current_high,omitempty"`
 	Verdict      string   `json:"verdict"`
-	// Acknowledged is what lets the metric pass though it exceeds its threshold; null for others.
+	// Acknowledged is what lets the metric pass though it exceeds its threshold; null if no acknowledgement applies.
 	Acknowledged *schemas.Acknowledgement `json:"acknowledged,omitempty"`
 	Reason       *Reason                  `json:"-"` // why it was not checked; nil if it was
 }
 
-// The verdicts of a comparison. The first two fail the check.
+// The verdicts of a comparison. VerdictExceeded and VerdictUnchecked fail the check.
 const (
 	VerdictExceeded  = "exceeded"
-	VerdictUnchecked = "unchecked" // the baseline has it, and the run should
+	VerdictUnchecked = "unchecked" // the baseline has the metric, and the run should have it
 	VerdictOK        = "ok"
 	VerdictImproved  = "improved" // better by more than the threshold allows it to be worse
 	VerdictSkipped   = "skipped"  // the two cannot be compared
-	// it exceeds its threshold, and the baseline lets that pass
+	// the metric exceeds its threshold, and the baseline lets that pass
 	VerdictAcknowledged = "acknowledged"
 )
 
@@ -117,16 +119,16 @@ type Options struct {
 	BaselineAt string // where it lies, if not there
 	Thresholds []Threshold
 	Floor      int64 // bytes
-	// Today is the day of the check, in UTC, as acknowledgements have theirs.
+	// Today is the day of the check, in UTC, in the same form as in acknowledgements.
 	Today string
 	// Partial accepts that an experiment of the baseline has no run.
 	Partial bool
-	// Pair compares the only experiment with the only one of the baseline, whatever they are, since both were
-	// named.
+	// Pair compares the only experiment of the runs with the only experiment of the baseline, even if their contents
+	// differ, since the user named both.
 	Pair bool
 }
 
-// Check holds runs to a baseline.
+// Check compares runs with a baseline.
 func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result {
 	r := Result{Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{}, Experiments: []Experiment{},
 		Runs: len(runs), UndigestedBaseline: baseline.Undigested()}
@@ -191,7 +193,7 @@ func namesOf(list []schemas.BaselineExperiment) (names []string) {
 	return names
 }
 
-// GoneTable is a table that was taken away from a run of an experiment, or from one of its baseline.
+// GoneTable is a table that was taken away from a run of an experiment, or from a run of its baseline.
 type GoneTable struct {
 	Label, Table string
 	OfBaseline   bool
@@ -207,7 +209,7 @@ func (r *Result) judge(paired bool) {
 	for i := range r.Experiments {
 		x := &r.Experiments[i]
 		failed = failed || x.Fails
-		if x.State == StateImproved { // how it ended was compared, where nothing else was
+		if x.State == StateImproved { // the status was compared, even if nothing else was
 			nothing = nil
 		}
 		for k := range x.Comparisons {
@@ -230,7 +232,7 @@ func goneExperiment(b *schemas.BaselineExperiment, label string, o *Options) Exp
 	return x
 }
 
-// described is an experiment without comparisons, as the runs say, else as the baseline does.
+// described returns an experiment without comparisons, as the runs describe it, else as the baseline does.
 func described(now, base *schemas.BaselineExperiment) Experiment {
 	x := Experiment{Comparisons: []Comparison{}}
 	e := now
@@ -260,8 +262,8 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options, baseLabel, lab
 	return x
 }
 
-// growth finds the category that grew most between two peaks, the first of equals. It returns "" if none did, if
-// one side is not broken down, or if other rules made its categories.
+// growth finds the category that grew most between two peaks, the first of equals. growth returns "" if no category
+// grew, if one side is not broken down, or if different rules made the categories.
 func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
 	if base.Categories == nil || now.Categories == nil || now.OtherRules(base) {
 		return "", 0
@@ -281,7 +283,7 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		Current: valueOf(m, now)}
 	if reason, fault := incomparable(base, now, m, c.Baseline, c.Current); reason != nil {
 		c.Verdict, c.Reason = VerdictSkipped, reason
-		if isGlob(m.Of) { // several together have no value
+		if isGlob(m.Of) { // several categories together have no value
 			c.Baseline, c.Current = nil, nil
 		}
 		if fault {
@@ -309,7 +311,7 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		}
 	case t.exceeded(after, *c.Baseline, floor):
 		c.Verdict = VerdictImproved
-	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both it may be either
+	case t.exceeded(*c.Baseline, after, floor): // within the bounds of both values the verdict is open
 		c.Verdict, c.Reason = VerdictUnchecked, &Reason{Why: NotExact, OfBaseline: after == *c.Current}
 	}
 	return c

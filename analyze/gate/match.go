@@ -10,9 +10,10 @@ import (
 )
 
 // MatchExperiments pairs the experiments of a baseline with the experiments of runs, by index. Content decides, not
-// order. It tries, in turn: the suite's key; name, parameters and command; name and parameters; parameters under
-// another name; the name, if all parameters that both have agree (a later dpsight records more of them). A pair
-// must be the only one possible at its level. Experiments whose figures are known in the same way are paired first.
+// order. MatchExperiments tries, in turn: the suite's key; name, parameters and command; name and parameters;
+// parameters under another name; the name, if all parameters that both have agree (a later dpsight records more of
+// them). A pair must be the only possible pair at its level. Experiments whose figures are known in the same way are
+// paired first.
 func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := Contents(now), Contents(base)
@@ -23,7 +24,7 @@ func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 		of := func(c *Content) *group {
 			k := key(c)
 			if k == "" {
-				return new(group) // it matches nothing
+				return new(group) // the experiment matches nothing
 			}
 			if groups[k] == nil {
 				groups[k], order = new(group), append(order, k)
@@ -114,7 +115,7 @@ func onlyPairs(base, now []int, same func(i, j int) bool) map[int]int {
 	return pairs
 }
 
-// Content is an experiment with what it is matched by.
+// Content is an experiment with the texts that it is matched by.
 type Content struct {
 	*schemas.BaselineExperiment
 	ContentKey, ParamsText string // empty = none
@@ -139,13 +140,15 @@ func Contents(list []schemas.BaselineExperiment) []Content {
 	return out
 }
 
-// A Difference is the values of one thing, such as a parameter, in two experiments; nil if one has none.
+// A Difference has the values of one thing, such as a parameter, in two experiments; a value is nil if that
+// experiment has none.
 type Difference struct {
 	What          string
 	Now, Baseline *string
 }
 
-// differingParams lists the parameters that differ. With lone it includes the parameters that only one side has.
+// differingParams lists the parameters that differ. With lone, differingParams includes the parameters that only one
+// side has.
 func differingParams(base, now map[string]any, lone bool) []Difference {
 	var out []Difference
 	text := func(v any) *string { return new(identity.TextOf(v)) }
@@ -175,8 +178,8 @@ func differingArguments(base, now []string) []Difference {
 	return []Difference{{"arguments", identity.OrNull(texts[0]), identity.OrNull(texts[1])}}
 }
 
-// ExperimentLabels returns each experiment's name, with the parameters that tell it from others of the same name,
-// else the arguments.
+// ExperimentLabels returns each experiment's name, with the parameters, or else the arguments, that tell it from
+// others of the same name.
 func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 	labels, ids, named := make([]string, len(list)), make([]identity.Identity, len(list)), map[string][]int{}
 	for i := range list {
@@ -207,7 +210,7 @@ func ExperimentLabels(list []schemas.BaselineExperiment) []string {
 }
 
 // tellNamesakes adds to missing experiments, and to new ones of the same name, the parameters or arguments in which
-// they differ. One name twice would explain nothing.
+// the two experiments differ. The same name twice would explain nothing.
 func tellNamesakes(list []Experiment) {
 	for i := range list {
 		was := &list[i]

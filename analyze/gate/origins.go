@@ -18,9 +18,10 @@ type Passed struct {
 	Apart []identity.Apart
 }
 
-// OneOrigin keeps the runs of one origin for each experiment, since figures from two cards or from two states of
-// the code have no meaningful median. Of several origins it takes the GPU that the experiment's prediction names,
-// else the prediction's code, else the origin of the newest run. It reports the runs that it passed over.
+// OneOrigin keeps the runs of one origin for each experiment, since figures from two cards or from two states of the
+// code have no meaningful median. Of several origins, OneOrigin takes the one with the GPU that the experiment's
+// prediction names, else with the prediction's code, else the origin of the newest run. OneOrigin reports the runs
+// that it passed over.
 func OneOrigin(runs []analyze.Summary, predicted []schemas.BaselineExperiment) (kept []analyze.Summary,
 	passed []Passed) {
 	groups := groupsOf(runs)
@@ -55,8 +56,8 @@ func OneOrigin(runs []analyze.Summary, predicted []schemas.BaselineExperiment) (
 	return kept, passed
 }
 
-// byOrigin splits the repeats of an experiment into those whose origins do not differ, as far as they are known, the
-// newest run of each first.
+// byOrigin splits the repeats of an experiment into groups whose known origins do not differ, the newest run of each
+// group first.
 func byOrigin(runs []*analyze.Summary) (origins [][]*analyze.Summary) {
 	newestFirst := slices.SortedStableFunc(slices.Values(runs), func(a, b *analyze.Summary) int {
 		return b.Started.Compare(a.Started)

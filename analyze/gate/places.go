@@ -19,7 +19,7 @@ const (
 	leastPlaces = 1000
 )
 
-// PlacesOf divides the run's peak by category, module and line, the largest part first; nil if it is not broken
+// PlacesOf divides the run's peak by category, module and line, the largest part first; nil if the peak is not broken
 // down. Modules that differ only in the number of their layer are merged.
 func PlacesOf(in schemas.Tables) []schemas.BaselinePlace {
 	sum := analyze.Summarize(in)
@@ -62,7 +62,7 @@ func PlacesOf(in schemas.Tables) []schemas.BaselinePlace {
 	return out[:min(len(out), mostPlaces)]
 }
 
-// comparePlaces puts places in an order that their bytes do not decide.
+// comparePlaces orders places by their names, for places of equal bytes.
 func comparePlaces(a, b *schemas.BaselinePlace) int {
 	return cmp.Or(cmp.Compare(a.Category, b.Category), cmp.Compare(a.Module, b.Module), cmp.Compare(a.File, b.File),
 		cmp.Compare(a.Line, b.Line))
@@ -73,14 +73,14 @@ type Place struct {
 	Category schemas.Category `json:"category"`
 	Module   string           `json:"module,omitempty"`
 	File     string           `json:"file,omitempty"`
-	Line     int64            `json:"line,omitempty"` // as the run had it
+	Line     int64            `json:"line,omitempty"` // the line number in the run's code
 	Function string           `json:"function,omitempty"`
 	// BaselineBytes is null if the baseline does not say; see [schemas.BaselineExperiment.Places].
 	BaselineBytes *int64 `json:"baseline_bytes"`
 	CurrentBytes  int64  `json:"current_bytes"`
 }
 
-// Grew is by how much, as far as that is known.
+// Grew returns by how many bytes the place grew, as far as known.
 func (p *Place) Grew() int64 {
 	if p.BaselineBytes == nil {
 		return p.CurrentBytes
@@ -89,7 +89,8 @@ func (p *Place) Grew() int64 {
 }
 
 // Locate returns where an experiment grew, the largest growth first. Lines count as the same if their file and
-// function are, since code moves. If the baseline has no places, it returns where the run holds its bytes.
+// function are the same, since code moves. If the baseline has no places, Locate returns where the run holds its
+// bytes.
 func (x *Experiment) Locate(base, now []schemas.BaselinePlace) {
 	type key struct {
 		category               schemas.Category

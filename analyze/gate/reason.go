@@ -10,7 +10,7 @@ import (
 // A Reason is why values were not compared.
 type Reason struct {
 	Why        Why
-	OfBaseline bool    // whether the baseline lacks it, and not the run
+	OfBaseline bool    // whether the baseline lacks the value, and not the run
 	Source     string  // of that side, for [NotMeasured]
 	Table      string  // of that side, for [NotKept]: a file
 	P          float64 // of the rank test, for [NotSignificant]
@@ -21,25 +21,25 @@ type Reason struct {
 // Why is what prevents a comparison.
 type Why string
 
-// First what one of the two lacks, then what they do not share.
+// First come reasons that one side lacks something, then reasons that the two sides differ in something.
 const (
 	NotMeasured   Why = "not measured"
 	NotBrokenDown Why = "not broken-down"
 	NotAPhase     Why = "no phase" // of that name
 	NotKnown      Why = "not known"
-	NotKept       Why = "not kept" // the table that it rests on was taken away
+	NotKept       Why = "not kept" // the table that the value needs was taken away
 	NotOneClock   Why = "other clocks"
 	NotOneRules   Why = "other rules" // made the categories
-	NotExact      Why = "not exact"   // within its bounds it is both below and above the threshold
+	NotExact      Why = "not exact"   // within its bounds the value may be below or above the threshold
 	NotWellInBoth Why = "not well"    // no experiment ended well in both
 	NotInBoth     Why = "not there"
 	// the times of several runs exceed the threshold, but a rank test finds no difference from the baseline's
 	NotSignificant Why = "not significant"
 )
 
-// incomparable says why two values cannot be compared, and whether that is a fault. Memory that the baseline knows
-// must be known again, by the same rules. A table that a value needs must exist. Otherwise a check would pass on
-// what it did not see.
+// incomparable says why two values cannot be compared, and whether that is a fault. A value of memory that the
+// baseline has must be known again, by the same rules. A table that a value needs must exist. Otherwise a check would
+// pass without having seen the value.
 func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
 	fault bool) {
 	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
@@ -72,7 +72,7 @@ func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, befor
 	return nil, false
 }
 
-// goneTable returns the removed table that a metric needs; "" if it exists.
+// goneTable returns the removed table that a metric needs; "" if the table exists.
 func goneTable(m compare.Metric, e *schemas.BaselineExperiment) string {
 	table := ""
 	switch m.Name {

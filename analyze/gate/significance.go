@@ -8,9 +8,9 @@ import (
 // significant is the probability below which slower times do not count as chance.
 const significant = 0.05
 
-// insignificant returns why times that exceed their threshold may be chance: a rank test does not tell them from
-// the baseline's. It returns nil if the test does, or if there are so few runs that it never could, so that the
-// threshold decides.
+// insignificant returns why times that exceed their threshold may be chance: a rank test does not tell them from the
+// baseline's times. insignificant returns nil if the test does, or if there are so few runs that the test never
+// could. Then the threshold decides.
 func insignificant(base, now []float64) *Reason {
 	if 1/mathx.Choose(len(base)+len(now), len(base)) >= significant {
 		return nil

@@ -7,24 +7,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The states of an experiment in a check. [Experiment.Fails] tells which of them fail it.
+// The states of an experiment in a check. [Experiment.Fails] tells whether the experiment fails the check.
 const (
 	StateOK            = "ok"
 	StateImproved      = "improved"       // better by more than a threshold allows it to be worse, or ends well again
 	StateRegressed     = "regressed"      // a metric exceeds its threshold; fails if that is not acknowledged
-	StateNotComparable = "not comparable" // nothing could be compared; fails where something should have been
-	StateNewlyFailing  = "newly failing"  // it ended well in the baseline and does not now; fails
-	StateNewlyOOM      = "newly OOM"      // so it did, and now it runs out of memory; fails
-	StateNew           = "new"            // the baseline lacks it
-	// the baseline has it, and no run belongs to it; fails if the check is not partial
+	StateNotComparable = "not comparable" // nothing could be compared; fails if something should have been compared
+	StateNewlyFailing  = "newly failing"  // the experiment ended well in the baseline and does not now; fails
+	StateNewlyOOM      = "newly OOM"      // the experiment ended well in the baseline and now runs out of memory; fails
+	StateNew           = "new"            // the baseline lacks the experiment
+	// the baseline has the experiment, and no run belongs to it; fails unless the check is partial
 	StateGone = "gone"
 )
 
-// States are all of them, those that fail a check first.
+// States lists all states of an experiment, those that fail a check first.
 var States = []string{StateNewlyOOM, StateNewlyFailing, StateRegressed, StateNotComparable, StateGone, StateNew,
 	StateImproved, StateOK}
 
-// settle gives an experiment that both sides have its state, from its comparisons.
+// settle sets the state of an experiment that both sides have, from its comparisons.
 func (x *Experiment) settle(base, now *schemas.BaselineExperiment) {
 	has := func(verdict string) bool {
 		return slices.ContainsFunc(x.Comparisons, func(c Comparison) bool { return c.Verdict == verdict })

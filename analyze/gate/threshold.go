@@ -16,7 +16,7 @@ import (
 )
 
 // A Threshold is how much of a metric a check accepts: at most Ratio times the baseline's value. For samples and
-// tokens per second, where less is worse, it accepts at least the baseline's value divided by Ratio.
+// tokens per second, where less is worse, a check accepts at least the baseline's value divided by Ratio.
 type Threshold struct {
 	Metric     compare.Metric // the metric; for a category or a phase it may be a glob
 	Experiment string         // a glob of experiments' names; empty = all
@@ -32,8 +32,8 @@ var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
 // DefaultFloor is the default floor, in bytes, for a metric that the baseline lacks.
 const DefaultFloor = 1 << 20
 
-// LeastGrowth is by how many bytes a category may always grow, whatever its threshold: the most by which the
-// allocator rounds a block up. A smaller floor makes it smaller.
+// LeastGrowth is by how many bytes a category may grow whatever its threshold, unless the floor is smaller. The
+// allocator rounds a small block up by at most as many bytes.
 const LeastGrowth = 512
 
 // ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05", "peak@ghost*=1.02". A ratio alone
@@ -42,7 +42,7 @@ func ParseThresholds(list []string) ([]Threshold, error) {
 	var out []Threshold
 	for _, s := range list {
 		metric, ratio := compare.MetricPeak, s
-		at := strings.LastIndex(s, "=") // a name of an experiment may have one
+		at := strings.LastIndex(s, "=") // the name of an experiment may contain "="
 		if at >= 0 {
 			metric, ratio = s[:at], s[at+1:]
 		}
@@ -65,7 +65,7 @@ func ParseThresholds(list []string) ([]Threshold, error) {
 }
 
 // Limits returns the thresholds and the floor of a check, the floor in bytes. The command line's thresholds come
-// first, then the file's. If there are none, it returns the default ones.
+// first, then the file's. If neither gives thresholds, Limits returns [DefaultThresholds].
 func Limits(list []string, floor string, file *schemas.GateConfig) (thresholds []Threshold, bytes int64, err error) {
 	if len(list) == 0 && len(file.Thresholds) == 0 {
 		list = DefaultThresholds
@@ -131,14 +131,14 @@ func parseMetric(s string) (compare.Metric, error) {
 	}
 	metric, err := compare.ParseMetric(s)
 	if err == nil && metric.Name == compare.MetricPhase {
-		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible
-		// threshold.
+		// The time of a phase is in no baseline document: in small phases, the spread of times is larger than any
+		// sensible threshold.
 		err = fmt.Errorf("a phase is held to its memory, phase-peak:%s, not to its time", metric.Of)
 	}
 	return metric, err
 }
 
-// mostRatio is the least ratio that is surely a mistake: peak=5 is meant as a growth of 5 %. A larger one can be
+// mostRatio is the smallest ratio that is surely a mistake: peak=5 is meant as a growth of 5 %. A larger ratio can be
 // given in per cent.
 const mostRatio = 3
 
@@ -148,9 +148,9 @@ func percentOver(r *big.Rat) string {
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
-// CheckNames refuses a threshold on a phase, or for an experiment, that neither the baseline nor the runs have. A
-// mistyped name would match nothing, and the check would pass. If none of them has phases, it accepts any phase. A
-// file's threshold may name experiments that a check leaves out.
+// CheckNames returns an error for a threshold on a phase, or for an experiment, that neither the baseline nor the
+// runs have. A mistyped name would match nothing, and the check would pass. If neither the baseline nor the runs have
+// phases, CheckNames accepts any phase. A file's threshold may name experiments that a check leaves out.
 func CheckNames(thresholds []Threshold, baseline schemas.Baseline, runs []analyze.Summary) error {
 	phases, experiments := map[string]bool{}, map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
@@ -225,7 +225,7 @@ func openOf(m compare.Metric, e *schemas.BaselineExperiment) float64 {
 	return float64(*e.PeakHighBytes - *e.PeakBytes)
 }
 
-// valueOf returns the metric of a reduced experiment, or nil if it has none.
+// valueOf returns the metric of a reduced experiment, or nil if the experiment has no such value.
 func valueOf(m compare.Metric, e *schemas.BaselineExperiment) *float64 {
 	switch m.Name {
 	case compare.MetricPeak:

@@ -31,7 +31,7 @@ type By struct {
 	Top       int // rows beyond the largest Top are merged: "12 others"; 0 = none are
 }
 
-// Check refuses what means nothing.
+// Check returns an error for dimensions that have no meaning together.
 func (b *By) Check() error {
 	has := func(d Dimension) bool { return slices.Contains(b.Dimensions, d) }
 	switch {
@@ -88,17 +88,17 @@ type DeviceBy struct {
 	AllocatedBytes int64         `json:"allocated_bytes"`
 	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
-	// Rows are the values of the first dimension. Their bytes sum to AllocatedBytes. Each row contains its values
+	// Rows are the values of the first dimension. The rows' bytes sum to AllocatedBytes. Each row contains its values
 	// of the second dimension.
 	Rows []ByRow `json:"rows"`
-	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one
-	// dimension.
+	// Columns are the values of the second dimension over all rows. The columns' bytes sum to AllocatedBytes too.
+	// Columns is null for one dimension.
 	Columns []ByRow `json:"columns"`
 	// UnknownBytes are, by dimension, the bytes of blocks whose value is not known.
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
 	// ModuleBytes is null if no dimension is of modules.
 	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
-	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null where nothing is shared
+	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null if nothing is shared
 	Conservation          memory.Conservation      `json:"conservation"`
 	Warnings              []string                 `json:"warnings"`
 	Remarks               []memory.Remark          `json:"-"`
@@ -106,7 +106,7 @@ type DeviceBy struct {
 	Nameless []Dimension `json:"-"`
 }
 
-// ByRow has all bytes with one value of a dimension. Bytes are exclusive: each is in one row.
+// ByRow has all bytes with one value of a dimension. Each byte is in exactly one row.
 type ByRow struct {
 	// null if the value is unknown, and for merged rows; [schemas.SharedByModules] or [NotAnActivation] if there is
 	// certainly none
@@ -116,8 +116,8 @@ type ByRow struct {
 	// Modules is how many paths, cut to the depth, the row covers; 0 for a row that is not of modules.
 	Modules int   `json:"modules"`
 	Bytes   int64 `json:"bytes"`
-	// ViewBytes sums what the views that keep blocks of the row show, and the blocks of tensors that show all. Null
-	// if no view keeps more than it shows, and if the row is not of a holder.
+	// ViewBytes sums what the views that keep blocks of the row show, and the blocks of tensors that show all.
+	// ViewBytes is null if no view keeps more than it shows, and if the row is not of a holder.
 	ViewBytes       *int64 `json:"view_bytes,omitempty"`
 	memory.Evidence        // splits Bytes by how their categories are known
 	// live blocks with bytes in the row; for slack, blocks larger than their request
@@ -126,7 +126,7 @@ type ByRow struct {
 }
 
 // BreakdownBy divides each device's bytes at a moment by the dimensions of by. A run without allocator events gives
-// its identity, no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+// its identity, no devices and a [*NoEventsError]. A run without the moment gives a [*NoMomentError].
 func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error) {
 	return BreakdownByWith(&in, at, by, memory.NewLedgers(&in))
 }
@@ -330,12 +330,12 @@ func (g *group) merge(o *group) {
 	}
 }
 
-// aside are the values that come after the others, whatever their bytes, and that are never merged into "12
+// aside lists the values that come after all others, whatever their bytes, and that are never merged into "12
 // others".
 var aside = []string{schemas.SharedByModules, NotAnActivation, HeldByCpp, HeldByTraining, ""}
 
 // list makes rows of the group's values, in the order of the dimension and then by bytes. Values in aside, unknown
-// values and others come last. Known ones beyond the largest top share one row, if that saves a row.
+// values and others come last. Known values beyond the largest top share one row, if that saves a row.
 func (g *group) list(top int) []ByRow {
 	all := slices.Collect(maps.Values(g.within))
 	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.Text) })

@@ -94,8 +94,9 @@ const (
 	beforeFirstStep = "before the first step"
 )
 
-// Unseen returns the value that replaces the birth of a block without a birth event; "" if it has one. A block born
-// between two windows of recorded steps has the event at which the later window opened, and no phase.
+// Unseen returns the value that replaces the birth of a block without a birth event; "" if the block has a birth
+// event. A block born between two windows of recorded steps has the event at which the later window opened, and no
+// phase.
 func Unseen(a *schemas.Allocation) string {
 	switch {
 	case a.AllocSeq == 0:
@@ -197,9 +198,9 @@ func (k *Keyer) path(m *schemas.Module, depth int) string {
 	}
 }
 
-// name returns what the owner calls the tensor: a parameter's name, also for its gradient and optimizer state, or
-// the script's name. What autograd holds is named by its node. Many nodes have the same name, so the module's name
-// is added.
+// name returns what the owner calls the tensor: a parameter's name, also for its gradient and optimizer state, or the
+// script's name. What autograd holds is named by its node. Many nodes have the same name, so name adds the module's
+// name.
 func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	switch {
 	case o == nil || o.Name == "":
@@ -221,7 +222,7 @@ func (k *Keyer) holder(a *schemas.Allocation, o *schemas.Owner) string {
 	return holderOf(k.held.Of(a), category, k.By.Fold)
 }
 
-// autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
+// autogradNode is the name of a node of autograd's graph: AddmmBackward0. A script's own tag may have any name.
 var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 
 // NotAnActivation is the op of blocks that count under another category by tags or by their lives: parameters,
@@ -229,7 +230,7 @@ var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 const NotAnActivation = "not an activation"
 
 // opOf returns the operation of a block: the one that a table names, else the one whose node holds it for backward.
-// An activation that several nodes hold counts under the first that the walk over the graph found.
+// An activation that several nodes hold counts under the first node that the walk over the graph found.
 func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	switch {
 	case a.Op != "":
@@ -259,7 +260,7 @@ func ModulePath(m *schemas.Module, depth int) string {
 // smallestSize is the allocator's rounding, in bytes: smaller sizes are one class.
 const smallestSize = 512
 
-// sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest come first.
+// sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest sizes come first.
 func sizeClass(bytes int64) dimensionKey {
 	if bytes < smallestSize {
 		return dimensionKey{Text: "under 512 B", place: -1}

@@ -23,9 +23,9 @@ func FramesOf(in *schemas.Tables, rank int32) map[int64][]schemas.StackFrame {
 }
 
 // StackText names a stack by its innermost frames outside of torch and C++, starting at the line that called into
-// them. If there are none, it takes torch's own frames, then C++ frames, and else returns "". With lines, it shows
-// the last two names of a file's path. Without them the text is for matching: it does not change when code above a
-// call grows or shrinks, or when a script or an environment moves.
+// them. If there are no such frames, StackText takes torch's own frames, then C++ frames, and else returns "". With
+// lines, the text shows the last two names of a file's path. Without lines, the text is for matching: it does not
+// change when code above a call grows or shrinks, or when a script or an environment moves.
 func StackText(frames []schemas.StackFrame, depth int, lines bool) string {
 	if depth == 0 {
 		depth = stackDepth
@@ -101,8 +101,8 @@ func isPython(f schemas.StackFrame) bool {
 	return (strings.HasSuffix(f.File, ".py") || strings.HasPrefix(f.File, "<")) && !isPlumbing(f)
 }
 
-// isNative reports whether a C++ frame tells who asked for memory. Frames of the unwinder and of the allocator do
-// not.
+// isNative reports whether a C++ frame tells who asked for memory. Frames of the unwinder and of the allocator do not
+// tell it.
 func isNative(f schemas.StackFrame) bool {
 	for _, part := range []string{"CapturedTraceback", "unwind", "CachingAllocator", "gather_with_cpp"} {
 		if strings.Contains(f.Function, part) {

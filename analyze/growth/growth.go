@@ -15,14 +15,14 @@ type Growth struct {
 	Trend
 	Unit Unit
 	Gaps bool // there are steps between them that were not recorded
-	// Spans are the events of all recorded steps, or passes, of the series that it is seen in.
+	// Spans are the events of all recorded steps, or passes, of the series in which the growth is seen.
 	Spans []memory.Span
-	// Step is the step that contains all passes; nil if there is none, or if the growth is by steps.
+	// Step is the step that contains all passes; nil if no step contains them, or if the growth is by steps.
 	Step *int64
 	Line *schemas.Line // that each pass of a [LinePass] begins with
 	// GivenBack is true if most of what the passes left behind was freed before the recording ended.
 	GivenBack bool
-	// Exhaustion is when it fills the device; nil if unknown, or if the growth is not steady.
+	// Exhaustion is when the growth fills the device; nil if unknown, or if the growth is not steady.
 	Exhaustion *Exhaustion
 }
 
@@ -32,15 +32,15 @@ type Unit string
 // The units.
 const (
 	Step Unit = "step"
-	// EvaluationPass is a forward pass that trains nothing. It is used if there are several one after another,
-	// without a step or within one.
+	// EvaluationPass is a forward pass that trains nothing. Passes are the unit if several follow each other, without
+	// a step or within one step.
 	EvaluationPass Unit = "evaluation_pass"
-	// LinePass begins each time that a line of the script asks for memory. It is used if there are neither steps
-	// nor evaluations.
+	// LinePass begins each time that a line of the script asks for memory. Such passes are the unit if the run has
+	// neither steps nor evaluations.
 	LinePass Unit = "line_pass"
 )
 
-// A Low is the lowest that was allocated in a step or a pass, and the first event after which it was.
+// A Low is the lowest that was allocated in a step or a pass, and the first event after which it was that low.
 type Low struct {
 	At    int64 // the step's number; of passes, their own from 0
 	Event int64
@@ -48,18 +48,19 @@ type Low struct {
 	High  int64 // the highest that was allocated in it
 }
 
-// An Exhaustion is the step, or pass, at which the device's memory is full if the growth continues. It lies between
-// Earliest and Latest with the confidence of the slope's bounds.
+// An Exhaustion is the step, or pass, at which the device's memory is full if the growth continues. The exhaustion
+// lies between Earliest and Latest with the confidence of the slope's bounds.
 type Exhaustion struct {
 	LimitBytes           int64 // the part of the device's memory that the process can use
 	At, Earliest, Latest int64
 }
 
-// farthest is how many steps ahead an exhaustion is still said of, in times of the steps that the slope is known by.
+// farthest limits how far ahead an exhaustion is stated: this many times the number of steps that the slope comes
+// from.
 const farthest = 1_000
 
 // Of finds the growth of a device from its ledger and the highest that was allocated there. Steps take precedence
-// over passes: each evaluation within the steps would also show what they keep.
+// over passes: each evaluation within the steps would also show what the steps keep.
 func Of(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Moment, peakBytes int64) *Growth {
 	f := finder{in: in, p: p, l: l, peak: peak.Event, peakBytes: peakBytes}
 	steps := f.steps()
@@ -92,8 +93,8 @@ type series struct {
 // A span is a step or a pass: events (begin, end], and the state that it begins with.
 type span struct{ at, begin, end int64 }
 
-// steps returns the recorded steps after warm-up. If none comes after it, it returns all, as for a script whose
-// steps are only found by backward passes.
+// steps returns the recorded steps after warm-up. If no step comes after warm-up, steps returns all recorded steps,
+// as for a script whose steps are only found by backward passes.
 func (f *finder) steps() series {
 	all, warm := series{unit: Step}, series{unit: Step}
 	for i := range f.in.Steps {
@@ -115,9 +116,9 @@ func (f *finder) steps() series {
 	return s
 }
 
-// evaluations returns the forward passes that train nothing: the passes of one step together, and the passes
-// outside of all steps. Each lasts until the next begins. evaluates is true if there are such passes, even too few
-// to judge.
+// evaluations returns the forward passes that train nothing: the passes of one step together, and the passes outside
+// of all steps. Each pass lasts until the next begins. evaluates is true if there are such passes, even if too few to
+// judge.
 func (f *finder) evaluations() (out []series, evaluates bool) {
 	known := memory.PhasesWithBytes(f.in)
 	by := map[int64][]*schemas.Phase{}
@@ -147,8 +148,8 @@ func (f *finder) evaluations() (out []series, evaluates bool) {
 	return out, len(by) > 0
 }
 
-// linePasses are by the line of a loop whose blocks hold most at the peak. A pass begins where the line asks for a
-// block and another line asked for the one before.
+// linePasses returns passes by the line of a loop: the line whose blocks hold most at the peak. A pass begins where
+// the line asks for a block and another line asked for the one before.
 func (f *finder) linePasses() series {
 	begins, held := map[int64][]int64{}, map[int64]int64{}
 	last := int64(0)
@@ -183,7 +184,7 @@ func (f *finder) linePasses() series {
 	return s
 }
 
-// best is the growth by most bytes among series.
+// best returns the growth with the most bytes among several series.
 func (f *finder) best(all []series) (best *Growth) {
 	for _, s := range all {
 		if len(s.spans) < least {
@@ -223,14 +224,15 @@ func (s *series) hasGaps(from, to int64) bool {
 	return to-from >= n
 }
 
-// Bytes is what the last of the steps holds more than the first.
+// Bytes returns how many bytes the last step or pass holds more than the first.
 func (g *Growth) Bytes() int64 { return g.Last.Bytes - g.First.Bytes }
 
-// Steps is from how many steps, or passes, that comes.
+// Steps returns over how many steps, or passes, the growth was added.
 func (g *Growth) Steps() int64 { return g.Last.At - g.First.At }
 
-// kept determines whether the passes gave back what they left behind. Otherwise it reports whether it is there at
-// the peak: an evaluation that holds its outputs until it ends does not raise a peak at another moment.
+// kept determines whether the passes gave back what they left behind. If they did not, kept reports whether what they
+// left behind is there at the peak: an evaluation that holds its outputs until it ends does not raise a peak at
+// another moment.
 func (f *finder) kept(g *Growth) bool {
 	events := int64(0)
 	if v := identity.Verdict(f.in, f.p); v != nil {
@@ -286,7 +288,7 @@ func (f *finder) lows(spans []span) []Low {
 }
 
 // exhaustion finds when the largest difference between a step's highest and lowest no longer fits. A run that has
-// died of it needs no prediction.
+// died of the growth needs no prediction.
 func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	limit := f.limit()
 	if limit == 0 || t.SlopeLow <= 0 || t.SlopeHigh > 2*t.SlopeLow {
@@ -304,8 +306,8 @@ func (f *finder) exhaustion(t *Trend, lows []Low) *Exhaustion {
 	return &Exhaustion{LimitBytes: limit, At: in(t.Slope), Earliest: in(t.SlopeHigh), Latest: in(t.SlopeLow)}
 }
 
-// limit returns what the process can take of the device, as far as the run knows: the phantom GPU's memory, the
-// limit that the process set, or the whole device. It returns 0 if that is not known, or if the run has reached it.
+// limit returns what the process can take of the device, as far as the run knows: the phantom GPU's memory, the limit
+// that the process set, or the whole device. limit returns 0 if the limit is not known, or if the run has reached it.
 func (f *finder) limit() (limit int64) {
 	m := f.in.Manifest
 	switch {
@@ -313,7 +315,7 @@ func (f *finder) limit() (limit int64) {
 		limit = m.Phantom.MemoryBytes
 	case m.Source == schemas.Measured && len(m.GPUs) > 0:
 		limit = m.GPUs[0].TotalBytes
-		for _, g := range m.GPUs { // it is unknown which of them has torch's ordinal
+		for _, g := range m.GPUs { // it is unknown which GPU has torch's ordinal
 			if g.TotalBytes != limit {
 				return 0
 			}

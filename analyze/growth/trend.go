@@ -23,7 +23,7 @@ const (
 	// jump is how many times a step's growth a low may rise above the one before. A larger rise in the first
 	// quarter of a series is warm-up, such as a library's workspace, and the series begins after it.
 	jump = 8
-	// z95 is the normal distribution's: a slope lies within its bounds in 95 of 100 cases.
+	// z95 is a quantile of the normal distribution: a slope lies within its bounds in 95 of 100 cases.
 	z95 = 1.96
 )
 
@@ -31,18 +31,19 @@ const (
 type Trend struct {
 	First, Last Low
 	Lows        int // that it stands on
-	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. It lies between SlopeLow
-	// and SlopeHigh with a confidence of 95 %.
+	// Slope is the median slope over all pairs of lows (Theil and Sen), in bytes per step. The true slope lies
+	// between SlopeLow and SlopeHigh with a confidence of 95 %.
 	Slope, SlopeLow, SlopeHigh float64
-	// Tau is Kendall's: 1 if each low is above all before it. P is the probability of such a tau or a higher one
-	// for lows in random order.
+	// Tau is Kendall's: 1 if each low is above all before it. P is the probability that lows in random order have as
+	// high a tau.
 	Tau, P float64
 	// Steady reports whether both halves rise alike, by no more than twice the other's slope.
 	Steady bool
 }
 
-// trendOf finds the longest growth of a series of lows that continues at its end: of all of it, or of its last
-// three quarters or half. It returns nil without one. looks is how many series of the run are examined.
+// trendOf finds the longest growth of a series of lows that continues at its end: of the whole series, or of its last
+// three quarters or half. trendOf returns nil if there is no such growth. looks is how many series of the run are
+// examined.
 func trendOf(lows []Low, looks int) *Trend {
 	lows = condensed(lows)
 	n := len(lows)
@@ -59,14 +60,14 @@ func trendOf(lows []Low, looks int) *Trend {
 }
 
 // isHigh reports whether a trend of the last lows is above what came before: at most a quarter of the earlier lows
-// lie above its first. This excludes the last tooth of a sawtooth.
+// lie above the trend's first low. This excludes the last tooth of a sawtooth.
 func (t *Trend) isHigh(before []Low) bool {
 	return !slices.ContainsFunc(before, func(l Low) bool {
 		return l.Bytes > t.First.Bytes+(t.Last.Bytes-t.First.Bytes)/partOfRise
 	})
 }
 
-// condensed takes the lowest of each of so many stretches if there are more lows than that.
+// condensed returns the lows, or, if there are too many, the lowest of each of a fixed number of stretches.
 func condensed(lows []Low) []Low {
 	n := len(lows)
 	if n <= most {
@@ -93,7 +94,8 @@ func steadyTrend(lows []Low, alpha float64) *Trend {
 	if t.Slope <= 0 || t.Last.Bytes <= t.First.Bytes {
 		return nil
 	}
-	// The bounds are the slopes as many places from the middle as the score of random lows strays (Sen 1968).
+	// The bounds are slopes on both sides of the median slope, as far away in rank as the score of random lows strays
+	// (Sen 1968).
 	away := z95 * math.Sqrt(float64(n*(n-1)*(2*n+5))/18) / 2
 	half := float64(len(all)-1) / 2
 	t.SlopeLow = all[int(max(0, math.Floor(half-away)))]
@@ -169,8 +171,8 @@ func spread(lows []Low) bool {
 	return last && rising >= risingParts
 }
 
-// kendall returns tau, and the probability of a tau as high for lows in random order (Mann 1945, Kendall 1975). It
-// is exact if the lows are few and all differ, else by the normal approximation.
+// kendall returns tau, and the probability of a tau as high for lows in random order (Mann 1945, Kendall 1975). The
+// probability is exact if the lows are few and all differ; otherwise it comes from the normal approximation.
 func kendall(lows []Low) (tau, p float64) {
 	n := len(lows)
 	score, equal := 0, 0

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Alike reports whether nothing that both know of two origins differs. It is [Origin.Differs] without the parts, in
-// little time: a store of thousands of runs asks it of many pairs.
+// Alike reports whether nothing that both know of two origins differs. Alike decides as [Origin.Differs] does, and
+// names no parts: a store of thousands of runs needs an answer for many pairs.
 func (o *Origin) Alike(p *Origin) bool {
 	a, b := revision(o.Git), revision(p.Git)
 	if a != b && a != "" && b != "" && (o.Code == nil || p.Code == nil) {
@@ -17,13 +17,13 @@ func (o *Origin) Alike(p *Origin) bool {
 	return len(o.Differs(p)) == 0
 }
 
-// Key is equal for origins that agree in all known parts.
+// Key is equal for origins whose parts are all equal, unknown parts included.
 func (o *Origin) Key() string { return revision(o.Git) + "\x01" + o.beside }
 
-// CodeKey is [Origin.Key] without the revision, on which nothing rests between two runs whose code is known.
+// CodeKey is [Origin.Key] without the revision, which does not matter between two runs whose code is known.
 func (o *Origin) CodeKey() string { return o.beside }
 
-// digest makes what comparisons of origins look at. It is made once: many runs share an origin.
+// digest makes what comparisons of origins look at. The digest is made once: many runs share an origin.
 func (o *Origin) digest() { o.beside, o.modules = o.text(), contents(o.Code) }
 
 // text is [Origin.Key] without the revision, a digest.
@@ -101,8 +101,8 @@ func (o *Origin) Without(names ...string) Origin {
 	return out
 }
 
-// Fact returns an origin's value of a part by its name: revision, host, dpsight, or a fact of its environment such
-// as torch, in any case. It returns "" if there is none.
+// Fact returns an origin's value of a part by its name: revision, host, dpsight, or a fact of its environment such as
+// torch, in any case. Fact returns "" if the origin has no such part.
 func (o *Origin) Fact(name string) string {
 	switch Part(name) {
 	case PartRevision:

@@ -9,8 +9,9 @@ import (
 )
 
 // CommandOf returns the words of a run's command that tell experiments apart, with the program without its folder.
-// It returns nil if something else says what was run: a suite's key, which covers the command, or the parameters of
-// a built-in experiment. It does not guess which of a script's arguments name an output folder and so may differ.
+// CommandOf returns nil if something else says what was run: a suite's key, which covers the command, or the
+// parameters of a built-in experiment. CommandOf does not guess which of a script's arguments name an output folder
+// and so may differ.
 func CommandOf(m *schemas.Manifest) []string {
 	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, BuiltinModule) {
 		return nil
@@ -33,7 +34,7 @@ func argumentsOf(words []string) []string {
 	return WholeArguments(short)
 }
 
-// WholeArguments is [argumentsOf] with words as long as they are, which compares them all.
+// WholeArguments is [argumentsOf] without shortening words, for comparing commands.
 func WholeArguments(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
@@ -57,10 +58,10 @@ func shortened(word string) string {
 	return word
 }
 
-// TellingArguments returns, for each run, the arguments that not all runs of a group have: "--bs 8", "" if a run
-// has no others.
+// TellingArguments returns, for each run, the arguments that not all runs of a group have: "--bs 8", "" if a run has
+// no such arguments.
 func TellingArguments(ids []Identity, group []int) []string {
-	// Repeats that were read from an index share their commands.
+	// Repeats that were read from an index share their commands in memory.
 	runs, have := map[*string]int{}, map[string]int{}
 	at := func(i int) *string {
 		if len(ids[i].Command) == 0 {
@@ -97,7 +98,7 @@ func TellingArguments(ids []Identity, group []int) []string {
 // Unlike are the experiments of one name and parameters whose commands differ.
 type Unlike struct {
 	Title     string
-	Arguments []string // arguments that not all have, for each experiment once; "" for one without others
+	Arguments []string // arguments that not all experiments have, one entry for each experiment; "" = none
 }
 
 // UnlikeArguments finds the runs that share name and parameters, but not their commands: different experiments.
@@ -142,7 +143,7 @@ func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
 	return ids
 }
 
-// ArgumentText formats the arguments that only one side has. It shortens long words to their ends.
+// ArgumentText formats the arguments that only one side has. ArgumentText shortens long words to their ends.
 func ArgumentText(arguments []string) string {
 	if len(arguments) == 0 {
 		return "none"

@@ -16,7 +16,7 @@ type Fact struct {
 	Value string `json:"value"`
 	// Condition is true for a fact that a fair comparison keeps equal.
 	Condition bool `json:"condition"`
-	// Param is true for a parameter of the experiment, false for what it ran on.
+	// Param is true for a parameter of the experiment, false for a fact of what the experiment ran on.
 	Param bool `json:"param"`
 	// Whole is the JSON that Value abbreviates, or "" if Value is complete.
 	Whole string `json:"-"`
@@ -25,7 +25,7 @@ type Fact struct {
 // Equals compares facts of the same name.
 func (f *Fact) Equals(o *Fact) bool { return f.Value == o.Value && f.Whole == o.Whole }
 
-// fairParams are the experiment parameters that a fair comparison holds constant, where both runs have them.
+// fairParams are the experiment parameters that a fair comparison holds constant if both runs have them.
 var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_dim", "num_layers", "num_heads",
 	"seq_len", "batch_size",
 	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
@@ -91,10 +91,10 @@ func (id *Identity) Method() string { m, _ := id.Params["method"].(string); retu
 // MethodNormOnly is [schemas.MethodNormOnly].
 const MethodNormOnly = schemas.MethodNormOnly
 
-// NormsOnly is whether the run computes per-sample norms and does nothing with them: it is not private.
+// NormsOnly reports whether the run computes per-sample norms and does nothing with them. Such a run is not private.
 func (id *Identity) NormsOnly() bool { return id.Method() == MethodNormOnly }
 
-// SortedKeys are the keys of all maps, each once.
+// SortedKeys returns the keys of all maps, sorted, each once.
 func SortedKeys[V any](maps ...map[string]V) []string {
 	var keys []string
 	for _, m := range maps {
@@ -109,11 +109,11 @@ func SortedKeys[V any](maps ...map[string]V) []string {
 const MethodVanilla = "vanilla"
 
 // LengthParams determine how long an experiment is and how it begins. Neither the clipped sum nor a step depends on
-// them.
+// these parameters.
 var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 
-// BuiltinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight
-// writes more options for the same parameters.
+// BuiltinModule runs the built-in experiments. The parameters of such an experiment say all that its command says,
+// and a later dpsight writes more options for the same parameters.
 const BuiltinModule = "dpsight_experiments"
 
 // Builtin reports whether a script, as named by [ScriptOf], is the built-in experiments.

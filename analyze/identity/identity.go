@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Identity says which run a figure belongs to and how the figure is known. Every document contains it.
+// Identity says which run a figure belongs to and how the figure is known. Every document contains an Identity for
+// each run.
 type Identity struct {
 	RunID   string         `json:"run_id"`
 	Name    string         `json:"name"`
@@ -19,19 +20,19 @@ type Identity struct {
 	Source  string         `json:"source"`           // measured, predicted or imported
 	Profile *string        `json:"profile"`          // of a predicted run
 	Params  map[string]any `json:"params"`
-	// Confidence is how sure the figures of a predicted run are, and why; see [confidence.Assess]. Empty for other
-	// runs.
+	// Confidence is how sure the figures of a predicted run are, and why; see [confidence.Assess]. Confidence is
+	// empty for other runs.
 	Confidence        string   `json:"confidence,omitempty"`
 	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
-	// KnownError states, as a sentence, how far off recorded cases with these reasons were; null without
+	// KnownError states, as a sentence, how far off recorded cases with these reasons were; null if there are no such
 	// recordings.
 	KnownError *string `json:"known_error,omitempty"`
 
 	// PeakLowBytes and PeakHighBytes bound the highest peak of the run's devices if the sizes of some blocks from
-	// before recording are not known; null otherwise.
+	// before recording are not known; both are null otherwise.
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
-	// Undigested: files of the run have no digests, so that nothing tells when they are damaged.
+	// Undigested: files of the run have no digests, so that damage to these files cannot be noticed.
 	Undigested bool `json:"undigested,omitempty"`
 
 	// Rules is the version of the rules that made the run's categories; nil for a run without categories, 0 = made
@@ -55,7 +56,7 @@ func Of(in *schemas.Tables) Identity {
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
 		Profile: m.Profile, Params: params, Undigested: schemas.Undigested(m, in.Report),
 		Command: CommandOf(m), Origin: OriginOf(in)}
-	// Its record shows as little of what the run needs as the record of a run that was stopped.
+	// The record of an agent that fell silent shows as little of what the run needs as the record of a stopped run.
 	if hook := in.Report.Silenced(); hook != nil && id.Status == schemas.StatusOK {
 		id.Status, id.Reason = schemas.StatusPartial, hook.Words()
 	}
@@ -69,8 +70,8 @@ func Of(in *schemas.Tables) Identity {
 	return id
 }
 
-// boundsOf returns the bounds of the highest peak over all devices, if some device's peak has bounds. Otherwise it
-// returns nil.
+// boundsOf returns the bounds of the highest peak over all devices, if some device's peak has bounds. Otherwise
+// boundsOf returns nil.
 func boundsOf(in *schemas.Tables) (low, high *int64) {
 	if in.Report == nil || !slices.ContainsFunc(in.Report.Devices, func(v schemas.DeviceVerdict) bool {
 		return v.PeakHighBytes != nil
@@ -97,7 +98,7 @@ func (id *Identity) Bounded() bool { return id.PeakHighBytes != nil }
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
 // Badge says how the run's figures are known if not by measuring a whole run: "predicted (phantom h200, close)",
-// "imported", "bare", "bounded", or "". Every output shows it.
+// "imported", "bare", "bounded", or "". Every output shows the badge.
 func (id *Identity) Badge() string {
 	badge := id.madeBadge()
 	switch {
@@ -143,8 +144,8 @@ func (id *Identity) bare(badge string) string {
 	return badge
 }
 
-// Shown returns how a document of several runs shows the run: its name, with what tells it from other experiments
-// of that name there.
+// Shown returns how a document of several runs shows the run: its name, with what tells the run from other
+// experiments of that name in the document.
 func (id *Identity) Shown() string { return cmp.Or(id.label, id.Title()) }
 
 // Title is the name, or the id of a run without one.
@@ -160,7 +161,7 @@ type Place struct{ Rank, Device int32 }
 
 func (p Place) String() string { return fmt.Sprintf("cuda:%d", p.Device) }
 
-// Places lists the devices that the run has verdicts for, in order; without a report, those with allocations.
+// Places lists the devices that the run has verdicts for, in order; without a report, the devices with allocations.
 func Places(in *schemas.Tables) []Place {
 	seen := map[Place]bool{}
 	if in.Report != nil {
@@ -195,8 +196,8 @@ func Verdict(in *schemas.Tables, p Place) *schemas.DeviceVerdict {
 	return nil
 }
 
-// Higher returns the highest replayed value. It returns torch's counter if no events were recorded, or if the peak
-// came after recording ended.
+// Higher returns the highest replayed value. Higher returns torch's counter if there are no events, or if the counter
+// is above the replayed value.
 func Higher(events int64, replayed, torch *int64) *int64 {
 	if events == 0 || torch != nil && *torch > *replayed {
 		return torch

@@ -3,14 +3,15 @@ package identity
 import "github.com/dpsight/dpsight/schemas"
 
 // Kept is the part of a run's identity that its summary keeps in addition to what documents show. Every run has its
-// own.
+// own Kept.
 type Kept struct {
 	Rules   *int         `json:"rules,omitempty"`
 	Command []string     `json:"command,omitempty"`
 	Git     *schemas.Git `json:"git,omitempty"`
 }
 
-// KeptOrigin is what is kept of a run's origin, with the facts of the run, which it rests on. Many runs have the same.
+// KeptOrigin is what is kept of a run's origin, with the facts of the run, on which the origin depends. Many runs
+// share one KeptOrigin.
 type KeptOrigin struct {
 	Code     *schemas.Code `json:"code,omitempty"`
 	Complete bool          `json:"complete,omitempty"`

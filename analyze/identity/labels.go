@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Distinguish changes the labels of a document's runs that share a name: it adds what tells their experiments
-// apart. Repeats still share a label, since each has its own table, and an id in documents for programs.
+// Distinguish changes the labels of a document's runs that share a name: it adds to a label what tells the runs'
+// experiments apart. Repeats still share a label, since each has its own table, and an id in documents for programs.
 func Distinguish[R any](runs []R, identity func(*R) *Identity) {
 	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
 	for i := range runs {
@@ -81,10 +81,10 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 // paramsAt returns the address of a run's parameters, which repeats that were read from an index share.
 func paramsAt(id *Identity) uintptr { return reflect.ValueOf(id.Params).Pointer() }
 
-// Labels returns the name under which tables and figures show each run. It is the run's name. If several runs share
-// a name, the parameters that tell them apart are added, or else the arguments of their commands. Runs of the same
-// badge and status then get the start time, or else the id. The start time is a last resort: it does not say which
-// bar shows which batch.
+// Labels returns the name under which tables and figures show each run. A label is the run's name. If several runs
+// share a name, the parameters that tell them apart are added, or else the arguments of their commands. Runs of the
+// same badge and status then get the start time, or else the id. The start time is a last resort: it does not say
+// what a bar shows.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {
@@ -117,8 +117,8 @@ func Labels(ids []Identity, started []time.Time) []string {
 	return labels
 }
 
-// TellingParams returns the parameters that differ within the group and do not follow from the ones before them. A
-// physical batch that always equals the batch size adds nothing.
+// TellingParams returns the parameters that differ within the group and do not follow from parameters before them. A
+// physical batch that always equals the batch size is left out.
 func TellingParams(ids []Identity, group []int) []string {
 	seen := map[uintptr]bool{}
 	var some []int // the first of those that share their parameters
@@ -177,7 +177,7 @@ func shownText(key string, v any) string {
 	return text
 }
 
-// ParamWords returns the run's values of parameters: "batch_size=16, model=mlp". Missing ones are left out.
+// ParamWords returns the run's values of parameters: "batch_size=16, model=mlp". Missing parameters are left out.
 func ParamWords(id *Identity, keys []string) string {
 	var words []string
 	for _, k := range keys {

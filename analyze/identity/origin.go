@@ -15,8 +15,8 @@ import (
 // parts are empty.
 type Origin struct {
 	Code *schemas.Code
-	Git  *schemas.Git // nil of a built-in experiment too: it is no part of the repository that it was started in
-	// Complete is whether the run ended well, so that its code lists all that it imports.
+	Git  *schemas.Git // nil also for a built-in experiment, whose code is not in the repository it was started in
+	// Complete reports whether the run ended well, so that Code lists all that the script imports.
 	Complete bool
 
 	source                         string
@@ -64,7 +64,7 @@ func OriginOf(in *schemas.Tables) Origin {
 // A Part is a part of an origin.
 type Part string
 
-// The parts of origins. A fact about what a run ran on is a part by its own name, such as torch.
+// The parts of origins. A fact about what a run ran on is a part under its own name, such as torch.
 const (
 	PartFile     Part = "file"     // a script or a module
 	PartRevision Part = "revision" // of the repository
@@ -76,21 +76,21 @@ const (
 	PartMemory   Part = "GPU memory"
 )
 
-// An Apart is a part in which two origins differ. A value is "" if that run does not have the part.
+// An Apart is a part in which two origins differ. A run's value is "" if the run does not have the part.
 type Apart struct {
 	Part       Part
 	File       string // of [PartFile]
 	This, That string
 }
 
-// Differs lists the parts in which the origins of two runs of one experiment differ, of those that both know.
+// Differs lists the parts in which the origins of two runs of one experiment differ, among the parts that both know.
 func (o *Origin) Differs(p *Origin) []Apart { return o.differs(p, o.Complete && p.Complete) }
 
 // DiffersBeside is [Origin.Differs] for runs of different experiments. One of them may import modules that the
 // other does not use.
 func (o *Origin) DiffersBeside(p *Origin) []Apart { return o.differs(p, false) }
 
-// differs compares with whole all files of both, else those that both executed.
+// differs compares, with whole, all files of both runs, else only the files that both executed.
 func (o *Origin) differs(p *Origin, whole bool) (out []Apart) {
 	add := func(part Part, this, that string) bool {
 		if this == "" || that == "" || this == that {
@@ -141,10 +141,10 @@ func (o *Origin) Digest() *string {
 // Agent returns a digest of the agent that recorded the run, or nil if it is unknown.
 func (o *Origin) Agent() *string { return OrNull(o.agent) }
 
-// CodeKnown is whether the contents of all files that the run executed are known.
+// CodeKnown reports whether the contents of all files that the run executed are known.
 func (o *Origin) CodeKnown() bool { return o.Code != nil && o.Code.Digest != nil }
 
-// SameCode is whether two runs are known to have executed the same code.
+// SameCode reports whether two runs are known to have executed the same code.
 func (o *Origin) SameCode(p *Origin) bool {
 	files, known := o.files(p, o.Complete && p.Complete)
 	return known && len(files) == 0
@@ -229,7 +229,8 @@ func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
 	return out, known
 }
 
-// content identifies a module: several files if a run has several scripts. hash is "" if one is not known.
+// content identifies a module: several files if a run has several scripts. hash is "" if a file's content is not
+// known.
 type content struct{ module, files, hash string }
 
 // contents lists the contents of a run's modules by name.
@@ -265,9 +266,9 @@ func contents(c *schemas.Code) (out []content) {
 	return out
 }
 
-// TellingOrigins returns, for each run, the parts of its origin that tell it from the others in its group, written
-// as parameters are: "revision=1a2b3c4d5e6f, host=gpu2". It leaves out parts that add nothing to the parts before
-// them. A part that tells runs of one group apart is shown in all groups.
+// TellingOrigins returns, for each run, the parts of its origin that tell it from the others in its group, written as
+// parameters are: "revision=1a2b3c4d5e6f, host=gpu2". TellingOrigins leaves out parts that add nothing to the parts
+// before them. A part that tells runs of one group apart is shown in all groups.
 func TellingOrigins(ids []Identity, groups [][]int) []string {
 	out := make([]string, len(ids))
 	var keys []Apart
@@ -317,13 +318,13 @@ func TellingOrigins(ids []Identity, groups [][]int) []string {
 	return out
 }
 
-// differences are the parts in which origins differ, without values, by the keys of two. Groups of a store's runs have
-// much the same origins.
+// differences are the parts in which origins differ, without values, by the keys of the two origins. Groups of a
+// store's runs have much the same origins.
 type differences map[[2]string][]Apart
 
-// differingParts lists the parts in which any two of some runs differ, without values. Revisions come first,
-// because people know them, then the other parts in their order, and files last. It adds its results to the known
-// differences of pairs.
+// differingParts lists the parts in which any two of some runs differ, without values. Revisions come first, because
+// people know them, then the other parts in their order, and files last. differingParts adds the differences of pairs
+// to known.
 func differingParts(ids []Identity, group []int, known differences) (keys []Apart) {
 	group = telling(ids, group)
 	names := make([]string, len(group))
@@ -362,7 +363,7 @@ func differingParts(ids []Identity, group []int, known differences) (keys []Apar
 	return keys
 }
 
-// value returns an origin's value of a part, written as parameters are; "" if there is none.
+// value returns an origin's value of a part, written as parameters are; "" if the origin has no such part.
 func (o *Origin) value(key Apart) string {
 	name, text := string(key.Part), ""
 	switch key.Part {

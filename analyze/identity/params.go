@@ -14,7 +14,7 @@ import (
 // the machine.
 var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
 
-// ToldText returns those parameters as one string, "" if none was set.
+// ToldText returns [toldParams] and their values as one string; "" if none was set.
 func ToldText(params map[string]any) string {
 	told := map[string]any{}
 	for _, k := range toldParams {
@@ -25,7 +25,7 @@ func ToldText(params map[string]any) string {
 	return ParamsText(told)
 }
 
-// ParamsText is parameters as one string that equal parameters share.
+// ParamsText returns parameters as one string; equal parameters give equal strings.
 func ParamsText(params map[string]any) string {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(params)) {
@@ -37,8 +37,8 @@ func ParamsText(params map[string]any) string {
 	return b.String()
 }
 
-// TextOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of
-// many, or not.
+// TextOf prints a parameter's value: a whole number prints as one, even if it came from JSON, which has only one
+// number type.
 func TextOf(v any) string {
 	const exact = 1 << 53 // whole numbers below it print the same as JSON does
 	switch v := v.(type) {
@@ -64,7 +64,7 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// Known returns n, or nil if it is 0: a table then leaves it out.
+// Known returns n, or nil if it is 0: a table leaves out the null value.
 func Known(n int64) *int64 {
 	if n == 0 {
 		return nil

@@ -11,8 +11,8 @@ type ByRules struct {
 	Runs  []int // their places
 }
 
-// RulesApart groups runs by the rules that made their categories, the oldest version first. It is nil if all runs
-// that have categories share one version.
+// RulesApart groups runs by the rules that made their categories, the oldest version first. RulesApart returns nil if
+// all runs that have categories share one version.
 func RulesApart(ids []*Identity) []ByRules {
 	by := map[int][]int{}
 	for i, id := range ids {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// settleNS is how far from a sample the allocator's segments must not change for the two to be of one state. Torch
-	// stamps a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
+	// settleNS is how far from a sample the allocator's segments must not change for sample and segments to be of one
+	// state. Torch stamps a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
 	settleNS = 50e6
 	// edgeNS is how near to a step's end a sample must be for torch's counters there to be of one state with it.
 	edgeNS = 25e6
@@ -89,8 +89,8 @@ func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *alloc
 	return d
 }
 
-// recorded reports whether the events around a time are in the journal. Set-up's are. Steps state it themselves.
-// After the last step all are, if every step was recorded.
+// recorded reports whether the events around a time are in the journal. Events of set-up are in the journal. Each
+// step states whether its events are. Events after the last step are in the journal if every step was recorded.
 func (d *allocator) recorded(ns int64) bool {
 	if len(d.clock) == 0 || d.levels == nil {
 		return false
@@ -134,7 +134,7 @@ func (d *allocator) heldAfter(seq int64) int64 {
 	return d.held[max(i-1, 0)].Bytes
 }
 
-// settled reports whether no segment came or went so near to a time that NVML may have counted it otherwise.
+// settled reports whether no segment came or went so near to a time that NVML may or may not have counted it.
 func (d *allocator) settled(ns int64) bool {
 	within := func(times []int64, from, to int64) bool { // (from, to]
 		i := sort.Search(len(times), func(i int) bool { return times[i] > from })
@@ -201,7 +201,7 @@ func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 // reading is a sample beside the states of all allocators on its GPU.
 type reading struct {
 	sample *schemas.Sample
-	states []*torchState // nil where one is not known
+	states []*torchState // nil for an unknown state
 	// settled is true if all states are known and were taken at the sample's state.
 	settled, replayed bool
 	reserved          int64
@@ -229,7 +229,7 @@ func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
 		g.samples[k].UsedBytes == s.UsedBytes
 }
 
-// allocated returns what all allocators on the GPU had allocated; -1 if one of them is unknown.
+// allocated returns what all allocators on the GPU had allocated; -1 if one allocator's state is unknown.
 func (g *gpu) allocated(r *reading) (bytes int64) {
 	if r.states == nil {
 		return -1
@@ -251,9 +251,9 @@ func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
 // highest chooses the sample that shows the device's peak. The peak is a plateau, because torch keeps what it
 // reserves. Samples whose allocator state is known from events come first, then those whose state is known from
-// torch's counters. Among these it takes the sample with the most allocated, and the first of equals: the device is
-// equally full in all, and this sample shows best what fills it. The others may lie between steps, where everything
-// except the model is cached.
+// torch's counters. Among these, highest takes the sample with the most allocated, and the first of equals: the
+// device is equally full in all, and this sample shows best what fills the device. Other samples may lie between
+// steps, where everything except the model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {
@@ -285,7 +285,7 @@ func (g *gpu) highest() (best reading, plateau int) {
 	return best, plateau
 }
 
-// nearest returns the settled samples on both sides of a time; nil if there is none.
+// nearest returns the settled samples on both sides of a time; nil if a side has none.
 func (g *gpu) nearest(ns int64) (before, after *reading) {
 	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
 	for i := k - 1; i >= 0 && before == nil; i-- {
@@ -301,9 +301,9 @@ func (g *gpu) nearest(ns int64) (before, after *reading) {
 	return before, after
 }
 
-// uncharged returns what the GPU has in use beyond what NVML charges to the run's processes. It needs a reading
-// between two equal ones, since NVML's two answers come at different instants. It takes the nearest such sample
-// with as many other processes.
+// uncharged returns what the GPU has in use beyond what NVML charges to the run's processes. uncharged needs a
+// reading between two equal ones, since NVML's two answers come at different instants. It takes the nearest such
+// sample with as many other processes.
 func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	for i, s := range g.samples {
 		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||
@@ -321,7 +321,7 @@ func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	return bytes, offsetNS, ok
 }
 
-// mostLevels is how many changes outside torch are listed. More of them come from other processes.
+// mostLevels is how many changes outside torch are listed. Further changes come from other processes.
 const mostLevels = 64
 
 // outsideTorch lists the levels of memory outside torch while the run was recorded.

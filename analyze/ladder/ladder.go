@@ -29,7 +29,7 @@ func NewDocument(runs ...Run) Document {
 	return Document{Schema, runs}
 }
 
-// Run is one run's ladders, one a GPU. GPUs is empty for a run that used none.
+// Run is one run's ladders, one a GPU. GPUs is empty for a run that used no GPU.
 type Run struct {
 	identity.Identity
 	GPUs     []GPULadder `json:"gpus"`
@@ -75,15 +75,15 @@ const (
 	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
 )
 
-// Moment is one moment's ladder. If the parts of a rung are known, they sum to it, to the byte.
+// Moment is one moment's ladder. If the parts of a rung are known, they sum to the rung, to the byte.
 //
 // Moments refer to calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
-// GPU is computing. Samples carry the host's Unix time, taken before NVML is asked. Events carry Unix time too,
-// which torch derives from the CPU's counter, to the microsecond. So the two differ by far less than the time
+// GPU is computing. Samples carry the host's Unix time, taken before NVML is asked. Events carry Unix time too, which
+// torch derives from the CPU's counter, to the microsecond. So the two clocks differ by far less than the time
 // between two samples.
 type Moment struct {
 	At     string  `json:"at"`
-	Device *string `json:"device"` // whose allocator's peak; null for the device's
+	Device *string `json:"device"` // whose allocator peak this is; null at a peak of device used
 	Rank   *int32  `json:"rank"`
 	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
 	// the last before the moment; null in steps that were not recorded, and for several devices
@@ -97,7 +97,7 @@ type Moment struct {
 	MemoryAPI          *int64   `json:"memory_api"`
 	DriverReserveBytes *int64   `json:"driver_reserve_bytes"`
 	OtherProcesses     *int64   `json:"other_processes"` // how many
-	Rungs              []Rung   `json:"rungs"`           // each after the one that it is in
+	Rungs              []Rung   `json:"rungs"`           // each after the rung that contains it
 	Notes              []string `json:"notes"`           // report's words for Remarks
 	Remarks            []Remark `json:"-"`
 }
@@ -128,8 +128,8 @@ const (
 	HowUnknown    = "unknown"    // Bytes is null
 )
 
-// Rung is one part of a GPU's memory. In is the rung that it is a part of, null for the top; a part of allocated is a
-// category.
+// Rung is one part of a GPU's memory. In is the rung that contains it, null for the top; the parts of allocated are
+// categories.
 type Rung struct {
 	Rung  string  `json:"rung"`
 	In    *string `json:"in"`
@@ -137,7 +137,7 @@ type Rung struct {
 	How   string  `json:"how"`
 }
 
-// Rung returns the named rung, nil if the moment has none.
+// Rung returns the named rung; nil if the moment has no such rung.
 func (m *Moment) Rung(name string) *Rung {
 	for i := range m.Rungs {
 		if m.Rungs[i].Rung == name {
@@ -225,7 +225,7 @@ func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 		card, without := gpuOf(in, p)
 		var g *gpu
 		for _, o := range out {
-			// without samples nothing joins what they held at one moment
+			// without samples no clock joins what several devices held at one moment
 			if card != nil && o.gpu == card && without.Why == "" {
 				g = o
 			}

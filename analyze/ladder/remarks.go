@@ -15,7 +15,7 @@ type Remark struct {
 
 // The kinds of remarks.
 const (
-	RemarkPlateau       = "plateau"        // several samples are as high
+	RemarkPlateau       = "plateau"        // several samples are as high as the peak
 	RemarkNotRecorded   = "not_recorded"   // the peak lies in steps that were not recorded
 	RemarkUnsettled     = "unsettled"      // a segment came or went near the sample
 	RemarkCounters      = "counters"       // torch's part is by its counters, the same before and after

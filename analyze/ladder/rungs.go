@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// devicePeak returns the ladder at the highest device used; nil if it was not sampled.
+// devicePeak returns the ladder at the highest device used; nil if the GPU was not sampled.
 func (g *gpu) devicePeak() *Moment {
 	if len(g.samples) == 0 {
 		return nil
@@ -51,7 +51,8 @@ func (m *Moment) divide(g *gpu, r *reading) {
 }
 
 // recordedPeak returns the ladder at the highest device used for which the events tell the state of the allocators;
-// nil without such a sample. Of equals it takes the one with the most allocated, as at the device's peak.
+// nil without such a sample. Of equally high samples it takes the one with the most allocated, as at the device's
+// peak.
 func (g *gpu) recordedPeak() *Moment {
 	var best reading
 	most := int64(-1)
@@ -154,8 +155,8 @@ func (g *gpu) near(m *Moment, ns int64) *reading {
 	return near
 }
 
-// statesWith returns d's own state beside the states of the GPU's other devices at that time. It returns nil if one
-// of them is not known.
+// statesWith returns d's own state beside the states of the GPU's other devices at that time. statesWith returns nil
+// if one of the states is not known.
 func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState {
 	var out []*torchState
 	for _, o := range g.devices {
@@ -175,8 +176,8 @@ func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState 
 // together names a rung of parts that nothing tells apart.
 func together(parts ...string) string { return strings.Join(parts, "+") }
 
-// outside adds the rungs that are not torch's, as far as NVML tells them apart. They sum to bytes. The parts in with
-// are not known either and go with the context.
+// outside adds the rungs that are not torch's, as far as NVML tells them apart. The rungs sum to bytes. The parts in
+// with are unknown, too, and are merged with the context.
 func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, with ...string) {
 	m.MemoryAPI, m.OtherProcesses = new(int64(s.MemoryAPI)), new(int64(s.OtherProcesses))
 	driver := []string{RungDriver}

@@ -15,7 +15,7 @@ type Untagged struct {
 	Likeness
 }
 
-// UntaggedAt is nil for a moment of any other step.
+// UntaggedAt returns nil unless the moment lies in a step without tags.
 func UntaggedAt(in *schemas.Tables, p identity.Place, at Moment) *Untagged {
 	if at.Step == nil {
 		return nil
@@ -35,8 +35,8 @@ func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
 }
 
-// untaggedRemark says how much is known only by phase at a moment of such a step, and where to look instead; nil
-// for a moment of any other step.
+// untaggedRemark says how many bytes are known only by phase at a moment of a step without tags, and where to look
+// instead; nil for a moment of any other step.
 func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *Remark {
 	u := UntaggedAt(in, p, d.At)
 	if u == nil {
@@ -69,7 +69,7 @@ func bareStep(in *schemas.Tables, p identity.Place, step int64) *schemas.Step {
 // Likeness is where the categories of a step without tags come from.
 type Likeness struct {
 	From   LikenessFrom
-	Like   int64 // the step with tags, where one allocated alike
+	Like   int64 // the step with tags that allocated alike, if there is one
 	Blocks int64 // of the step
 	Known  int64 // of Blocks; the others are known by lifetime and phase only
 }
@@ -77,7 +77,7 @@ type Likeness struct {
 // LikenessFrom tells what the categories of a step without tags are derived from.
 type LikenessFrom int
 
-// The first three name no step.
+// FromLifetimes, FromAnyAlike and FromNoneAlike name no step.
 const (
 	FromLifetimes    LikenessFrom = iota // from lifetime and phase: nothing was matched
 	FromAnyAlike                         // from some step with tags that allocated alike: the report does not say which
@@ -111,7 +111,7 @@ func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 	return l
 }
 
-// nearestTagged is the recorded step with tags that lies nearest, the earlier of two; -1 = none.
+// nearestTagged returns the recorded step with tags that lies nearest, of two equally near the earlier; -1 = none.
 func nearestTagged(in *schemas.Tables, p identity.Place, step int64) int64 {
 	near := int64(-1)
 	distance := func(n int64) int64 { return max(n-step, step-n) }

@@ -12,7 +12,7 @@ type ModuleBytes struct {
 	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
 	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
 	NoneBytes  int64 `json:"none_bytes"`  // not known
-	// SharedBytes belong to no module, since all share them: see [IsSharedByModules].
+	// SharedBytes are the bytes that all modules share: see [IsSharedByModules].
 	SharedBytes int64 `json:"shared_bytes"`
 }
 
@@ -20,8 +20,9 @@ type ModuleBytes struct {
 func (m *ModuleBytes) Any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
 
 // IsSharedByModules is the module of library workspaces. torch makes a workspace for a thread and stream when the
-// first product there needs it, and all later ones use it. So the module that was called first is not charged for
-// it. A workspace that is taken for one call, and released in it, belongs to that call's module.
+// first product there needs one, and all later products use it. So the module that was called first is not charged
+// for the workspace. A workspace that is taken for one call, and released in the same call, belongs to that call's
+// module.
 var IsSharedByModules = &schemas.Module{Path: schemas.SharedByModules, Class: schemas.SharedByModules,
 	Role: schemas.SharedByModules}
 
@@ -67,7 +68,7 @@ func NewModuleIndex(in *schemas.Tables, rank int32) *ModuleIndex {
 }
 
 // Enclosing returns the nearest module that contains a parameter's name: blocks.3.mlp.up for
-// blocks.3.mlp.up.weight.exp_avg. It returns nil if there is none, or more than one.
+// blocks.3.mlp.up.weight.exp_avg. Enclosing returns nil if no module contains the name, or if several might.
 func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
 	for path := name; ; {
 		if m, ok := x.byPath[path]; ok {
@@ -81,8 +82,8 @@ func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
 	}
 }
 
-// Module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows
-// best: a parameter's gradient is its module's, wherever in backward it was allocated.
+// Module is the module that block i counts under just after event seq, and where in m the block's bytes go. The owner
+// decides first: a parameter's gradient belongs to the parameter's module, wherever in backward it was allocated.
 func (x *ModuleIndex) Module(l *Ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
 	if o := l.Owner(i, seq); o != nil {
 		if isShared(l.Allocs[i], o) {

@@ -40,9 +40,9 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 type BreakdownRun struct {
 	identity.Identity
 	Devices []DeviceBreakdown `json:"devices"`
-	// Missing says which moment a run with allocator events lacks; "" if none.
+	// Missing says which moment a run with allocator events lacks; "" if the run has the moment.
 	Missing string `json:"missing,omitempty"`
-	// The rest applies to predicted runs; null if not known.
+	// Confidence and the fields after it apply to predicted runs; null if not known.
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
 	UnknownReads     *int64   `json:"unknown_reads"`
@@ -77,14 +77,16 @@ type Moment struct {
 // CategoryBytes is one category's part.
 type CategoryBytes struct {
 	Category schemas.Category `json:"category"`
-	// Bytes is what counts under the category: requested bytes of the blocks whose first owner it is.
+	// Bytes is what counts under the category: the requested bytes of blocks whose first owner has the category; for
+	// slack, the bytes beyond requests.
 	Bytes int64 `json:"bytes"`
 	// HeldBytes is what tags prove the category to hold, alone or with others.
 	HeldBytes int64 `json:"held_bytes"`
-	// SharedBytes is the part of HeldBytes that, by tags, another category holds too. HeldBytes - SharedBytes is
-	// what the category costs alone: the bytes that would be free without it.
+	// SharedBytes is the part of HeldBytes that, by tags, another category holds too. HeldBytes - SharedBytes is what
+	// the category costs alone: the bytes that would be free without the category.
 	SharedBytes int64 `json:"shared_bytes"`
-	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
+	// SharedWith splits SharedBytes by the other category. A block that three categories hold counts under the two
+	// others.
 	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
 	// Evidence splits Bytes by how it is known that the category counts them.
 	Evidence
@@ -92,13 +94,13 @@ type CategoryBytes struct {
 	MaxBytes int64 `json:"max_bytes"` // the highest that Bytes was at any moment of the run
 }
 
-// Evidence splits bytes by how their categories are known. Its parts sum to the bytes.
+// Evidence splits bytes by how their categories are known. The parts of an Evidence sum to the bytes.
 type Evidence struct {
 	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
 	// by a rule on birth and death; includes slack, which follows from the blocks' sizes
 	LifetimeBytes  int64 `json:"lifetime_bytes"`
-	StackBytes     int64 `json:"stack_bytes,omitempty"` // a rule on the stack does, in imported snapshots alone
-	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // nothing but the phase of birth does
+	StackBytes     int64 `json:"stack_bytes,omitempty"` // by a rule on the stack, in imported snapshots only
+	PhaseOnlyBytes int64 `json:"phase_only_bytes"`      // only the phase of birth is known
 }
 
 // Add counts bytes that are known by e.
@@ -115,7 +117,7 @@ func (k *Evidence) Add(bytes int64, e schemas.Evidence) {
 	}
 }
 
-// Merge counts what others are known by too.
+// Merge adds the bytes of another Evidence.
 func (k *Evidence) Merge(o *Evidence) {
 	k.TaggedBytes += o.TaggedBytes
 	k.LifetimeBytes += o.LifetimeBytes
@@ -123,18 +125,18 @@ func (k *Evidence) Merge(o *Evidence) {
 	k.PhaseOnlyBytes += o.PhaseOnlyBytes
 }
 
-// Conservation is the proof that nothing is missing.
+// Conservation says whether replayed bytes equal torch's own counters, and what is missing if not.
 type Conservation struct {
 	Verdict string `json:"verdict"` // exact, bounded, lossy or unverifiable
 	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and
 	// replay.
 	ResidueBytes  int64  `json:"residue_bytes"`
 	AmbiguousTags int64  `json:"ambiguous_tags"`
-	Reason        string `json:"reason"` // ingest's; where Sum is not replay's figure, report's
-	// Sum is the sum of the categories and Replayed what it should be; nil if they agree.
+	Reason        string `json:"reason"` // ingest's reason; report's own if Sum is set
+	// Sum is the sum of the categories and Replayed what the sum should be. Both are nil if they agree.
 	Sum, Replayed *int64 `json:"-"`
 	// PeakLowBytes and PeakHighBytes are what the device's peak is at least and at most, null unless the verdict is
-	// bounded. OpenBytes is by how much more may have been allocated at the moment that is broken down, as slack.
+	// bounded. OpenBytes is how many more bytes of slack may have been allocated at the moment that is broken down.
 	PeakLowBytes  *int64 `json:"peak_low_bytes,omitempty"`
 	PeakHighBytes *int64 `json:"peak_high_bytes,omitempty"`
 	OpenBytes     int64  `json:"open_bytes,omitempty"`
@@ -146,7 +148,7 @@ func ConservationOf(v *schemas.DeviceVerdict) Conservation {
 		Reason: v.Reason, PeakLowBytes: v.PeakLowBytes, PeakHighBytes: v.PeakHighBytes}
 }
 
-// Category returns the named category's part, zero if it has none.
+// Category returns the named category's part, zero if the device has no such part.
 func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 	for _, c := range d.Categories {
 		if c.Category == name {
@@ -156,7 +158,7 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 	return CategoryBytes{Category: name}
 }
 
-// Known tells how well the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
+// Known tells how well the bytes of a breakdown are known. The parts of Known sum to AllocatedBytes.
 type Known struct {
 	Evidence
 	// UnownedBytes are the bytes in the categories other and untraced, whatever the evidence.
@@ -187,7 +189,8 @@ func (e *NoEventsError) Error() string {
 
 func (e *NoEventsError) Unwrap() error { return e.Reason }
 
-// A NoMomentError says why a run with allocator events has nothing at the moment asked for: others may.
+// A NoMomentError says why a run with allocator events has nothing at the moment asked for. Another run may have that
+// moment.
 type NoMomentError struct {
 	RunID  string
 	Reason string
@@ -219,7 +222,7 @@ func withoutEvents(in *schemas.Tables) error {
 	case unsaid(in):
 		return errors.New("a process did not live to say what it had allocated")
 	}
-	for i := range in.Report.Devices { // there are some, and what they did is unknown
+	for i := range in.Report.Devices { // some processes used devices, and what they did is unknown
 		if d := &in.Report.Devices[i]; d.Verdict == schemas.Lossy && d.Events > 0 {
 			return errors.New("none that could be counted: " + d.Reason)
 		}
@@ -227,13 +230,13 @@ func withoutEvents(in *schemas.Tables) error {
 	return errors.New("it never allocated on a CUDA device")
 }
 
-// unsaid is whether a process of a predicted run ended without its last word.
+// unsaid reports whether a process of a predicted run ended before it reported what it used.
 func unsaid(in *schemas.Tables) bool {
 	return in.Report.Prediction != nil && !in.Report.Prediction.Complete
 }
 
-// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity,
-// no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
+// devices and a [*NoEventsError]. A run without the moment gives a [*NoMomentError].
 func Breakdown(in schemas.Tables, at At) (BreakdownRun, error) {
 	return BreakdownWith(&in, at, NewLedgers(&in))
 }
@@ -278,7 +281,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 			continue
 		}
 		m, err := FindMoment(in, p, at)
-		if err != nil { // another rank has that moment: this one did not take that step
+		if err != nil { // another rank has the moment: this rank did not take that step
 			run.Remarks = append(run.Remarks, Remark{Kind: RemarkNoMoment, Err: err})
 			continue
 		}
@@ -295,7 +298,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 	return run, nil
 }
 
-// anyAt reports whether some device has that moment.
+// anyAt reports whether some device of the run has the moment.
 func anyAt(in *schemas.Tables, at At) bool {
 	for _, p := range identity.Places(in) {
 		if _, err := FindMoment(in, p, at); err == nil {
@@ -374,7 +377,7 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 	}
 }
 
-// checkSum compares the sum of the categories with the replay's own figure, and warns if they differ.
+// checkSum compares the sum of the categories with the replay's own figure, and adds a remark if they differ.
 func (d *DeviceBreakdown) checkSum(replayed int64) {
 	if replayed < 0 || replayed == d.AllocatedBytes {
 		if d.Conservation.Verdict == schemas.Lossy {
@@ -392,11 +395,11 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 	d.Remarks = append(d.Remarks, Remark{Kind: RemarkSumDiffers, Device: d.Device, Conservation: new(d.Conservation)})
 }
 
-// Level is how many bytes there are from event seq on.
+// Level is how many bytes there are from event Seq on, until the next Level.
 type Level struct{ Seq, Bytes int64 }
 
-// ReservedSteps returns what a device had reserved: before any event, then after each that may change it. It
-// returns nil if that is not known.
+// ReservedSteps returns what a device had reserved: before any event, then after each that may change it.
+// ReservedSteps returns nil if that is not known.
 func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
 	var steps []Level
 	for i := range in.Reserved {
@@ -407,7 +410,7 @@ func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
 	return steps
 }
 
-// ReservedAt returns what is reserved just after event seq; nil if that is not known.
+// ReservedAt returns the bytes reserved just after event seq; nil if not known.
 func ReservedAt(in *schemas.Tables, p identity.Place, seq int64) *int64 {
 	steps := ReservedSteps(in, p)
 	if steps == nil {

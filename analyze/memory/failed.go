@@ -14,15 +14,15 @@ type FailedRequest struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
-	Fatal  bool   `json:"fatal"` // the run died of it; otherwise the run went on
+	Fatal  bool   `json:"fatal"` // the run died of the failed request; otherwise the run went on
 	// EndUnknown is true if it is unknown whether the process continued.
 	EndUnknown bool `json:"end_unknown,omitempty"`
-	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; else the script did
-	// several only for requests at one place that torch recovered from; the largest is shown
+	Absorbed   bool `json:"absorbed"` // torch itself recovered and took less; if false, the script had to
+	// more than 1 only for requests at one place that torch recovered from; the largest of them is shown
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
 	Module         *string `json:"module"` // null outside of modules
-	// event 0: the events around it are not in the journal, and the rest is not known
+	// event 0: the events around the failure are not in the journal, and the rest is not known
 	At             Moment `json:"at"`
 	AllocatedBytes *int64 `json:"allocated_bytes"`
 	CachedBytes    *int64 `json:"cached_bytes"` // and free
@@ -43,7 +43,7 @@ type FailedRequest struct {
 // mostFailed bounds the failures that a summary breaks down: a script may try a thousand times.
 const mostFailed = 10
 
-// Failed gives the failures of a summary, those that ended the run first, and how many it leaves out.
+// Failed gives the failures of a summary, those that ended the run first, and how many failures it leaves out.
 func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int) {
 	if in.Report == nil {
 		return nil, 0
@@ -75,7 +75,7 @@ func FailedCount(in *schemas.Tables) *int {
 	return &n
 }
 
-// weight puts first what ended the run, and last what it did not notice.
+// weight sorts failures: first those that ended the run, last those that the script did not notice.
 func weight(in *schemas.Tables, group []int) int {
 	switch o := &in.Report.OOMs[group[0]]; {
 	case o.Fatal:
@@ -86,9 +86,9 @@ func weight(in *schemas.Tables, group []int) int {
 	return 1
 }
 
-// failureGroups returns the failures of the report, by their places in it. Failures at one place that torch itself
-// recovered from form a group: a convolution may try dozens of algorithms in each step. The largest request of a
-// group comes first.
+// failureGroups returns the failures of the report, by their places in the report. Failures at one place that torch
+// itself recovered from form a group: a convolution may try dozens of algorithms in each step. The largest request of
+// a group comes first.
 func failureGroups(in *schemas.Tables) (groups [][]int) {
 	type site struct {
 		identity.Place
@@ -132,7 +132,7 @@ func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) 
 func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	r := request(in, group[0])
 	r.Requests = len(group)
-	if r.OOM.Seq != 0 { // otherwise the process died before its last drain
+	if r.OOM.Seq != 0 { // 0 = the process died before its last drain
 		p := identity.Place{Rank: r.OOM.Rank, Device: r.OOM.Device}
 		d := BreakdownAt(in, p, ledgers.Of(p), r.At, -1)
 		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), r.OOM.Seq)
@@ -144,7 +144,7 @@ func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	return r
 }
 
-// request is the i-th failure of the report, without what was in its way.
+// request returns the i-th failure of the report, without what held the memory.
 func request(in *schemas.Tables, i int) FailedRequest {
 	o := &in.Report.OOMs[i]
 	p := identity.Place{Rank: o.Rank, Device: o.Device}
@@ -166,7 +166,7 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 }
 
 // ShortOf returns how much less would have had to be held or cached for the request to succeed. The limit is the
-// process's own, if it has set one, or what others and the context leave of the device.
+// process's own, if it has set one, or what other processes and the context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
 	if r.OOM.LimitBytes == 0 { // then the cause is unknown
 		return 0
@@ -187,7 +187,8 @@ func diedOf(in *schemas.Tables) *FailedRequest {
 	return nil
 }
 
-// Nth is which of its device's failures the i-th of the report is, from 1: what --at counts.
+// Nth returns the number, from 1, of the report's i-th failure among the failures of the same device: the number that
+// --at counts.
 func Nth(in *schemas.Tables, i int) (n int64) {
 	o := &in.Report.OOMs[i]
 	for _, x := range in.Report.OOMs[:i+1] {
@@ -211,9 +212,9 @@ func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 	return m
 }
 
-// BesideTensors returns the part of a failure's limit that the allocator could not have, 0 if there is none or it
-// is not known. torch's limit is the whole device including the CUDA context, unless the script set a lower one.
-// The memory of "dpsight predict" excludes the context.
+// BesideTensors returns the part of a failure's limit that the allocator could not have, 0 if there is no such part
+// or it is not known. torch's limit is the whole device including the CUDA context, unless the script set a lower
+// one. The memory of "dpsight predict" excludes the context.
 func (r *FailedRequest) BesideTensors() int64 {
 	if r.ReservedBytes == nil {
 		return 0
@@ -225,7 +226,7 @@ func (r *FailedRequest) BesideTensors() int64 {
 // between 0.4 (H200) and 3 (T4) per cent for itself.
 const leastWhole = 97
 
-// WholeDevice reports whether a limit is the whole device, and not one that the script has set; false if no
+// WholeDevice reports whether a limit is the whole device, and not a limit that the script has set; false if no
 // device's memory is known.
 func WholeDevice(in *schemas.Tables, limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
@@ -265,8 +266,8 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (ResolvedMoment, e
 	return ResolvedMoment{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
-// noFailure returns the error that no request of a device is known to have failed. The error claims no more than
-// was recorded.
+// noFailure returns the error that no request of a device is known to have failed. The error's words depend on what
+// was recorded: failures may be unknown.
 func noFailure(in *schemas.Tables, p identity.Place) error {
 	switch {
 	case in.Report.FailuresUnread(in.Manifest):

@@ -9,10 +9,10 @@ import (
 type Holder struct {
 	Kind schemas.HolderKind `json:"kind"`
 	Path string             `json:"path"` // "global kept[17]"; empty = only C++ keeps it
-	// ViewBytes is how much of StorageBytes the kept tensors show; equal if they show all.
+	// ViewBytes is how much of StorageBytes the kept tensors show; ViewBytes equals StorageBytes if they show all.
 	ViewBytes    int64 `json:"view_bytes"`
 	StorageBytes int64 `json:"storage_bytes"`
-	// Since is the event after which the look was that found it.
+	// Since is the event after which a look found the holder.
 	Since int64 `json:"-"`
 }
 
@@ -36,8 +36,9 @@ func NewHolders(in *schemas.Tables, p identity.Place) *Holders {
 	return h
 }
 
-// Of returns who keeps a block, or nil if no search found it. The last search counts for every moment: a variable
-// that is assigned again releases a block, and its real keeper is whoever still has it then.
+// Of returns who keeps a block, or nil if no search found it. The last search counts for every moment. A variable
+// that is assigned again releases the block, and the block's real keeper is the one that still has it at the last
+// search.
 func (h *Holders) Of(a *schemas.Allocation) *Holder {
 	rows := h.by[a.AllocID]
 	if len(rows) == 0 {

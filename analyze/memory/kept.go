@@ -9,24 +9,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Void is a stretch of events in which a block holds bytes for nothing. An example is a gradient from the
-// zero_grad after its last use to its next writing: Opacus' optimizers keep .grad there, torch's free it.
-type Void struct{ From, To, Bytes int64 } // just after event from, until just after event to
+// A Void is a stretch of events in which a block holds bytes for nothing. An example is a gradient from the zero_grad
+// after its last use to its next writing: Opacus' optimizers keep .grad during that stretch, torch's free it.
+type Void struct{ From, To, Bytes int64 } // from just after event From until just after event To
 
 // KeptGradients is what keeping .grad between steps costs a run.
 type KeptGradients struct {
 	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
 	AtPeakBytes int64
-	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed the gradients: the
-	// highest of what was allocated minus the gradients that nothing had written to since. It covers the steps
-	// whose gradients are tagged, and the time before each of them.
+	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed the gradients: the highest
+	// of what was allocated minus the gradients that nothing had written to since zero_grad. FreedPeakBytes covers
+	// the steps whose gradients are tagged, and the time before each of these steps.
 	FreedPeakBytes int64
 }
 
-// CostOfKeptGradients replays the run without gradients that zero_grad keeps. It returns nil if the recording does
-// not say when they were written, as in a step without tags. If only such a step reached the peak (a larger batch
-// of Poisson sampling), the peaks of the others say nothing about it. A gradient that is written in place, by
-// autograd's accumulation, would be a new block from then on.
+// CostOfKeptGradients replays the run without gradients that zero_grad keeps. CostOfKeptGradients returns nil if the
+// recording does not say when gradients were written, as in a step without tags. If only a step without tags reached
+// the peak (a larger batch of Poisson sampling), the peaks of other steps say nothing about it. A gradient that
+// autograd writes in place would, in the replay, be a new block from that write on.
 func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak int64) *KeptGradients {
 	spans := TaggedSpans(in, p)
 	if len(spans) == 0 {
@@ -86,12 +86,13 @@ func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64
 	return highest
 }
 
-// A Span is the events after from, up to and with to.
+// A Span is the events after From, up to and including To.
 type Span struct{ From, To int64 }
 
-// TaggedSpans returns the events at which every gradient is known. They cover steps with tags whose previous step
-// has tags too, from the end of that one. Before the run's first step there are no gradients, so its span begins
-// with the recording. Gradients of a step without tags would be missed, so the step after it is not covered.
+// TaggedSpans returns the events at which every gradient is known. The spans cover steps with tags whose previous
+// step has tags too, from the end of the previous step. Before the run's first step there are no gradients, so its
+// span begins with the recording. Gradients of a step without tags are unknown, so the step after such a step is not
+// covered.
 func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	var all []*schemas.Step
 	for i := range in.Steps {
@@ -113,8 +114,9 @@ func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
 	return out
 }
 
-// zeroed lists when each recorded zero_grad of the loop began. One inside another phase is not the loop's: between its
-// two passes Opacus' ghost clipping calls its own, which keeps gradients whatever the loop does.
+// zeroed lists when each recorded zero_grad of the loop began. A zero_grad inside another phase is not the loop's:
+// between its two passes, Opacus' ghost clipping calls its own zero_grad, which keeps gradients whatever the loop
+// does.
 func zeroed(in *schemas.Tables, p identity.Place) []int64 {
 	var rows []*schemas.Phase
 	known := PhasesWithBytes(in)

@@ -17,12 +17,12 @@ type Layout struct {
 	Largest             int64 // free piece
 }
 
-// Free is what is cached and could be handed out.
+// Free is how many bytes are cached and could be handed out.
 func (l *Layout) Free() int64 { return l.Idle + l.Gaps }
 
 type extent struct{ from, to uint64 }
 
-// LayoutAt replays the segments to event seq. It returns nil if not all segments are known, for example because
+// LayoutAt replays the segments to event seq. LayoutAt returns nil if not all segments are known, for example because
 // recording began late.
 func LayoutAt(in *schemas.Tables, p identity.Place, l *Ledger, seq int64) *Layout {
 	reserved := ReservedAt(in, p, seq)
@@ -91,7 +91,7 @@ func segmentsAt(in *schemas.Tables, p identity.Place, seq int64) []extent {
 			mapped = append(mapped, s)
 		case schemas.ActionSegmentUnmap:
 			mapped = subtract(mapped, s)
-		case schemas.ActionGap: // for memory reserved meanwhile, the events have only the sum
+		case schemas.ActionGap: // a gap has only the sum of what was reserved meanwhile
 			fixed, mapped = segmentsListed(in, p, e.Seq)
 		}
 	}

@@ -20,11 +20,11 @@ func CategoryPlace(c schemas.Category) int { return schemas.CategoryPlace(c) }
 
 // A Ledger is one device's blocks with their owners.
 type Ledger struct {
-	// Rows of the tables, if they were loaded. Code that only sums bytes has the lives alone.
+	// Rows of the tables, if they were loaded. A ledger that only sums bytes has lives and no rows.
 	Allocs []*schemas.Allocation
 	Owners [][]*schemas.Owner // by index into allocs
 	lives  *schemas.Lives     // the owners of a block in the order in which they count
-	sorted []Change           // what changes gives, once asked
+	sorted []Change           // the result of Changes, once computed
 }
 
 // Len is the number of blocks.
@@ -42,7 +42,7 @@ func (l *Ledger) evidence(owner uint32) schemas.Evidence {
 	return l.lives.Evidences[l.lives.Evidence[owner]]
 }
 
-// Ledgers makes each device's ledger once: they are most of a summary's time.
+// Ledgers makes each device's ledger once: making ledgers is most of a summary's time.
 type Ledgers struct {
 	in *schemas.Tables
 	by map[identity.Place]*Ledger
@@ -75,7 +75,7 @@ func NewLedger(in *schemas.Tables, p identity.Place) *Ledger {
 		}
 	}
 	l.Owners = make([][]*schemas.Owner, len(l.Allocs))
-	first := make([]*schemas.Owner, len(l.Allocs)) // nearly all blocks have one: they lie in one piece
+	first := make([]*schemas.Owner, len(l.Allocs)) // nearly all blocks have one owner: these lie in one piece
 	for i := range in.Owners {
 		o := &in.Owners[i]
 		if o.Rank != p.Rank || o.Device != p.Device {
@@ -127,7 +127,7 @@ func livesOf(l *Ledger) *schemas.Lives {
 	return out
 }
 
-// orderOwners puts the owners of each block in the order of [compareOwners]. Nearly all blocks have one.
+// orderOwners puts the owners of each block in the order of [compareOwners]. Nearly all blocks have one owner.
 func orderOwners(l *schemas.Lives) {
 	tagged := slices.Index(l.Evidences, schemas.Tagged)
 	before := func(a, b uint32) bool {
@@ -152,8 +152,8 @@ func orderOwners(l *schemas.Lives) {
 }
 
 // Owner returns the ownership under which block i counts just after event seq; nil if none holds. The category that
-// comes first in [schemas.Categories] decides. Of several ownerships of that category, a tag takes precedence over
-// a rule, then one with a known module, then the older.
+// comes first in [schemas.Categories] decides. Of several ownerships of that category, a tag takes precedence over a
+// rule, then an ownership with a known module over one without, then the older.
 func (l *Ledger) Owner(i int, seq int64) *schemas.Owner {
 	var first *schemas.Owner
 	for _, o := range l.Owners[i] {
@@ -185,8 +185,8 @@ func falseFirst(a, b bool) int {
 	return -1
 }
 
-// Category is the place of the category that block i is counted under just after event seq, and how that is known. A
-// moment that no owner covers is other, by phase.
+// Category is the place of the category that block i is counted under just after event seq, and how that is known. At
+// a moment that no owner covers, the category is other, known by phase.
 func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidence) {
 	for k := l.lives.OwnersFrom[i]; k < l.lives.OwnersFrom[i+1]; k++ {
 		if l.lives.HoldsAt(k, seq) {
@@ -197,7 +197,7 @@ func (l *Ledger) Category(i int, seq int64) (place int, evidence schemas.Evidenc
 }
 
 // Turns are the events of block i's life after which it may count under another category, the first of its life
-// included, in order. They lie before end; 0 = to the end of recording. buffer is used again.
+// included, in order. Turns lie before end; end = 0 means the end of recording. The result uses buffer's memory.
 func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
 	from := int64(l.lives.AllocSeq[i])
 	turns := append(buffer[:0], from)
@@ -215,7 +215,7 @@ func (l *Ledger) Turns(i int, end int64, buffer []int64) []int64 {
 	return slices.Compact(turns)
 }
 
-// A Change means that a category counts that many more bytes from an event on.
+// A Change means that a category counts some bytes more, or fewer, from an event on.
 type Change struct {
 	Bytes int64
 	seq   uint32
@@ -225,12 +225,12 @@ type Change struct {
 func (c *Change) Seq() int64 { return int64(c.seq) }
 func (c *Change) Place() int { return int(c.place) }
 
-// Changes lists every change of every category over the whole run, by sequence.
+// Changes lists every change of every category over the whole run, in the order of events.
 func (l *Ledger) Changes() []Change {
 	if l.sorted != nil {
 		return l.sorted
 	}
-	// Events are counted and their changes put in place: to sort tens of millions takes seconds.
+	// The changes of each event are counted and then put in place: sorting tens of millions takes seconds.
 	last, n := uint32(0), 0
 	l.eachChange(func(c Change) { last, n = max(last, c.seq), n+1 })
 	out := make([]Change, n)
@@ -284,7 +284,7 @@ func (l *Ledger) eachChange(add func(Change)) {
 }
 
 // Sweep calls each after every event at which some category changed, with the bytes of every category just after it.
-// The slice is reused.
+// Sweep reuses the slice of bytes.
 func Sweep(changes []Change, each func(seq int64, bytes []int64)) {
 	bytes := make([]int64, NCategories)
 	for i := 0; i < len(changes); {
@@ -296,7 +296,7 @@ func Sweep(changes []Change, each func(seq int64, bytes []int64)) {
 	}
 }
 
-// maxima gives each category's own maximum over the run.
+// maxima returns each category's own maximum over the run.
 func maxima(changes []Change) []int64 {
 	highest := make([]int64, NCategories)
 	Sweep(changes, func(_ int64, bytes []int64) {

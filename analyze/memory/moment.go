@@ -37,7 +37,8 @@ func FindMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, er
 	return ResolvedMoment{At: MomentOf(in, p, PeakEvent(v)), Allocated: v.PeakAllocatedBytes}, nil
 }
 
-// PeakEvent returns the event of a device's peak: if possible, the first of that height whose blocks have owners.
+// PeakEvent returns the event of a device's peak: if possible, the first event of the peak's height at which blocks
+// have owners.
 func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	if v.InstrumentedPeakSeq != nil {
 		return *v.InstrumentedPeakSeq
@@ -45,9 +46,9 @@ func PeakEvent(v *schemas.DeviceVerdict) int64 {
 	return v.PeakSeq
 }
 
-// NoStep returns the error for a step that does not exist. It lists the existing steps. Phases before the first
-// step have step -1, and those after the last step its number plus one. Both can be requested, although they are
-// not steps.
+// NoStep returns the error for a step that does not exist. The error lists the existing steps. Phases before the
+// first step have step -1, and phases after the last step have its number plus one. Both numbers can be requested,
+// although they are not steps.
 func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) error {
 	first, last := phases[0], phases[len(phases)-1]
 	var steps []int64
@@ -77,8 +78,8 @@ func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) er
 	return err
 }
 
-// phaseMoment returns the highest moment of a phase. Step and phase come from the phase's row. If nothing in a
-// phase is as high as the state in which it began, the event is the last one of the phase before.
+// phaseMoment returns the highest moment of a phase. Step and phase come from the phase's row. If no event of the
+// phase is as high as the state in which the phase began, the moment is the last event before the phase.
 func phaseMoment(in *schemas.Tables, p identity.Place, at At) (ResolvedMoment, error) {
 	var best, unknown *schemas.Phase
 	steps, phases, known := map[int64]bool{}, map[string]bool{}, PhasesWithBytes(in)
@@ -143,8 +144,8 @@ func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
 	return m
 }
 
-// PhaseOf returns the step and phase of event seq; nil if there is none, and for a file that dpsight did not
-// record, which has no marks. They are copies: a pointer into a table would keep the whole table as long as a
+// PhaseOf returns the step and phase of event seq; nil if there is none, and for a file that dpsight did not record,
+// which has no marks. The results are copies: a pointer into a table would keep the whole table as long as a
 // [analyze.Summary] lives.
 func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {

@@ -5,9 +5,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// PhasesWithBytes returns a function that reports whether a phase's bytes are known. They are not for steps without
-// events, and for phases that lie partly between two windows of recorded steps, or after the last. Such rows have
-// zeros and no event to count from. Before the first event, only rows with nothing allocated are like that.
+// PhasesWithBytes returns a function that reports whether a phase's bytes are known. A phase's bytes are unknown in
+// steps without events, and if the phase lies partly between two windows of recorded steps, or after the last window.
+// Such rows have zeros and no event to count from. Before the first event, rows with nothing allocated look the same.
 func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
 	if in.Manifest.FiguresOnly() { // no event to count from; unknown values are null already
 		return func(f *schemas.Phase) bool {

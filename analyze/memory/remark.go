@@ -3,26 +3,26 @@ package memory
 // A Remark is a caution about the figures of a breakdown. Package report finds the words.
 type Remark struct {
 	Kind     RemarkKind
-	Device   string // "cuda:0"; empty if it concerns the run
+	Device   string // "cuda:0"; empty if the remark concerns the whole run
 	Text     string
 	Err      error
 	Failed   *FailedRequest
 	Untagged *Untagged
 	// For [RemarkUntagged]: the bytes known only by phase, out of all allocated, and the nearest moment of a step
-	// with tags; nil if no step has any.
+	// with tags; nil if no step has tags.
 	PhaseOnlyBytes, AllocatedBytes int64
 	Instead                        *At
 	Conservation                   *Conservation
 }
 
-// RemarkKind is the subject of a [Remark]. It decides which of the other fields are set.
+// RemarkKind is the subject of a [Remark]. The kind decides which of the other fields are set.
 type RemarkKind string
 
 const (
 	RemarkGone       RemarkKind = "gone"        // Text: a table that was taken away
 	RemarkOfIngest   RemarkKind = "ingest"      // Text: what ingest warned of
 	RemarkDied       RemarkKind = "died"        // Failed: the run died of this request, and its peak came before
-	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have it, and another does
+	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have the moment, and another does
 	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is the failed request's
 	RemarkLossy      RemarkKind = "lossy"       // Device, Conservation: events are missing or disagree
 	RemarkSumDiffers RemarkKind = "sum differs" // Device, Conservation: the categories' sum is not replay's figure

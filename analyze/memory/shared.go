@@ -4,24 +4,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// SharedActivation says what the hooks of a DP method really cost on one device. Autograd also holds most of what
-// they hold, so it would be there without them.
+// SharedActivation says what the hooks of a DP method really cost on one device. Autograd also holds most of what the
+// hooks hold, so most of it would be allocated without the hooks.
 type SharedActivation struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
 	Rank   int32  `json:"rank"`
-	// HeldBytes is what hooks hold, SharedBytes the part that others hold too, AutogradBytes the part that autograd
-	// does.
+	// HeldBytes is what hooks hold. SharedBytes is the part that other owners hold too, AutogradBytes the part that
+	// autograd holds too.
 	HeldBytes     int64 `json:"held_bytes"`
 	SharedBytes   int64 `json:"shared_bytes"`
 	AutogradBytes int64 `json:"autograd_bytes"`
-	// ExtraBytes is what only hooks hold, HeldBytes - SharedBytes. Without the hooks it would be free. It is no
-	// extra cost for a method that makes autograd save less, as book-keeping does: see
+	// ExtraBytes is what only hooks hold, HeldBytes - SharedBytes. Without the hooks these bytes would be free.
+	// ExtraBytes is no extra cost for a method that makes autograd save less, as book-keeping does: see
 	// [compare.HooksInsteadOfAutograd].
 	ExtraBytes int64 `json:"extra_bytes"`
 }
 
-// SharedHookActivations is nil if everything that hooks hold is held by them alone.
+// SharedHookActivations returns nil if hooks share nothing of what they hold with other owners.
 func (d *DeviceBreakdown) SharedHookActivations() *SharedActivation {
 	c := d.Category(schemas.HookActivations)
 	if c.SharedBytes == 0 {

@@ -25,9 +25,10 @@ type AccuracyDocument struct {
 	Reserved    confidence.AccuracyErrors `json:"reserved"`
 	Fitting     AccuracyFitting           `json:"fitting"`
 	// Unended lists measured experiments whose prediction did not end well, for example because the phantom GPU
-	// refused it. No error includes them.
+	// refused the script. No error includes such experiments.
 	Unended []confidence.AccuracyUnended `json:"unended"`
-	// Unpredicted lists measured experiments without a prediction, Unmeasured predicted ones without a measurement.
+	// Unpredicted lists measured experiments without a prediction. Unmeasured lists predicted experiments without a
+	// measurement.
 	Unpredicted []string      `json:"unpredicted"`
 	Unmeasured  []string      `json:"unmeasured"`
 	Warnings    []string      `json:"warnings"` // report makes them of Unlike and Passed
@@ -63,11 +64,12 @@ type AccuracyExperiment struct {
 	Allocated   Prediction `json:"peak_bytes"`
 	Reserved    Prediction `json:"peak_reserved_bytes"`
 	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
-	// Moved is the bytes that the prediction puts into the wrong category or gets wrong in size. It is the sum over
-	// categories of what the prediction has too much, or of what it has too little, whichever is larger. Null if
-	// either peak is not broken down, or if other rules made its categories.
+	// Moved is the bytes that the prediction puts into the wrong category or gets wrong in size. Moved is the larger
+	// of two sums over categories: the bytes that the prediction has too much, and the bytes that it has too little.
+	// Moved is null if either peak is not broken down, or if different rules made their categories.
 	Moved *int64 `json:"moved_bytes"`
-	// Most is the category that differs most, by MostBytes, predicted minus measured; empty if none does.
+	// Most is the category with the largest difference in absolute value; MostBytes is that difference, predicted
+	// minus measured. Most is empty if no category differs or if Moved is null.
 	Most      schemas.Category `json:"most,omitempty"`
 	MostBytes int64            `json:"most_bytes,omitempty"`
 }
@@ -77,7 +79,8 @@ type Prediction struct {
 	Measured  *int64   `json:"measured"`
 	Predicted *int64   `json:"predicted"`
 	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
-	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. Null otherwise.
+	// MeasuredHigh and PredictedHigh are the upper bounds of a bounded figure, which has no error. Both are null
+	// otherwise.
 	MeasuredHigh  *int64 `json:"measured_high,omitempty"`
 	PredictedHigh *int64 `json:"predicted_high,omitempty"`
 }
@@ -87,16 +90,16 @@ type Prediction struct {
 type AccuracyFitting struct {
 	Of          int `json:"of"` // experiments for which both state whether it fits
 	Agree       int `json:"agree"`
-	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
-	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to
-	// run out of it and ended well.
+	OutOfMemory int `json:"out_of_memory"` // of these, experiments that do not fit by either
+	// Overrun lists experiments that were predicted to fit and ran out of memory. Refused lists experiments that were
+	// predicted to run out of memory and ended well.
 	Overrun []string `json:"overrun"`
 	Refused []string `json:"refused"`
 }
 
 // Accuracy compares predictions with measured runs of the same experiments. Runs that ran out of memory only show
-// that the experiment does not fit. Other runs that did not end well are passed over. So are predictions among the
-// runs, and measured runs among the predictions.
+// that the experiment does not fit. Accuracy ignores other runs that did not end well, predictions among the runs,
+// and measured runs among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) AccuracyDocument {
 	measured, passed := Measurements(predicted, runs)
 	doc := AccuracyOf(predicted, measured, name)
@@ -104,8 +107,8 @@ func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) A
 	return doc
 }
 
-// Measurements reduces the measured runs that ended well or ran out of memory. For each experiment it takes one
-// origin, if possible the prediction's.
+// Measurements reduces the measured runs that ended well or ran out of memory. For each experiment, Measurements
+// takes the runs of one origin, if possible the prediction's.
 func Measurements(predicted schemas.Baseline, runs []analyze.Summary) (schemas.Baseline, []gate.Passed) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
 		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM
@@ -167,7 +170,7 @@ func predictedOf(b schemas.Baseline) []schemas.BaselineExperiment {
 	})
 }
 
-// fitted tells whether an experiment fits. It is nil if its runs do not tell, or disagree.
+// fitted tells whether an experiment fits. fitted returns nil if the experiment's runs do not tell, or disagree.
 func fitted(e *schemas.BaselineExperiment) *bool {
 	oom := e.Status == schemas.StatusOOM
 	if oom == (e.Runs > 0) {
@@ -211,7 +214,7 @@ func (f *AccuracyFitting) add(predicted, measured *bool, label string) {
 	}
 }
 
-// Predictions are the predicted ones of some runs.
+// Predictions returns the predicted runs among runs.
 func Predictions(runs []analyze.Summary) []analyze.Summary {
 	return slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool { return s.Source != schemas.Predicted })
 }
@@ -246,10 +249,10 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 	return x
 }
 
-// Bounded is whether one of the two figures is known within bounds only.
+// Bounded reports whether one of the two figures is known within bounds only.
 func (p *Prediction) Bounded() bool { return p.MeasuredHigh != nil || p.PredictedHigh != nil }
 
-// openHigh returns the upper bound of a bounded peak, nil if it is known to the byte.
+// openHigh returns the upper bound of a bounded peak, nil if the peak is known to the byte.
 func openHigh(e *schemas.BaselineExperiment) *int64 {
 	if e.PeakHighBytes == nil || e.PeakBytes == nil || *e.PeakHighBytes == *e.PeakBytes {
 		return nil

@@ -12,8 +12,8 @@ import (
 // FitSchema is the version of [FitDocument].
 const FitSchema = "dpsight.fit/1"
 
-// FitDocument is what "dpsight predict --vary … --format json" prints: by method and device the largest value that
-// fits.
+// FitDocument is what "dpsight predict --vary … --format json" prints: the largest value that fits, for each method
+// and device.
 type FitDocument struct {
 	Schema string    `json:"schema"`
 	Vary   Vary      `json:"vary"`
@@ -34,12 +34,12 @@ type FitSearch struct {
 	Profile     string
 	GPU         string
 	MemoryBytes int64
-	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = the largest that fits is the only answer
+	MarginBytes int64 // that a value should leave of MemoryBytes; 0 = no margin was requested
 	// Only lists the allowed values in ascending order if the options do not allow the whole range. Barred is why
 	// other values are not allowed.
 	Only    []int64
 	Barred  string
-	Top     bool // the options allow none above the highest
+	Top     bool // the options allow no value above the highest
 	Runs    []FitRun
 	Stopped string // why the search ended early; empty if it did not
 }
@@ -51,9 +51,9 @@ type FitRun struct {
 	Run   PredictionRun
 }
 
-// NewFitRun reduces the run of a probe. It wants all tables, with detail. A run fits with the value only if all its
-// requests succeeded: a script that caught a failure went on with less. A failure at a limit that the script has
-// set says nothing about the device.
+// NewFitRun reduces the run of a probe. It needs all tables, with detail. A run fits with the value only if all its
+// requests succeeded: a script that caught a failure went on with less. A failure at a limit that the script has set
+// says nothing about the device.
 func NewFitRun(in schemas.Tables) FitRun {
 	r := FitRun{Run: Predict(in)}
 	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
@@ -68,7 +68,7 @@ func NewFitRun(in schemas.Tables) FitRun {
 const (
 	FitSome  = "some"       // the next value does not fit
 	FitAll   = "all"        // the highest value of the range fits; Odd lists lower values that do not fit
-	FitNone  = "none"       // not even the lowest does
+	FitNone  = "none"       // not even the lowest value fits
 	FitUnset = "unfinished" // the search was stopped: Largest is the result so far
 )
 
@@ -78,14 +78,15 @@ type FitCell struct {
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
 	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
-	// Only lists the values of the range that the experiment's options allow, if these are not all, for example the
-	// divisors of a batch. No others were tried. Barred is why the first of the others is not allowed.
+	// Only lists the values of the range that the experiment's options allow, if they do not allow all, for example
+	// only the divisors of a batch. The search tried no other values. Barred is why the first other value is not
+	// allowed.
 	Only   []int64 `json:"only,omitempty"`
 	Barred string  `json:"barred,omitempty"`
 	// the options allow no value above the highest, as no physical batch is above its batch
 	Top     bool   `json:"top,omitempty"`
 	Outcome string `json:"outcome"`
-	// Largest is the highest value that fits, null if none does. The next fields are its peaks.
+	// Largest is the highest value that fits, null if no value fits. The next fields are the peaks at this value.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -97,7 +98,7 @@ type FitCell struct {
 	// Odd are report's words for Oddities.
 	Odd      []string `json:"odd"`
 	Oddities []Oddity `json:"-"`
-	// Confidence is the lowest of the runs that decide, with its reasons.
+	// Confidence is the lowest confidence among the runs that decide the result, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
 	Probes     []FitProbe          `json:"probes"` // by value
@@ -106,8 +107,8 @@ type FitCell struct {
 // FitMargin is the largest value that leaves a margin.
 type FitMargin struct {
 	Bytes int64 `json:"bytes"` // that are to stay free
-	// Largest is the highest value that was seen to leave the margin, null if none does. The next fields are its
-	// figures.
+	// Largest is the highest value that was seen to leave the margin, null if no value does. The next fields are the
+	// figures at this value.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -117,11 +118,11 @@ type FitMargin struct {
 // An Oddity is a value at which memory does not grow, so that a value between two tried ones may differ from both.
 type Oddity struct {
 	Value, Below int64  // Value is the larger
-	Figure       string // that falls: "allocated" or "reserved"; empty if Value fits though Below does not
+	Figure       string // "allocated" or "reserved", which falls; empty if Value fits though Below does not
 	Bytes, Was   int64  // of Figure, at Value and at Below
 }
 
-// FitProbe is one predicted run. If it does not fit, its peaks cover the time until it failed.
+// FitProbe is one predicted run. The peaks of a probe that does not fit cover the time until it failed.
 type FitProbe struct {
 	Value  int64  `json:"value"`
 	RunID  string `json:"run_id"`
@@ -131,7 +132,8 @@ type FitProbe struct {
 	// requests that failed and that the script caught. A run with requests for which the device had no room does
 	// not fit, unlike a run in which torch recovered by itself
 	CaughtOOMs int `json:"caught_ooms"`
-	// a run that ended well does not fit, or, where Fits is null, how it ended; report words it where Cause has it
+	// why a run that ended well does not fit or, if Fits is null, how the run ended; report derives it from Cause if
+	// that is set
 	Why               string  `json:"why,omitempty"`
 	Because           Because `json:"-"`
 	PeakBytes         *int64  `json:"peak_bytes"`
@@ -139,7 +141,7 @@ type FitProbe struct {
 	SpareBytes        *int64  `json:"spare_bytes"` // null of one that does not fit
 }
 
-// Fit says of each search what it found.
+// Fit returns the document of what each search found.
 func Fit(v Vary, searches []FitSearch) FitDocument {
 	doc := FitDocument{Schema: FitSchema, Vary: v, Cells: []FitCell{}}
 	for i := range searches {
@@ -148,7 +150,7 @@ func Fit(v Vary, searches []FitSearch) FitDocument {
 	return doc
 }
 
-// Nothing is whether nothing fits, with no method on no device.
+// Nothing reports whether no value fits with any method on any device.
 func (d *FitDocument) Nothing() bool {
 	return len(d.Cells) > 0 && !slices.ContainsFunc(d.Cells, func(c FitCell) bool { return c.Outcome != FitNone })
 }
@@ -202,7 +204,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	return c
 }
 
-// leaves sets the largest value that leaves a margin, and returns its run. runs are ordered by value.
+// leaves sets the largest value that leaves a margin, and returns the run at this value. runs are ordered by value.
 func (c *FitCell) leaves(margin int64, runs []FitRun) *FitRun {
 	if margin == 0 {
 		return nil
@@ -222,7 +224,8 @@ func worse(a, b *schemas.Confidence) bool {
 	return slices.Index(confidence.Levels, a.Level) > slices.Index(confidence.Levels, b.Level)
 }
 
-// oddities are the values that fit above one that does not, and those whose peaks fall while the value grows.
+// oddities returns the values that fit above a value that does not fit, and the values whose peaks are below those of
+// a smaller value.
 func oddities(probes []FitProbe) (out []Oddity) {
 	var refused, before *FitProbe
 	for i := range probes {
@@ -261,7 +264,7 @@ func falls(before, p *FitProbe) []Oddity {
 	return nil
 }
 
-// Lowest is the first value that can be asked for.
+// Lowest is the smallest value that can be tried.
 func (c *FitCell) Lowest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[0]
@@ -269,7 +272,7 @@ func (c *FitCell) Lowest(v *Vary) int64 {
 	return v.Low
 }
 
-// Highest is the last value that can be asked for.
+// Highest is the largest value that can be tried.
 func (c *FitCell) Highest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[len(c.Only)-1]
@@ -277,13 +280,13 @@ func (c *FitCell) Highest(v *Vary) int64 {
 	return v.High
 }
 
-// More reports whether an untried value above Largest may fit. Without Largest it reports whether any untried value
-// may fit.
+// More reports whether an untried value above Largest may fit. Without Largest, More reports whether any untried
+// value may fit.
 func (c *FitCell) More(v *Vary) bool {
 	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !c.atTop(v, c.Largest)
 }
 
-// MoreWithMargin reports whether a value above Margin's Largest may leave the margin that was not tried.
+// MoreWithMargin reports whether an untried value above Margin's Largest may leave the margin.
 func (c *FitCell) MoreWithMargin(v *Vary) bool {
 	if c.Outcome == FitUnset {
 		return !c.atTop(v, c.Margin.Largest)

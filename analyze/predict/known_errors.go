@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// KnownErrorsOf sorts the predictions that were called close, and that say their doubts, by kind of doubt.
+// KnownErrorsOf sorts predictions by kind of doubt: those with the confidence close that state their doubts.
 func KnownErrorsOf(doc AccuracyDocument) confidence.KnownErrorsDocument {
 	out := confidence.KnownErrorsDocument{Schema: confidence.KnownErrorsSchema, Doubts: []confidence.KnownErrors{},
 		Unended: doc.Unended}

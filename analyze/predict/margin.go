@@ -6,8 +6,8 @@ import "math"
 // which no prediction was ever compared. The device may really hold a little more than predicted.
 const DefaultMargin = 5
 
-// MarginBytes returns what a prediction should leave of so much memory. percent is the user's. If it is nil, the
-// margin is [DefaultMargin], or nothing on a device with which predictions were compared.
+// MarginBytes returns what a prediction should leave free of a device's memory. percent is the user's. If percent is
+// nil, the margin is [DefaultMargin], or nothing on a device with which predictions were compared.
 func MarginBytes(memory int64, checked bool, percent *float64) int64 {
 	switch {
 	case percent != nil:
@@ -26,7 +26,7 @@ func (p PredictionRun) WithMargin(percent float64) PredictionRun {
 	return p
 }
 
-// Leaves reports whether the run fits and leaves that many bytes of the device's memory.
+// Leaves reports whether the run fits and leaves at least the given bytes of the device's memory.
 func (p *PredictionRun) Leaves(bytes int64) bool {
 	return p.Fits != nil && *p.Fits && p.SpareBytes != nil && *p.SpareBytes >= bytes
 }

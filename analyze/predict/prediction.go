@@ -35,12 +35,12 @@ func NewPredictionDocument(runs ...PredictionRun) PredictionDocument {
 type PredictionRun struct {
 	identity.Identity
 	GPU string `json:"gpu"`
-	// MemoryBytes is what a process can take of the device. MemoryGiven says that the user stated it. Null if an
-	// older version predicted.
+	// MemoryBytes is what a process can take of the device. MemoryGiven says that the user stated MemoryBytes. Both
+	// are null if an older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
 	// Fits is null if the script ended early for another reason, or allocated nothing on a device, since its full
-	// need is then unknown. A run that its time limit ended after the first step is judged by what it took until
+	// need is then unknown. A run that its time limit ended after the first step is judged by what the run took until
 	// then. A run that ended well fits, even if its script caught failed requests. In a search such a run does not
 	// fit, see [NewFitRun]. Why adds what the status leaves out; report derives it from Because.
 	Fits       *bool   `json:"fits"`
@@ -52,23 +52,25 @@ type PredictionRun struct {
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	// SpareBytes is MemoryBytes minus the highest reserved, and minus the contexts if several processes have one.
-	// Null if the run does not fit or did not end well. A run near the limit releases cached memory and goes on, so
-	// 0 still works.
+	// SpareBytes is null if the run does not fit or did not end well. A run near the limit releases cached memory and
+	// goes on, so 0 bytes to spare still work.
 	SpareBytes *int64 `json:"spare_bytes"`
 	// MarginBytes is the recommended minimum of SpareBytes, see [MarginBytes]; null if an older version predicted.
 	// A run that leaves less still fits, by its bytes.
 	MarginBytes *int64 `json:"margin_bytes"`
-	// Ranks has one row for each device of each rank that ran, by rank. The figures above are the fullest device's.
+	// Ranks has one row for each device of each rank that ran, by rank. The figures of PredictionRun itself are the
+	// fullest device's.
 	Ranks []RankPeaks `json:"ranks"`
-	// Device, At and Categories describe the fullest device at its peak or, for a run that ran out of memory, at
-	// the failed request. Module is the one that asked then. Categories come largest first, without empty ones.
+	// Device, At and Categories describe the fullest device at its peak or, for a run that ran out of memory, at the
+	// failed request. Module is the module whose request made that moment. Categories come largest first, without
+	// empty ones.
 	Device         *string                `json:"device"`
 	At             *memory.Moment         `json:"at"`
 	Module         *string                `json:"module"`
 	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
 	Categories     []memory.CategoryBytes `json:"categories"`
-	// Others are the breakdowns of the run's other devices, each at its own peak. They are absent if it has one,
-	// and for a run that ran out of memory.
+	// Others are the breakdowns of the run's other devices, each at its own peak. Others is absent if the run has one
+	// device, and for a run that ran out of memory.
 	Others  []OtherDevice `json:"others,omitempty"`
 	Failure *schemas.OOM  `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
@@ -82,12 +84,12 @@ type PredictionRun struct {
 	Guesses     []schemas.Counted      `json:"guesses"`
 	Notes       []string               `json:"notes"`
 	Band        *schemas.PlacementBand `json:"band"`
-	// Ended says after which step the prediction ended the script, and why; absent if it ended by itself.
+	// Ended says after which step the prediction ended the script, and why; absent if the script ended by itself.
 	Ended    *schemas.Ended `json:"ended,omitempty"`
 	Warnings []string       `json:"warnings"` // report fills them in, from Remarks and Survived
 
 	Remarks []analyze.Remark `json:"-"`
-	// OfDeviceBytes is Failure's limit if that is the whole device; 0 otherwise.
+	// OfDeviceBytes is Failure's limit if the limit is the whole device; 0 otherwise.
 	OfDeviceBytes int64 `json:"-"`
 	// Survived are the requests that failed and that the script caught.
 	Survived []schemas.OOM `json:"-"`
@@ -164,7 +166,7 @@ func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
 	return out
 }
 
-// Predict reduces a predicted run. It wants all tables, with detail.
+// Predict reduces a predicted run. It needs all tables, with detail.
 func Predict(in schemas.Tables) PredictionRun {
 	s := analyze.Summarize(in)
 	p := PredictionRun{Identity: s.Identity, Confidence: confidence.Of(&in), GPU: s.GPU, PeakBytes: s.PeakBytes,
@@ -199,12 +201,12 @@ func Predict(in schemas.Tables) PredictionRun {
 		if p.Because.Unheard == 0 && !p.Complete {
 			p.Because.Cause = CauseUnsaid
 		}
-		// there is nothing to break down, and Because says it
+		// there is nothing to break down, and Because says so
 		p.Remarks = slices.DeleteFunc(slices.Clone(p.Remarks), func(r analyze.Remark) bool {
 			return r.Kind == analyze.RemarkNoBlocks
 		})
 	}
-	if p.Fits == nil || !*p.Fits { // more would have been needed, or it is unknown
+	if p.Fits == nil || !*p.Fits { // the run would have needed more, or its need is unknown
 		p.SpareBytes = nil
 		for i := range p.Ranks {
 			p.Ranks[i].SpareBytes = nil
@@ -231,7 +233,7 @@ func Predict(in schemas.Tables) PredictionRun {
 	return p
 }
 
-// others are the devices beside the fullest that anything was allocated on.
+// others returns the devices other than the fullest on which something was allocated.
 func others(in *schemas.Tables, s *analyze.Summary, fullest *memory.DeviceBreakdown) (out []OtherDevice) {
 	for i := range s.Breakdown.Devices {
 		d := &s.Breakdown.Devices[i]
@@ -256,8 +258,8 @@ func largestFirst(categories []memory.CategoryBytes) []memory.CategoryBytes {
 	return out
 }
 
-// verdict finds out whether a run fits, by how it ended. Requests that failed and that the script caught are events: it
-// has searched for what fits, or set itself a limit.
+// verdict finds out whether a run fits, by how it ended. Failed requests that the script caught do not decide: the
+// script has searched for what fits, or set itself a limit.
 func (p *PredictionRun) verdict(in *schemas.Tables) {
 	switch {
 	case p.Status == schemas.StatusOOM:
@@ -286,7 +288,7 @@ func gotFar(in *schemas.Tables) bool {
 		len(in.Steps) == 0 && calls > 1
 }
 
-// fatal is the request that ended the run, nil without one.
+// fatal is the request that ended the run, nil if no request did.
 func fatal(in *schemas.Tables) *schemas.OOM {
 	if in.Report == nil {
 		return nil
@@ -299,7 +301,7 @@ func fatal(in *schemas.Tables) *schemas.OOM {
 	return nil
 }
 
-// survived are the requests that the script caught; those that torch itself went on without are counted.
+// survived are the requests that the script caught; absorbed counts those that torch itself recovered from.
 func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	if in.Report == nil {
 		return nil, 0
@@ -315,8 +317,8 @@ func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	return caught, absorbed
 }
 
-// failedBreakdown returns what was held when the request failed that ended the run; nil if the journal does not
-// have its events.
+// failedBreakdown returns what was held when the request failed that ended the run; nil if the journal does not have
+// the events around it.
 func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
 	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
 	o := &in.Report.OOMs[i]

@@ -79,7 +79,7 @@ func (x parts) add(key Part, bytes int64, beside bool) {
 	p.DeltaBytes = p.Bytes - p.BesideBytes
 }
 
-// list is what differs. Those parts come first that make most of the difference, which is one downwards if less.
+// list is what differs. The parts that make most of the difference come first. If less, the difference is negative.
 func (x parts) list(less bool) []Part {
 	out := []Part{}
 	for _, p := range slices.Collect(maps.Values(x)) {

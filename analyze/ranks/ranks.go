@@ -40,7 +40,7 @@ func NewDocument(runs ...Run) Document {
 type Run struct {
 	identity.Identity
 	Ranks []Peak `json:"ranks"`
-	// Outlier is the device whose peak lies farthest apart; null if none does.
+	// Outlier is the device whose peak lies farthest apart; null if no peak lies apart.
 	Outlier *Outlier `json:"outlier"`
 	// NotIngested is whether the run has no tables yet.
 	NotIngested bool `json:"-"`
@@ -59,7 +59,8 @@ type Peak struct {
 	ReservedBytes  *int64  `json:"peak_reserved_bytes"`  // null = not known
 	Step           *int64  `json:"step"`                 // of the peak; null before the first, and where not recorded
 	Phase          *string `json:"phase"`
-	// OthersMedianBytes is the median of the other devices' peaks, DeltaBytes the difference to it; null without any.
+	// OthersMedianBytes is the median of the other devices' peaks, DeltaBytes the difference to it; null if no other
+	// peak is known.
 	OthersMedianBytes *int64 `json:"others_median_bytes"`
 	DeltaBytes        *int64 `json:"delta_bytes"`
 	Apart             bool   `json:"apart"`
@@ -71,7 +72,7 @@ type Outlier struct {
 	DeltaBytes int64 `json:"delta_bytes"` // to the median of the others
 	Beside     Place `json:"beside"`
 	// PartsBytes is the difference of what both hold at their highest recorded moments: the sum of the parts'
-	// differences. If a device has no events, it is null and there are no parts.
+	// differences. If a device has no events, PartsBytes is null and there are no parts.
 	PartsBytes *int64 `json:"parts_delta_bytes"`
 	// The parts that differ, in each list those first that make most of the difference.
 	Categories []Part `json:"categories"`
@@ -144,9 +145,9 @@ func peakOf(in *schemas.Tables, p identity.Place, d *memory.DeviceBreakdown) Pea
 	return out
 }
 
-// compare relates each peak to the others. It returns the one that lies farthest apart and the one to compare it
-// with; both are -1 if none lies apart. Of two peaks that differ, the higher one lies apart, since devices must be
-// able to hold it.
+// compare relates each peak to the others. It returns the device that lies farthest apart and the device to compare
+// it with; both are -1 if no peak lies apart. Of two peaks that differ, the higher one lies apart, since devices must
+// be able to hold it.
 func (r *Run) compare() (far, beside int) {
 	far, beside = -1, -1
 	for i := range r.Ranks {

@@ -48,28 +48,27 @@ type DeviceTimeline struct {
 	Rank      int32  `json:"rank"`
 	FromEvent int64  `json:"from_event"`
 	ToEvent   int64  `json:"to_event"` // the last of the range
-	// PeakBytes is the highest allocated in the range; PeakAt the first moment at that height.
+	// PeakBytes is the highest allocated in the range. PeakAt is the first moment in the range at that height.
 	PeakBytes int64         `json:"peak_bytes"`
 	PeakAt    memory.Moment `json:"peak_at"`
 	// RunPeakAt is the moment of the run's breakdown.
 	RunPeakBytes int64         `json:"run_peak_bytes"`
 	RunPeakAt    memory.Moment `json:"run_peak_at"`
-	// in the order of precedence; those that count a byte in the range or at the run's peak
+	// in the order of precedence: the categories that count a byte in the range or at the run's peak
 	Categories   []CategoryMaximum   `json:"categories"`
 	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
 	Conservation memory.Conservation `json:"conservation"`
 	Warnings     []string            `json:"warnings"` // report makes them of Untagged
-	// Untagged lists the shown steps without tags: the step of the peak, then the step of the range if it is
-	// another one.
+	// Untagged lists the shown steps without tags: the step of the peak, then the step of the range if it differs.
 	Untagged []*memory.Untagged `json:"-"`
 }
 
-// CategoryMaximum is where one category counts most. Categories have theirs at different moments, so maxima sum to more
-// than the peak.
+// CategoryMaximum is where one category counts most. Categories have their maxima at different moments, so the maxima
+// may sum to more than the peak.
 type CategoryMaximum struct {
 	Category       schemas.Category `json:"category"`
 	MaxBytes       int64            `json:"max_bytes"`
-	At             memory.Moment    `json:"at"`               // the first at which it counts so much
+	At             memory.Moment    `json:"at"`               // the first moment at which it counts so much
 	AllocatedBytes int64            `json:"allocated_bytes"`  // all that is allocated at that moment
 	AtPeakBytes    int64            `json:"at_peak_bytes"`    // its bytes at the run's peak
 	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // of MaxBytes
@@ -85,14 +84,14 @@ type TimelinePoint struct {
 	// Step and Phase belong to HighEvent.
 	Step  *int64  `json:"step"`
 	Phase *string `json:"phase"`
-	// lowest and highest allocated just after any of the events, and the first event of each
+	// lowest and highest allocated just after any event of the stretch, and the first event of each
 	LowBytes  int64 `json:"low_bytes"`
 	LowEvent  int64 `json:"low_event"`
 	HighBytes int64 `json:"high_bytes"`
 	HighEvent int64 `json:"high_event"`
-	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are the highest that each
-	// was just after any of the events; they need not be of one moment. Both are in the order of the device's
-	// categories.
+	// Bytes are the categories' bytes just after HighEvent; Bytes sum to HighBytes. MaxBytes are each category's
+	// highest just after any event of the stretch, perhaps at different moments. Both are in the order of the
+	// device's categories.
 	Bytes    []int64 `json:"bytes"`
 	MaxBytes []int64 `json:"max_bytes"`
 }
@@ -104,7 +103,7 @@ type EventRange struct {
 	From, To *int64 // first and last event; nil = the first and the last. Event 0 is the state before the first.
 }
 
-// Check refuses what means nothing.
+// Check returns an error for a range that has no meaning.
 func (r *EventRange) Check() error {
 	switch {
 	case r.Step != nil && (r.From != nil || r.To != nil):
@@ -121,13 +120,13 @@ func (r *EventRange) Check() error {
 	return nil
 }
 
-// CategoryTimeline reduces each device's events to that many points, 0 = one per event. A run without allocator
-// events gives its identity, no devices and a [*NoEventsError].
+// CategoryTimeline reduces each device's events to the given number of points; 0 = one point per event. A run without
+// allocator events gives its identity, no devices and a [*NoEventsError].
 //
-// The events of the range are cut into stretches of nearly equal numbers of events. Each keeps the lowest and the
-// highest total, the composition of the highest, and every category's own highest. So, whatever the number of
-// points, no extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling
-// events at a fixed interval would lose them: most peaks last for one event.
+// The events of the range are cut into stretches of nearly equal numbers of events. Each stretch keeps the lowest and
+// the highest total, the composition of the highest, and every category's own highest. So, whatever the number of
+// points, no extreme of the total or of a category is lost, and the highest of all points is the highest of the
+// range. Sampling events at a fixed interval would lose extremes: most peaks last for one event.
 func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTimelineRun, error) {
 	return CategoryTimelineWith(&in, r, points, memory.NewLedgers(&in))
 }
@@ -154,7 +153,7 @@ func CategoryTimelineWith(in *schemas.Tables, r EventRange, points int, ledgers 
 			continue
 		}
 		d, err := deviceTimeline(in, p, l, r, points)
-		if err != nil { // another device may have that step
+		if err != nil { // another device may have the step
 			run.Warnings, first = append(run.Warnings, err.Error()), cmp.Or(first, err)
 			continue
 		}
@@ -171,7 +170,7 @@ func CategoryTimelineWith(in *schemas.Tables, r EventRange, points int, ledgers 
 		strings.Join(slices.Compact(names), ", "))
 }
 
-// deviceTimeline is device p's part.
+// deviceTimeline returns the timeline of device p.
 func deviceTimeline(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange, points int) (DeviceTimeline,
 	error) {
 	peak, err := memory.FindMoment(in, p, memory.At{})
@@ -267,7 +266,7 @@ func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange
 	return nil
 }
 
-// lastEvent is the number of the device's events.
+// lastEvent returns the number of the device's last event.
 func lastEvent(in *schemas.Tables, p identity.Place, l *memory.Ledger) (last int64) {
 	if v := identity.Verdict(in, p); v != nil {
 		last = v.Events
@@ -298,14 +297,14 @@ func recordedStep(in *schemas.Tables, p identity.Place, step int64) (*schemas.St
 }
 
 // unfinishedStep makes a step from the phases of a step that the run did not end, for example because a request
-// failed. What came after the last step has the last step's number plus one, as in [memory.At]. steps are the steps
+// failed. Phases after the last step have the last step's number plus one, as in [memory.At]. steps are the steps
 // that ended at this place.
 func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[int64]bool) (*schemas.Step, error) {
 	var found *schemas.Step
 	known := memory.PhasesWithBytes(in)
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		// a range of events is what can be asked for before the first
+		// before the first step only a range of events can be asked for
 		if f.Rank != p.Rank || f.Device != p.Device || f.Step < 0 {
 			continue
 		}
@@ -315,7 +314,7 @@ func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[
 		case !known(f):
 			return nil, memory.NoBytes(in, p, f)
 		case found == nil:
-			// Nothing says that it has no tags.
+			// No table says that this step has no tags, so it counts as instrumented.
 			found = &schemas.Step{Step: step, Rank: p.Rank, Device: p.Device, Recorded: true, Instrumented: true,
 				BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
 		default:

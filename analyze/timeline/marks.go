@@ -31,11 +31,12 @@ type Mark struct {
 	Label     string        `json:"label"`
 	Device    string        `json:"device"`
 	Rank      int32         `json:"rank"`
-	At        memory.Moment `json:"at"` // the last event before it; event 0: it came before the first
+	At        memory.Moment `json:"at"` // the last event before the mark; event 0: the mark came before the first
 	Allocated int64         `json:"allocated_bytes"`
-	// Since is how much more is allocated than at the mark before it of the same device; null at its first.
+	// Since is how much more is allocated than at the mark before it on the same device; null at the device's first
+	// mark.
 	Since    *int64 `json:"since_bytes"`
-	Reserved *int64 `json:"reserved_bytes"` // null where it is not known
+	Reserved *int64 `json:"reserved_bytes"` // null if not known
 }
 
 // NewMarksDocument makes the document of these runs.

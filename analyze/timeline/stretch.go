@@ -22,7 +22,7 @@ type stretch struct {
 // A maximum is where one category counts most.
 type maximum struct {
 	bytes, seq int64
-	parts      []int64 // of all categories then
+	parts      []int64 // of all categories at that moment
 }
 
 // stretches are a range of events cut into parts.
@@ -47,8 +47,8 @@ func newStretches(from, to int64, points int) *stretches {
 	return s
 }
 
-// fill goes through the changes once. A state is looked at when all changes of its event are made: what an event moves
-// from one category to another is never in both.
+// fill goes through the changes once. A state is looked at when all changes of its event are made: so bytes that an
+// event moves from one category to another never count in both.
 func (s *stretches) fill(changes []memory.Change) {
 	bytes, sum, next := make([]int64, memory.NCategories), int64(0), 0
 	apply := func(seq int64) {
@@ -97,7 +97,7 @@ func (s *stretches) see(seq int64, bytes []int64) {
 	}
 }
 
-// categories lists the maxima of those that count a byte, or do so at the peak.
+// categories lists the maxima of the categories that count a byte in the range, or at the peak.
 func (s *stretches) categories(atPeak []int64, m *moments) (out []CategoryMaximum) {
 	for c := range s.maxima {
 		if x := &s.maxima[c]; x.bytes > 0 || atPeak[c] > 0 {

@@ -9,22 +9,23 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Timeline is what one device had allocated and reserved over the events of a run. Its axis is events, not time. A
-// GPU's work comes seconds after the allocator's calls for it, and a fifth of all neighbouring events share a
+// Timeline is what one device had allocated and reserved over the events of a run. A timeline's axis is events, not
+// time. A GPU's work comes seconds after the allocator's calls for it, and a fifth of all neighbouring events share a
 // microsecond.
 type Timeline struct {
 	Device string
 	Rank   int32
-	// Peak is the moment of the run's breakdown; PeakBytes is allocated there.
+	// Peak is the moment of the device's breakdown; PeakBytes is the allocated at that moment.
 	Peak      memory.Moment
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
-	// Maxima are the moments at which each category counts most, in the whole run and in the step of the peak, in
-	// the order of precedence. Categories that count nothing there are left out.
+	// Maxima are the moments at which each category counts most, in the whole run and in the step of the peak, in the
+	// order of precedence. A category that counts no byte in the run, or in that step, is left out.
 	Maxima, StepMaxima []CategoryMaximum
 }
 
-// TimelineSegment is one occurrence of a phase, or a stretch outside phases. One without events is left out.
+// TimelineSegment is one occurrence of a phase, or a stretch outside phases. Phases and stretches without events are
+// left out.
 type TimelineSegment struct {
 	Step     *int64 // nil = outside any step
 	Phase    string // empty = no phase, or a whole step of a run with very many
@@ -33,23 +34,25 @@ type TimelineSegment struct {
 	Columns  []TimelineColumn
 }
 
-// TimelineColumn is a stretch of events reduced to its extremes, so that none is lost however narrow it is drawn.
+// TimelineColumn is a stretch of events reduced to its extremes, so that a narrow drawing still shows each extreme.
 type TimelineColumn struct {
 	BeginSeq, EndSeq    int64 // events (BeginSeq, EndSeq]
 	LowBytes, HighBytes int64 // lowest and highest allocated just after any of them
 	HighSeq             int64 // first event at HighBytes
 	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
 	Parts []int64
-	// ReservedBytes is the highest reserved value, or -1 without segment events.
+	// ReservedBytes is the highest reserved in this column, or -1 if unknown, as without segment events.
 	ReservedBytes int64
 }
 
 const (
-	// fineColumns is the most columns of a phase in the step of the peak: more than its pixels in any figure.
+	// fineColumns is the largest number of columns of one phase in the step of the peak. No figure has as many pixels
+	// for a phase.
 	fineColumns = 320
 	// coarseColumns is about how many columns all other phases have together.
 	coarseColumns = 2400
-	// mostSegments is the most phases of a step that are separate segments. A step with more becomes one segment.
+	// mostSegments is how many segments a timeline may have before [Timeline.mergeSteps] merges those of each step
+	// other than the peak's.
 	mostSegments = 600
 )
 
@@ -189,7 +192,7 @@ func (t *Timeline) columns(each func(*TimelineColumn)) {
 	}
 }
 
-// fill reduces the categories' changes to the columns.
+// fill sets the lowest and the highest allocated of each column from the categories' changes.
 func (t *Timeline) fill(l *memory.Ledger) {
 	s := &stretches{maxima: make([]maximum, memory.NCategories)}
 	t.columns(func(c *TimelineColumn) { s.all = append(s.all, stretch{from: c.BeginSeq + 1, to: c.EndSeq}) })
@@ -202,7 +205,7 @@ func (t *Timeline) fill(l *memory.Ledger) {
 	})
 }
 
-// fillReserved does the same for the segments.
+// fillReserved sets the highest reserved of each column, if it is known.
 func (t *Timeline) fillReserved(in *schemas.Tables, p identity.Place) {
 	steps := memory.ReservedSteps(in, p)
 	if steps == nil {

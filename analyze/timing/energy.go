@@ -8,9 +8,10 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Energy divides the energy of the timed steps by their number and by their samples (nil if a step reported none).
-// It returns nil and the reason for an unbroken series of timed steps that is shorter than LeastEnergySeconds, or
-// that the counter's readings do not cover: no energy is better than an invented one. Several GPUs add up.
+// Energy divides the energy of the timed steps by their number and by their samples (nil if a step reported none). It
+// returns nil and the reason for an unbroken series of timed steps that is shorter than LeastEnergySeconds, or that
+// the counter's readings do not cover: no energy is better than an invented one. The energy of several GPUs is
+// summed.
 func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEnergy) {
 	meters := map[int32]*energyMeter{}
 	for i := range in.Samples {
@@ -62,10 +63,10 @@ func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEn
 	return &step, perSample, ""
 }
 
-// An energyMeter returns one GPU's energy at any moment. The counter is exact, but is read only about once a
-// second, or less often on a busy machine. Power is sampled several times a second. So between two readings the
-// energy follows the power. Shortly before the first and after the last reading, it is that reading plus the energy
-// that the power adds up to.
+// An energyMeter returns one GPU's energy at any moment. The counter is exact, but is read only about once a second,
+// or less often on a busy machine. Power is sampled several times a second. So between two readings the energy
+// follows the power. Shortly before the first and after the last reading, the meter extends that reading by the
+// energy that the power adds up to.
 type energyMeter struct {
 	powered []powerReading
 	counted []counterReading
@@ -131,7 +132,8 @@ func (m *energyMeter) at(ns int64) (mj float64, ok bool) {
 	return float64(a.mj) + float64(b.mj-a.mj)*part, true
 }
 
-// power is the energy that the power samples add up to at a moment, not known where the nearest are far from it.
+// power is the energy that the power samples add up to at a moment, not known if the nearest samples are far from the
+// moment.
 func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 	const far = 2e9
 	k, exact := slices.BinarySearchFunc(m.powered, ns, func(p powerReading, ns int64) int {
@@ -156,8 +158,8 @@ func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 }
 
 // nvmlDevices lists the NVML indices of the GPUs that the run used: the only visible one, else by UUID if processes
-// and manifest have them, else the only one sampled. It returns none if this is unknown. A process's device is
-// torch's ordinal, not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
+// and manifest have them, else the only one sampled. nvmlDevices returns none if this is unknown. A process's device
+// is torch's ordinal, not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
 func nvmlDevices(in *schemas.Tables) []int32 {
 	sampled := map[int32]bool{}
 	for i := range in.Samples {
@@ -197,7 +199,7 @@ func PeakDevice(in *schemas.Tables) *int64 {
 	return highest
 }
 
-// During lists the timed steps in which some sample was as asked, and those with a sample that says.
+// During lists the timed steps in which some sample meets the condition, and the steps with a sample that can tell.
 func During(in *schemas.Tables, t *Times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps, sampled []int,
 	masks int64) {
 	devices := map[int32]bool{}

@@ -21,10 +21,10 @@ type ModuleTimeBy struct {
 	Dimension grouping.Dimension // module, class or role
 	Depth     int                // names of a path that tell modules apart; 0 = whole paths
 	Fold      bool               // like modules that differ by their number are one row
-	Top       int                // rows beyond the longest Top are merged; 0 = none are
+	Top       int                // rows beyond the longest Top are merged; 0 = no row is merged
 }
 
-// Check refuses what means nothing.
+// Check returns an error for values that have no meaning.
 func (b *ModuleTimeBy) Check() error {
 	switch {
 	case !b.Dimension.NeedsModule():
@@ -66,9 +66,9 @@ type ModuleTimeRun struct {
 	Remarks  []Remark         `json:"-"`
 }
 
-// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps,
-// which take longer because of the instrumentation. They are medians over these steps, scaled phase by phase to the
-// bare steps, so a module's share of a phase stays as measured.
+// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
+// take longer because of the instrumentation. The module times are medians over these steps, scaled phase by phase to
+// the bare steps, so a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
@@ -114,7 +114,7 @@ func ModuleTimes(in schemas.Tables, by ModuleTimeBy) ModuleTimeRun {
 	}
 	for rank, rows := range ByRank(in.ModuleTimes) {
 		r, remarks := rankModuleTime(&in, rank, rows, by)
-		if r.StepMS != nil { // a rank whose modules' times are not known has none, and not zeros
+		if r.StepMS != nil { // a rank whose modules' times are unknown has no rows, and not zeros
 			run.Ranks = append(run.Ranks, r)
 		}
 		run.Remarks = append(run.Remarks, remarks...)

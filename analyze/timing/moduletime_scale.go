@@ -95,12 +95,12 @@ func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out
 	return out, remarks
 }
 
-// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before shares are
-// remarked on.
+// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of the bare steps' time,
+// before a remark warns about the shares.
 const mostWaiting = 0.1
 
 // idling warns about the shares if instrumented steps take much longer than bare ones, because times between CUDA
-// events then include idle time of the GPU. It returns nil otherwise.
+// events then include idle time of the GPU. idling returns nil otherwise.
 func (s *ScaledTimes) idling() *Remark {
 	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
 		return nil
@@ -128,8 +128,8 @@ func phased(in *schemas.Tables, rank int32, steps map[int64]int64) map[int64]int
 	return out
 }
 
-// barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time
-// in it.
+// barePhases is the median GPU time of each phase in bare steps, in ms. In a step without a phase, that phase took no
+// time.
 func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string]float64 {
 	by := map[string]map[int64]int64{}
 	device, known := int32(0), false
@@ -173,10 +173,10 @@ type Shares struct {
 }
 
 // newShares takes, for each module and phase, the median time over the steps that have it, as phases and steps are
-// medians too. So one step in which a module waited, for example for a kernel to be loaded, does not set its share.
-// For modules that take turns, as experts do, the median is scaled by the share of steps that have them: medians
-// over all steps would leave them nothing. A time that only one of several steps has may be such a wait, and is
-// dropped.
+// medians too. So one step in which a module waited, for example for a kernel to be loaded, does not decide the
+// module's share. For modules that take turns, as experts do, the median is scaled by the share of steps that have
+// them: medians over all steps would be zero for them. A time that only one of several steps has may be such a wait,
+// and is dropped.
 func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 	type key struct {
 		phase  string
@@ -216,8 +216,9 @@ func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 	return s
 }
 
-// Scale gives what times of a phase's instrumented occurrences are multiplied with. Recompute has events of its own in
-// instrumented steps only: in bare ones its time is backward's, so those phases are scaled together.
+// Scale returns the factor by which times in a phase's instrumented occurrences are multiplied. Recompute has events
+// of its own in instrumented steps only: in bare steps recompute counts as backward, so recompute and backward are
+// scaled together.
 func (s *Shares) Scale(bare map[string]float64) func(phase string) float64 {
 	family := func(p string) string {
 		switch p {

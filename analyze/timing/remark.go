@@ -12,10 +12,11 @@ type Remark struct {
 // RemarkKind is the subject of a [Remark].
 type RemarkKind int
 
-// The first two concern step times, the others module times. The last four say why a run has no module times.
+// RemarkOnlyInstrumented and RemarkCaptured concern step times, the others module times. The kinds from
+// RemarkNotIngested on say why a run has no module times.
 const (
 	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, because there are no bare ones
-	RemarkCaptured                                 // Steps have no time: they did not run
+	RemarkCaptured                                 // a CUDA graph captured Steps: they have no time
 	RemarkNoInstrumented                           // there is no instrumented step after warm-up
 	RemarkUnscaled                                 // there is no bare step to scale to
 	RemarkIdling                                   // instrumented steps take so much longer that the GPU idles in them
@@ -25,7 +26,7 @@ const (
 	RemarkModulesNotRecorded                       // the recording has no times of modules
 )
 
-// capturedRemarks are those on steps without a time, if there are any.
+// capturedRemarks returns the remark on steps without a time, if there are any.
 func capturedRemarks(steps []int64) []Remark {
 	if len(steps) == 0 {
 		return nil
@@ -33,7 +34,8 @@ func capturedRemarks(steps []int64) []Remark {
 	return []Remark{{Kind: RemarkCaptured, Steps: steps}}
 }
 
-// NoEnergy says why a run whose GPU was sampled has no energy. It is empty for the others.
+// NoEnergy says why a run whose GPU was sampled has no energy. NoEnergy is empty for runs that have an energy or
+// whose GPU was not sampled.
 type NoEnergy string
 
 const (
@@ -42,8 +44,8 @@ const (
 	EnergyNotCovered NoEnergy = "not covered" // readings of the counter do not cover the timed steps
 )
 
-// LeastEnergySeconds is what a series of timed steps must take to have an energy: the counter is read about once a
-// second.
+// LeastEnergySeconds is how long a series of timed steps must take for the run to have an energy: the counter is read
+// about once a second.
 const LeastEnergySeconds = 5
 
 // noModuleTimes returns the reason why there is no time by module, or 0 if there is one.

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is a median and its range, in milliseconds. Only [compare.Cell.CostOf] also returns rates.
+// Interval is a median and its range, in milliseconds. Only [compare.Cell.CostOf] also returns intervals of rates.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -17,7 +17,8 @@ type Interval struct {
 	// Of is the meaning of Low and High: "range" (the smallest and the largest of N values), or "median 95%" (order
 	// statistics that cover the median with at least that probability for any distribution; needs 6 values).
 	Of string `json:"of"`
-	// Confidence is the probability that Low and High enclose the true median: of a range as well, 0.9375 for one of 5.
+	// Confidence is the probability that Low and High enclose the true median. A range has one, too: 0.9375 for the
+	// range of 5 values.
 	Confidence float64 `json:"confidence"`
 	// Over is the kind of the N values: "steps" of one run, or "repeats", which are medians of one run each.
 	Over string `json:"over"`
@@ -46,9 +47,9 @@ func IntervalOver(ns []int64, clock string) *Interval {
 
 // Summarise returns the median of values and an interval around it; nil without values.
 //
-// Note: the interval uses order statistics, not Student's t, since step times are skewed and a mean of five runs
-// says nothing about their distribution. So fewer than six values cannot reach 95 %. Their range is given with the
-// confidence that it has.
+// Note: the interval uses order statistics, not Student's t, since step times are skewed and a mean of five runs says
+// nothing about their distribution. So fewer than six values cannot reach 95 %. For fewer values, Summarise returns
+// the range and its confidence.
 func Summarise(values []float64, over, clock string) *Interval {
 	if len(values) == 0 {
 		return nil
@@ -82,7 +83,7 @@ func Middle(s []float64) float64 {
 }
 
 // medianRank returns the largest k for which the k-th smallest and k-th largest of n values enclose the median with
-// probability 95 %. It returns 0 if even the extremes do not (n < 6).
+// probability 95 %. medianRank returns 0 if even the extremes do not (n < 6).
 func medianRank(n int) int {
 	return sort.Search(n/2, func(i int) bool { return coverage(n, i+1) < 0.95 })
 }
@@ -97,7 +98,7 @@ func coverage(n, k int) float64 {
 const Significant = 0.05
 
 // RankTest returns the probability that two samples of one distribution differ as much in their ranks (Mann and
-// Whitney). It returns 1 if the samples are too small.
+// Whitney). RankTest returns 1 if the samples are too small.
 func RankTest(a, b []float64) float64 {
 	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
 	if err != nil { // all values are equal, or there are none
@@ -106,7 +107,7 @@ func RankTest(a, b []float64) float64 {
 	return r.P
 }
 
-// Plus adds what is known.
+// Plus adds v to the sum at to. An unknown v changes nothing.
 func Plus(to **float64, v *float64) {
 	switch {
 	case v == nil:

@@ -4,7 +4,7 @@ import "github.com/dpsight/dpsight/schemas"
 
 // Throttle is in how many timed steps NVML reported a slowed clock, and why.
 type Throttle struct {
-	Slowed, Sampled, Steps int   // sampled steps have a reading: one that is shorter than the interval may have none
+	Slowed, Sampled, Steps int   // sampled steps have a reading: a step shorter than the interval may have none
 	Reasons                int64 // NVML's mask, of all slowed steps together
 }
 

@@ -29,8 +29,8 @@ type Times struct {
 	Remarks []Remark
 }
 
-// Of returns the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none,
-// and imported runs what their file has.
+// Of returns the steps that published times come from: neither warm-up nor instrumented. Predicted runs have no such
+// steps, and imported runs have what their file has.
 func Of(in *schemas.Tables) Times {
 	var t Times
 	if in.Manifest.Source == schemas.Predicted {
@@ -68,7 +68,7 @@ func Of(in *schemas.Tables) Times {
 		t.all = append(t.all, *st)
 		switch {
 		case st.warmup:
-		case st.unphased && !st.gpuKnown: // its only interval holds a drain, at a failure
+		case st.unphased && !st.gpuKnown: // the step's only interval contains a drain, at a failure
 		case captured[st.step]:
 			without = append(without, st.step)
 		case st.bare:
@@ -156,7 +156,7 @@ func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
 		wall[k] += f.EndNS - f.StartNS
 		seen[f.Phase] = seen[f.Phase] || f.GPUNS != nil
 	}
-	// Again the slowest rank's time. A phase that a step does not have took no time in it.
+	// A phase's time is the slowest rank's. In a step without the phase, the phase took no time.
 	slowest := func(by map[key]int64) map[string]map[int64]int64 {
 		m := map[string]map[int64]int64{}
 		for k, ns := range by {

@@ -33,7 +33,7 @@ func Bar(text string, done float64, left time.Duration, columns int) string {
 	return strings.TrimRight(drawn, " ") + end
 }
 
-// Cut is as much of a line as fits.
+// Cut returns as much of a line as fits.
 func Cut(line string, columns int) string {
 	if columns <= 0 || Width(line) <= columns {
 		return line
@@ -60,8 +60,8 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// Left returns how long the rest takes if the share done took that time. It returns 0 if that is too little to
-// tell.
+// Left returns how long the rest takes if the share done has taken the given time. Left returns 0 if less than 2 % is
+// done or less than three seconds have passed.
 func Left(done float64, took time.Duration) time.Duration {
 	if done < 0.02 || done > 1 || took < 3*time.Second {
 		return 0

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/term"
 )
 
-// fewest is the narrowest terminal that lines are fitted to: on a narrower one the terminal breaks them itself.
+// fewest is the smallest width that lines are fitted to. A narrower terminal breaks the lines itself.
 const fewest = 40
 
-// An Output is where results are printed. Tables are fitted to its columns.
+// An Output is where results are printed. Tables are fitted to the output's columns.
 type Output struct {
 	io.Writer
-	Columns int  // 0 = as many as a line needs
-	Colours bool // the terminal shows them, and they are wanted
+	Columns int  // 0 = no limit: as many as a line needs
+	Colours bool // the terminal shows colours, and the user wants them
 }
 
-// On is the output that w is. With wide its lines are as long as they need to be.
+// On returns an output that writes to w. With wide, lines have no limit.
 func On(w io.Writer, wide bool) *Output {
 	o := &Output{Writer: w, Colours: colours(w)}
 	if !wide {
@@ -31,7 +31,7 @@ func On(w io.Writer, wide bool) *Output {
 	return o
 }
 
-// Of returns what is known of w as an output. For a file, memory or a pipe it is nothing.
+// Of returns what is known of w as an output. If w is no Output, the result has no limit of columns and no colours.
 func Of(w io.Writer) Output {
 	if o, ok := w.(*Output); ok {
 		return *o
@@ -82,9 +82,9 @@ func (o Output) Bold(text string) string {
 	return "\x1b[1m" + text + "\x1b[0m"
 }
 
-// Wrap breaks the lines of a text between words, so that each has at most that many columns. Lines that continue
-// another begin with the indent. A word that is longer than a line, such as a path, stays whole: broken it could not be
-// copied.
+// Wrap breaks the lines of a text between words, so that each has at most the given number of columns; columns ≤ 0
+// means no limit. Lines that continue another begin with the indent. A word that is longer than a line, such as a
+// path, stays whole: the user could not copy a broken path.
 func Wrap(text string, columns int, indent string) string {
 	if columns <= 0 {
 		return text
@@ -100,7 +100,8 @@ func Wrap(text string, columns int, indent string) string {
 	return strings.Join(out, "\n")
 }
 
-// WrapAfter breaks a text that begins behind a label, so that its further lines begin below its first word.
+// WrapAfter breaks a text that begins behind a label, so that further lines begin below the text's first word;
+// columns ≤ 0 means no limit.
 func WrapAfter(label, text string, columns int) string {
 	if columns <= 0 {
 		return label + text
@@ -128,7 +129,7 @@ func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		switch {
-		case r < 0xad: // before the first that combines
+		case r < 0xad: // no combining character is below U+00AD
 			n++
 		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Cf, r):
 		case wide(r):

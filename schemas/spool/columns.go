@@ -3,10 +3,10 @@ package spool
 import "encoding/binary"
 
 // A sealed journal separates what repeats from what counts up, which compresses to a third. This code does not know
-// any other meaning of the bytes, and [Pack] checks that they can be restored.
+// any other meaning of the bytes, and [Pack] checks that the bytes can be restored.
 
-// planes turns values of width bytes each into columns: all first bytes, then all second ones, … A rest shorter than a
-// value stays behind them.
+// planes turns values of width bytes each into columns: all first bytes, then all second ones, … A rest shorter than
+// a value stays behind the columns.
 func planes(b []byte, width int) []byte {
 	out := make([]byte, 0, len(b))
 	n := len(b) / width
@@ -32,7 +32,7 @@ func rows(b []byte, width int) []byte {
 }
 
 // differences replaces each little-endian value of width bytes that lies at offset in a record of size bytes by its
-// difference to the one before, in place.
+// difference to the value before, in place.
 func differences(b []byte, size, offset, width int) {
 	var before uint64
 	for i := offset; i+width <= len(b); i += size {
@@ -77,8 +77,8 @@ const (
 	addressSize = 8
 )
 
-// lift takes the values of width bytes out that lie at offset in records of size bytes. A rest shorter than a record
-// stays.
+// lift takes out the values of width bytes that lie at offset in records of size bytes. A rest shorter than a record
+// stays in the records.
 func lift(records []byte, size, offset, width int) (rest, lifted []byte) {
 	n := len(records) / size
 	rest, lifted = make([]byte, 0, len(records)-n*width), make([]byte, 0, n*width)
@@ -99,9 +99,9 @@ func lower(rest, lifted []byte, size, offset, width int) []byte {
 	return append(out, rest...)
 }
 
-// distances encodes values of width bytes. For each value it stores how many values ago the same one occurred, 0 =
-// never, and then the values that occurred first: their number, the distances in planes, the values in planes. An
-// allocator reuses few addresses. Similar steps have the same distances wherever their blocks lie.
+// distances encodes values of width bytes. For each value, distances stores how many values ago the same value
+// occurred, 0 = never. Then come the first occurrences: their number, the distances in planes, the values in planes.
+// An allocator reuses few addresses. Similar steps have the same distances wherever their blocks lie.
 func distances(b []byte, width int) []byte {
 	n := len(b) / width
 	far, fresh := make([]byte, 4*n), []byte(nil)

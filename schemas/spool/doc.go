@@ -1,5 +1,5 @@
 // Package spool is the format of the crash-safe journal that the agent writes inside the experiment's process and
-// that ingest reads. Everything else that dpsight knows from inside a run is derived from it.
+// that ingest reads. Everything else that dpsight knows from inside a run is derived from the journal.
 //
 // # Two files while the process lives
 //
@@ -19,16 +19,16 @@
 //
 //	k u32 | thread u16 | kind u8 | flags u8 | time i64 (Unix ns) | a u64 | b u64
 //
-// The file is allocated in segments ahead of use, of 1 MiB at first and of at most 32 MiB (posix_fallocate: a
-// sparse map on a full disk would kill the training with SIGBUS). So records after the last one are zero. A zero
-// record before the last one is a hole: its thread died between counting and writing.
+// The file is allocated in segments ahead of use, of 1 MiB at first and of at most 32 MiB (posix_fallocate: a sparse
+// map on a full disk would kill the training with SIGBUS). So records after the last one are zero. A zero record
+// before the last one is a hole: the writing thread died between counting and writing.
 //
 // Frames is append-only: "DPSF", version u16, 2 reserved bytes, then frames, little endian:
 //
 //	type u8 | 3 zero bytes | crc u32 | length u64 | payload
 //
-// crc is the CRC-32 (IEEE) of type, zeros, length and payload, in this order. It is not CRC-32C, since Python has
-// CRC-32 in C, at gigabytes a second. A reader takes every whole frame and stops at the first torn one.
+// crc is the CRC-32 (IEEE) of type, zeros, length and payload, in this order. The checksum is not CRC-32C, since
+// Python has CRC-32 in C, at gigabytes a second. A reader takes every whole frame and stops at the first torn one.
 //
 // # One file afterwards
 //
@@ -38,9 +38,9 @@
 // journals have no seal, only zstd's own checksum of all bytes.
 //
 // In version 1 the parts are the two files: the marks up to the last record, and the frames unchanged, with a torn
-// tail. In version 2 they are split into columns and streams that compress to a third (see sealed.go), and can be
-// restored to the byte. Version 3, which is written today, splits further and is a quarter smaller than version 2.
-// All versions can be read. What cannot be split is written as version 1.
+// tail. In version 2 the two files are split into columns and streams that compress to a third (see sealed.go), and
+// can be restored to the byte. Version 3, which is written today, splits further and is a quarter smaller than
+// version 2. All versions can be read. What cannot be split is written as version 1.
 //
 // N is the process's RANK if it has one and the number is free, else the next free number in order of start.
 package spool

@@ -1,7 +1,7 @@
 package spool
 
-// A DType is a tagged tensor's data type: torch's dtype by number. 0 means that it was not recorded, or that the
-// agent does not know it. Older journals read as 0.
+// A DType is a tagged tensor's data type: torch's dtype by number. 0 means that the dtype was not recorded, as in
+// older journals, or that the agent does not know it.
 type DType uint8
 
 var dtypeNames = [...]string{"",

@@ -27,7 +27,7 @@ const (
 func SealedName(rank int32) string { return fmt.Sprintf("rank-%d%s", rank, sealedSuffix) }
 
 // LiveJournals lists the marks files of unsealed journals in a spool folder, oldest name first. An absent folder has
-// none.
+// no journals.
 func LiveJournals(dir string) ([]string, error) {
 	return list(dir, marksSuffix)
 }
@@ -166,8 +166,8 @@ func assignRanks(live, taken []*Journal) {
 }
 
 // alreadySealed separates the live journals still to be sealed from those that have a sealed file: their sealer was
-// killed before it could remove them. A process is identified by its header, since exec and other machines use
-// numbers again.
+// killed before it could remove them. The journal's header identifies the process, since exec and other machines use
+// process ids again.
 func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
 	headers := map[MarksHeader]bool{}
 	for _, j := range sealed {
@@ -183,8 +183,9 @@ func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
 	return open, done
 }
 
-// Seal packs every live journal of a spool folder and removes its two files. The processes must have ended. It can be
-// interrupted and called again: a journal is removed only after its sealed file is on disk, and never sealed twice.
+// Seal packs every live journal of a spool folder and removes its two files. The processes must have ended. Seal can
+// be interrupted and called again: it removes a journal only after the sealed file is on disk, and never seals a
+// journal twice.
 func Seal(dir string) (sealed int, err error) {
 	live, err := readLive(dir)
 	if err != nil || len(live) == 0 {
@@ -236,7 +237,8 @@ func seal(dir string, j *Journal) error {
 	return removeLive(j)
 }
 
-// removeLive removes a sealed journal's two files. The marks go last, since a journal is found by them.
+// removeLive removes a sealed journal's two files. The marks file goes last, since dpsight finds a journal by its
+// marks file.
 func removeLive(j *Journal) error {
 	return errors.Join(ignoreAbsent(os.Remove(framesOf(j.Path))), os.Remove(j.Path))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Follower reads a live journal while its process writes it. It only reads, and reads nothing twice.
+// A Follower reads a live journal while its process writes it. A Follower only reads, and passes on no mark and no
+// frame twice.
 type Follower struct {
 	path     string // of the marks
 	marksAt  int64
@@ -24,10 +25,10 @@ func Follow(marksPath string) *Follower { return &Follower{path: marksPath} }
 // Path is the marks file.
 func (f *Follower) Path() string { return f.path }
 
-// followChunk is how much of the marks is read at a time.
+// followChunk is how many bytes of marks are read at a time.
 const followChunk = 4096 * RecordSize
 
-// Marks gives the records that were written since the last call, in order.
+// Marks passes on the records that were written since the last call, in order.
 func (f *Follower) Marks(each func(Mark)) error {
 	file, err := schemas.OpenRegular(f.path)
 	if err != nil {
@@ -58,9 +59,9 @@ func (f *Follower) Marks(each func(Mark)) error {
 	}
 }
 
-// records passes on the records of a part of the file that begins at marksAt, and returns how many bytes it used.
-// The file is allocated ahead of use, so zeros follow the last record. A zero record before others was never
-// finished: its thread died.
+// records passes on the records of a part of the file that begins at marksAt, and returns how many bytes it used. The
+// file is allocated ahead of use, so zeros follow the last record. A zero record before other records was never
+// finished: the writing thread died.
 func (f *Follower) records(b []byte, each func(Mark)) (used int) {
 	for at := 0; at+RecordSize <= len(b); at += RecordSize {
 		m := parseMark(b[at:])
@@ -106,7 +107,7 @@ func (f *Follower) Frames(each func(Frame)) error {
 	}
 }
 
-// nextFrame reads the frame at an offset. next is 0 if the frame is not whole yet.
+// nextFrame reads the frame at an offset. nextFrame returns next = 0 if the frame is not whole yet.
 func nextFrame(file *os.File, at, size int64) (frame Frame, next int64, err error) {
 	var head [frameHeader]byte
 	if size-at < frameHeader {
@@ -140,8 +141,8 @@ func ignoreEOF(err error) error {
 }
 
 // A StepCount counts the steps of one process by its marks. The agent may end a step before it has seen a second
-// optimizer. From then on the second one's updates end steps. If the first optimizer still updates (a
-// discriminator), its earlier updates ended no steps.
+// optimizer. From then on the second optimizer's updates end steps. If the first optimizer still updates, such as a
+// discriminator's, its earlier updates count as ending no step.
 type StepCount struct {
 	ended   map[uint64]int64 // steps, by the optimizer whose update ended them
 	updates map[uint64]int64 // by the optimizer
@@ -174,7 +175,7 @@ func (c *StepCount) updated(m Mark) {
 		return
 	}
 	c.latest = m.A
-	if c.trained { // an update before that may only have made the optimizer's state, and ended no step
+	if c.trained { // an update before the first backward may only have made the optimizer's state, and ended no step
 		if c.updates == nil {
 			c.updates = map[uint64]int64{}
 		}
@@ -182,7 +183,7 @@ func (c *StepCount) updated(m Mark) {
 	}
 }
 
-// Steps is how many have ended.
+// Steps is how many steps have ended.
 func (c *StepCount) Steps() (n int64) {
 	for optimizer, ended := range c.ended {
 		if len(c.ended) == 1 || c.updates[optimizer] <= ended {

@@ -83,8 +83,8 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(c, crc32.IEEETable, payload)
 }
 
-// ScanFrames splits a frames file into its whole frames. For a torn tail it returns the frames before it and a
-// [TornError]. A file that is no frames file, or has another version, gives another error.
+// ScanFrames splits a frames file into its whole frames. For a torn tail, ScanFrames returns the frames before the
+// tail and a [TornError]. A file that is no frames file, or has another version, gives another error.
 func ScanFrames(b []byte) ([]Frame, error) {
 	if len(b) == 0 {
 		return nil, &TornError{0, "no header"}

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ProcessInfo is what a process says of itself first.
+// ProcessInfo is the first frame: what a process says of itself.
 type ProcessInfo struct {
 	PID       int64  `json:"pid"`
 	PPID      int64  `json:"ppid"`
@@ -70,13 +70,13 @@ type OOMInfo struct {
 	Limit     int64  `json:"limit"`
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
-	Module    uint32 `json:"module"` // that asked, if no mark says it; 0 = none
-	// Line is the line of the script that the thread was on, or in backward the line of the thread that waits for
-	// it, whether lines were followed or not. 0 = none, and in older journals.
+	Module    uint32 `json:"module"` // that asked, if no mark says which; 0 = none
+	// Line is the line of the script that the thread was on, or, in backward, the line of the thread that waits for
+	// that thread, whether lines were followed or not. 0 = no line is known, as in older journals.
 	Line uint32 `json:"line"`
-	// events were being recorded; nil in older journals, whose events show it
+	// events were being recorded; nil in older journals, whose events show whether they were
 	Recorded *bool `json:"recorded"`
-	Listed   bool  `json:"listed"` // they were not, and a drain with the allocator's list of blocks follows
+	Listed   bool  `json:"listed"` // no events were recorded, and a drain with a list of blocks follows
 }
 
 // ExceptionInfo is the exception that ended the process.
@@ -86,7 +86,7 @@ type ExceptionInfo struct {
 	OOM     bool   `json:"oom"`
 }
 
-// FailureInfo is a hook of the agent that has failed, and is out from then on.
+// FailureInfo is a hook of the agent that has failed. The agent no longer calls it.
 type FailureInfo struct {
 	Hook   string `json:"hook"`
 	Error  string `json:"error"` // one line, secrets masked
@@ -102,7 +102,7 @@ type MetricInfo struct {
 	Value  float64 `json:"value"`
 }
 
-// PredictionInfo is what the phantom GPU has reported so far: see schemas.Prediction.
+// PredictionInfo is what the phantom GPU has reported so far; see schemas.Prediction.
 type PredictionInfo struct {
 	Reads       []schemas.Counted `json:"reads"`
 	Guesses     []schemas.Counted `json:"guesses"`
@@ -117,8 +117,8 @@ type PredictionInfo struct {
 	Suspects []string `json:"suspects"`
 }
 
-// EndedOf returns what the agents report about ending a run early, from the process that went furthest. It returns
-// nil if the script ended by itself.
+// EndedOf returns what the agents report about ending a run early, from the process that went furthest. EndedOf
+// returns nil if the script ended by itself.
 func EndedOf(journals []*Journal) (ended *schemas.Ended) {
 	for _, j := range journals {
 		if p := j.Prediction; p != nil && p.Ended != nil && (ended == nil || p.Ended.Step > ended.Step) {
@@ -150,12 +150,12 @@ type LinesInfo struct {
 	// marks.
 	Lines  []LineInfo `json:"lines"`
 	By     string     `json:"by"`     // what reports lines: monitoring, tracing; empty = nothing
-	Reason string     `json:"reason"` // why nobody does, or no longer
-	// Skipped is how many instrumented steps have no lines, since others' had taken all that lines may take.
+	Reason string     `json:"reason"` // why nobody reports lines, or no longer
+	// Skipped is how many instrumented steps have no lines, since earlier steps had used up the time for lines.
 	Skipped int64 `json:"skipped"`
-	// What it took so far.
+	// What following lines has taken so far.
 	Events  int64 `json:"events"`   // lines reached, functions left and nodes run
-	SpentNS int64 `json:"spent_ns"` // by the time that one takes, measured at the beginning
+	SpentNS int64 `json:"spent_ns"` // estimated from the time of one event, measured at the beginning
 	WallNS  int64 `json:"wall_ns"`  // since lines could be followed
 }
 
@@ -291,7 +291,8 @@ func Parse(marks, frames []byte) (*Journal, error) {
 	return j, nil
 }
 
-// addWriteError adds the failure of an agent that could write no more, unless it could still write that itself.
+// addWriteError adds the failure of an agent that could write no more, unless the agent could still write the failure
+// itself.
 func (j *Journal) addWriteError(marks []byte) {
 	number := writeError(marks)
 	if number == 0 || slices.ContainsFunc(j.Failures, func(f FailureInfo) bool { return f.Fatal }) {
@@ -417,7 +418,7 @@ func (j *Journal) add(f Frame) (err error) {
 
 func (j *Journal) addNames(b []byte) error { return Names(b, j.Names) }
 
-// Names adds the ids of a [FrameNames] to those that are known.
+// Names adds the ids and names of a [FrameNames] to known.
 func Names(b []byte, known map[uint32]string) error {
 	v, err := decode[struct {
 		Names [][2]json.RawMessage `json:"names"`

@@ -88,7 +88,7 @@ const (
 	FlagGrad           = 1 << 0
 	FlagTraining       = 1 << 1
 	FlagInference      = 1 << 2
-	FlagInBackward     = 1 << 3 // also marks of optimizers and updates: a step hook that runs inside backward
+	FlagInBackward     = 1 << 3 // also a flag of optimizer and Updated marks: a step hook that runs inside backward
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6 // of a beginning, in journals of older agents
@@ -116,11 +116,11 @@ const (
 	FlagInitializes = 1 << 2
 )
 
-// Flag of Updated marks: the step ended with it, as with a StepEnd.
+// Flag of Updated marks: the step ended with this mark, as with a StepEnd.
 const FlagEnds = 1 << 0
 
-// Flag of OOM marks: a convolution asked. A Raised mark follows if the error reaches Python; otherwise torch
-// recovers from it. Without the flag, the script gets the error, or the agent is too old to say.
+// Flag of OOM marks: a convolution asked. A Raised mark follows if the error reaches Python; otherwise torch recovers
+// from it. Without FlagNoted, the script gets the error, or the agent is too old to say.
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.

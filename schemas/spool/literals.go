@@ -2,11 +2,11 @@ package spool
 
 import "errors"
 
-// The pickles of allocator events are most of a journal: the same opcodes for every event, with an address, a size,
-// a time and a mark between them. splitter takes these literals out, into one stream for each kind.
+// The pickles of allocator events are most of a journal: the same opcodes for every event, with an address, a size, a
+// time and a mark between them. split takes these literals out, into one stream for each kind.
 //
-// Reading opcodes needs only the lengths of their arguments. At an unknown opcode the rest of the pickle is stored
-// unchanged, and joiner, which meets the same opcode, does the same.
+// Reading opcodes needs only the lengths of their arguments. From an unknown opcode on, split stores the rest of the
+// pickle unchanged, and join, which meets the same opcode, copies it.
 
 const (
 	streamCode  = iota // opcodes, lengths, and literals of no other stream
@@ -18,7 +18,7 @@ const (
 	nStreams
 )
 
-// streamWidth is the width of a stream's values; 0 = they have none.
+// streamWidth is the width of a stream's values; 0 = the values have no fixed width.
 var streamWidth = [nStreams]int{0, 6, 7, 4, 2, 0}
 
 // Opcodes of pickle protocol 4 with an argument.
@@ -29,8 +29,8 @@ const (
 	opShort        = 'M'
 )
 
-// argument describes an opcode's argument: it has fixed bytes, or counted bytes that hold the length of what
-// follows. ok is false for an opcode that allocator events do not use.
+// argument describes an opcode's argument: the argument has fixed bytes, or counted bytes that hold the length of
+// what follows. ok is false for an opcode that allocator events do not use.
 func argument(op byte) (fixed, counted int, ok bool) {
 	switch op {
 	case '(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x86, 0x87, 0x88, 0x89, 0x94:

@@ -15,8 +15,8 @@ const (
 	requestOffset = 12
 	// RequestDrain asks the agent to drain at its next mark.
 	RequestDrain = 1
-	// Answering is what the agent writes there while it drains. It clears the word when the drain's frames are
-	// written.
+	// Answering is what the agent writes into slot 0 while it drains. The agent clears the request word when the
+	// drain's frames are written.
 	Answering = 2
 )
 
@@ -69,11 +69,12 @@ func AppendMarksHeader(b []byte, h MarksHeader) []byte {
 	return append(b, make([]byte, 8)...)
 }
 
-// writeErrorOffset is where the header says why the agent could write no more frames. The map has room for that
-// even on a full disk.
+// writeErrorOffset is the offset in slot 0 of the error that stopped the agent from writing frames. The map has room
+// for this number even on a full disk.
 const writeErrorOffset = 24
 
-// writeError is the number of that error; 0 if there was none, and in journals of older agents.
+// writeError is the number of the error that stopped the agent from writing frames; 0 if there was none, and in
+// journals of older agents.
 func writeError(marks []byte) uint32 {
 	if len(marks) < RecordSize {
 		return 0
@@ -100,7 +101,7 @@ func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	var marks []Mark
 	for k := 1; (k+1)*RecordSize <= len(b); k++ {
 		m := parseMark(b[k*RecordSize:])
-		// A record whose k is not its place was never finished; so was one without a kind or a time.
+		// A record whose k is not its place, or that has no kind or no time, was never finished.
 		if m.K == uint32(k) && m.Kind != 0 && m.TimeNS != 0 {
 			marks = append(marks, m)
 		}
@@ -164,8 +165,8 @@ func parseTags(b []byte, tags []Tag) ([]Tag, error) {
 }
 
 // An Interval is the GPU time between the CUDA events recorded at two consecutive marks: begin u32 | end u32 | ns
-// i64. It joins neighbours instead of measuring from one origin, since torch gives milliseconds as float32, which
-// loses microseconds after a minute.
+// i64. An Interval joins neighbouring marks instead of measuring from one origin, since torch gives milliseconds as
+// float32, which loses microseconds after a minute.
 type Interval struct {
 	BeginK, EndK uint32
 	NS           int64
@@ -174,7 +175,7 @@ type Interval struct {
 const intervalSize = 16
 
 // A HostReading is the host memory that the process had at a mark: k u32 | 4 reserved bytes | resident i64 |
-// page-locked i64. Both are bytes; -1 page-locked bytes are not known.
+// page-locked i64. Both values are bytes; -1 = the page-locked bytes are not known.
 type HostReading struct {
 	K           uint32
 	RSSBytes    int64

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// A trailer is the seal at the end of a sealed journal: a summary of its two files at the time of sealing. A
-// frame's own checksum shows that the frame is whole, but not that later frames exist. Without the trailer, a
-// damaged frame looks like the torn tail of a killed process, and everything after it is lost silently. It is made
+// A trailer is the seal at the end of a sealed journal: a summary of its two files at the time of sealing. A frame's
+// own checksum shows that the frame is whole, but not that later frames exist. Without the trailer, a damaged frame
+// looks like the torn tail of a killed process, and everything after the damage is lost silently. The trailer is made
 // after the process has ended, so the experiment pays nothing for it.
 //
 //	marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
@@ -23,14 +23,14 @@ type trailer struct {
 
 const (
 	trailerSize = 3*8 + 2*sha256.Size
-	// flagSeal is set in the first reserved byte of the header if a seal follows the parts. It needs no new
+	// flagSeal is set in the first reserved byte of the header if a seal follows the parts. The seal needs no new
 	// version: versions say how the parts are split, and older readers stop after the last part.
 	flagSeal = 1
 )
 
 func trailerOf(marks, frames []byte) trailer {
 	s := trailer{digests: [2][sha256.Size]byte{sha256.Sum256(marks), sha256.Sum256(frames)}}
-	whole, _ := ScanFrames(frames) // those before a torn tail
+	whole, _ := ScanFrames(frames) // the frames before a torn tail
 	s.frames = uint64(len(whole))
 	if _, all, _ := ScanMarks(marks); len(all) > 0 {
 		s.marks, s.last = uint64(len(all)), uint64(all[len(all)-1].K)
@@ -45,7 +45,7 @@ func (s trailer) bytes() []byte {
 	return append(append(b, s.digests[0][:]...), s.digests[1][:]...)
 }
 
-// verify compares what was unpacked with the trailer with which it was sealed.
+// verify compares unpacked files with the trailer of their sealed journal.
 func verify(sealed, marks, frames []byte) error {
 	got := trailerOf(marks, frames)
 	if bytes.Equal(got.bytes(), sealed) {
@@ -60,7 +60,7 @@ func verify(sealed, marks, frames []byte) error {
 }
 
 // atEnd reads to the end of a stream, which has nothing more: only there the decoder compares the checksum that zstd
-// keeps of all bytes. Journals that have no seal have that.
+// keeps of all bytes. Journals without a seal have that checksum, too.
 func atEnd(z io.Reader) error {
 	switch n, err := io.Copy(io.Discard, io.LimitReader(z, 1)); {
 	case err != nil:
@@ -78,7 +78,7 @@ func (e *DamagedError) Error() string { return "the journal is damaged: " + e.Er
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Hint is what to do about it.
+// Hint says what to do about a damaged journal.
 func (e *DamagedError) Hint() string {
 	return "bring the file back from a copy; tables that were made from it stay as they are"
 }

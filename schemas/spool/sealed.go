@@ -17,7 +17,7 @@ const (
 	sealedPlain = 1 // the bytes of the two files
 	sealedSplit = 2 // taken apart
 	sealedFiner = 3 // taken further apart: see [apart]
-	// maxSplit bounds the journals that are taken apart, which takes several times their size in memory.
+	// maxSplit bounds the size of journals that are taken apart: doing so takes several times their size in memory.
 	maxSplit = 256 << 20
 	// maxDecoded bounds what a sealed journal may unpack to in memory.
 	maxDecoded = 16 << 30
@@ -137,7 +137,7 @@ const (
 
 const filesHeader = 8 // of a frames file
 
-// apart takes a journal apart, nil if it is not of the usual form.
+// apart takes a journal apart; nil if the journal is not of the usual form.
 func apart(marks, frames []byte) [][]byte {
 	if len(marks) < RecordSize || len(frames) < filesHeader {
 		return nil

@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// Texts of allocator events are nearly identical: only one number, the mark, counts up. Written as digits the
-// number never repeats. Written as the difference to the number before, it repeats from step to step.
+// Texts of allocator events are nearly identical: only one number, the mark, counts up. Written as digits the number
+// never repeats. Its difference to the number before repeats from step to step.
 
 const (
 	// place replaces, in a text, a number that was taken out.
 	place = 0
 	// most is how many digits such a number may have: it fits in four bytes.
 	most = 9
-	// untouched begins texts from which nothing is taken out, since they contain what stands for a number.
+	// untouched stands before texts from which no number is taken out, since these texts already contain [place].
 	untouched = 1<<64 - 1
 )
 
-// counted takes the numbers out of texts. It returns the length of the rest, the rest, and the numbers' differences
-// in planes.
+// counted takes the numbers out of texts. counted returns the length of the rest, the rest, and the numbers'
+// differences in planes.
 func counted(text []byte) []byte {
 	rest, numbers := make([]byte, 0, len(text)), []byte(nil)
 	for i := 0; i < len(text); {

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The errors of this package that a user can do something about say what in a Hint.
+// Errors of this package have a Hint if the user can do something about them.
 
 // A ReadError says that a store's folder cannot be read.
 type ReadError struct{ error }
@@ -17,7 +17,7 @@ func (e *ReadError) Unwrap() error { return e.error }
 // Hint says how to name another store.
 func (e *ReadError) Hint() string { return "name a folder of runs with --store" }
 
-// Hint names folders that do hold runs, or how runs are made.
+// Hint names folders that hold runs, or says how runs are made.
 func (e *NoRunsError) Hint() string {
 	if len(e.Below) > 0 {
 		return "a store is the folder that the run folders lie in: " +
@@ -54,7 +54,7 @@ func (e *TablesError) Hint() string {
 	}
 	var pending *NotIngestedError
 	var running *RunningError
-	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error says it
+	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error itself says what to do
 		return ""
 	}
 	return "dpsight ingest --again " + e.Dir + " makes the tables again from the recording"

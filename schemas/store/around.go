@@ -92,8 +92,8 @@ func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) [
 	return out
 }
 
-// ResolveOne finds the run that a name stands for: in the store or else among the selected runs, which may come
-// from folders in other stores. Of several selected runs with the name it takes the last.
+// ResolveOne finds the run that a name stands for: in the store or else among the selected runs, which may come from
+// folders in other stores. Of several selected runs with the name, ResolveOne takes the last.
 func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	sel, err := s.Resolve([]string{name})
 	var missing *NotFoundError
@@ -108,7 +108,7 @@ func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	return sel, err
 }
 
-// called returns the run with that id, or the last one with that name; nil if there is none.
+// called returns the run with the given id, or the last run with the given name; nil if there is none.
 func (sel *Selection) called(name string) (found *Run) {
 	for i := range sel.Runs {
 		r := &sel.Runs[i]

@@ -56,7 +56,7 @@ func appendChunk(b []byte, folder string, e entry) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns a chunk's checksum. A chunk with a wrong checksum is ignored.
+// checksum returns the checksum of a chunk and of its first folder's name. A chunk with a wrong checksum is ignored.
 func checksum(first string, data []byte) int64 {
 	sum := crc32.Update(0, castagnoli, []byte(first))
 	sum = crc32.Update(sum, castagnoli, []byte{0})
@@ -70,8 +70,8 @@ func (x *index) read(table string) map[string]entry {
 	return out
 }
 
-// each passes on the documents of a table, several chunks at once. They are valid only until use returns, so that
-// no more than a few chunks are in memory.
+// each passes on the documents of a table, several chunks at once. A document is valid only until use returns, so
+// that no more than a few chunks are in memory.
 func (x *index) each(table string, use func(folder, stamp, data []byte)) {
 	workers := runtime.GOMAXPROCS(0)
 	full, empty := make(chan []byte), make(chan []byte, workers+1)
@@ -92,8 +92,8 @@ func (x *index) each(table string, use func(folder, stamp, data []byte)) {
 	wg.Wait()
 }
 
-// chunks hands on the chunks of a table that are whole, each until use returns. After an error there are no more: the
-// rest is read from the run folders.
+// chunks hands on the undamaged chunks of a table. A chunk is valid until use returns. After an error no more chunks
+// come: the rest is read from the run folders.
 func (x *index) chunks(table string, use func(chunk []byte)) {
 	if x == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column sets one field of a row: int for a column of integers, word for a column of words. A null sets nothing.
+// A column sets one field of a row: int for a column of integers, word for a column of words. A null value sets no
+// field.
 type column[R any] struct {
 	name string
 	int  func(*R, int64)
@@ -27,9 +28,9 @@ func (c *column[R]) set(r *R, p *piece, i int) {
 	}
 }
 
-// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, it makes only the
-// rows whose values keep accepts, in the order of the columns: there are many events, and an analysis uses one in
-// hundreds.
+// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, readColumns makes only
+// the rows whose values keep accepts: an analysis uses one event in hundreds. keep gets the values in the order of
+// cols.
 func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func([]*piece, int) bool) ([]R,
 	error) {
 	var rows []R
@@ -71,8 +72,8 @@ func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R],
 // batchRows is how many rows are read at a time: few enough to stay in a processor's cache.
 const batchRows = 1024
 
-// columns reads several columns of a table side by side, some rows at a time. The values are valid only during the
-// call. size is called first, with the number of rows. A column that an old file lacks is nil.
+// columns reads several columns of a table side by side, some rows at a time. The values are valid only while the
+// callback runs. columns first calls size with the number of rows. A column that an old file lacks is nil.
 func columns[T any](dir string, table schemas.Table[T], names []string, size func(rows int64),
 	each func(pieces []*piece, rows int)) (err error) {
 	name := table.File()

@@ -10,8 +10,8 @@ import (
 )
 
 // SetConfidence adds the confidence of a predicted peak, as judge returns it, to the run's ingest report. Ingest
-// itself derives facts and does not judge. A report that has a judgement keeps it. A report of a run that was not
-// predicted gets none.
+// itself derives facts and does not judge. SetConfidence leaves a report alone if it already has a confidence, or if
+// the run was not predicted.
 func SetConfidence(dir string,
 	judge func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence) (err error) {
 	defer func() {
@@ -42,8 +42,8 @@ func SetConfidence(dir string,
 	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
 }
 
-// isJudged reports whether nothing is to be added to a report: it is no prediction's, or it has its confidence. A
-// report that another dpsight is just writing is not there yet.
+// isJudged reports whether a report needs no confidence: the run was not predicted, or the report has one. A report
+// that another dpsight is just writing does not exist yet.
 func isJudged(dir string) (bool, error) {
 	report, err := schemas.ReadIngestReport(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,9 +20,10 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	return t, err
 }
 
-// Each loads the selected runs ([LoadOrManifest] if tolerant) and passes them to use one after another, so that
-// only one run's tables are in memory. A run that cannot be read is an error if it was named. If an argument stood
-// for many runs, the others are still read: read is the selection without damaged runs, and damaged lists those.
+// Each loads the selected runs ([LoadOrManifest] if tolerant) and passes them to use one after another, so that only
+// one run's tables are in memory. An unreadable run is an error if an argument named it in particular. If an argument
+// stood for many runs, the others are still read: read is the selection without damaged runs, and damaged lists the
+// damaged runs.
 func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) (read *Selection,
 	damaged []Damaged, err error) {
 	return sel.EachBut(func(int) bool { return false }, want, tolerant, use)
@@ -66,7 +67,7 @@ func (sel *Selection) EachBut(had func(i int) bool, want schemas.Want, tolerant 
 	return read, damaged, nil
 }
 
-// A TablesError is a run whose tables cannot be read. They can be derived again.
+// A TablesError is a run whose tables cannot be read. Tables can be derived again from the run's journal.
 type TablesError struct {
 	Dir string // the run's folder
 	Err error

@@ -101,7 +101,7 @@ func factsOf(r Run) map[string]any {
 	}
 	add(factRun, m.RunID)
 	add(factName, m.Name)
-	facts[factTag] = words(r.Tags) // of a run without any it is known that it has none
+	facts[factTag] = words(r.Tags) // a run without tags is known to have none
 	add(factSource, m.Source)
 	add(factStatus, m.Status)
 	facts[factBare] = m.Bare
@@ -129,17 +129,17 @@ func factsOf(r Run) map[string]any {
 	return facts
 }
 
-// words are values. A comparison holds if one of them makes it true.
+// words are several values of one fact. A comparison holds if it holds for one of the words.
 type words []string
 
-// filterScope has the names of everything that any of the runs has.
+// filterScope has the names of all facts and parameters that any of the runs has.
 type filterScope struct {
 	names map[string]bool
 	begun map[string]map[string]bool // which revisions have the beginnings that were asked for
 	today time.Time
 }
 
-// Canonical takes an option for its parameter.
+// Canonical returns the parameter for the name of an option: batch_size for --batch-size.
 func (s filterScope) Canonical(name string) string {
 	if s.names[name] {
 		return name

@@ -13,8 +13,8 @@ const gradientTag = "gradient"
 // surveyMark is the mark of a look at all that the script holds (a spool.Kind).
 const surveyMark = "survey"
 
-// gradientWrites finds when each gradient was written: the hooks' tags, among the marks, set in the order of each
-// device's events by the marks that those carry.
+// gradientWrites finds when each gradient was written: the hooks' tags, among the marks, placed among each device's
+// events by the marks that the events carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 	tags, err := gradientTags(dir)
 	if err != nil || len(tags) == 0 {
@@ -48,7 +48,8 @@ type tagged struct {
 	address uint64
 }
 
-// gradientTags lists what the hooks say. A survey finds gradients as well, whenever they were written.
+// gradientTags lists the gradients that hooks tagged. It leaves out a survey's tags, which do not say when a gradient
+// was written.
 func gradientTags(dir string) ([]tagged, error) {
 	surveys, err := readColumns(dir, schemas.Marks, []column[tagged]{
 		{name: "kind", word: func(*tagged, string) {}},
@@ -72,7 +73,7 @@ func gradientTags(dir string) ([]tagged, error) {
 	return tags, optional(err, false)
 }
 
-// marked is the first event of a device whose mark is as high.
+// marked is the first event of a device whose mark is at least the given mark.
 type marked struct{ mark, seq int64 }
 
 // markedEvents are a device's events as their marks order them.
@@ -81,7 +82,7 @@ type markedEvents struct {
 	last  int64    // the last event
 }
 
-// before is the last event before mark k, 0 = none, and whether there are events after it.
+// before returns the last event before mark k, 0 = none, and whether there are events after mark k.
 func (m *markedEvents) before(k int64) (seq int64, more bool) {
 	i, _ := slices.BinarySearchFunc(m.rises, k, func(r marked, k int64) int { return cmp.Compare(r.mark, k) })
 	if i == len(m.rises) {
@@ -90,7 +91,7 @@ func (m *markedEvents) before(k int64) (seq int64, more bool) {
 	return m.rises[i].seq - 1, true
 }
 
-// markOrder lists the events of each device, by its rank and ordinal.
+// markOrder returns the events of each device in the order of marks, by the device's rank and ordinal.
 func markOrder(dir string) (map[[2]int64]*markedEvents, error) {
 	order := map[[2]int64]*markedEvents{}
 	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, func(int64) {},

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Growing reads the segments of a table that a collector adds to a run, each once. A segment is renamed into place when
-// it is whole.
+// Growing reads the segments of a table that a collector adds to a run, each once. The collector renames a segment
+// into place when the segment is whole.
 type Growing[T any] struct {
 	Dir   string
 	Table schemas.Table[T]
@@ -17,12 +17,12 @@ type Growing[T any] struct {
 	read int // segments
 }
 
-// Read gives the rows that were added since the last time.
+// Read passes on the rows that were added since the last call.
 func (g *Growing[T]) Read(each func(*T)) error {
 	for {
 		path := filepath.Join(g.Dir, SegmentName(g.Table.Name, g.read+1))
 		st, err := os.Stat(path)
-		if err != nil { // it is not there yet, or the run has ended
+		if err != nil { // the segment is not there yet, or the run has ended
 			return nil
 		}
 		f, err := schemas.OpenRegular(path)

@@ -27,29 +27,30 @@ import (
 
 // A store of many runs has an index: the manifests and the summaries of its runs in one file, so that a list of ten
 // thousand runs opens one file instead of thirty thousand. The index is only a cache. An entry is valid only while
-// the run's folder and documents have the same sizes and times as when it was made, and while its checksum is
-// right. Otherwise the run folder is read, and the index is mended. An index that cannot be read is made again. If
-// none can be written, every run folder is read.
+// the run's folder and documents have the same sizes and times as when it was made, and while its checksum is right.
+// Otherwise the run folder is read, and the index is mended. An index that cannot be read is made again. If no index
+// can be written, every run folder is read.
 
 const (
 	// IndexFile is the index's name in its store.
 	IndexFile = ".index.sqlite"
-	// LeastIndexed is from how many runs on a store has an index. Below, reading the run folders takes no longer.
+	// LeastIndexed is the smallest number of runs for which a store gets an index. For fewer runs, reading the run
+	// folders takes no longer.
 	LeastIndexed = 100
 
 	indexVersion = 5               // of its tables
-	settled      = 2 * time.Second // a file that was written later may be written again within one tick of its clock
+	settled      = 2 * time.Second // a younger file may be written again within one tick of the clock
 	busy         = 2 * time.Second // how long another dpsight's writing is waited for
 )
 
-// index is one that is open. A nil index has nothing and keeps nothing.
+// index is an open index. A nil index has nothing and keeps nothing.
 type index struct {
 	db     *sql.DB
 	path   string
 	broken bool // its file cannot be read: it is removed
 }
 
-// openIndex opens or makes the index of a store: in the store or, if that cannot be written or is on another
+// openIndex opens or makes the index of a store: in the store or, if the store cannot be written or is on another
 // machine, in the cache folder. It returns nil if neither is possible.
 func openIndex(store string) *index {
 	store = absolute(store)
@@ -124,9 +125,10 @@ func openIndexAt(path string) (*index, error) {
 	return x, nil
 }
 
-// The tables of an index. Each has one document a run folder, encoded by [dense]. The table of origins differs:
-// many runs share an origin, so it holds the JSON of each origin once, by digest. Documents begin with that digest.
-// The origin of a deleted run stays, since the next run is likely to have it too.
+// The tables of an index. Each table has one document for each run folder, encoded by [dense]. The table of origins
+// differs: many runs share an origin, so this table holds the JSON of each origin once, by digest. Documents begin
+// with their origin's digest. The origin of a deleted run stays, since the next run is likely to have the same
+// origin.
 const (
 	tableManifests = "manifests" // of each run, without what only its own analyses need
 	tableRows      = "listed"    // [schemas.Summary.Row]
@@ -137,7 +139,8 @@ const (
 
 var perRun = []string{tableManifests, tableRows, tableCompared, tablePhases}
 
-// corrupt reports whether a file is there that is no index: it is dpsight's own to remove, by its name.
+// corrupt reports whether a file with the index's name is no index. dpsight may remove such a file, since the name is
+// dpsight's own.
 func corrupt(path string) bool {
 	st, err := os.Lstat(path)
 	return err == nil && st.Mode().IsRegular() && st.Size() > 0
@@ -159,7 +162,7 @@ func (x *index) Close() {
 	}
 }
 
-// failed notes an error that says that the file is no index, or no whole one.
+// failed notes an error that says that the file is no index, or is damaged.
 func (x *index) failed(err error) error {
 	if err != nil && (strings.Contains(err.Error(), "malformed") || strings.Contains(err.Error(), "not a database")) {
 		x.broken = true
@@ -201,8 +204,8 @@ func brief(m *schemas.Manifest) *schemas.Manifest {
 	return b
 }
 
-// indexedRuns are the runs in the folders of a store that has many. Their manifests may be brief: [Load] reads the
-// whole ones.
+// indexedRuns returns the runs in the folders of a store with many runs. The manifests may be brief: [Load] reads the
+// whole manifests.
 func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	x := openIndex(s.dir)
 	defer x.Close()
@@ -245,7 +248,8 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 		if r.stamp = stamp; failed[i] != nil || stamp == "" || x == nil {
 			return
 		}
-		// The brief manifest takes a tenth of the memory, and shares what it has in common with others.
+		// The brief manifest takes a tenth of a whole manifest's memory, and shares what it has in common with
+		// others.
 		l := listing{Manifest: new(schemas.Manifest)}
 		if data, err := dense.Marshal(&listing{brief(r.Manifest), r.Tags}); err == nil && readers.Unmarshal(data, &l) == nil {
 			r.Manifest, r.Tags, r.brief, written[i] = l.Manifest, l.Tags, true, data
@@ -273,7 +277,7 @@ func (s *Store) indexedRuns(dirs []string) (runs []Run, damaged []Damaged) {
 	return runs, damaged
 }
 
-// inParallel does the same for each of n things, on all processors.
+// inParallel calls do for each of n things, on all processors.
 func inParallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	workers := min(n, runtime.GOMAXPROCS(0))
@@ -306,9 +310,9 @@ func digestOf(origin []byte) string {
 }
 
 // Kept calls decode with the kept document of each selected run. i is the run's place in the selection, and several
-// calls run at once. If decode is not called for a run, or returns false, the caller must read the run's tables:
-// nothing is kept of it, or something about it must be reported. In a store of many runs, Kept makes and stores
-// missing documents.
+// calls run at once. If decode is not called for a run, or returns false, the caller must read the run's tables: no
+// document is kept of the run, or something about the run must be reported. In a store of many runs, Kept makes and
+// stores missing documents.
 func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, data []byte) bool) (decoded []bool) {
 	decoded = make([]bool, len(sel.Runs))
 	read := func(i int, p *Packed) {
@@ -379,7 +383,7 @@ func (sel *Selection) Kept(k Keeper, kind KeptKind, decode func(i int, origin, d
 // madeAtOnce is how many summaries are in memory before the index keeps them.
 const madeAtOnce = 8 * chunkRuns
 
-// tell tells how many of several summaries are there, now and then.
+// tell reports now and then how many of several summaries are there.
 func (k *Keeper) tell(done, of int) {
 	const every = 16
 	if k.Doing != nil && of >= LeastIndexed && (done%every == 0 || done == of) {
@@ -387,8 +391,8 @@ func (k *Keeper) tell(done, of int) {
 	}
 }
 
-// keepMade puts into the index what was made of some runs in a folder, by their places, and adds their origins to those
-// that it has.
+// keepMade puts into the index what was made of some runs in a folder, by their places, and adds their origins to the
+// index's.
 func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, version int, origins map[string]entry) {
 	if x == nil {
 		return
@@ -401,7 +405,7 @@ func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, v
 		if s == nil {
 			continue
 		}
-		// A summary that was just written has changed the folder: it is kept at the next use.
+		// A summary that was just written has changed the folder, so the index keeps that summary at the next use.
 		stamp, _ := files.stampOf(filepath.Base(r.Dir), now)
 		if stamp == "" || stamp != r.stamp {
 			continue
@@ -424,7 +428,7 @@ func (x *index) keepMade(dir string, runs []Run, places []int, made []*Packed, v
 	}
 }
 
-// stampedKept returns the stamp of a kept document. It changes with the document's version.
+// stampedKept returns the stamp of a kept document. A new version of the document gives another stamp.
 func stampedKept(stamp string, version int) string {
 	return stamp + string(binary.BigEndian.AppendUint32(nil, uint32(version)))
 }

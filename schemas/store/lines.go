@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// lines reads the lines of the script that blocks belong to. It adds their text and all of their files if these are
-// available and have not changed since they ran.
+// lines reads the lines of the script that blocks belong to. lines adds the text of each line and the whole files, if
+// the files are available and have not changed since they ran.
 func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 	rows, err := schemas.Lines.ReadOptional(r.Dir)
 	if err != nil || len(rows) == 0 || r.Manifest.Code == nil {
@@ -42,8 +42,8 @@ func lines(r Run) ([]schemas.Line, map[string][]string, error) {
 // maxSource bounds a file that is read for its lines.
 const maxSource = 16 << 20
 
-// source returns the lines of the file with this digest, or nil if it is not found. It looks in the working folder,
-// in its parents, and where the command points.
+// source returns the lines of the file with this digest, or nil if it is not found. source looks in the working
+// folder, in its parents, and where the command points.
 func source(file, digest string, command []string) []string {
 	for _, path := range candidates(file, command) {
 		st, err := os.Stat(path)

@@ -70,7 +70,7 @@ func readBlocks(dir string) (all []*schemas.Lives, err error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// seqOf converts an event's number to its stored form. It sets wrong if the number does not fit.
+// seqOf converts an event's number to its stored form. seqOf sets wrong if the number does not fit.
 func seqOf(seq int64, wrong *error) uint32 {
 	if (seq < 0 || seq > maxSeq) && *wrong == nil {
 		*wrong = fmt.Errorf("damaged Parquet file: an event has the number %d", seq)
@@ -121,7 +121,7 @@ func readOwnerships(dir string) (map[[2]int64]*ownerships, error) {
 	return all, cmp.Or(err, wrong)
 }
 
-// give assigns the owners to their blocks. It drops owners of blocks that are not there.
+// give assigns the owners to their blocks. give drops owners of blocks that are not there.
 func (o *ownerships) give(l *schemas.Lives) {
 	n := len(l.AllocSeq)
 	o.sort()

@@ -78,7 +78,7 @@ type tableLoad struct {
 	files []string // that it reads
 }
 
-// loads are all that fill t, whose report is there.
+// loads returns all table loads that fill t, whose report has been read.
 func loads(r Run, t *schemas.Tables, want schemas.Want, within *Window) []tableLoad {
 	report := t.Report
 	recorded := slices.ContainsFunc(report.Devices, func(d schemas.DeviceVerdict) bool { return d.Events > 0 })
@@ -173,7 +173,7 @@ func read[T any](rows *[]T, table schemas.Table[T], dir string) (err error) {
 
 // sayGone notes in the report which of the tables of steps, phases and marks are gone, and withdraws the claim that
 // its figures are exact. Ingest always writes these tables, with or without rows, so a missing one was removed.
-// Digests would show this only for tables that are read, and older reports have no digests.
+// Digests would show a missing table only among tables that are read, and older reports have no digests.
 func sayGone(report *schemas.IngestReport, dir string) error {
 	for _, name := range []string{schemas.Steps.File(), schemas.Phases.File(), schemas.Marks.File()} {
 		_, err := os.Stat(filepath.Join(dir, name))

@@ -18,15 +18,15 @@ type piece struct {
 
 func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
 
-// A columnReader takes a column chunk from the slices that its pages are decoded to. Value by value, which is what
-// parquet-go's own readers give, a table takes five times as long.
+// A columnReader takes a column chunk from the slices that its pages are decoded to. Reading value by value, as
+// parquet-go's own readers do, takes five times as long.
 type columnReader struct {
 	pages parquet.Pages
 	// page is being read: at values of it have been read, and left remain.
 	page     parquet.Page
 	at, left int
-	// plain are the page's values that are not null, or its dictionary's; then indexes has an entry of that for each
-	// value.
+	// plain has the page's values that are not null, or the values of its dictionary. In the second case indexes has,
+	// for each value of the page, its index in plain.
 	plain   piece
 	indexes []int32
 	value   int // how many of plain, or of indexes, are read
@@ -82,7 +82,7 @@ func (r *columnReader) next(n int) (*piece, error) {
 	return &r.out, nil
 }
 
-// end fails where values are left.
+// end returns an error if values are left.
 func (r *columnReader) end() error {
 	switch err := r.turn(); err {
 	case io.EOF:
@@ -94,7 +94,7 @@ func (r *columnReader) end() error {
 	}
 }
 
-// turn goes to the next page that has values where this one has none left.
+// turn goes to the next page with values if the present page has none left.
 func (r *columnReader) turn() error {
 	for r.left == 0 {
 		if r.page != nil {

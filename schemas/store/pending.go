@@ -16,7 +16,7 @@ type Pending struct {
 	Running []Run
 }
 
-// Pending finds the runs without tables; one that is still running is not among them.
+// Pending finds the runs without tables; runs that are still running are listed apart, in Running.
 func (sel *Selection) Pending() Pending {
 	p := Pending{Of: len(sel.Runs)}
 	for _, r := range sel.Runs {
@@ -31,7 +31,7 @@ func (sel *Selection) Pending() Pending {
 	return p
 }
 
-// Warning says which runs cannot be analysed yet and how to ingest them; empty if all can.
+// Warning says how many runs must be ingested before they can be analysed, and how; empty if no run must.
 func (p Pending) Warning() string {
 	switch {
 	case len(p.Runs) == 0:
@@ -55,8 +55,8 @@ func (p Pending) Note() string {
 	}
 }
 
-// Err returns an error if no run has tables. If some have, there is only a warning about the others: an analysis of
-// runs without tables would be pages of dashes.
+// Err returns an error if no run has tables. If some runs have tables, a warning about the others suffices. An
+// analysis of runs without tables would be pages of dashes.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
 	case len(p.Running) > 0 && len(p.Running) == p.Of:

@@ -16,8 +16,8 @@ import (
 // removed is in the name of a folder that is being removed: no command looks into it.
 const removed = ".removed" + schemas.PartialSuffix
 
-// Remove takes a run from its store: its folder gets another name, under which nothing finds it, and is then removed. A
-// run that somebody writes is refused ([schemas.ErrLocked]).
+// Remove takes a run from its store: Remove renames the folder, so that nothing finds the run any more, and then
+// deletes it. A run that somebody writes is refused ([schemas.ErrLocked]).
 func Remove(r Run) error {
 	lock, err := schemas.TryLockPath(r.Dir)
 	if err != nil {
@@ -50,8 +50,8 @@ type Reference struct {
 	Name  string `json:"name"` // of the suite, or the id of the other run
 }
 
-// References returns what refers to runs of the store: suites, and predictions for whose range they are an end. It
-// leaves out predictions whose ends are also among the runs.
+// References returns what refers to runs of the store: suites, and predictions whose range ends at one of the runs.
+// References leaves out predictions that are themselves among the runs.
 func (s *Store) References(runs []Run) (out []Reference, err error) {
 	among := map[string]bool{}
 	for _, r := range runs {

@@ -18,12 +18,12 @@ import (
 // A Selection is the runs that RUN arguments stand for.
 type Selection struct {
 	Runs []Run // in the order named, each once
-	// Chosen says what was taken because nothing was named ("suite headline (20261121T…), 6 runs"). Otherwise it is
-	// empty.
+	// Chosen says what was taken because nothing was named ("suite headline (20261121T…), 6 runs"). Chosen is empty
+	// if the arguments named something.
 	Chosen string
 	// Suite is set where a whole suite was taken, or a store with one suite only.
 	Suite *Suite
-	// Damaged lists the run folders of a store so named that cannot be read; they are no error.
+	// Damaged lists unreadable run folders of stores that stand for all their runs. A damaged folder is no error.
 	Damaged []Damaged
 	// Named are the folders of the runs that an argument named in particular, by id, name or folder.
 	Named map[string]bool
@@ -119,8 +119,8 @@ type NotFoundError struct {
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
 	File  bool     // there is a file of that name
-	// Absent says that there is no such store. Unread lists its run folders that could not be read: the run may be
-	// one of them.
+	// Absent says that there is no such store. Unread lists the store's run folders that could not be read: the run
+	// may be one of them.
 	Absent bool
 	Unread []string
 }
@@ -189,7 +189,7 @@ func (e NewestUnknownError) Error() string {
 	return "which runs are the newest cannot be told: " + e.Damaged.Error()
 }
 
-// Hint says what to do about it.
+// Hint says what to do about the suite's unreadable document.
 func (e NewestUnknownError) Hint() string {
 	return "name the runs, or bring the document back from a copy"
 }
@@ -254,7 +254,7 @@ func (s *Store) newest(sel *Selection) error {
 	sel.Damaged = damaged
 	runs = Asked(runs)
 	last := runs[len(runs)-1]
-	// a trial of a search does not count as the last run, unless there is nothing else
+	// a trial of a search does not count as the newest run, unless all runs are trials
 	for _, r := range slices.Backward(runs) {
 		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
 			last = r

@@ -135,7 +135,7 @@ func suiteAt(path string) (*Suite, string) {
 	return suite, filepath.Dir(dir)
 }
 
-// takeSuiteOf takes the runs of a suite of a store, which may be another.
+// takeSuiteOf takes the runs of a suite of the store in dir, which may be another store.
 func (r *resolver) takeSuiteOf(suite *Suite, dir string) error {
 	if absolute(r.store.dir) == dir {
 		return r.takeSuite(suite)
@@ -171,11 +171,11 @@ func (r *resolver) addNamed(run Run) {
 	r.sel.Named[absolute(run.Dir)] = true
 }
 
-// add adds a run, unless it is there already.
+// add adds a run, unless the selection has it already.
 func (r *resolver) add(run Run) { r.addAs(run, absolute(run.Dir)) }
 
-// addAll adds the runs of a store. Its folder is looked at once, and not for each of thousands of runs; only of a run
-// folder that is a link that would not do.
+// addAll adds the runs of a store. The store's folder is resolved once, and not for each of thousands of runs. Only a
+// run folder that is a link must be resolved by itself.
 func (r *resolver) addAll(runs []Run) {
 	stores := map[string]string{}
 	for _, run := range runs {
@@ -198,7 +198,8 @@ func (r *resolver) addAs(run Run, key string) {
 	}
 }
 
-// find looks arg up among runs, which are sorted oldest first. If it is a name, namesakes is how many runs have it.
+// find looks arg up among runs, which are sorted oldest first. If arg is a name, namesakes is how many runs have that
+// name.
 func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
 	var named, prefixed []Run
 	for _, r := range runs {
@@ -231,8 +232,8 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(words, arg)}
 }
 
-// Asked is runs without those that a prediction among them made for its range, with garbage collected at other
-// moments: its own run is the answer.
+// Asked leaves out runs that a prediction among runs made only for its range, with garbage collected at other
+// moments. The prediction's own run stays.
 func Asked(runs []Run) []Run {
 	bounds := map[string]bool{}
 	for _, r := range runs {
@@ -249,7 +250,7 @@ func Asked(runs []Run) []Run {
 }
 
 // recorded returns the run to take for a run found by name. For a bare repeat of an experiment that its suite also
-// recorded, it is the newest recorded repeat. Otherwise it is the run itself.
+// recorded, that is the newest recorded repeat. Otherwise recorded returns the run itself.
 func recorded(runs []Run, r Run) Run {
 	m := r.Manifest
 	if !m.Bare || m.Suite == nil {

@@ -15,9 +15,9 @@ type Progress struct {
 	Written time.Duration // since anything was last written to disk; -1 = not known
 }
 
-// SetRunning sets the status [schemas.StatusRunning] for runs whose folders a collector still works in: their
-// manifests hold the status for the case that the collector dies. recording returns how far a run is, nil if
-// nothing records it.
+// SetRunning sets the status [schemas.StatusRunning] for runs whose folders a collector still works in: the manifest
+// of such a run holds the status for the case that the collector dies. recording returns how far a run is; nil if
+// nobody is recording the run.
 func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	for i, r := range sel.Runs {
 		if r.Manifest.Status != schemas.StatusPartial || r.Manifest.End != nil {
@@ -31,7 +31,7 @@ func (sel *Selection) SetRunning(recording func(dir string) *Progress) {
 	}
 }
 
-// A RunningError says that a run has no tables yet because it has not ended, and how far it is.
+// A RunningError says that a run has no tables yet because it has not ended, and how far the run is.
 type RunningError struct {
 	RunID    string
 	Start    time.Time
@@ -52,7 +52,7 @@ func (e *RunningError) Error() string {
 		e.Start.UTC().Format("2006-01-02 15:04"), e.Progress)
 }
 
-// String says it as a part of a sentence.
+// String returns the progress as a part of a sentence.
 func (p Progress) String() string {
 	var said []string
 	if p.Steps < 0 {

@@ -2,8 +2,8 @@ package store
 
 import "github.com/dpsight/dpsight/schemas"
 
-// samples reads NVML's samples, without the run id. A run has a hundred samples per second and device. Reading them
-// by rows would take as long as reading all its blocks.
+// samples reads NVML's samples, without the run id. A run has a hundred samples per second and device. Reading the
+// samples by rows would take as long as reading all blocks of the run.
 func samples(dir string) ([]schemas.Sample, error) {
 	type row = schemas.Sample
 	rows, err := readColumns(dir, schemas.Samples, []column[row]{

@@ -29,7 +29,7 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 	return rows, optional(err, needed)
 }
 
-// reserved reads what was reserved. A store that is older than the table has it in its events.
+// reserved reads what was reserved. For a store older than reserved.parquet, reserved derives the levels from events.
 func reserved(dir string, events func() ([]schemas.Event, error), report *schemas.IngestReport) (
 	[]schemas.ReservedLevel, error) {
 	levels, err := schemas.Reserved.Read(dir)
@@ -43,8 +43,8 @@ func reserved(dir string, events func() ([]schemas.Event, error), report *schema
 	return schemas.DeriveReserved(all, report.Devices), nil
 }
 
-// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most
-// runs have one window and no such list.
+// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of all
+// windows. Most runs have one window and no such list.
 func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlock, error) {
 	if len(report.OOMs) == 0 &&
 		!slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {

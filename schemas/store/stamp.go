@@ -10,15 +10,15 @@ import (
 // fileStat is what a stamp takes from a file.
 type fileStat struct {
 	at, size int64
-	inode    uint64 // one that was put in another's place has another
+	inode    uint64 // a file that replaced another has another number
 	folder   bool
 }
 
 // documents says which of a run folder's documents are there.
 type documents struct{ manifest, report bool }
 
-// stampOf returns the sizes, times and numbers of a run folder and its documents. The folder's values change with
-// any file that comes, goes or is replaced. It returns "" if the stamp is not reliable, because something was
+// stampOf returns the sizes, times and numbers of a run folder and its documents. The folder's values change with any
+// file that comes, goes or is replaced. stampOf returns "" if the stamp is not reliable, because something was
 // written just now.
 func (s *statter) stampOf(folder string, now time.Time) (stamp string, has documents) {
 	b := make([]byte, 0, 4*24)

@@ -15,8 +15,8 @@ func statIn(dir string) *statter { return &statter{dir} }
 
 func (s *statter) close() {}
 
-// stat returns what is known of a file, nil if it does not exist. The file's number is not available here, so sizes
-// and times must suffice.
+// stat returns what is known of a file; nil if the file does not exist. The file's number is not available here, so
+// sizes and times must suffice.
 func (s *statter) stat(name string) *fileStat {
 	st, err := os.Stat(filepath.Join(s.dir, name))
 	if err != nil {

@@ -22,7 +22,7 @@ func (s *statter) close() {
 	}
 }
 
-// stat returns the facts about a file, or nil if it does not exist.
+// stat returns the facts about a file; nil if the file does not exist.
 func (s *statter) stat(name string) *fileStat {
 	var st unix.Stat_t
 	if s.err != nil {

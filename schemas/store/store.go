@@ -26,13 +26,13 @@ type Run struct {
 
 	linked bool // its folder is a link
 	brief  bool // the manifest has only what selecting runs asks for; see [OpenIndexed]
-	// For a run that an index was asked about: the stamp of its folder, empty if it is not reliable, and whether
-	// the run had tables.
+	// For a run that an index was asked about: the stamp of the run's folder, empty if the stamp is not reliable, and
+	// whether the run had tables.
 	listed, ingested bool
 	stamp            string
 }
 
-// Ingested says whether the run has its tables.
+// Ingested reports whether the run has its tables.
 func (r Run) Ingested() bool {
 	if r.listed {
 		return r.ingested
@@ -57,7 +57,7 @@ func (d Damaged) Error() string {
 
 func (d Damaged) Unwrap() error { return d.Err }
 
-// A Store is a folder of runs. It holds no files open.
+// A Store is a folder of runs. A Store holds no files open.
 type Store struct {
 	dir     string
 	indexed bool
@@ -66,8 +66,8 @@ type Store struct {
 // Open names the store in dir. The folder need not exist yet: then it has no runs.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
-// OpenIndexed is [Open] for commands over many runs. It lists the runs of a large store from the store's index.
-// Their manifests may hold only the fields that selection needs. Code that reads a run's tables gets the whole
+// OpenIndexed is [Open] for commands over many runs. It lists the runs of a large store from the store's index. The
+// listed runs' manifests may hold only the fields that selection needs. Code that reads a run's tables gets the whole
 // manifest.
 func OpenIndexed(dir string) *Store { return &Store{dir: dir, indexed: true} }
 
@@ -149,7 +149,8 @@ func OpenRun(dir string) (Run, error) {
 	return Run{ID: m.RunID, Dir: dir, Manifest: m, Tags: tags}, nil
 }
 
-// full is the run with its whole manifest. One that is being recorded keeps the status that it was given.
+// full is the run with its whole manifest. A run that is being recorded keeps the status that [Selection.SetRunning]
+// gave it.
 func (r Run) full() (Run, error) {
 	if !r.brief {
 		return r, nil

@@ -24,7 +24,7 @@ const (
 // SuiteSchema is the version that this package writes.
 const SuiteSchema = "dpsight.suite/2"
 
-// undigestedSuite is the version before, which is read too: it has no digest.
+// undigestedSuite is the version before [SuiteSchema]. Its documents, which are read too, have no digest.
 const undigestedSuite = "dpsight.suite/1"
 
 // Suite (suites/<id>.json) is the plan of a suite and the runs that it has made so far.
@@ -45,11 +45,10 @@ type Experiment struct {
 	Key    string         `json:"key"` // hash of the experiment's content
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
-	// Repeats is how many runs are wanted; 0 in documents of before there was a number.
+	// Repeats is how many runs are wanted; 0 in older documents, which lack the number.
 	Repeats int      `json:"repeats,omitempty"`
 	RunIDs  []string `json:"run_ids"` // in the order of repetition
-	// Superseded are runs that do not count, since they were made again: they were interrupted, or failed and tried
-	// again.
+	// Superseded lists runs that do not count, since they were interrupted or failed, and were made again.
 	Superseded []string `json:"superseded,omitempty"`
 }
 
@@ -97,13 +96,14 @@ func (s *Store) LockSuite(id string) (unlock func(), err error) {
 	return s.lockSuites(id, schemas.TryLockPath)
 }
 
-// LockSuiteName waits for the lock of a suite's name. A caller that begins a suite only if the store has none with
-// that name holds it from before looking until the document is written.
+// LockSuiteName waits for the lock of a suite's name. A caller may want to begin a suite only if the store has none
+// with that name. It holds the lock from before it looks until the suite's document is written.
 func (s *Store) LockSuiteName(name string) (unlock func(), err error) {
 	return s.lockSuites(name, schemas.LockPath)
 }
 
-// lockSuites takes the lock of a file in the folder of suite documents. It makes both if they are missing.
+// lockSuites takes the lock of a file in the folder of suite documents. lockSuites makes the folder and the file if
+// they are missing.
 func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)) (unlock func(), err error) {
 	dir := filepath.Join(s.dir, suitesFolder)
 	path := filepath.Join(dir, name+lockSuffix)
@@ -138,7 +138,8 @@ func (s *Store) lockSuites(name string, take func(string) (*schemas.Lock, error)
 	}
 }
 
-// SuiteName is the name of the suite that has the id: ids are time-name-random. It is empty for another text.
+// SuiteName is the name of the suite that has the id: ids are time-name-random. SuiteName returns "" for a text that
+// is no suite's id.
 func SuiteName(id string) string {
 	_, rest, _ := strings.Cut(id, "-")
 	if k := strings.LastIndexByte(rest, '-'); k >= 0 {
@@ -147,8 +148,8 @@ func SuiteName(id string) string {
 	return ""
 }
 
-// SweepSuites removes the half-written documents of suites of a name: a process that was killed has left them. Those of
-// suites that are being made stay.
+// SweepSuites removes half-written documents that killed processes left, of suites with the given name. Documents of
+// suites whose lock is held stay.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)

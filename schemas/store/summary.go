@@ -20,7 +20,7 @@ type Keeper struct {
 	Make func(*schemas.Tables, *schemas.Summary) bool
 	// Pack encodes a summary for an index, which is read in place of JSON.
 	Pack func(*schemas.Summary) (map[KeptKind][]byte, error)
-	// Doing is told how many of the summaries that an index lacks are there. It may be nil.
+	// Doing is told how many of the summaries that an index lacks are there. Doing may be nil.
 	Doing func(done, of int)
 }
 
@@ -42,15 +42,15 @@ func (k *Keeper) packed(s *schemas.Summary) *Packed {
 	return &Packed{s.Origin, parts}
 }
 
-// WriteSummary writes the summary of a run that has just been ingested. It fails on nothing: a summary that could not
-// be written is made at first use.
+// WriteSummary writes the summary of a run that has just been ingested. WriteSummary returns no error: a summary that
+// could not be written is made at first use.
 func WriteSummary(dir string, k Keeper) {
 	if r, err := OpenRun(dir); err == nil {
 		k.summarize(r)
 	}
 }
 
-// read returns the summary kept in a run's folder, nil if there is none.
+// read returns the summary kept in a run's folder; nil if the folder has none that is valid.
 func (k *Keeper) read(r Run) *schemas.Summary {
 	s, err := schemas.ReadSummary(r.Dir, k.Version)
 	if err != nil || s.RunID != r.ID || !whole(r.Dir) {
@@ -62,7 +62,7 @@ func (k *Keeper) read(r Run) *schemas.Summary {
 	return s
 }
 
-// compact is JSON without indentation, which took a third of an index.
+// compact returns JSON without indentation, which took a third of an index.
 func compact(b []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, b) != nil {
@@ -71,8 +71,8 @@ func compact(b []byte) []byte {
 	return out.Bytes()
 }
 
-// summary returns the kept summary of a run, or makes one from its tables. It returns nil if the run's tables must
-// be read: it has none, or something about them must be reported.
+// summary returns the kept summary of a run, or makes one from its tables. summary returns nil if the caller must
+// read the run's tables: the run has none, or something about its tables must be reported.
 func (k *Keeper) summary(r Run) *schemas.Summary {
 	if s := k.read(r); s != nil {
 		return s
@@ -103,7 +103,7 @@ func (k *Keeper) summarize(r Run) *schemas.Summary {
 	return s
 }
 
-// intact reports whether the tables of a run are as they were written, of those that have digests.
+// intact reports whether every table of a run that has a digest still matches it.
 func intact(r Run) bool {
 	report, err := schemas.ReadIngestReport(r.Dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func intact(r Run) bool {
 	return schemas.CheckTables(r.Dir, digests, slices.Collect(maps.Keys(digests))...) == nil
 }
 
-// whole reports whether all tables are there that ingest has written: a summary does not say which are gone.
+// whole reports whether all tables that ingest wrote are still there: a summary does not say which are gone.
 func whole(dir string) bool {
 	report, err := schemas.ReadIngestReport(dir)
 	if err != nil {
