@@ -7,8 +7,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostComponents is how many categories have a row of their own.
-const mostComponents = 8
+// Categories that have a row of their own: so many, and more if they are a per cent of some peak.
+const (
+	mostComponents = 8
+	mostWithShares = 12
+	shareOfOwnRow  = 0.01
+)
 
 // expected are the categories that have a row however small they are: readers look for them.
 var expected = []schemas.Category{schemas.Parameters, schemas.OptimizerState, schemas.Gradients, schemas.Activations}
@@ -53,10 +57,19 @@ func ComponentsOf(g *Group) Components {
 		}
 		return cmp.Compare(slices.Max(b.Bytes), slices.Max(a.Bytes))
 	})
+	share := func(part *Part) (most float64) {
+		for i, n := range part.Bytes {
+			if peak := c.Entries[i].PeakBytes; peak != nil && *peak > 0 {
+				most = max(most, float64(n)/float64(*peak))
+			}
+		}
+		return most
+	}
 	c.Rest = make([]int64, len(c.Entries))
 	for _, part := range all {
 		rank := slices.IndexFunc(bySize, func(o Part) bool { return o.Category == part.Category })
-		if rank < mostComponents || len(all) == mostComponents+1 { // a rest of one category has its name
+		if rank < mostComponents || rank < mostWithShares && share(&part) >= shareOfOwnRow ||
+			len(all) == mostComponents+1 { // a rest of one category has its name
 			c.Parts = append(c.Parts, part)
 			continue
 		}

@@ -289,11 +289,28 @@ func class(c *compare.Cell) int {
 	return 1
 }
 
-// Rivals reports whether the entry competes for a table's best value. A rival is measured as a whole, has ended well,
-// is private, and is not the baseline.
+// Rivals reports whether the entry competes for a table's best value. It must be measured as a whole, have ended
+// well, be private, and have the physical batches of the baseline. It must not be the baseline.
 func (e *Entry) Rivals() bool {
 	return !e.IsBaseline() && !e.NormsOnly() && e.Status == schemas.StatusOK && e.Source == schemas.Measured &&
-		!e.Bounded()
+		!e.Bounded() && !e.Smaller()
+}
+
+// Smaller reports whether the entry divides the baseline's batch into smaller physical batches: its peak is then no
+// matter of the method alone.
+func (e *Entry) Smaller() bool {
+	if e.Baseline == nil || e.Fact("batch_size") != e.Baseline.Fact("batch_size") {
+		return false
+	}
+	own, ok := physicalBatch(e.Cell)
+	base, known := physicalBatch(e.Baseline)
+	return ok && known && own < base
+}
+
+// physicalBatch is the number of samples of one forward and backward pass.
+func physicalBatch(c *compare.Cell) (n int64, known bool) {
+	n, err := strconv.ParseInt(cmp.Or(c.Fact("physical_batch_size"), c.Fact("batch_size")), 10, 64)
+	return n, err == nil
 }
 
 // Last returns the group with the largest values. Tables and figures that show only one place show this group.

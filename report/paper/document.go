@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/exhibits"
 	"github.com/dpsight/dpsight/report/plates"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
@@ -139,10 +140,19 @@ func (b *builder) sentences() string {
 	}
 	drawn := map[string]string{"breakdown": "what each peak is made of", "waterfall": "what is added to the " +
 		"baseline's", "time": "where the time of a step goes", "tradeoff": "time against memory",
-		"lines": "the peak over " + b.sweptWords(), "lines-time": "the time over " + b.sweptWords(),
-		"heatmap": "what fits", "accuracy": "predictions beside measurements", "largest": "the largest batches",
-		"roles": "which modules and operations hold a peak", "ladder": "what else uses the GPU's memory",
+		"lines": "the peak by " + b.sweptWords(), "lines-time": "the time by " + b.sweptWords(),
+		"heatmap": "the peak of each setting", "accuracy": "predictions beside measurements",
+		"largest": "the largest batches",
+		"roles":   "which modules and operations hold a peak", "ladder": "what else uses the GPU's memory",
 		"trend": "the peaks over revisions of the code"}
+	if b.comparedAny() {
+		drawn["lines"] = "the overhead in memory by " + b.sweptWords()
+	}
+	if slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Status == schemas.StatusOOM })
+	}) {
+		drawn["heatmap"] = "what fits"
+	}
 	var references []string
 	for _, name := range shownTogether {
 		for i := range b.plates {

@@ -286,8 +286,8 @@ func (b *builder) breakdownPlate() []Plate {
 	p.figure = f
 	c := exhibits.ComponentsOf(b.paper.Last())
 	p.Finding = plain("What each peak is made of.")
-	if low, high, n := b.range2(percentOf); n > 0 && b.subject() != "" {
-		p.Finding = plain(b.subject() + " " + changed(low, high) + ".")
+	if low, high, n := b.range2(percentOf, (*exhibits.Entry).Smaller); n > 0 && b.subject() != "" {
+		p.Finding = plain(b.fairSubject() + " " + changed(low, high) + ".")
 	} else if largest := c.Largest(); largest != "" {
 		p.Finding = plain(categoryNames[largest] + ": the largest part of each peak.")
 	}
@@ -296,6 +296,7 @@ func (b *builder) breakdownPlate() []Plate {
 		p.Caption = plain("Allocated memory at the peak by component; the dashed line is the peak of " +
 			b.baselineName() + ".")
 	}
+	p.Caption = append(p.Caption, b.kept(b.paper.Groups)...)
 	p.explainMark(slices.ContainsFunc(f.Bars, marked))
 	return []Plate{p}
 }
@@ -367,6 +368,7 @@ func (b *builder) waterfallPlate() []Plate {
 		}
 	}
 	p.Caption = format("Change of the peak over "+b.baselineName()+" by component{}.", b.where())
+	p.Caption = append(p.Caption, b.kept(b.paper.Groups[len(b.paper.Groups)-1:])...)
 	for _, category := range schemas.Categories {
 		if names := single[category]; len(names) > 0 {
 			p.Caption = append(p.Caption, span{kind: words, text: " For "})
@@ -448,7 +450,7 @@ func (b *builder) timePlate() []Plate {
 		}
 		return ratioOf(e)
 	}
-	if slow, slowest, n := b.range2(drawn); n > 0 && b.subject() != "" {
+	if slow, slowest, n := b.range2(drawn, none); n > 0 && b.subject() != "" {
 		p.Finding = plain(fmt.Sprintf("%s makes a step %s times as long.", b.subject(),
 			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	}
@@ -481,7 +483,8 @@ func (b *builder) tradeoffPlate() []Plate {
 				continue
 			}
 			point := plates.Point{Label: b.name(e), Time: e.StepMS.Median / 1000, Peak: float64(*e.PeakBytes),
-				State: state(e), NotPrivate: e.NormsOnly(), Base: !b.private() || e.IsBaseline() && b.methods(),
+				State: state(e), NotPrivate: e.NormsOnly(),
+				Base: !b.private() || e.Smaller() || e.IsBaseline() && b.methods(),
 				Look: b.look(e.Key)}
 			low, high := "", ""
 			if e.Good > 1 {
@@ -511,7 +514,7 @@ func (b *builder) tradeoffPlate() []Plate {
 	p.figure = f
 	p.Finding = plain("Peak memory against the time of a step.")
 	if len(b.paper.Groups) == 1 && len(front) > 0 && len(front) <= 4 {
-		p.Finding = format("On the Pareto front: {}.", list(front))
+		p.Finding = format("On the Pareto front"+map[bool]string{true: " at batch size 1"}[b.singles()]+": {}.", list(front))
 	}
 	p.Caption = plain("Time of a step and peak memory.")
 	if f.Baseline != "" {
@@ -552,19 +555,51 @@ func (b *builder) linesPlates() (out []Plate) {
 	}
 	what := parameterWords(b.paper.Swept[len(b.paper.Swept)-1])
 	if p := b.lines("lines", peak, 1, "bytes", plates.Lines{Axis: axis, Quantity: plates.Bytes}); p != nil {
-		p.Finding = plain("How memory grows with " + what + ".")
+		switch rises := rising(p); {
+		case rises && b.comparedAny():
+			p.Finding = plain("How the overhead in memory grows with " + what + ".")
+		case b.comparedAny():
+			p.Finding = plain("Overhead over " + b.baselineName() + " by " + what + ".")
+		case rises:
+			p.Finding = plain("How memory grows with " + what + ".")
+		default:
+			p.Finding = plain("Peak memory by " + what + ".")
+		}
 		p.Caption = plain(caption + "; numbers are the right-hand values.")
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}
 	step := plates.Lines{Axis: "Time of a step", Quantity: plates.Seconds}
 	if p := b.lines("lines-time", stepOf, 1000, "s", step); p != nil {
-		p.Finding = plain("How the time of a step grows with " + what + ".")
+		p.Finding = plain("Time of a step by " + what + ".")
+		if rising(p) {
+			p.Finding = plain("How the time of a step grows with " + what + ".")
+		}
 		p.Caption = plain("Median time of a step; numbers are the right-hand values.")
 		p.explainMark(markedLines(p))
 		out = append(out, *p)
 	}
 	return out
+}
+
+// rising reports whether all lines of a figure rise.
+func rising(p *Plate) bool {
+	f, lines := p.figure.(plates.Lines)
+	for _, panel := range f.Panels {
+		for _, s := range panel.Series {
+			last := math.Inf(-1)
+			for i, v := range s.Values {
+				switch s.States[i] {
+				case plates.Measured, plates.Predicted, plates.Bounded:
+					if v <= last {
+						return false
+					}
+					last = v
+				}
+			}
+		}
+	}
+	return lines
 }
 
 // lines makes a figure of one value, converted to its unit, with a panel for each place of the outer parameters.

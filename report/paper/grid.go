@@ -105,9 +105,9 @@ func (c *Cell) shown() string {
 	return text
 }
 
-// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest.
-// markBest marks no cell if one of the lines has no figure, since the best is then unknown. If runs are not methods,
-// the baseline may be the best.
+// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest. It
+// marks none if one of them has no figure, since the best is then unknown. If runs are not methods, the baseline
+// may be the best. What prints as zero is none: its sign alone would make it so.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return
@@ -128,7 +128,7 @@ func (b *builder) markBest(lines []*Line, column int, highest bool) {
 		return
 	}
 	for _, l := range lines {
-		if c := &l.cells[column]; c.text == best.text || c.zero() && best.zero() {
+		if c := &l.cells[column]; c.text == best.text && !c.zero() {
 			c.best = true
 		}
 	}

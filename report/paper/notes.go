@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,8 +48,8 @@ func (b *builder) mainNotes(g *Grid) {
 		}
 		g.Heads[c].note = g.note(parse("Δ if every loop freed `.grad` between steps: " + keep + ", and " + base + "."))
 	}
-	if text := b.timeNote(g); text != "" {
-		letter := g.note(plain(text))
+	if text := b.timeNote(g); len(text) > 0 {
+		letter := g.note(text)
 		for _, key := range []string{"step_ms", b.rateColumn().key} {
 			if c := g.columnOf(key); c >= 0 {
 				g.Heads[c].note = letter
@@ -63,19 +64,18 @@ func (b *builder) mainNotes(g *Grid) {
 }
 
 // timeNote says how the time of a step and the rate differ, and in how many steps the GPU was slowed down.
-func (b *builder) timeNote(g *Grid) string {
-	var parts []string
+func (b *builder) timeNote(g *Grid) (text Text) {
 	if g.columnOf("step_ms") < 0 {
-		return ""
+		return nil
 	}
 	if c := g.columnOf(b.rateColumn().key); c >= 0 {
-		parts = append(parts, "Step time is the median of the timed steps; "+g.Heads[c].text.text()+
-			" is of all of them together.")
+		text = plain("Step time is the median of the timed steps; " + g.Heads[c].text.text() + " is of all of them together.")
 	}
-	if slowed := b.throttled(); slowed != "" {
-		parts = append(parts, slowed)
+	slowed := b.slowed(b.paper.Groups)
+	if len(text) > 0 && len(slowed) > 0 {
+		text = append(text, span{kind: words, text: " "})
 	}
-	return strings.Join(parts, " ")
+	return append(text, slowed...)
 }
 
 // energyNote says which runs' energy was measured in a run of its own; nil if no run's energy was.
@@ -85,9 +85,7 @@ func (b *builder) energyNote() Text {
 	for _, x := range b.paper.Groups {
 		for i := range x.Entries {
 			e := &x.Entries[i]
-			if !slices.Contains(keys, e.Key) && slices.ContainsFunc(e.Remarks, func(r compare.Remark) bool {
-				return r.Kind == compare.RemarkEnergyLent
-			}) {
+			if !slices.Contains(keys, e.Key) && lentEnergy(e) {
 				keys, lent = append(keys, e.Key), append(lent, b.labels[e.Key].inside())
 			}
 		}
@@ -105,33 +103,144 @@ func (b *builder) energyNote() Text {
 		len(lent), len(b.paper.Methods)))
 }
 
-// throttled says in how many timed steps the GPU was slowed down; empty if no step was slowed down, or every run as
-// often as the baseline.
-func (b *builder) throttled() string {
-	if len(b.paper.Groups) != 1 {
-		return ""
-	}
-	g := &b.paper.Groups[0]
-	base := g.Baseline()
-	share := func(e *exhibits.Entry) string {
-		return fmt.Sprintf("%d of %d", e.Throttled.Slowed, e.Throttled.Steps)
-	}
-	var shares []string
-	reasons := int64(0)
-	for i := range g.Entries {
-		e := &g.Entries[i]
-		reasons |= e.Throttled.Reasons
-		if !e.IsBaseline() && e.StepMS != nil && !slices.Contains(shares, share(e)) {
-			shares = append(shares, share(e))
+// lentEnergy reports whether an entry's energy is of a bare run of the same experiment.
+func lentEnergy(e *exhibits.Entry) bool {
+	return slices.ContainsFunc(e.Remarks, func(r compare.Remark) bool { return r.Kind == compare.RemarkEnergyLent })
+}
+
+// energyMixed reports whether some energy is of bare runs, and some of runs with instrumentation, which costs energy.
+func (b *builder) energyMixed() bool {
+	kinds := map[bool]bool{}
+	for _, x := range b.paper.Groups {
+		for i := range x.Entries {
+			if e := &x.Entries[i]; e.JoulesPerStep != nil && e.Status == schemas.StatusOK {
+				kinds[e.Bare() || lentEnergy(e)] = true
+			}
 		}
 	}
-	if reasons&schemas.Throttled == 0 || base == nil || len(shares) == 0 || len(shares) == 1 && shares[0] == share(base) {
-		return ""
+	return len(kinds) > 1
+}
+
+// rowNotes adds what changes how rows of some groups read: that the GPU was slowed down, if the table has times and no
+// other note says it, and that a run has smaller physical batches.
+func (b *builder) rowNotes(g *Grid, groups []exhibits.Group, times bool) {
+	if text := b.slowed(groups); times && len(text) > 0 {
+		g.Notes = append(g.Notes, note{text: text})
 	}
-	why := strings.Join(schemas.ThrottleNames(reasons), ", ")
-	if len(shares) == 1 && shares[0] != "0 of 0" {
-		return fmt.Sprintf("The GPU was slowed down (%s) in %s timed steps of %s, and in %s of every other run.", why,
-			share(base), b.baselineName(), shares[0])
+	var keys []string
+	for i := range groups {
+		for k := range groups[i].Entries {
+			e := &groups[i].Entries[k]
+			if !e.Smaller() || slices.Contains(keys, e.Key) {
+				continue
+			}
+			keys = append(keys, e.Key)
+			batch := func(c *compare.Cell) string {
+				return grouped(cmp.Or(c.Fact("physical_batch_size"), c.Fact("batch_size")))
+			}
+			text := format("{} has physical batches of "+batch(e.Cell)+", not of "+batch(e.Baseline), b.labels[e.Key].short())
+			if bestOf(g) {
+				text = append(text, span{kind: words, text: ", and is never in bold"})
+			}
+			g.Notes = append(g.Notes, note{text: append(text, span{kind: words, text: "."})})
+		}
 	}
-	return "The GPU was slowed down (" + why + ") in some timed steps, not as often in all runs (README.md)."
+}
+
+// slowed says of which runs the GPU was slowed down in how many timed steps; nil where in less than half of each.
+func (b *builder) slowed(groups []exhibits.Group) Text {
+	var shares []string          // in order
+	names := map[string][]Text{} // of the runs, by share
+	reasons, many, runs, hit := int64(0), 0, 0, []*exhibits.Group(nil)
+	for i := range groups {
+		for k := range groups[i].Entries {
+			e := &groups[i].Entries[k]
+			t := e.Throttled
+			if e.StepMS == nil || t.Steps == 0 {
+				continue
+			}
+			if runs++; t.Reasons&schemas.Throttled == 0 || 2*t.Slowed < t.Steps {
+				continue
+			}
+			many, reasons = many+1, reasons|t.Reasons
+			if len(hit) == 0 || hit[len(hit)-1] != &groups[i] {
+				hit = append(hit, &groups[i])
+			}
+		}
+	}
+	if many == 0 {
+		return nil
+	}
+	start := "The GPU was slowed down (" + strings.Join(schemas.ThrottleNames(reasons), ", ") + ") "
+	const mostShares = 3
+	if len(hit) == 1 {
+		timed := 0
+		for k := range hit[0].Entries {
+			e := &hit[0].Entries[k]
+			if e.StepMS == nil || e.Throttled.Steps == 0 {
+				continue
+			}
+			if timed++; e.Throttled.Slowed == 0 {
+				continue
+			}
+			share := fmt.Sprintf("%d of %d", e.Throttled.Slowed, e.Throttled.Steps)
+			if names[share] == nil {
+				shares = append(shares, share)
+			}
+			names[share] = append(names[share], b.labels[e.Key].short())
+		}
+		var at Text
+		if len(groups) > 1 {
+			at = join(parse(" at "), place(&b.paper, hit[0]))
+		}
+		var parts []Text
+		for i, share := range shares {
+			of := list(names[share])
+			switch {
+			case len(names[share]) == timed && timed > 1:
+				of = plain("every run")
+			case len(shares) == 2 && i == 1 && len(names[shares[0]]) == 1 && len(names[share]) == timed-1 && timed > 2:
+				of = plain("every other run")
+			}
+			what := "in " + share + " timed steps of "
+			if i > 0 {
+				what = "in " + share + " of "
+			}
+			parts = append(parts, join(parse(what), of))
+		}
+		if len(shares) <= mostShares {
+			return join(parse(start), list(parts), at, plain("."))
+		}
+	}
+	return plain(fmt.Sprintf("%sin at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
+}
+
+// kept says which loops keep .grad of the step before while others free it; nil where all do, or none.
+func (b *builder) kept(groups []exhibits.Group) Text {
+	if shown := (exhibits.Paper{Groups: groups}); !shown.Freed() {
+		return nil
+	}
+	keep, all := 0, 0
+	for i := range groups {
+		if base := groups[i].Baseline(); base != nil && base.Kept != nil {
+			return parse(" " + upper(b.baselineName()) + " keeps `.grad` of the step before.")
+		}
+		for k := range groups[i].Entries {
+			e := &groups[i].Entries[k]
+			if e.IsBaseline() || e.NormsOnly() || e.Status != schemas.StatusOK {
+				continue
+			}
+			if all++; e.KeptGradientBytes != nil && *e.KeptGradientBytes > 0 {
+				keep++
+			}
+		}
+	}
+	loops := "private loops"
+	if b.subject() == "" {
+		loops = "other loops"
+	}
+	if keep < all {
+		loops = "some " + loops
+	}
+	return parse(" " + upper(loops) + " keep `.grad` of the step before.")
 }

@@ -13,18 +13,19 @@ type unit struct {
 	name   string
 	size   float64
 	digits int
+	most   int // significant digits; 0 = all
 }
 
 var (
-	gib     = unit{"GiB", 1 << 30, 2}
-	mib     = unit{"MiB", 1 << 20, 1}
-	seconds = unit{"s", 1000, 2}
-	millis  = unit{"ms", 1, 0}
-	percent = unit{"%", 1, 1}
-	times   = unit{"×", 1, 2}
-	rate    = unit{"", 1, 0}
-	joules  = unit{"J", 1, 1}
-	kilo    = unit{"kJ", 1000, 2}
+	gib     = unit{name: "GiB", size: 1 << 30, digits: 2}
+	mib     = unit{name: "MiB", size: 1 << 20, digits: 1}
+	seconds = unit{name: "s", size: 1000, digits: 2}
+	millis  = unit{name: "ms", size: 1, digits: 0}
+	percent = unit{name: "%", size: 1, digits: 1}
+	times   = unit{name: "×", size: 1, digits: 2}
+	rate    = unit{size: 1, most: 4}
+	joules  = unit{name: "J", size: 1, digits: 1}
+	kilo    = unit{name: "kJ", size: 1000, digits: 2}
 )
 
 // largest is the largest magnitude among values.
@@ -51,6 +52,9 @@ func chosen(asked string, values []float64, large, small unit) unit {
 // small for the digits is "<0.01" or, among values with signs, a zero with a sign.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
+	if u.most > 0 && math.Abs(x) >= math.Pow10(u.most) {
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', u.most-1, 64), 64)
+	}
 	text := strconv.FormatFloat(x, 'f', u.digits, 64)
 	if v != 0 && strings.Trim(text, "-0.") == "" {
 		switch {

@@ -103,7 +103,7 @@ func (b *builder) hardware() Text {
 			text = strconv.Itoa(len(m.GPUs)) + " × " + m.GPUs[0].Name
 		}
 		if n := m.GPUs[0].TotalBytes; n > 0 {
-			text += " (" + number(float64(n), unit{"GiB", 1 << 30, 0}, false) + "\u202fGiB)"
+			text += " (" + number(float64(n), unit{name: "GiB", size: 1 << 30}, false) + "\u202fGiB)"
 		}
 		return text
 	})

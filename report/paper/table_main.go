@@ -176,7 +176,9 @@ func (b *builder) rateColumn() column {
 	case most < 100:
 		c.unit.digits = 1
 	}
-	c.unit.digits = b.digits("rate", c.unit.digits)
+	if n, asked := b.config.Digits["rate"]; asked {
+		c.unit.digits, c.unit.most = n, 0
+	}
 	return c
 }
 
@@ -188,9 +190,10 @@ func (b *builder) mainTable() *Grid {
 		for _, name := range mainColumns {
 			if b.worthColumn(name) {
 				names = append(names, name)
-			} else if known := len(b.values(b.mainColumn(name).of)); known == 1 {
-				b.left = append(b.left, fmt.Sprintf("column %s of table main: only 1 of %d experiments has a value", name,
-					b.entries()))
+			} else if known := len(b.values(b.mainColumn(name).of)); known == 1 || known > 0 && name == colEnergy {
+				have := map[bool]string{true: "has", false: "have"}[known == 1]
+				b.left = append(b.left, fmt.Sprintf("column %s of table main: only %d of %d experiments %s a value", name,
+					known, b.entries(), have))
 			}
 		}
 	}
@@ -215,6 +218,7 @@ func (b *builder) mainTable() *Grid {
 	b.fit(g)
 	b.mainCaption(g, columns[:len(g.Heads)])
 	b.mainNotes(g)
+	b.rowNotes(g, b.paper.Groups, false)
 	g.legend()
 	return g
 }
@@ -231,7 +235,9 @@ func (b *builder) worthColumn(name string) bool {
 	c := b.mainColumn(name)
 	known := len(b.values(c.of))
 	switch name {
-	case colStep, colRate, colEnergy:
+	case colEnergy:
+		return 2*known >= b.entries() && (known > 1 || known == b.entries())
+	case colStep, colRate:
 		return known > 1 || known == b.entries()
 	case colSlowdown:
 		return known > 1 && b.comparedAny()
@@ -279,7 +285,9 @@ func (b *builder) mainGroup(g *Grid, group *exhibits.Group, columns []column) {
 		}
 	}
 	for c := range columns {
-		b.markBest(pick(g.Lines, rivals), c, columns[c].highest)
+		if columns[c].name != colEnergy || !b.energyMixed() {
+			b.markBest(pick(g.Lines, rivals), c, columns[c].highest)
+		}
 	}
 }
 
@@ -371,19 +379,23 @@ func joinWords(words []string) string {
 func (b *builder) mainFinding(has func(column string) bool) Text {
 	if len(b.paper.Groups) == 1 && b.subject() != "" && has(colPeak) && has(colStep) {
 		if best, worst := b.extremes(&b.paper.Groups[0]); best != nil && worst != nil {
-			return format("{} cost"+b.plural(best)+" the least memory and time, {} the most.", b.labels[best.Key].fullWords(),
+			name := b.labels[best.Key].fullWords()
+			if b.singles() {
+				name = join(parse("At batch size 1, "), b.labels[best.Key].inside())
+			}
+			return format("{} cost"+b.plural(best)+" the least memory and time, {} the most.", name,
 				b.labels[worst.Key].inside())
 		}
 	}
-	low, high, n := b.range2(percentOf)
-	slow, slowest, m := b.range2(ratioOf)
+	low, high, n := b.range2(percentOf, (*exhibits.Entry).Smaller)
+	slow, slowest, m := b.range2(ratioOf, (*exhibits.Entry).Smaller)
 	switch {
 	case b.subject() == "" || !has(colPercent):
 	case n > 0 && m > 0 && has(colSlowdown):
-		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.subject(), changed(low, high),
+		return plain(fmt.Sprintf("%s %s, and makes a step %s times as long.", b.fairSubject(), changed(low, high),
 			rangeWords(slow, slowest, b.ratioUnit(), false)))
 	case n > 0:
-		return plain(b.subject() + " " + changed(low, high) + ".")
+		return plain(b.fairSubject() + " " + changed(low, high) + ".")
 	}
 	return plain("What each " + strings.ToLower(b.first()) + " needs.")
 }
@@ -442,13 +454,37 @@ func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	return best, worst
 }
 
-// range2 is the lowest and the highest value among the rivals of all groups, and the number of values.
-func (b *builder) range2(of func(*exhibits.Entry) *float64) (low, high float64, n int) {
+// singles reports whether every run has a batch of one sample: what is the cheapest there need not be so elsewhere.
+func (b *builder) singles() bool {
+	return !slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Fact("batch_size") != "1" })
+	})
+}
+
+// fairSubject is the subject of a finding about entries that are not [exhibits.Entry.Smaller], and says so where others
+// are there.
+func (b *builder) fairSubject() string {
+	subject := b.subject()
+	if subject != "" && slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
+		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Smaller() })
+	}) {
+		return "At equal physical batches, " + strings.ToLower(subject)
+	}
+	return subject
+}
+
+// none leaves nothing out of a range.
+func none(*exhibits.Entry) bool { return false }
+
+// range2 is the lowest and the highest value of all groups, and of how many, without baselines, what only computes
+// norms, and what without says.
+func (b *builder) range2(of func(*exhibits.Entry) *float64, without func(*exhibits.Entry) bool) (low, high float64,
+	n int) {
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {
 			e := &g.Entries[i]
 			v := of(e)
-			if e.IsBaseline() || e.NormsOnly() || e.Status != schemas.StatusOK || v == nil {
+			if e.IsBaseline() || e.NormsOnly() || e.Status != schemas.StatusOK || v == nil || without(e) {
 				continue
 			}
 			if n == 0 {

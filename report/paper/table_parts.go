@@ -98,6 +98,7 @@ func (b *builder) componentsTable() *Grid {
 	if kept := keptOf(c.Entries); kept != "" {
 		g.Caption = append(g.Caption, parse(" Gradients are "+kept+"those that `.grad` keeps of the step before.")...)
 	}
+	b.rowNotes(g, b.paper.Groups[len(b.paper.Groups)-1:], false)
 	g.legend()
 	return g
 }
@@ -209,6 +210,7 @@ func (b *builder) phasesTable() *Grid {
 	}) {
 		g.Caption = append(g.Caption, span{kind: words, text: " –: no such phase."})
 	}
+	b.rowNotes(g, b.paper.Groups[len(b.paper.Groups)-1:], p.Timed)
 	g.legend()
 	return g
 }

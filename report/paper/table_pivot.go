@@ -82,7 +82,11 @@ func (b *builder) pivotTable() *Grid {
 	b.fit(g)
 	g.Finding = plain("How the cost changes with " + b.sweptWords() + ".")
 	if alone && least != "" {
-		g.Finding = format("{} has the lowest peak of the private methods in every setting.",
+		start := ""
+		if b.singles() {
+			start = "At batch size 1, "
+		}
+		g.Finding = format(start+"{} has the lowest peak of the private methods in every setting.",
 			b.labels[least[len(colPeak)+1:]].short())
 		if !b.methods() {
 			g.Finding = plain("How the cost changes with " + b.sweptWords() + ".")
@@ -100,6 +104,7 @@ func (b *builder) pivotTable() *Grid {
 	if bestOf(g) {
 		g.Caption = append(g.Caption, span{kind: words, text: " Best private method of a column in bold."})
 	}
+	b.rowNotes(g, b.paper.Groups, len(b.values(ratioOf)) > 0)
 	g.legend()
 	return g
 }
@@ -188,9 +193,12 @@ func (b *builder) repeatsTable() *Grid {
 	}
 	b.fit(g)
 	g.Finding = plain("How sure the times are.")
-	if low, _, n := b.range2(ratioOf); n > 0 && low >= 1.005 && b.methods() && len(b.paper.Groups) == 1 {
-		g.Finding = plain(fmt.Sprintf("Every private step takes at least %s times as long as a non-private one.",
-			pretty(number(low, ratio.unit, false))))
+	once := func(e *exhibits.Entry) bool {
+		return !slices.ContainsFunc(entries, func(o *exhibits.Entry) bool { return o.RunID == e.RunID })
+	}
+	if low, high, n := b.range2(ratioOf, once); n > 0 && b.subject() != "" {
+		g.Finding = plain(fmt.Sprintf("In the median, a private step takes %s times as long as a non-private one.",
+			rangeWords(low, high, ratio.unit, false)))
 	}
 	caption := fmt.Sprintf("Medians of %d runs, with the fastest and the slowest", fewest)
 	if bootstrapped {
@@ -206,6 +214,7 @@ func (b *builder) repeatsTable() *Grid {
 	if g.columnOf(share.key) >= 0 {
 		g.Caption = append(g.Caption, span{kind: words, text: " Δ: over " + b.baselineName() + "."})
 	}
+	b.rowNotes(g, b.paper.Groups[len(b.paper.Groups)-1:], true)
 	g.legend()
 	return g
 }

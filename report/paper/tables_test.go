@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/exhibits"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/analyze/trend"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/paper"
@@ -88,9 +89,9 @@ func mainRow(t *testing.T, what string, heads []string, row texRow, cell map[str
 		case strings.HasPrefix(head, "slowdown"):
 			holds(t, what, text, cell["step_ratio"], 1, 1)
 		case head == "tokens/s":
-			holds(t, what, text, cell["tokens_per_s"], 1, 1)
+			rateHolds(t, what, text, cell["tokens_per_s"])
 		case head == "samples/s":
-			holds(t, what, text, cell["samples_per_s"], 1, 1)
+			rateHolds(t, what, text, cell["samples_per_s"])
 		case unit == "s" || unit == "ms":
 			holds(t, what, text, cell["step_ms"].(map[string]any)["median"], units[unit], 1)
 		case unit == "kJ" || unit == "J":
@@ -99,6 +100,18 @@ func mainRow(t *testing.T, what string, heads []string, row texRow, cell map[str
 			t.Errorf("%s: the column is not known", what)
 		}
 	}
+}
+
+// rateHolds is [holds] for a rate, which has four significant digits.
+func rateHolds(t *testing.T, what, text string, v any) {
+	t.Helper()
+	if n, is := v.(json.Number); is {
+		if x, err := n.Float64(); err == nil && x >= 10_000 {
+			four, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 3, 64), 64)
+			v = json.Number(strconv.FormatFloat(four, 'f', 0, 64))
+		}
+	}
+	holds(t, what, text, v, 1, 1)
 }
 
 // partsAre checks the tables of components and phases of a group against the breakdown and phases documents.
@@ -434,5 +447,54 @@ func TestWideTableIsEarly(t *testing.T) {
 	if at := strings.Index(text, `\input{tables/main}`); at < 0 || at > strings.Index(text, `\section{Setup}`) ||
 		strings.Count(text, `\input{tables/main}`) != 1 {
 		t.Error(text)
+	}
+}
+
+// Captions and notes say what a reader would else take a method's cost for: medians, a slowed GPU, gradients that loops
+// keep, batches of one sample, smaller physical batches.
+func TestCaptionsQualify(t *testing.T) {
+	t.Parallel()
+	slow := func(m *paper.Model) {
+		restudied(m, func(i int) {
+			s := &m.Study.Runs[i]
+			s.Throttled = timing.Throttle{Steps: 4, Sampled: 4}
+			if s.Method() == "ghost" {
+				s.Throttled.Slowed, s.Throttled.Reasons = 4, schemas.ThrottlePowerCap
+			}
+		})
+	}
+	for _, want := range []struct {
+		example, file, text string
+		change              func(*paper.Model)
+	}{
+		{"seq", "tables/main.txt", "slowed down (power cap) in 4 of 4 timed steps of Ghost", slow},
+		{"seq", "tables/pivot.txt", "slowed down (power cap) in", slow},
+		{"seq", "tables/phases.txt", "slowed down (power cap) in 4 of 4 timed steps of Ghost.", slow},
+		{"seq", "tables/pivot.txt", "At batch size 1, Per-sample has the lowest peak", nil},
+		{"seq", "captions.tex", `Private loops keep \texttt{.grad} of the step before.`, nil},
+		{"headline", "tables/main.txt", "At batch size 1, per-sample gradients cost the least", nil},
+		{"headline-batch", "tables/main.txt", "At equal physical batches, private training adds ", nil},
+		{"headline-batch", "tables/main.txt", "Per-example loop has physical batches of 1, not of 32", nil},
+		{"headline-batch", "captions.tex", "At equal physical batches, private training adds ", nil},
+		{"trainers", "captions.tex", "Overhead over non-private training by sequence length T.", nil},
+		{"trainers", "main.tex", "the overhead in memory by batch size B and sequence length T", nil},
+		{"trainers", "tables/components.txt", "\nClipping temporaries ", nil},
+	} {
+		dir, _ := write(t, want.example, want.change)
+		if text := read(t, dir, filepath.FromSlash(want.file)); !strings.Contains(text, want.text) {
+			t.Errorf("%s of %s does not say %q:\n%s", want.file, want.example, want.text, text)
+		}
+	}
+}
+
+// Neither a run with smaller physical batches nor a zero is the best, nor energy among values of unlike runs.
+func TestBestIsComparable(t *testing.T) {
+	t.Parallel()
+	for example, never := range map[string]string{"headline-batch": `(?m)^Per-example loop.*\*\*`,
+		"headline": `\*\*[+−]?0\.00\*\*`} {
+		dir, _ := write(t, example, nil)
+		if text := read(t, dir, "tables", "main.txt"); regexp.MustCompile(never).MatchString(text) {
+			t.Errorf("%s:\n%s", example, text)
+		}
 	}
 }
