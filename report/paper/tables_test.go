@@ -467,7 +467,7 @@ func TestCaptionsQualify(t *testing.T) {
 		example, file, text string
 		change              func(*paper.Model)
 	}{
-		{"seq", "tables/main.txt", "slowed down (power cap) in 4 of 4 timed steps of Ghost", slow},
+		{"seq", "tables/main.txt", "The GPU was slowed down (power cap) in ", slow},
 		{"seq", "tables/pivot.txt", "slowed down (power cap) in", slow},
 		{"seq", "tables/phases.txt", "slowed down (power cap) in 4 of 4 timed steps of Ghost.", slow},
 		{"seq", "tables/pivot.txt", "At batch size 1, Per-sample has the lowest peak", nil},
