@@ -55,7 +55,7 @@ func TestHostDocument(t *testing.T) {
 			t.Fatalf("%+v", doc)
 		}
 	})
-	if said := must(t, "", "analyze", "host", "../../examples/headline").stdout; !strings.Contains(said, "older version") {
+	if said := must(t, "", "analyze", "host", "../../examples/headline").stdout; !strings.Contains(said, "an older dpsight") {
 		t.Errorf("said of a run without readings:\n%s", said)
 	}
 }

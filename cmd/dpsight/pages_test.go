@@ -272,7 +272,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 
 // byDoubt is the command of docs/accuracy.md that writes what dpsight knows of its predictions' errors.
 var byDoubt = regexp.MustCompile(
-	`(?m)^dpsight (analyze accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
+	`(?m)^dpsight (accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
 
 // The errors shown beside predictions must equal the recorded ones, as the accuracy page's command writes them.
 func TestKnownErrorsAreTheRecordings(t *testing.T) {
