@@ -55,7 +55,8 @@ func TestHostDocument(t *testing.T) {
 			t.Fatalf("%+v", doc)
 		}
 	})
-	if said := must(t, "", "analyze", "host", "../../examples/headline").stdout; !strings.Contains(said, "an older dpsight") {
+	said := must(t, "", "analyze", "host", "../../examples/headline").stdout
+	if !strings.Contains(said, "an older dpsight") {
 		t.Errorf("said of a run without readings:\n%s", said)
 	}
 }
