@@ -13,14 +13,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Options of showing a view to somebody.
+// Options says how a view is served.
 type Options struct {
-	Port int  // 0 = any that is free
-	Open bool // open the page in a browser, if this machine has one
+	Port int  // 0 takes any free port
+	Open bool // opens the page in a browser, if this machine has one
 	Say  func(text string)
 }
 
-// Show serves a view until the context ends, and says where.
+// Show serves a view until the context ends, and prints the page's address.
 func Show(ctx context.Context, v *View, o Options) error {
 	s, err := begin(v, o)
 	if err != nil {
@@ -64,7 +64,7 @@ func begin(v *View, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Check refuses unknown names. A store may be empty: runs that are recorded in it later appear.
+// Check refuses unknown names. The store may be empty: the page later shows the runs that are recorded in it.
 func (v *View) Check() error {
 	_, err := v.source.SelectEach(v.names)
 	if none := (*store.NoRunsError)(nil); errors.As(err, &none) {
@@ -73,17 +73,17 @@ func (v *View) Check() error {
 	return err
 }
 
-// Look checks the names and begins to read the runs that they stand for, so that the first request hardly waits.
+// Look checks the names and begins to read the runs that they name, so that the first request is answered sooner.
 func (v *View) Look() error {
 	err := v.Check()
 	if err == nil {
-		go v.Served() // a request returns the error
+		go v.Served() // an error is returned to the first request
 	}
 	return err
 }
 
-// tunnel returns the command that makes the server reachable from the user's machine; "" if the user's machine is this
-// one.
+// tunnel returns the ssh command that makes the server reachable from the user's machine. It returns "" if no SSH
+// session started this process.
 func (s *Server) tunnel() string {
 	if os.Getenv("SSH_CONNECTION") == "" {
 		return ""
@@ -98,7 +98,7 @@ func (s *Server) tunnel() string {
 	return fmt.Sprintf("ssh -L %d:127.0.0.1:%d %s", s.Port(), s.Port(), host)
 }
 
-// openBrowser opens an address if there is a screen. A failure is not reported, since the address was printed.
+// openBrowser opens an address if there is a screen. A failure is not reported: the user can open the printed address.
 func openBrowser(url string) {
 	var program string
 	switch {

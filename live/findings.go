@@ -3,15 +3,16 @@ package live
 import "github.com/dpsight/dpsight/report/page"
 
 const (
-	// growing is the number of consecutive steps that must each hold more than the one before.
+	// growing is the number of consecutive steps after which growth is reported: each must end with more memory than
+	// the step before.
 	growing = 5
-	// slow is how many times the median a step must take to be reported.
+	// slow is the ratio to the median from which on a step's time is reported.
 	slow = 1.3
 	// near is the share of a device's memory from which on its use is reported.
 	near = 0.9
 )
 
-// findings are what can be said of a process without its tables.
+// findings returns the advice that a process's journal allows before there are tables.
 func findings(p *page.LiveProcess, limit int64) (out []page.LiveFinding) {
 	last := p.Steps - 1
 	for i := range p.Devices {
@@ -48,7 +49,7 @@ func findings(p *page.LiveProcess, limit int64) (out []page.LiveFinding) {
 	return out
 }
 
-// atStepEnds are the last points of the steps that have ended.
+// atStepEnds returns the last point of each step that has ended.
 func atStepEnds(steps []page.LiveStep, points []page.LivePoint) (out []page.LivePoint) {
 	k := 0
 	for i := range steps {
@@ -57,7 +58,7 @@ func atStepEnds(steps []page.LiveStep, points []page.LivePoint) (out []page.Live
 		}
 		if k > 0 && (len(out) == 0 || out[len(out)-1].ToNS != points[k-1].ToNS) {
 			q := points[k-1]
-			q.Allocated = q.Low // what remains at the step's end, not the highest of the stretch
+			q.Allocated = q.Low // what remains at the step's end, not the highest value within the point
 			out = append(out, q)
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Folders finds the run folders of a view. Folders does not look again into a folder that no longer changes.
+// Folders finds the run folders of a view. It looks only once at a folder that no longer changes.
 type Folders struct {
 	store  string
-	stores []string // stores all of whose runs are meant
+	stores []string // stores all of whose runs are shown
 	runs   []string // folders of single runs
 	names  []string // of runs in the store
 
-	atRest  map[string]bool   // with tables or without, nothing changes there any more
+	atRest  map[string]bool   // folders of ended runs, which no longer change
 	ended   int               // how many folders Look has put at rest
-	called  map[string]string // names of runs by their folders
+	called  map[string]string // names of runs, by folder
 	running func(dir string) bool
 }
 
-// NewFolders looks into what a command names: stores, run folders, and names or ids of runs in the store. Without
-// names, NewFolders looks into the whole store. running reports whether a run is being recorded.
+// NewFolders makes the Folders for a command's arguments: stores, run folders, and names or ids of runs in the store.
+// Without arguments, it means all runs of the store. running reports whether a run is being recorded.
 func NewFolders(store string, names []string, running func(dir string) bool) *Folders {
 	f := &Folders{store: store, atRest: map[string]bool{}, called: map[string]string{},
 		running: running}
@@ -44,8 +44,8 @@ func NewFolders(store string, names []string, running func(dir string) bool) *Fo
 	return f
 }
 
-// Look lists the folders of runs that are being recorded, oldest first, and how often it saw a run end or get its
-// tables.
+// Look lists the folders of runs that are being recorded, oldest first, and the number of ended runs with tables that
+// it has found so far.
 func (f *Folders) Look() (running []string, ended int) {
 	for _, dir := range f.candidates() {
 		if f.atRest[dir] || !exists(filepath.Join(dir, spool.Dir)) {
@@ -63,7 +63,7 @@ func (f *Folders) Look() (running []string, ended int) {
 	return running, f.ended
 }
 
-// candidates are all folders that may be runs of the view.
+// candidates returns all folders that may be runs of the view.
 func (f *Folders) candidates() (dirs []string) {
 	dirs = append(dirs, f.runs...)
 	for _, store := range f.stores {
@@ -79,7 +79,8 @@ func (f *Folders) candidates() (dirs []string) {
 	return dirs
 }
 
-// named reports whether one of the names means a run: its id, the beginning of its id, or its own name.
+// named reports whether one of the names means the run in a folder: the run's id, the beginning of the id, or the run's
+// name.
 func (f *Folders) named(dir string) bool {
 	id := filepath.Base(dir)
 	called, known := f.called[dir]
@@ -94,7 +95,7 @@ func (f *Folders) named(dir string) bool {
 }
 
 func within(store string) (dirs []string) {
-	entries, _ := os.ReadDir(store) // a store that is not there yet has no runs
+	entries, _ := os.ReadDir(store) // a store that does not exist yet has no runs
 	for _, e := range entries {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
 			dirs = append(dirs, filepath.Join(store, e.Name()))

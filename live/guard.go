@@ -12,18 +12,19 @@ import (
 	"github.com/dpsight/dpsight/report/page"
 )
 
-// A guard accepts requests from the page that this server gave to someone who knows its token. Everything else on the
-// machine can reach the port, and so can each web page in a browser on this machine.
+// A guard lets a request through if the browser knows the server's token. Every user and program of the machine can
+// reach the port, and so can each web page in a browser on it.
 type guard struct {
 	token  string
-	cookie string // the cookie's name
+	cookie string // the name of the cookie
 	next   http.Handler
 
 	mu   sync.Mutex
-	once string // a token that lets one browser in
+	once string // a token that admits one browser
 }
 
-// admitOnce returns a token that works once, since others on this machine can read a program's arguments.
+// admitOnce returns a token that works once. A browser's command line shows the token, and others on this machine can
+// read it.
 func (g *guard) admitOnce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -31,7 +32,7 @@ func (g *guard) admitOnce() string {
 	return g.once
 }
 
-// admits reports whether a token lets a browser in.
+// admits reports whether a token admits a browser.
 func (g *guard) admits(token string) bool {
 	if g.is(token) {
 		return true
@@ -45,10 +46,10 @@ func (g *guard) admits(token string) bool {
 	return known
 }
 
-// newToken is 32 random hexadecimal digits.
+// newToken returns 32 random hexadecimal digits.
 func newToken() string {
 	b := make([]byte, 16)
-	rand.Read(b) // which never fails
+	rand.Read(b) // Read never fails
 	return hex.EncodeToString(b)
 }
 
@@ -79,8 +80,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter removes the token from the address, where others could see it and links would pass it on, and stores it in
-// a cookie.
+// enter moves the token from the page's address into a cookie. Others could see the address, and links would pass it
+// on.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	if !g.admits(r.URL.Query().Get("token")) {
 		http.Error(w, "the token is wrong: open the address that this dpsight view printed", http.StatusForbidden)
@@ -88,7 +89,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode})
-	// A redirection, which a browser takes for a part of another site's navigation, would come without the cookie.
+	// After a redirection the browser would send no cookie, since it takes the redirection for a part of another site's
+	// navigation.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.Write([]byte(`<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>dpsight` +
@@ -105,7 +107,7 @@ func (g *guard) is(token string) bool {
 }
 
 // localHost reports whether a Host header names this machine by a name that no DNS server can assign to another
-// one. A page of evil.example, whose name points to 127.0.0.1, sends its own name.
+// machine. A request from a page at evil.example has that name as its Host, even if the name points to 127.0.0.1.
 func localHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -130,7 +132,7 @@ func sameOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// A link elsewhere, in a notebook say, may lead to the page.
+	// A link on another site, for instance in a notebook, may lead to the page.
 	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"
 }

@@ -2,15 +2,15 @@ package live
 
 import "github.com/dpsight/dpsight/report/page"
 
-// mostLine is how many points a line has at most.
+// mostLine is the highest number of points in a line.
 const mostLine = 1200
 
-// A line is a curve with as many points as a screen is wide, however many values it was made of. Each point keeps the
-// highest and the lowest of its values. When a line is full, neighbouring points are merged.
+// A line is a curve of at most mostLine points, however many values it was made of. Each point keeps its highest and
+// its lowest value. When a line is full, neighbouring points are merged.
 type line struct {
 	points []page.LivePoint
-	values []int // number of values that each point was made of
-	stride int   // values that make one
+	values []int // number of values in each point
+	stride int   // number of values that fill a point
 }
 
 func (l *line) add(q page.LivePoint) {
@@ -26,7 +26,7 @@ func (l *line) add(q page.LivePoint) {
 	l.points, l.values = append(l.points, q), append(l.values, 1)
 }
 
-// halve makes one of each two neighbours of a kind.
+// halve merges neighbouring points of one kind (counters or replay) in pairs.
 func (l *line) halve() {
 	kept := 0
 	for i := 0; i < len(l.points); {
@@ -42,7 +42,7 @@ func (l *line) halve() {
 	l.points, l.values, l.stride = l.points[:kept], l.values[:kept], 2*l.stride
 }
 
-// join merges a later point into one. The higher of the two points' moments represents both.
+// join merges point q, which follows point p, into p. The merged point has the time and step of the higher one.
 func join(p, q *page.LivePoint) {
 	low := min(p.Low, q.Low)
 	from, to := p.FromNS, q.ToNS

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A run follows a run while it is recorded.
+// A run follows the files of one run while it is recorded.
 type run struct {
 	dir       string
 	manifest  *schemas.Manifest
@@ -25,7 +25,7 @@ type run struct {
 	resident  sampled
 }
 
-// sampled is a line of samples, of the highest of each stretch.
+// sampled is a line made of samples, such as the device's memory. Each point keeps its highest sample.
 type sampled struct{ line line }
 
 func (s *sampled) add(ns, bytes int64) {
@@ -45,7 +45,7 @@ func openRun(dir string) *run {
 		host:    store.Growing[schemas.HostSample]{Dir: dir, Table: schemas.HostSamples}}
 }
 
-// read reads what was written since the last call, and returns the state so far.
+// read reads what was written since the last call, and returns the run's state so far.
 func (r *run) read(now time.Time) *page.Live {
 	l := &page.Live{RunID: filepath.Base(r.dir), Name: filepath.Base(r.dir), NowNS: now.UnixNano(),
 		Status: schemas.StatusRunning, Processes: []page.LiveProcess{}, Findings: []page.LiveFinding{}}
@@ -77,7 +77,7 @@ func (r *run) read(now time.Time) *page.Live {
 		if r.processes[path] == nil {
 			r.processes[path] = follow(path)
 		}
-		if err := r.processes[path].read(); !errors.Is(err, fs.ErrNotExist) { // else it has just been sealed
+		if err := r.processes[path].read(); !errors.Is(err, fs.ErrNotExist) { // the journal has just been sealed
 			trouble(err)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) read(now time.Time) *page.Live {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.PID, b.PID))
 	})
 	for i := range l.Processes {
-		if l.Predicted { // a phantom GPU's steps take what computing nothing takes
+		if l.Predicted { // the phantom GPU computes nothing, so step times mean nothing
 			l.Processes[i].LastNS, l.Processes[i].MedianNS = 0, 0
 		}
 		l.Findings = append(l.Findings, findings(&l.Processes[i], l.LimitBytes)...)
@@ -101,7 +101,7 @@ func (r *run) read(now time.Time) *page.Live {
 	return l
 }
 
-// last is what is known of a run that nothing records any more. The run's journal may be sealed by now.
+// last returns the final state of a run that is no longer recorded. The run's journal may be sealed by now.
 func (r *run) last(now time.Time) *page.Live {
 	l := r.read(now)
 	l.Ended = true

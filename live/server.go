@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	mostPoints    = 8192 // points of a timeline that a page may ask for: twice the width of a wide screen
+	mostPoints    = 8192 // the most points of a timeline that a page may request: twice the width of a wide screen
 	defaultPoints = 2048
 )
 
-// Content is what a server shows.
+// Content is what a server shows: ended runs and running ones.
 type Content interface {
 	// Served returns the ended runs, and a version that changes whenever they change.
 	Served() (*selected.Served, int64, error)
-	// Running returns the runs that are being recorded, and the version of the ended ones.
+	// Running returns the runs that are being recorded, and the version of the ended runs.
 	Running() ([]*page.Live, int64)
 }
 
-// A Server shows runs to a browser on this machine. The server reads files and writes none.
+// A Server shows runs to a browser on this machine. It reads files and writes none.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 	guard    *guard
 }
 
-// Listen begins to serve on 127.0.0.1: on any free port, where port is 0.
+// Listen begins to serve on 127.0.0.1. Port 0 takes any free port.
 func Listen(port int, content Content) (*Server, error) {
 	l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -73,17 +73,18 @@ func (s *Server) Serve(ctx context.Context) error {
 // Port is the port on which the server listens.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
-// URL is the address to open.
+// URL returns the page's address with the server's token.
 func (s *Server) URL() string { return s.address(s.guard.token) }
 
-// urlOnce is an address that lets one browser in.
+// urlOnce returns an address that admits one browser.
 func (s *Server) urlOnce() string { return s.address(s.guard.admitOnce()) }
 
 func (s *Server) address(token string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d/?token=%s", s.Port(), token)
 }
 
-// newHandler answers requests for a content with a token. The port tells the cookies of several servers apart.
+// newHandler returns the server's handler, behind a guard with the token. The port distinguishes the cookies of several
+// servers.
 func newHandler(token string, port int, content Content) *guard {
 	h := &handler{content: content}
 	mux := http.NewServeMux()
@@ -96,7 +97,7 @@ func newHandler(token string, port int, content Content) *guard {
 	return &guard{token: token, cookie: "dpsight-" + strconv.Itoa(port), next: mux}
 }
 
-// handler answers what a guard lets through.
+// handler answers the requests that a guard lets through.
 type handler struct {
 	content Content
 }
@@ -122,7 +123,8 @@ func (h *handler) documents(w http.ResponseWriter, r *http.Request) {
 	give(w, "application/json", t.Documents, err)
 }
 
-// told returns all documents, or only the ones needed first if the request asks for that.
+// told returns all documents, or only the documents that the page needs first, if the request has the parameter
+// "first".
 func (h *handler) told(r *http.Request) (selected.Told, error) {
 	served, _, err := h.content.Served()
 	switch {
@@ -159,7 +161,7 @@ func (h *handler) device(w http.ResponseWriter, r *http.Request) {
 	give(w, arrowStreams, b, err)
 }
 
-// running lists the runs that are being recorded, and the version of the ended ones.
+// running answers with the list of runs that are being recorded, and with the version of the ended runs.
 func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	runs, version := h.content.Running()
 	type row struct {
@@ -178,7 +180,7 @@ func (h *handler) running(w http.ResponseWriter, _ *http.Request) {
 	give(w, "application/json", b, err)
 }
 
-// live returns what is known of a run that is being recorded.
+// live answers with the state of one run that is being recorded.
 func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	runs, _ := h.content.Running()
 	for _, l := range runs {
@@ -191,7 +193,8 @@ func (h *handler) live(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "no such run is being recorded", http.StatusNotFound)
 }
 
-// number returns a parameter from 0 to most, or otherwise if it is not given.
+// number returns a request's parameter, which must lie between 0 and most. Without the parameter it returns the value
+// otherwise.
 func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -201,7 +204,7 @@ func number(r *http.Request, name string, otherwise, most int64) (int64, bool) {
 	return n, err == nil && n >= 0 && n <= most
 }
 
-// give answers with a body, or with an error.
+// give answers a request with a body, or with an error.
 func give(w http.ResponseWriter, kind string, body []byte, err error) {
 	if err != nil {
 		http.Error(w, printable(err.Error()), http.StatusInternalServerError)

@@ -10,13 +10,13 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// calm is the least time between two readings of journals, however many requests come.
+// calm is the shortest time between two readings of the journals, however many requests come.
 const calm = 200 * time.Millisecond
 
-// kept is how long a run that has ended is still shown among those that run.
+// kept is how long an ended run is still shown among the running runs.
 const kept = 10 * time.Minute
 
-// A View is what runs of a store are, ended and running.
+// A View shows the runs of a store, ended and running.
 type View struct {
 	source *selected.Source
 	names  []string
@@ -29,19 +29,19 @@ type View struct {
 	ended   map[string]*endedRun
 	version int64
 
-	reading sync.Mutex // for the fields below: documents take longer
+	reading sync.Mutex // guards the fields below: loading documents takes longer than mu may be held
 	served  *selected.Served
-	of      int64 // version of served
+	of      int64 // the version in served
 }
 
-// endedRun is the last that was seen of a run.
+// endedRun is the last state that a view saw of an ended run.
 type endedRun struct {
 	live *page.Live
 	at   time.Time
 }
 
-// NewView looks at the runs that a command names, see [NewFolders]. running reports whether a collector is at work in a
-// folder.
+// NewView makes a view of the runs that a command names, see [NewFolders]. running reports whether a collector is
+// recording into a folder.
 func NewView(source *selected.Source, names []string, running func(dir string) bool) *View {
 	quiet := *source
 	quiet.Say, quiet.Note, quiet.Warn = func(string) {}, func(string) {}, func(string) {}
@@ -49,7 +49,8 @@ func NewView(source *selected.Source, names []string, running func(dir string) b
 		runs: map[string]*run{}, ended: map[string]*endedRun{}}
 }
 
-// Running returns the runs that are being recorded, those that have just ended, and how often a run has ended.
+// Running returns the runs that are being recorded, the runs that ended in the last minutes, and the number of ended
+// runs. The number changes whenever a run ends.
 func (v *View) Running() ([]*page.Live, int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,7 +58,7 @@ func (v *View) Running() ([]*page.Live, int64) {
 	return v.shown, v.version
 }
 
-// Runs is [View.Running] without the count, for callers that show only running runs.
+// Runs is [View.Running] without the count.
 func (v *View) Runs() []*page.Live {
 	runs, _ := v.Running()
 	return runs
@@ -100,7 +101,7 @@ func (v *View) look() {
 	v.shown = shown
 }
 
-// Served returns the ended runs, and how often these have changed.
+// Served returns the ended runs, and their number as [View.Running] counts them.
 func (v *View) Served() (*selected.Served, int64, error) {
 	v.mu.Lock()
 	v.look()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares dpsight's import of memory snapshots with an independent replay: check_snapshots.py DPSIGHT FOLDER
-[--list FILE]. Prints a line for each file and device: the highest sum of requested bytes by this script's count
-of the events, and by dpsight's table of allocations. Exits 1 if they differ, or if dpsight refuses a file. With
-a list (lines of repository, commit, path and SHA-256, as scripts/snapshots.tsv) it checks the listed files that
-are in FOLDER, by their digests. Needs pyarrow. Files are loaded by an unpickler that makes plain values only."""
+"""Compares dpsight's import of memory snapshots with an independent replay: check_snapshots.py DPSIGHT FOLDER [--list
+FILE]. Prints a line for each file and device: the highest sum of requested bytes, once by this script's count of the
+events, and once by dpsight's table of allocations. Exits 1 if they differ, or if dpsight refuses a file. With a list,
+whose lines have repository, commit, path and SHA-256 as in scripts/snapshots.tsv, it checks only the files in FOLDER
+whose digests are listed. Needs pyarrow. It loads the files with an unpickler that makes plain values only."""
 
 import argparse
 import hashlib
@@ -24,7 +24,7 @@ class Values(pickle.Unpickler):
 
 
 def requested_peaks(snapshot: Any) -> dict[int, int]:
-    """The highest sum of requested bytes of each device that has events or blocks in use."""
+    """Returns the highest sum of requested bytes, for each device that has events or blocks in use."""
     if isinstance(snapshot, list):
         snapshot = {"segments": snapshot}
     traces = snapshot.get("device_traces") or []
@@ -35,8 +35,9 @@ def requested_peaks(snapshot: Any) -> dict[int, int]:
 
 
 def device_peak(events: list[dict[str, Any]], segments: list[dict[str, Any]], device: int) -> int | None:
-    """One pass finds what is older than the events: what they free without having made it, and what is in use at
-    the end without them. The second pass sums."""
+    """Returns the highest sum of requested bytes of a device. A first pass finds the blocks that are older than the
+    events: blocks that the events free without having allocated them, and blocks in use at the end that no event
+    allocated. The second pass sums."""
     ends = "free_requested" if any(e["action"] == "free_requested" for e in events) else ("free", "free_completed")
     ends = (ends,) if isinstance(ends, str) else ends
     live: set[int] = set()
@@ -63,7 +64,7 @@ def device_peak(events: list[dict[str, Any]], segments: list[dict[str, Any]], de
 
 
 def used_blocks(segment: dict[str, Any]) -> list[tuple[int, int]]:
-    """Address and requested size of the segment's blocks in use."""
+    """Returns the address and requested size of each block in use of a segment."""
     out = []
     address = segment.get("address", 0)
     for b in segment["blocks"]:
@@ -76,7 +77,7 @@ def used_blocks(segment: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 def found_peaks(run: Path) -> dict[int, int]:
-    """The same from dpsight's table."""
+    """Returns the highest sums of requested bytes by device, from dpsight's table of allocations."""
     import pyarrow.parquet as pq
 
     columns = ["device", "requested_bytes", "alloc_seq", "free_requested_seq"]
@@ -84,7 +85,7 @@ def found_peaks(run: Path) -> dict[int, int]:
     changes: dict[int, dict[int, int]] = {}
     for r in rows:
         made, given_back = r["alloc_seq"] or 0, r["free_requested_seq"] or 0
-        if given_back < 0:  # before the first event
+        if given_back < 0:  # freed before the first event
             continue
         of = changes.setdefault(r["device"], {})
         of[made] = of.get(made, 0) + r["requested_bytes"]
@@ -101,8 +102,8 @@ def found_peaks(run: Path) -> dict[int, int]:
 
 
 def known_share(run: Path, device: int, peak: int) -> tuple[int, int]:
-    """Returns the bytes at the peak whose block has a Python frame, and how many of them have a category by more
-    than the phase of birth."""
+    """Returns the bytes at the peak whose blocks have a Python frame, and how many of these bytes have a category that
+    is not only known by the phase of birth."""
     import pyarrow.parquet as pq
 
     stacks = pq.read_table(run / "stacks.parquet", columns=["stack_id", "file"]).to_pylist()
@@ -124,7 +125,7 @@ def known_share(run: Path, device: int, peak: int) -> tuple[int, int]:
 
 
 def check(dpsight: str, path: Path, store: str) -> list[tuple[str, str]]:
-    """Verdicts on a file: a word and a sentence for each device."""
+    """Compares one file, and returns a verdict and a sentence for each device."""
     with path.open("rb") as f:
         want = requested_peaks(Values(f).load())
     done = subprocess.run(

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# demo.sh: dpsight demo on this machine. Where neither a GPU nor the phantom GPU is possible, or the Python environment
-# cannot be made, a report on the recorded example.
+# demo.sh: runs dpsight demo on this machine. If neither a GPU nor the phantom GPU can be used, or the Python
+# environment cannot be made, it writes a report on the recorded example instead.
 set -euo pipefail
 out=runs/demo-report
 if [ "$(uname -sm)" != "Linux x86_64" ] && ! command -v nvidia-smi >/dev/null; then
   echo "demo: recording needs Linux x86-64; here is the recorded example instead" >&2
-elif ! make --no-print-directory -o build setup; then # built by make demo
+elif ! make --no-print-directory -o build setup; then # make demo has already built dpsight
   echo "demo: make setup failed, so nothing can be recorded; here is the recorded example instead" >&2
 else
   status=0

@@ -1,6 +1,6 @@
-"""Measures how much of the memory of DP libraries' own example scripts has an owner: predicts the scripts and
-prints a table. Fails if more than 3 % is other or untraced, or more than 10 % known by phase only, in training
-or in evaluation.
+"""Measures how much of the memory of DP libraries' own example scripts has an owner: predicts the scripts and prints a
+table. Fails if more than 3 % of the bytes are other or untraced, or if more than 10 % are known by phase only, in
+training or in evaluation.
 
     git clone https://github.com/pytorch/opacus CLONES/opacus
     git clone https://github.com/awslabs/fast-differential-privacy CLONES/fast-differential-privacy
@@ -9,7 +9,7 @@ or in evaluation.
 
 PYTHON has torch, torchvision, opacus, timm, transformers 4.28, ml-swissknife, prv-accountant, fire and tqdm. The
 scripts run unchanged, with small models, random weights, and a few samples of zeros instead of downloads. This
-repository contains nothing of the libraries.
+repository contains none of the libraries' code.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TITLES = ("Script", "Peak of", "MiB", "Tagged %", "By lifetime %", "By phase onl
 
 
 def main() -> int:
-    """Prints the table; returns 1 if a script fails or exceeds the limits."""
+    """Prints the table. Returns 1 if a script fails or a share exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dpsight", required=True)
     parser.add_argument("--python", required=True)
@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def predict(options: argparse.Namespace, name: str) -> int:
-    """Predicts a script to its end."""
+    """Predicts a library's script to its end, and returns the exit code."""
     library, command = RUNS[name]
     clone = (options.clones / library).resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +107,7 @@ def predict(options: argparse.Namespace, name: str) -> int:
 
 
 def figures(options: argparse.Namespace, name: str, phases: tuple[str, ...]) -> list[str]:
-    """What is known of the highest moment of some phases."""
+    """Returns a row of the table: what is known of the bytes at the highest moment of the given phases."""
     best: dict[str, Any] | None = None
     for phase in phases:
         command = [options.dpsight, "breakdown", "--store", options.store, "--format", "json", "--at", f"phase={phase}"]
@@ -127,7 +127,8 @@ def figures(options: argparse.Namespace, name: str, phases: tuple[str, ...]) -> 
 
 
 def make_files(folder: Path) -> None:
-    """Makes the files that the scripts read: names, a table to put into words, a small GPT-2 without weights."""
+    """Makes the files that the scripts read: names, a table that a script turns into text, and a small GPT-2 without
+    weights."""
     (folder / "names").mkdir()
     for language in ("English", "German"):
         (folder / "names" / f"{language}.txt").write_text("\n".join(f"{language}{n}" for n in range(80)))
@@ -144,7 +145,7 @@ def make_files(folder: Path) -> None:
 
 
 def drive(clone: str, script: str, *arguments: str) -> None:
-    """Runs a script of a clone with random weights and samples of zeros."""
+    """Runs a script of a clone with random weights, and with zeros as samples."""
     import torch
     import torchvision
 
@@ -169,7 +170,7 @@ def drive(clone: str, script: str, *arguments: str) -> None:
         setattr(torchvision.datasets, name, samples)
     if not opacus:
         without_weights(samples)
-    for missing in ("datasets", "deepspeed"):  # imported, and not used for what is run here
+    for missing in ("datasets", "deepspeed"):  # the scripts import it, and do not use it in what is run here
         module: Any = types.ModuleType(missing)
         module.Dataset = Zeros
         module.__spec__ = importlib.machinery.ModuleSpec(missing, None)
@@ -186,7 +187,7 @@ def drive(clone: str, script: str, *arguments: str) -> None:
 
 
 def without_weights(samples: Any) -> None:
-    """Makes libraries create models that they would otherwise load."""
+    """Makes the libraries create models with random weights where they would load weights."""
     import timm
     import torch
     import transformers

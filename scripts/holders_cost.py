@@ -1,12 +1,12 @@
-"""Measures what looks for holders cost a script with many Python objects: the time of the longest look, and the
-share of the script's time that all looks took.
+"""Measures what the agent's looks cost a script with many Python objects. In a look the agent searches for what keeps
+tensors alive. Prints the time of the longest look, and the share of the script's time that all looks took.
 
     python3 scripts/holders_cost.py --dpsight ./dpsight --python PYTHON [--objects N] [--seconds S]
 
-The script trains a small model on the phantom GPU, keeps one more result at each step, and also holds N objects.
-It runs twice: as a prediction, whose looks are limited by number, and as on a GPU, whose looks are limited to a
-share of the time. Each line has the longest look in processor seconds, the number of looks, and their share of
-the time.
+The script trains a small model on the phantom GPU, keeps one more result at each step, and also holds N objects. It
+runs twice: first as a prediction, in which the number of looks is limited, then as on a GPU, where looks are limited to
+a share of the time. Each line has the longest look in processor seconds, the number of looks, and their share of the
+time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 
 def train(objects: int, seconds: float, like_a_gpu: bool) -> None:
-    """The recorded script: trains for so long, and prints what the looks took."""
+    """The recorded script: trains for the given seconds, and prints the time of its looks."""
     import torch
     from dpsight.holders import keepers
     from dpsight.recorder import recorder
@@ -50,7 +50,7 @@ def train(objects: int, seconds: float, like_a_gpu: bool) -> None:
         optimizer.zero_grad()
         kept.append(out.detach())
         steps += 1
-        time.sleep(0.01)  # a GPU's work
+        time.sleep(0.01)  # stands for a GPU's work
     share = sum(took) / (time.process_time() - cpu + 0.01 * steps)
     print(f"objects {len(gc.get_objects())}, steps {steps}, looks {len(took)}, kept {len(kept)}, beside {len(beside)}")
     print(f"longest look {max(took):.3f} s, all of them {100 * share:.2f} % of the time")

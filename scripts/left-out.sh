@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# left-out.sh [-run [K/N] | -packages]: what `make test` leaves out, in one line; with an option the tests' names as a
-# pattern for go test -run (with K/N every Nth of them, from the Kth), or their packages. Tests mark it by testkit.Rest,
-# Part or WithRest, and by @rest in Python.
+# left-out.sh [-run [K/N] | -packages]: prints in one line what `make test` leaves out. With -run it prints the left-out
+# tests' names as a pattern for go test -run (with K/N every Nth of them, from the Kth). With -packages it prints their
+# packages. Go tests mark what is left out by testkit.Rest, Part or WithRest, Python tests by @rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 marked=$(grep -rlE 'testkit\.(Rest|Part|WithRest)\(' --include=*_test.go . | sort)
 packages=$({ for file in $marked; do dirname "$file"; done; echo ./collect/agent; } | sort -u)
-# In each file, the test functions that have such a call; the agent's Python tests are one test of Go.
+# Prints the test functions of each file that call one of these. All Python tests of the agent are one Go test.
 names=$({
   for file in $marked; do
     awk '/^func / { name = match($2, /^Test[A-Za-z0-9_]+/) ? substr($2, 1, RLENGTH) : "" }

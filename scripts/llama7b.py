@@ -1,6 +1,7 @@
-"""A model of the size of Llama 2's smallest, 6.7 B parameters, in plain torch, and two steps: llama7b.py HOW DTYPE.
+"""Trains a model of the size of the smallest Llama 2, 6.7 B parameters, for two steps in plain torch: llama7b.py HOW
+DTYPE.
 
-HOW is where the weights are drawn: host (with DTYPE, then moved), cast (on the host in fp32, then changed to
+HOW says where the weights are drawn: host (on the host in DTYPE, then moved), cast (on the host in fp32, then cast to
 DTYPE and moved) or device.
 """
 

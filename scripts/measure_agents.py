@@ -1,14 +1,15 @@
-"""Compares what a step costs the host under two agents, on the phantom GPU or, without its launcher, on a GPU:
+"""Compares what a step costs the host under two versions of the agent, on the phantom GPU or, without its launcher, on
+a GPU:
 
     go run ./scripts/onphantom PYTHON scripts/measure_agents.py OLD/python NEW/python
     PYTHON scripts/measure_agents.py OLD/python NEW/python
 
-Both train the same small model, each in its own process. The processes live at the same time and take turns, a
-block of steps each in random order, so a slower period of the host affects both. On the phantom the module that
-follows small values is left out: it makes predictions wait for autograd's threads, and recordings never do that.
-The processor time of all threads is measured for each block, since wall time includes the host's other load. The
-output is the median over blocks of new relative to old, with the interval of 95 % of the resampled medians. With
-`train` it is the script that trains."""
+Both versions record the same small model, each in its own process. The processes live at the same time and take turns,
+a block of steps each in random order, so a slower period of the host affects both. On the phantom GPU the module that
+follows small values is left out: it makes predictions wait for autograd's threads, and recordings never wait so. The
+processor time of all threads is measured for each block, since wall time includes the host's other load. The output is
+the median over blocks of the new agent's time relative to the old agent's, with the interval that holds 95 % of the
+resampled medians. With `train` this file is the script that trains."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 
-# The kinds of steps, by the environment that makes all of them so after a few.
+# The kinds of steps, each with the environment variables that make all later steps of a run that kind.
 KINDS = {
     "instrumented": {"DPSIGHT_SOURCE": "predicted", "DPSIGHT_WARMUP": "1000000", "DPSIGHT_RECORD_STEPS": "1000000"},
     "bare": {"DPSIGHT_SOURCE": "predicted", "DPSIGHT_RECORD_STEPS": "10", "DPSIGHT_WINDOW_STEPS": "0"},
@@ -60,7 +61,7 @@ def train() -> None:
 
 
 class Training:
-    """A process that trains under one agent."""
+    """A process that trains under one version of the agent."""
 
     def __init__(self, agent: str, kind: str, folder: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
@@ -78,21 +79,21 @@ class Training:
         raise SystemExit(f"the training ended early, with {self._process.wait()}")
 
     def block(self, steps: int) -> float:
-        """Microseconds a step of a block."""
+        """Trains one block, and returns its microseconds per step."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{steps}\n")
         self._process.stdin.flush()
         return int(self._until("TOOK").split()[1]) / steps / 1e3
 
     def end(self) -> None:
-        """Has the process end as it likes."""
+        """Lets the process end by itself."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
 def compare(kind: str, agents: list[str], blocks: int, steps: int, rng: random.Random) -> list[list[float]]:
-    """Microseconds a step of each agent's blocks, which follow each other in pairs."""
+    """Returns the microseconds per step of each agent's blocks. The two blocks of a pair follow each other."""
     with tempfile.TemporaryDirectory() as folder:
         trainings = [Training(agent, kind, os.path.join(folder, str(i))) for i, agent in enumerate(agents)]
         taken: list[list[float]] = [[], []]
@@ -105,7 +106,7 @@ def compare(kind: str, agents: list[str], blocks: int, steps: int, rng: random.R
 
 
 def interval(ratios: list[float], rng: random.Random) -> tuple[float, float]:
-    """What 95 % of the medians of resampled ratios lie between."""
+    """Returns the interval that holds 95 % of the medians of resampled ratios."""
     medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios))) for _ in range(2000))
     return medians[50], medians[-51]
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what dpsight.attach() costs: idle, and in trainings whose steps take about 10 ms, one paced by the
-device and one by the host. One process alternates blocks of steps without and with the recorder. The two of a
-pair run one after the other, so that other load on the machine affects both.
+"""Measures what dpsight.attach() costs: in an idle process, and in two trainings with steps of about 10 ms, one paced
+by the device and one by the host. One process alternates blocks of steps without and with the recorder. The two blocks
+of a pair run one after the other, so that other load on the machine affects both.
 
   measure_attach.py [--pairs 8] [--steps 300] [--idle 4] [--json FILE]
 
-It needs torch, and the package dpsight: the installed one, or collect/agent/python on PYTHONPATH. A phantom GPU
-has no times, so there the host's are measured."""
+It needs torch, and the package dpsight: the installed one, or collect/agent/python on PYTHONPATH. The phantom GPU has
+no times, so there the script measures the host's time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ import dpsight
 import torch
 
 TARGET_MS = 10.0
-FIRST = 50  # the first steps, mostly instrumented, which are counted separately
+FIRST = 50  # the number of first steps, mostly instrumented, which are counted separately
 MIB = 1 << 20
 
 
@@ -35,7 +35,7 @@ def resident() -> int:
 
 
 def training(layers: int, width: int, batch: int) -> Callable[[], None]:
-    """A step of a perceptron with AdamW."""
+    """Returns a function that trains a perceptron with AdamW for one step."""
     blocks = [module for _ in range(layers) for module in (torch.nn.Linear(width, width), torch.nn.GELU())]
     net = torch.nn.Sequential(*blocks).cuda()
     optimizer = torch.optim.AdamW(net.parameters(), foreach=False)
@@ -50,7 +50,7 @@ def training(layers: int, width: int, batch: int) -> Callable[[], None]:
 
 
 def times(step: Callable[[], None], steps: int) -> list[float]:
-    """What each step took, in ms. The device is waited for, as a training waits that logs its loss."""
+    """Returns each step's time in ms. Each step waits for the device, as a training does that logs its loss."""
     out = []
     for _ in range(steps):
         begin = time.perf_counter()
@@ -61,7 +61,7 @@ def times(step: Callable[[], None], steps: int) -> list[float]:
 
 
 def paced_by_host() -> tuple[Callable[[], None], str]:
-    """Small layers, as many as make a step of 10 ms."""
+    """Returns a training of small layers, as many as make a step take 10 ms, and its description."""
     layers = 4
     for _ in range(8):
         step = training(layers, 256, 1)
@@ -73,7 +73,7 @@ def paced_by_host() -> tuple[Callable[[], None], str]:
 
 
 def paced_by_device() -> tuple[Callable[[], None], str]:
-    """Few layers, with a batch that makes a step of 10 ms."""
+    """Returns a training of few layers, with a batch that makes a step take 10 ms, and its description."""
     batch = 256
     for _ in range(12):
         step = training(6, 2048, batch)
@@ -89,7 +89,7 @@ def spread(values: list[float], unit: str) -> str:
 
 
 def pairs(step: Callable[[], None], count: int, steps: int, store: str) -> dict[str, Any]:
-    """Blocks without and with the recorder, and by how much the latter are longer."""
+    """Trains blocks without and with the recorder in pairs, and returns by how much the recorded blocks are longer."""
     plain, whole, later, first = [], [], [], []
     attach_s, detach_s, memory, journal = [], [], [], []
     times(step, 20)
@@ -121,7 +121,7 @@ def pairs(step: Callable[[], None], count: int, steps: int, store: str) -> dict[
 
 
 def work() -> float:
-    """A second or so of Python that has nothing to do with torch, in s."""
+    """Runs about a second of Python code that does not use torch. Returns the seconds it took."""
     begin = time.perf_counter()
     total = 0
     for i in range(6_000_000):
@@ -130,7 +130,8 @@ def work() -> float:
 
 
 def idle(count: int, seconds: float, store: str) -> dict[str, Any]:
-    """What a recorder costs a process that does not use the device: of a core while it sleeps, and of its own work."""
+    """Measures what a recorder costs a process that does not use the device: its share of a core while the process
+    sleeps, and how much longer the process's own work takes."""
 
     def asleep() -> float:
         begin = time.process_time()

@@ -1,4 +1,5 @@
-"""Measures what each correction of the phantom GPU gains: measure_corrections.py DPSIGHT PYTHON [CORRECTION…].
+"""Measures how much each correction of the phantom GPU improves predictions: measure_corrections.py DPSIGHT PYTHON
+[CORRECTION…].
 
 Predicts recorded scripts of examples/accuracy with all corrections, and then without one. Prints by how many
 bytes the peaks, allocated and reserved, differ from the recorded ones: the figures of
@@ -17,7 +18,7 @@ from pathlib import Path
 
 ACCURACY = Path("examples/accuracy")
 
-# By correction, the scripts that it was seen to matter for, or was made for.
+# By correction, the scripts whose predictions it was seen to change, or for which it was made.
 SCRIPTS = {
     "clusters": ["held-out/gan", "held-out/diffusion"],
     "products": ["held-out-missed-kinds/bottleneck"],
@@ -34,7 +35,7 @@ SCRIPTS = {
 
 
 def recorded() -> dict[str, tuple[int, int]]:
-    """The peaks of all recorded scripts, by name."""
+    """Returns the peaks of all recorded scripts, by name."""
     peaks = {}
     for file in ACCURACY.glob("recorded-*.json"):
         for x in json.loads(file.read_text())["experiments"]:
@@ -44,7 +45,7 @@ def recorded() -> dict[str, tuple[int, int]]:
 
 
 def predicted(dpsight: str, python: str, script: str, without: str) -> tuple[int, int]:
-    """The peaks of the first rank of a script, by torch's own counters."""
+    """Predicts a script, and returns the peaks of its first rank by torch's own counters."""
     with tempfile.TemporaryDirectory() as store:
         command = [dpsight, "collect", "--device", "phantom", "--bare", "--store", store, "--"]
         command += [python, str(ACCURACY / f"{script}.py")]

@@ -1,11 +1,11 @@
 """Measures what recording costs: one training script without dpsight, bare, and recorded with the defaults. See
-measure-instrument.sh. With `train` it is that script itself.
+measure-instrument.sh. With `train` this file is that script itself.
 
-The three processes of `steps` and `busy` live at the same time and train by turns, a block of steps each, so
-that a slower period of the host affects all of them. On shared hosts, runs one after the other differed by up to
-40 %, which hides 5 %. All use the same two processors, since processors also differ for a whole run, depending
-on their other load. Each process waits two thirds of the time, so the recorded one drains more often than it
-would alone. The load of the two collectors, which query NVML, affects all three."""
+The three processes of `steps` and `busy` live at the same time and train by turns, a block of steps each, so that a
+slower period of the host affects all of them. On shared hosts, processes that ran one after the other differed by up to
+40 %, which hides a difference of 5 %. All three use the same two processors: a processor's other load can make it
+slower than another for a whole run. Each process waits two thirds of the time, so the recorded one drains more often
+than it would alone. The load of the two collectors, which query NVML, affects all three."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
-# Steps are timed in blocks between two synchronisations. A synchronisation at each step would hide what the host's
-# queue hides. Blocks with recorded steps do not count as bare steps.
+# Steps are timed in blocks between two synchronisations. A synchronisation at each step would hide the waits that the
+# host's queue of kernels avoids. Blocks with recorded steps are left out of the time of bare steps.
 BLOCK = 50
 RECORDED = 100
 DUE = (200, 400, 800, 1600, 3200)
@@ -32,7 +32,7 @@ MODES = ("none", "bare", "full")
 
 
 def train(options: argparse.Namespace) -> None:
-    """Trains, and prints the wall time of each block as JSON. Knows nothing of dpsight."""
+    """Trains, and prints the wall time of each block as JSON. This code does not use dpsight."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, processors())  # before torch starts threads, which inherit it
     sys.path.insert(0, str(EXPERIMENTS))
@@ -81,13 +81,13 @@ def train(options: argparse.Namespace) -> None:
 
 def processors() -> set[int]:
     """Two of the processors that this process may use, one for the thread that trains and one for autograd's. The
-    second and the last belong to different cores, however cores are numbered."""
+    second and the last processor belong to different cores, however the system numbers them."""
     allowed = sorted(os.sched_getaffinity(0))
     return {allowed[min(1, len(allowed) - 1)], allowed[-1]}
 
 
 def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str = "") -> list[str]:
-    """What trains once."""
+    """Returns the command that trains once in a mode."""
     phantom = options.device == "phantom"  # to try this script out: its times mean nothing
     command = [sys.executable, str(Path(__file__).resolve()), "train", "--batch", str(options.batch)]
     for name in ("steps", "hidden", "layers", "heads", "length", "vocabulary", "block"):
@@ -100,7 +100,7 @@ def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str
 
 
 def blocks_of(command: list[str], code: int, out: str) -> list[dict[str, Any]]:
-    """The blocks that a training that ended printed."""
+    """Returns the blocks that a training printed after it ended."""
     for line in out.splitlines():
         if line.startswith("BLOCKS "):
             return json.loads(line[7:])
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace, mode: str, turn: int) -> list[dict[str, Any
 
 
 def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str, Any]]]:
-    """Trains in each mode, in separate processes that take turns block by block. Returns the blocks of each."""
+    """Trains in each mode, in separate processes that take turns block by block. Returns the blocks by mode."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         for name in (*MODES, "ended"):
             os.mkfifo(Path(folder, name))
@@ -126,7 +126,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
         gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
-        # Also open for writing: otherwise readers see the end of the file until some process has opened it.
+        # The pipe is also open for writing here: otherwise a reader would see its end before any process has opened it.
         ended = os.open(Path(folder, "ended"), os.O_RDWR)
 
         def until_ended() -> None:
@@ -136,7 +136,7 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
                         raise SystemExit(f"{mode} ended early:\n{Path(folder, mode + '.log').read_text()[-3000:]}")
             os.read(ended, 1)
 
-        for _ in MODES:  # each has made its model
+        for _ in MODES:  # each process has made its model
             until_ended()
         for i, _ in enumerate(range(0, options.steps, options.block)):
             for m in MODES[i % len(MODES) :] + MODES[: i % len(MODES)]:
@@ -149,7 +149,8 @@ def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str,
 
 
 def bare(blocks: list[dict[str, Any]]) -> list[float]:
-    """Milliseconds per step in each block without a recorded step. The first and the last block are left out."""
+    """Returns the milliseconds per step of each block without a recorded step. The first and the last block are left
+    out."""
     kept = blocks[1:-1] or blocks
 
     def holds(b: dict[str, Any]) -> bool:
@@ -159,28 +160,29 @@ def bare(blocks: list[dict[str, Any]]) -> list[float]:
 
 
 def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
-    """Milliseconds per step: the median of the blocks without a recorded step, or the mean of all but the first and
-    the last."""
+    """Returns milliseconds per step: the median of the blocks without a recorded step, or the mean of all blocks except
+    the first and the last."""
     kept = blocks[1:-1] or blocks
     return statistics.median(bare(blocks)) if bare_only else sum(b["ms"] for b in kept) / sum(b["steps"] for b in kept)
 
 
 def costs(ours: list[dict[str, Any]], none: list[dict[str, Any]]) -> tuple[float, float]:
-    """Per cent that bare steps and all steps take longer. Blocks of the same steps are compared, which all but the
-    headline model's were trained one after the other."""
+    """Returns by how many per cent bare steps, and all steps, are longer than without dpsight. For bare steps it
+    compares blocks of the same steps. All parts except the headline model's trained these one after the other."""
     bares = statistics.median(a / b - 1 for a, b in zip(bare(ours), bare(none), strict=True))
     return 100 * bares, 100 * (per_step(ours, bare_only=False) / per_step(none, bare_only=False) - 1)
 
 
 def drained(options: argparse.Namespace) -> dict[str, float]:
-    """Milliseconds of drains by the runs' names."""
+    """Returns the milliseconds of drains by run name."""
     command = [options.dpsight, "analyze", "cost", options.store, "--format", "json"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return {r["name"]: r["drain_ms"] or 0.0 for r in found["runs"]}
 
 
 def calibrate(options: argparse.Namespace) -> None:
-    """Sets the batch with which a step takes about 10 ms, or, where the host sets the pace, the number of layers."""
+    """Sets the batch size so that a step takes about 10 ms. If the host sets the pace, it sets the number of layers
+    instead."""
     by = "layers" if options.part == "steps" else "batch"
     for _ in range(10 if options.target_ms else 0):
         probe = argparse.Namespace(**{**vars(options), "steps": 8 * options.block})
@@ -192,7 +194,7 @@ def calibrate(options: argparse.Namespace) -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs all modes and prints what each costs."""
+    """Runs all modes, and prints the cost of each."""
     calibrate(options)
     found: dict[str, list[tuple[float, float]]] = {m: [] for m in MODES}
     every: dict[str, list[list[dict[str, Any]]]] = {m: [] for m in MODES}
@@ -230,7 +232,8 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def events() -> None:
-    """What NVML says is in use before and after thousands of CUDA events were made and recorded."""
+    """Prints the device memory that NVML says is in use before and after thousands of CUDA events were made and
+    recorded."""
     import torch
 
     torch.zeros(1, device="cuda")
@@ -261,9 +264,9 @@ def main() -> None:
     for name in sizes:
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
-    # A batch so small that the device waits for the host.
+    # The batch is so small that the device waits for the host.
     small = {"steps": 3000, "batch": 1, "hidden": 512, "layers": 8, "heads": 8, "length": 256, "vocabulary": 8000}
-    # Few and large layers: the host is busy for about half of the time that the device works.
+    # The layers are few and large: the host is busy for about half of the time that the device works.
     busy = {**small, "batch": 10, "hidden": 1024, "layers": 3, "heads": 16, "length": 128}
     large = {"steps": 12, "batch": 1, "hidden": 2048, "layers": 20, "heads": 16, "length": 16384, "vocabulary": 32000}
     for name in sizes:

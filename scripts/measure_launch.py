@@ -1,5 +1,5 @@
-"""Measures what recording costs if the host sets the pace. On the phantom GPU kernels take no time, so the CPU time
-of a step is the time to launch it and to record it. See measure-instrument.sh. With `train` it is the training
+"""Measures what recording costs if the host sets the pace. On the phantom GPU kernels take no time, so the CPU time of
+a step is the time to launch it and to record it. See measure-instrument.sh. With `train` this file is the training
 script itself."""
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 CASES = ("mlp vanilla", "transformer vanilla", "transformer dpsgd", "transformer ghost")
 MODES = ("none", "bare", "full")
-WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows of steps
-PAIRS, THEN = 10, 32  # first so many pairs of an instrumented and a bare step, then one instrumented in so many
+WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows, in steps
+PAIRS, THEN = 10, 32  # first pairs of an instrumented and a bare step; later one instrumented step in THEN
 PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def train(case: str, steps: int) -> None:
-    """Trains, and prints per step the CPU time in nanoseconds, the CPU time of drains, and the number of module
-    calls."""
+    """Trains, and prints for each step its CPU time in nanoseconds, the CPU time of drains in it, and its number of
+    module calls."""
     import torch
 
-    if "MEASURE_PLUGIN" in os.environ:  # without the agent, nothing else follows the phantom's values
+    if "MEASURE_PLUGIN" in os.environ:  # without the agent, no other module follows the phantom GPU's values
         sys.path.insert(0, os.environ["MEASURE_PLUGIN"])
         __import__("phantom_values").install(torch)
     sys.path.insert(0, str(EXPERIMENTS))
@@ -63,7 +63,7 @@ def train(case: str, steps: int) -> None:
 
 
 def private(torch: Any, net: Any, optimizer: Any, method: str, batch: int) -> tuple[Any, Any, Any]:
-    """The model, optimizer and criterion of a method."""
+    """Returns the model, optimizer and criterion for a method."""
     criterion = torch.nn.CrossEntropyLoss()
     if method == "vanilla":
         return net, optimizer, criterion
@@ -80,7 +80,7 @@ def private(torch: Any, net: Any, optimizer: Any, method: str, batch: int) -> tu
 
 
 def watch_drains() -> list[int]:
-    """Counts the CPU time of drains, which lie between steps and have a share of their own."""
+    """Counts the CPU time of drains, which happen between steps and are reported separately."""
     total = [0]
     recorder = sys.modules.get("dpsight.recorder")
     if recorder is not None:
@@ -96,7 +96,7 @@ def watch_drains() -> list[int]:
 
 
 def environment(folder: str) -> None:
-    """Writes the variables that give a process a phantom GPU, and what follows its values."""
+    """Writes the environment variables that give a process a phantom GPU and the module that follows its values."""
     import torch
 
     torch.zeros(1, device="cuda")
@@ -126,12 +126,12 @@ def collect(options: argparse.Namespace, folder: str) -> list[str]:
 
 
 def has_its_turn(n: int) -> bool:
-    """Whether the agent instruments the nth step of a window."""
+    """Reports whether the agent instruments the nth step of a window."""
     return n % (2 if n < 2 * PAIRS else THEN) == 0
 
 
 def kinds(mode: str, ns: list[int]) -> dict[str, float]:
-    """Microseconds of the median step of each kind."""
+    """Returns the median microseconds of the steps of each kind."""
     windows = {i for w in LATER for i in range(w, w + LASTS)}
     late = [i for i in range(FIRST, len(ns)) if i not in windows]
     first = range(WARMUP + 8, min(FIRST, len(ns)))  # torch and Python have settled by then
@@ -145,7 +145,7 @@ def kinds(mode: str, ns: list[int]) -> dict[str, float]:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs all modes by turns and prints what each costs."""
+    """Runs all modes by turns, and prints the cost of each."""
     with tempfile.TemporaryDirectory() as folder:
         told = [sys.executable, str(Path(__file__).resolve()), "environment", "--folder", folder]
         subprocess.run([*collect(options, folder), "--", *told], check=True, capture_output=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures what it costs to import the installed package and to start the program. Prints the fastest of 100 fresh
-processes, since others use the cores meanwhile, and the median. Exits 1 if the fastest is above a limit.
+"""Measures how long it takes to import the installed package and to start the program. Prints the fastest of 100 fresh
+processes and their median. Exits 1 if the fastest exceeds a limit: it is the least affected by other load.
 
   measure_limits.py PYTHON    the interpreter of an environment that dpsight was installed into"""
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures what lines cost a prediction: measure_lines.py [--pairs N] DPSIGHT PYTHON SCRIPT…
+"""Measures what recording lines costs a prediction: measure_lines.py [--pairs N] DPSIGHT PYTHON SCRIPT…
 
-Predicts each script with lines and with --lines none, in pairs of alternating order. Prints the median ratio of
-the processor times of a pair, with the least and the most. It uses processor time because wall time includes
-other load on the machine. The time covers the prediction's script, its collector and the making of its tables.
+Predicts each script with lines and with --lines none, in pairs of alternating order. Prints the median over pairs of
+the ratio of processor times, with the lowest and the highest ratio. It uses processor time because wall time includes
+other load on the machine. The processor time includes the prediction's script, its collector, and making its tables.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import tempfile
 
 
 def cpu(dpsight: str, python: str, script: str, lines: str) -> float:
-    """Processor seconds of a prediction, with all of its processes."""
+    """Predicts a script, and returns the processor seconds of all its processes."""
     with tempfile.TemporaryDirectory() as store:
         command = [dpsight, "predict", "--store", store, "--lines", lines, "--", python, *script.split()]
         before = os.times()
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         after = os.times()
-    if done.returncode not in (0, 1):  # 1: it does not fit, or the script failed as it does without dpsight
+    if done.returncode not in (0, 1):  # 1: the script does not fit, or it fails without dpsight too
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
     return after.children_user + after.children_system - before.children_user - before.children_system
 

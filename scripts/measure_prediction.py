@@ -18,7 +18,7 @@ from pathlib import Path
 
 LLAMA = str(Path(__file__).with_name("llama7b.py"))
 
-# Name, what to collect, on how many processors, and at most how many seconds and MB.
+# Each row: name, command, number of processors, and the limits in seconds and MB.
 ROWS = [
     (f"7 B, {how}, {dtype}", ["--", "PYTHON", LLAMA, how, dtype], 1, 10.0, 1000)
     for how, dtype in (
@@ -32,7 +32,7 @@ ROWS = [
 
 
 def measure(dpsight: str, python: str, command: list[str]) -> tuple[float, float, float]:
-    """Seconds of the wall and of all processors, and MB of the largest process."""
+    """Runs a command. Returns its wall seconds, the seconds of all processors, and the MB of its largest process."""
     command = [python if word == "PYTHON" else word for word in command]
     with tempfile.TemporaryDirectory() as store:
         began = time.monotonic()

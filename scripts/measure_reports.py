@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Predicts the scripts of examples/reports, and compares what holds their peaks with expected.tsv. Prints a table
-in Markdown, and below it what was found instead. Exits 1 if a script could not be predicted.
+"""Predicts the scripts of examples/reports, and compares the categories and lines that hold their peaks with
+expected.tsv. Prints a table in Markdown, and below it what was found instead where they differ. Exits 1 if a script
+could not be predicted.
 
   measure_reports.py [--dpsight PROGRAM] [--python PYTHON] [--jobs N] [SCRIPT ...]
 
-In expected.tsv a category can be several joined by +, or line:TEXT for lines whose text contains TEXT."""
+In expected.tsv a category can be several categories joined by +, or line:TEXT, which means lines whose text contains
+TEXT."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times the import of a snapshot and Python's pickle.load of the same file, and then breakdown and timeline.
+"""Times dpsight's import of a memory snapshot, Python's pickle.load of the same file, and then breakdown and timeline.
 
     scripts/measure_snapshot.py ./dpsight [SNAPSHOT.pickle] [--events 1000000] [--rounds 3] [--without-python]
 
-Without a file it makes one with so many events, with stacks of 35 frames (250 bytes an event). Each round runs
-the following, each in its own process: pickle.load as a script calls it; pickle.load with the garbage collector
-off; dpsight ingest into an empty store, which ends with complete tables; then breakdown and timeline of that
-run. Wall times are what a user waits for. CPU times vary less under other load. The last lines say how many
-times faster the import was than pickle.load: the median of the rounds, the least and the most.
+Without a file it makes a snapshot with --events events, with stacks of 35 frames (250 bytes an event). Each round runs
+four things, each in its own process: pickle.load as a script calls it; pickle.load with the garbage collector off;
+dpsight ingest into an empty store, which ends with complete tables; then breakdown and timeline of that run. Wall times
+are what a user waits for. CPU times vary less under other load. The last lines say how many times faster the import was
+than pickle.load: the median of the rounds, the lowest and the highest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INGEST = "dpsight ingest"
 
 
 def run(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and MiB of memory at most, of one process."""
+    """Runs a command, and returns the wall seconds, CPU seconds and highest MiB of its process."""
     begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,18 +1,10 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
 #   collector-alone an experiment that only sleeps, which shows what the collector itself takes
-#   headline, headline-batch, trainers, quick, seq    the built-in suites
-#   pairs           vanilla, dpsgd and ghost of headline once more
-#   claims, presets, methods, methods-rest, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with
-#                   an interpreter as plain's, of oom one run ends as oom
-#   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision,
-#                   transformers and peft besides)
-#   accuracy-NAME   examples/suites/accuracy-NAME.yaml, likewise; those whose names end in -ranks need two GPUs
-#   untouched       scripts/untouched.sh, whose output becomes OUT/untouched.txt
-#   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
-# Each part says how long it took. DPSIGHT names the binary (of a clone's go build -buildvcs=true, it knows its commit),
-# PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0, DEVICE another device: with phantom all of it is tried out
-# without a GPU, but for untouched.
+#   collector-alone an experiment that only sleeps, which shows how much memory and time the collector takes
+# Each part prints how long it took. DPSIGHT names the binary (one that go build -buildvcs=true made in a clone knows
+# its commit), PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0. DEVICE names another device: with phantom all
+# parts except untouched can be tried without a GPU.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
@@ -20,7 +12,7 @@ shift
 dpsight=${DPSIGHT:-./dpsight}
 device=${DEVICE:-cuda}
 export DPSIGHT_PYTHON=${PYTHON:-$(command -v python3)}
-# The suites of scripts say python.
+# The suites of scripts begin their commands with "python", which must be this interpreter.
 export PATH=$(dirname "$DPSIGHT_PYTHON"):$PATH
 mkdir -p "$out"
 "$dpsight" version
@@ -55,7 +47,7 @@ for part in "$@"; do
       [ "$name" = stacks ] && more+=(--stacks python --stack-steps 3)
       "$dpsight" collect --store "$out/$name" --suite "$suite" --device "$device" --no-report \
         "${only[@]}" "${more[@]}" || good=false
-      # One of oom's two runs is to die of what the other survives.
+      # One of the two runs of oom must run out of memory.
       if [ "$name" = oom ]; then
         good=false
         statuses=$(grep -h '^  "status"' "$out"/oom/*/run.json | sort | tr -d ' \n')

@@ -29,7 +29,7 @@ IMAGE = "ghcr.io/dpsight/dpsight"
 
 
 def disagreements(tag: str) -> list[str]:
-    """What says another version than the program's sources."""
+    """Returns where a version differs from the version in the program's sources."""
     version = wheels.version()
     cited = re.search(r"^version: (.+)$", (wheels.ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     said = [("the tag", tag, f"v{version}"), ("CITATION.cff", cited and cited[1], version)]
@@ -37,7 +37,7 @@ def disagreements(tag: str) -> list[str]:
 
 
 def unlike_tag(tag: str) -> str | None:
-    """Why the checkout is not what the tag names."""
+    """Returns why the checkout is not the commit of the tag, or None if it is."""
     here = wheels.revision()
     if here.endswith("+modified"):
         return "files differ from the commit"
@@ -47,8 +47,8 @@ def unlike_tag(tag: str) -> str | None:
 
 
 def pack_program(wheel: Path) -> Path:
-    """Takes the program out of a wheel, so that both are the same: an archive of it and the license, and what it was
-    made of."""
+    """Makes an archive of the program and the license from a wheel, so that wheel and archive have the same program.
+    Also lists the materials of the program."""
     platform = wheel.stem.split("-", 4)[4]
     goos, goarch, _ = wheels.PLATFORMS[platform]
     name = f"dpsight-{wheels.version()}-{goos}-{goarch}"
@@ -79,19 +79,19 @@ def pack_program(wheel: Path) -> Path:
 
 
 def list_materials(binary: Path, out: Path) -> None:
-    """Writes what a program was linked of, as its own build information says."""
+    """Writes the software bill of materials of a program, from its own build information."""
     options = ["-json", "-std", "-version", f"v{wheels.version()}", "-output", str(out)]
     subprocess.run(["go", "run", SBOM, "bin", *options, str(binary)], cwd=wheels.ROOT, check=True, capture_output=True)
 
 
 def sum_up(folder: Path) -> None:
-    """Writes SHA256SUMS, which sha256sum --check reads."""
+    """Writes SHA256SUMS, in the form that sha256sum --check reads."""
     lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted(folder.iterdir())]
     (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
 
 
 def publishing(tag: str, folder: Path) -> list[list[str]]:
-    """The commands that publish, with what cannot be taken back at the end."""
+    """Returns the commands that publish a release. The commands that cannot be undone come last."""
     version = wheels.version()
     image = f"{IMAGE}:{version}"
     packages = [*sorted(folder.glob("*.whl")), folder / f"dpsight-{version}.tar.gz"]

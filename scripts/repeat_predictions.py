@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Predicts each script several times. Its peaks must be equal, or each prediction must announce a range that
-contains them all.
+"""Predicts each script several times. All its predictions must have equal peaks, or each prediction must announce a
+range that contains all these peaks.
 
     scripts/repeat_predictions.py ./dpsight PYTHON SCRIPT… [--times 10] [--gpus 2]
 
-A script may be given with its arguments as one argument: "oom.py die". Prints a line for each script. Exits 1 if
-peaks differ beyond the announced range, or if a prediction that differs is called exact."""
+A script may be given with its arguments as one argument: "oom.py die". Prints a line for each script. Exits 1 if peaks
+differ beyond the announced range, or if the peaks differ and a prediction calls itself exact."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from pathlib import Path
 EXACT = "exact expected"
 
 
-# How a reason announces other peaks: a range, or how much more there may be.
+# Matches how a doubt announces other peaks: a range, or how much more there may be.
 RANGE = re.compile(r"from ([\d,.]+) MiB.* to ([\d,.]+) MiB")
 MORE = re.compile(r"([\d,.]+) MiB more than was predicted")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one prediction said."""
+    """The peak, range and confidence that one prediction printed."""
 
     status: str
     level: str
     peak: float | None = None  # MiB
-    low: float = 0.0  # the least and the most that it announces
+    low: float = 0.0  # the lowest and the highest peak that the prediction announces
     high: float = 0.0
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Prediction:
 
 
 def predict(dpsight: str, python: str, script: str, gpus: int, store: str) -> Prediction:
-    """One prediction."""
+    """Runs one prediction, and returns what it printed."""
     options = ["--quiet", "--format", "json", "--store", store]
     options += ["--gpus", str(gpus)] if gpus > 1 else []
     command = [dpsight, "predict", *options, "--", python, *shlex.split(script)]
@@ -68,12 +68,12 @@ def predict(dpsight: str, python: str, script: str, gpus: int, store: str) -> Pr
 
 
 def number(text: str) -> float:
-    """A number as dpsight prints it."""
+    """Parses a number as dpsight prints it."""
     return float(text.replace(",", ""))
 
 
 def judged(found: Counter[Prediction]) -> str:
-    """Whether all predictions of a script agree."""
+    """Returns whether all predictions of a script agree."""
     peaks = {p.peak for p in found}
     if len(peaks) == 1:
         return "equal" if len({p.status for p in found}) == 1 else "WRONG"

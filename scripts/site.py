@@ -1,13 +1,14 @@
-"""Hooks of mkdocs.yml: links that leave docs lead to the repository, and no page loads anything from another host."""
+"""Hooks of mkdocs.yml. Links that leave the folder docs lead to the repository on GitHub, and no page loads anything
+from another host."""
 
 import posixpath
 import re
 from pathlib import Path
 
-# A link of Markdown that goes up.
+# Matches a Markdown link that goes up from its folder.
 _UPWARDS = re.compile(r"\]\((\.\./[^)\s]*)\)")
 
-# What a browser loads by itself, in contrast to what a reader follows.
+# Matches what a browser loads by itself, in contrast to links that a reader follows.
 _LOADED = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?((?:https?:)?//[^\"'\s>]+)"
     r"|<link\b(?![^>]*\brel=[\"']?(?:canonical|alternate|prev|next|edit))[^>]*\bhref=[\"']?((?:https?:)?//[^\"'\s>]+)"
@@ -17,7 +18,7 @@ _LOADED = re.compile(
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Leads links to files outside docs to the repository, where README and the sources are."""
+    """Leads links to files outside docs, such as README and the sources, to the repository on GitHub."""
     root, docs = Path(config["config_file_path"]).parent, Path(config["docs_dir"]).name
     folder = posixpath.dirname(posixpath.join(docs, page.file.src_uri))
 
@@ -25,7 +26,7 @@ def on_page_markdown(markdown, page, config, files):
         path, hash_, anchor = match[1].partition("#")
         target = posixpath.normpath(posixpath.join(folder, path))
         if target.startswith(docs + "/") or not (root / target).exists():
-            return match[0]  # a page, or what MkDocs will report
+            return match[0]  # a page of docs, or a broken link that MkDocs will report
         kind = "tree" if (root / target).is_dir() else "blob"
         return f"]({config['repo_url'].rstrip('/')}/{kind}/main/{target}{hash_}{anchor})"
 
@@ -33,12 +34,13 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_post_page(output, page, config):
-    """Leaves out what would ask GitHub for the repository's stars at each visit; the link stays."""
+    """Removes the script that would ask GitHub for the repository's stars at each visit. The link to the repository
+    stays."""
     return output.replace('data-md-component="source"', "")
 
 
 def on_post_build(config):
-    """Fails where a page or a style sheet would load something from another host."""
+    """Fails if a page or a style sheet would load something from another host."""
     foreign = []
     for path in sorted(Path(config["site_dir"]).rglob("*")):
         if path.suffix in (".html", ".css"):

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # test-cuda.sh [TAG | FILE=WORDS]…: runs torch's own tests of its CUDA memory on the phantom GPU and writes
-# docs/test-cuda.md. test/test_cuda.py is fetched from GitHub at the tag (v2.11.0) and kept in the user's cache: it is
-# torch's, and no part of this repository. Where it was had otherwise, as in Debian's source package of pytorch, FILE is
-# its path and WORDS say which it is: a title, then sentences if need be. TORCH (2.11) names the versions to run under,
-# apart by spaces, each with a file in requirements.
+# docs/test-cuda.md. test/test_cuda.py is fetched from torch's repository on GitHub at the tag (default: v2.11.0) and
+# kept in the user's cache: it belongs to torch and is not part of this repository. A copy from elsewhere, such as
+# Debian's source package of pytorch, is given as FILE=WORDS: FILE is its path, and WORDS describe it by a title, then
+# sentences if needed. TORCH names the torch versions to run under, separated by spaces (default: 2.11), each with a
+# file in requirements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight/test-cuda
@@ -23,15 +24,15 @@ for what in "${@:-v2.11.0}"; do
   fi
   for version in ${TORCH:-2.11}; do
     python=$(scripts/venv.sh "requirements/torch-$version.txt")
-    # What torch's tests import beside torch, and what compiles their extensions.
+    # These packages are what torch's tests import beside torch, and what compiles the tests' extensions.
     packages=$cache/packages3-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     if [ ! -e "$packages/.complete" ]; then
       "$python" -m pip install --quiet --disable-pip-version-check --target "$packages" --upgrade \
         expecttest ninja numpy psutil nvidia-ml-py
       touch "$packages/.complete"
     fi
-    # Some tests compile an allocator in C++, which wants the CUDA headers in one folder: torch's own packages bring
-    # most of them. The rest of a CUDA 13 comes by itself; with a CUDA 12 those tests fail.
+    # Some tests compile an allocator in C++ and need the CUDA headers in one folder. torch's own packages have most of
+    # them. For CUDA 13, pip installs the rest. With CUDA 12 those tests fail.
     toolkit=$cache/toolkit-$version cuda=$("$python" -c 'import torch; print(torch.version.cuda)')
     if [ ! -e "$toolkit/.complete" ] && [ "${cuda%%.*}" = 13 ]; then
       rm -rf "$toolkit"

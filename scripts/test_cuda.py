@@ -1,15 +1,15 @@
-"""torch's own tests of its CUDA memory on the phantom GPU.
+"""Runs torch's own tests of its CUDA memory on the phantom GPU.
 
     test_cuda.py run FILE ABOUT RESULTS [ONLY]
     test_cuda.py write REASONS LIST RESULTS…
 
-FILE is one of torch's test/test_cuda.py, and ABOUT describes it: a title, then sentences if need be. `run` runs
-the tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory
-history. They run one after another in one process, and in a new one after a test that hangs or crashes. Failed
-tests run again, each in its own process, since a failed test leaves memory behind. Tests that want the
-allocator's expandable segments run in a process that has them. RESULTS is written. `write` makes LIST from one
-or more RESULTS, of several files and under several versions of torch. It has each test with its result, and for
-each that does not pass a reason from REASONS. A failure without a reason is an error.
+FILE is a version of torch's test/test_cuda.py. ABOUT describes it: a title, then sentences if needed. `run` runs the
+tests that concern the allocator, streams, events, graphs and their pools, pinned memory and the memory history. They
+run one after another in one process, and in a new process after a test that hangs or crashes. Failed tests run again,
+each in its own process, since a failed test leaves memory behind. Tests that need the allocator's expandable segments
+run in a process that has these enabled. `run` writes RESULTS. `write` makes LIST from one or more RESULTS, which may
+come from several files and versions of torch. LIST has each test with its result, and for each test that does not pass
+a reason from REASONS. A failure without a reason is an error.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import threading
 import time
 from pathlib import Path
 
-# Of the classes about kernels' results only what looks for leaks is run; of the others, what the name says is about
-# memory and order.
+# Matches test classes about the results of kernels. Only their tests that look for leaks are run. The names of the
+# other classes say that they are about memory and order.
 CLASSES = re.compile(r"Optims|Autocast|GDS|CompileKernel")
 NAMES = re.compile(
     r"memory|alloc|stream|event|graph|pinned|mempool|pool\b|snapshot|history|segment|out_of_memory|oom|cudart|cache"
     r"|block|non_blocking|workspace|leak|trace|plot|gc_|garbage|expandable|_raises_|rounding|free|fragment"
     r"|checkpoint_state"
 )
-SECONDS = 300  # for one test; most take under one, and a busy machine takes its time
+SECONDS = 300  # limit for one test: most take under 1 s, but a busy machine is slower
 
 
 def cases(suite):
@@ -110,7 +110,7 @@ def child(file: str, done: set[str], only: str) -> None:
 
 
 def run(file: str, only: str) -> dict[str, tuple[str, str]]:
-    """Returns the results by name, with torch's message for those that did not pass."""
+    """Returns the results by test name, with torch's message for each test that did not pass."""
     results = run_together(file, only)
     for name in [name for name, (_, why) in results.items() if why == "requires expandable_segments"]:
         results |= run_together(file, f"^{re.escape(name)}$", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
@@ -156,7 +156,8 @@ def run_together(file: str, only: str, **environment: str) -> dict[str, tuple[st
 
 
 def read_reasons(path: Path) -> list[tuple[re.Pattern[str], str, str]]:
-    """Returns lines with a pattern of names, a kind of KINDS and a sentence, separated by tabs."""
+    """Returns the lines of REASONS. Each has a pattern of test names, a kind of KINDS and a sentence, separated by
+    tabs."""
     reasons = []
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -180,7 +181,7 @@ KINDS = {
 
 
 def grouped(names: list[str], methods: list[str]) -> list[tuple[str, int]]:
-    """Names without their parameters' values, each with how many there are."""
+    """Returns test names without their parameters' values, each with the number of such tests."""
     count: collections.Counter[str] = collections.Counter()
     for name in names:
         owner, _, test = name.partition(".")
@@ -190,7 +191,7 @@ def grouped(names: list[str], methods: list[str]) -> list[tuple[str, int]]:
 
 
 def result_of(torches: list[str], kinds: list[str]) -> str:
-    """What a test did under each torch, said once where it is the same."""
+    """Returns a test's result under each torch, and only one result if all are equal."""
     if len(set(kinds)) == 1:
         return kinds[0]
     return "; ".join(
@@ -208,7 +209,7 @@ def write(path: Path, runs: list[dict], reasons) -> list[str]:
         methods = sorted({m for r in of.values() for m in r["methods"]})
         names = sorted(
             {n for r in of.values() for n in r["results"]} - done
-        )  # a later file's, if an earlier one's did not pass
+        )  # a later file's tests count only if they did not pass in an earlier file
         passed, others = [], collections.defaultdict(list)
         for name in names:
             kinds, why = [], ""

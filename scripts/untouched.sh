@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# untouched.sh: does a prediction leave this machine's GPUs alone, however many there are? Predicts a built-in
-# experiment and a script, and looks ten times a second at the memory that NVML says is used, at the processes it knows,
-# and at what the prediction's processes hold open under /dev. Prints each GPU's lowest and highest; exit code 1 if
-# anything moved, or nothing was seen. DPSIGHT names the binary, PYTHON an interpreter with torch and Opacus.
+# untouched.sh: checks that a prediction leaves this machine's GPUs alone, however many there are. Predicts a built-in
+# experiment and a script. Ten times a second it reads the memory in use and the processes that NVML knows, and the
+# device files under /dev that the prediction's processes hold open. Prints the lowest and highest memory of each GPU.
+# Exits with 1 if anything changed, or if nothing could be read. DPSIGHT names the binary, PYTHON an interpreter with
+# torch and Opacus.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 temp=$(mktemp -d)
@@ -11,14 +12,15 @@ export DPSIGHT_PYTHON=${PYTHON:-$(command -v python3)}
 dpsight=${DPSIGHT:-$here/dpsight}
 query="nvidia-smi --query-gpu=index,memory.used --format=csv,noheader,nounits"
 
-# holders lists the processes that hold a device file open, and which.
+# holders lists the processes that hold a GPU's device file open, and the file.
 holders() {
   find /proc/[0-9]*/fd -lname '/dev/nvidia*' -printf '%h %l\n' 2>/dev/null |
     sed 's|^/proc/\([0-9]*\)/fd|\1|' | grep -v "^$$ " || true
 }
 
 touch "$temp/apps" "$temp/open"
-# Who held one before the prediction began is none of its processes: a persistence daemon, or what lends the machine.
+# A process that held a device file before the prediction began does not belong to it: it is a persistence daemon, or
+# software that lends the machine.
 holders | cut -d' ' -f1 | sort -u >"$temp/before"
 $query >"$temp/used"
 nvidia-smi --query-gpu=index,name,driver_version --format=csv,noheader
@@ -47,7 +49,7 @@ sort -u "$temp/used" | awk -F', *' '
 echo "processes that NVML knows: $(sort -u "$temp/apps" | grep -c . || true)"
 echo "device files held open: $(sort -u "$temp/open" | grep -c . || true)"
 sort "$temp/open" | uniq -c | head
-# One line of memory used for each GPU, throughout.
+# Each GPU must have one value of used memory throughout.
 [ "$looks" -ge 20 ] && [ "$(sort -u "$temp/used" | wc -l)" = "$(cut -d, -f1 "$temp/used" | sort -u | wc -l)" ] &&
   [ ! -s "$temp/apps" ] && [ ! -s "$temp/open" ] || status=1
 exit $status

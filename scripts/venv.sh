@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with these requirements, which it makes first if
-# need be. The environments lie in the user's cache, keyed by the file's content and the Python version, so every
-# checkout shares them.
+# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with these requirements. It makes the
+# environment first if there is none. Environments lie in the user's cache, keyed by the requirements file's content and
+# the Python version, so all checkouts share them.
 set -euo pipefail
 requirements=$1
 python=${PYTHON:-python3}

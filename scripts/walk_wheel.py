@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Does what a user with Python but neither Go nor gcc does: installs the wheel and torch into a fresh environment,
+"""Does what a user does who has Python but neither Go nor gcc: installs the wheel and torch into a fresh environment,
 runs doctor, records a script on the phantom GPU, writes a report, and makes a prediction. Prints a table.
 
   walk_wheel.py [--torch 2.11] WHEEL VERSION ...
 
-An interpreter is found by its version, such as 3.12, on PATH or among pyenv's, or given by its path. Each walk
-runs in its own mount namespace, in which compilers, their headers, Go and this checkout are hidden. torch comes
-by uv (requirements/walk.txt), which links it from its cache. Exits 1 if an interpreter failed, and 2 if one
-could not be tried."""
+VERSION is a Python version such as 3.12, searched on PATH and among pyenv's, or an interpreter's path. Each
+interpreter's run has its own mount namespace, in which compilers, their headers, Go and this checkout are hidden. uv
+installs torch (requirements/walk.txt) by links from its cache. Exits 1 if a run failed, and 2 if an interpreter could
+not be tried."""
 
 from __future__ import annotations
 
@@ -43,13 +43,11 @@ import dpsight
 prediction = dpsight.predict("train.py", device="t4")
 assert prediction.fits and prediction.peak > 0 and prediction.breakdown["parameters"] > 0, prediction
 print(prediction.peak)
-"""
-FOLDERS = ["/usr/lib/gcc", "/usr/include", "/usr/local/go", "/usr/lib/go"]  # of compilers, beside their programs
-COMPILERS = ("gcc", "g++", "cc", "c++", "c99", "c89", "cpp", "clang", "clang++", "tcc", "go", "zig", "as", "ld")
+"""folders of compilers, which are hidden beside the compilers themselves
 
 
-def hidden_programs() -> list[str]:
-    """What is hidden of the folders that programs usually lie in: each name and all that it has a version or a target
+Returns the programs to hide in the usual folders: each compiler, and its variants with a version or a target in their
+names, such as x86_64-linux-gnu-gcc-12."""
     in, such as x86_64-linux-gnu-gcc-12."""
     found = []
     for folder in ("/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/go/bin"):
@@ -61,7 +59,7 @@ def hidden_programs() -> list[str]:
 
 
 def hide() -> str:
-    """The shell commands that hide compilers and the checkout from a mount namespace."""
+    """Returns the shell commands that hide compilers and the checkout in a mount namespace."""
     lines = ["set -e"]
     lines += [f"mount --bind /dev/null '{path}'" for path in hidden_programs()]
     lines += [f"mount -t tmpfs none '{path}'" for path in [*FOLDERS, str(ROOT)] if os.path.isdir(path)]
@@ -71,7 +69,7 @@ def hide() -> str:
 
 
 class Failed(Exception):
-    """A part of the walk that went wrong, in the program's words."""
+    """A command of the walk failed. The text is the command's own message."""
 
 
 def call(command: list[str], **options: object) -> str:
@@ -82,7 +80,7 @@ def call(command: list[str], **options: object) -> str:
 
 
 def interpreter(name: str) -> str | None:
-    """The path of an interpreter that runs."""
+    """Returns the path of an interpreter that runs, or None."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = [shutil.which(name)]
     if not os.path.isabs(name):
@@ -103,7 +101,7 @@ def environment(python: str, torch: str, wheel: Path, folder: Path) -> Path:
 
 
 def walk(python: str, torch: str, wheel: Path, folder: Path) -> dict[str, str]:
-    """One interpreter's row of the table."""
+    """Tries one interpreter, and returns its row of the table."""
     venv = environment(python, torch, wheel, folder)
     work, home = folder / "work", folder / "home"
     work.mkdir()

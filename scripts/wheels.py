@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Builds dpsight's wheels, each with the program for one platform, and its source distribution. The same program and
-modules give the same wheel, to the byte.
+modules always give the same wheel, byte for byte.
 
-  wheels.py [-o DIST] [PLATFORM ...]    all platforms, with ziglang as the C compiler of those for Linux
+wheels.py [-o DIST] [PLATFORM ...] builds all platforms by default. ziglang is the C compiler of those for Linux.
 
-The program for Linux on x86-64 has the phantom GPU inside, for the versions of torch that it is tested with. It is
-compiled with gcc and linked by ziglang.
+The program for Linux on x86-64 contains the phantom GPU, compiled for the versions of torch that it is tested with. The
+phantom GPU is compiled with gcc and linked by ziglang.
 
-This is the build backend of pyproject.toml too: there it builds the wheel of this machine, and needs Go alone."""
+This file is also the build backend of pyproject.toml. As a backend it builds the wheel for the present machine, and
+needs only Go."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "collect" / "agent" / "python" / "dpsight"
-# Go's names of each platform, and zig's of those where the program needs C: NVML is loaded by dlopen.
+# Go's names of each platform, and zig's names where the program needs C, since it loads NVML by dlopen.
 PLATFORMS = {
     "manylinux_2_28_x86_64": ("linux", "amd64", "x86_64-linux-gnu.2.28"),
     "manylinux_2_28_aarch64": ("linux", "arm64", "aarch64-linux-gnu.2.28"),
@@ -41,13 +42,13 @@ PLATFORMS = {
     "win_amd64": ("windows", "amd64", None),
 }
 PHANTOM = "manylinux_2_28_x86_64"  # the platform that the phantom GPU runs on
-TORCH = ("2.11", "2.15")  # the versions that it is tested with, of requirements/torch-*.txt
-MOST_BYTES = 25 << 20  # of a wheel
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can say
+TORCH = ("2.11", "2.15")  # torch versions that the phantom GPU is tested with (requirements/torch-*.txt)
+MOST_BYTES = 25 << 20  # limit for one wheel
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 def version() -> str:
-    """The release, which the program's sources have."""
+    """Returns the release, which the program's sources name."""
     source = (ROOT / "cmd" / "dpsight" / "version.go").read_text(encoding="utf-8")
     return re.search(r'^const version = "(.+)"$', source, re.MULTILINE).group(1)
 
@@ -74,8 +75,9 @@ def metadata() -> str:
 
 
 def revision() -> str:
-    """The commit of this checkout, with +modified behind it if files differ from it; empty if unknown."""
-    recorded = ROOT / "REVISION"  # of a source distribution
+    """Returns the commit of this checkout, with +modified behind it if files differ from the commit, or "" if the
+    commit is unknown."""
+    recorded = ROOT / "REVISION"  # only a source distribution has this file
     if recorded.exists():
         return recorded.read_text(encoding="utf-8").strip()
     if not (ROOT / ".git").exists() or not shutil.which("git"):
@@ -92,7 +94,7 @@ def revision() -> str:
 
 
 def build(platform: str, out: Path) -> None:
-    """Compiles the program. Where it needs C, NVML is found when it runs."""
+    """Compiles the program. Where it needs C, the program finds NVML at run time."""
     goos, goarch, target = PLATFORMS[platform]
     env = os.environ | {"GOOS": goos, "GOARCH": goarch, "CGO_ENABLED": "1" if target else "0"}
     with tempfile.TemporaryDirectory() as work:
@@ -113,9 +115,9 @@ def go_build(env: dict[str, str], out: Path, flags: list[str]) -> None:
     subprocess.run([*command, "-o", str(out), "./cmd/dpsight"], cwd=ROOT, env=env, check=True)
 
 
-# go-nvml leaves NVML's functions undefined, for the loader to find once the library was opened. zig's linker
-# refuses that. So it gets a library that defines them, which the program then does not load. glibc's loader binds a
-# function at its first call.
+# go-nvml leaves NVML's functions undefined: the loader finds them once the library has been opened. zig's linker
+# refuses undefined functions. So this file links a library that defines them, and then removes it from the libraries
+# that the program loads. glibc's loader binds a function at its first call.
 NVML = "libnvidia-ml.so.1"
 
 
@@ -138,7 +140,7 @@ def zig(target: str) -> list[str]:
 
 
 def compile_c(target: str, stub: str, arguments: list[str]) -> int:
-    """What Go calls as the C compiler."""
+    """Runs the C compiler for Go, and returns its exit code."""
     out = []
     for argument in arguments:
         unresolved = argument.startswith("-Wl,--unresolved-symbols=")
@@ -147,7 +149,7 @@ def compile_c(target: str, stub: str, arguments: list[str]) -> int:
 
 
 def drop_needed(path: Path, library: str) -> None:
-    """Takes a library out of those that a 64-bit ELF file has the loader load."""
+    """Removes a library from the list of libraries that a 64-bit ELF file makes the loader load."""
     data = bytearray(path.read_bytes())
     (headers,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
@@ -168,7 +170,7 @@ def drop_needed(path: Path, library: str) -> None:
 
 
 def prebuild(target: str, work: Path) -> Path:
-    """Compiles the phantom GPU for each version of torch. Gives what has go build take it into the program."""
+    """Compiles the phantom GPU for each version of torch. Returns the arguments with which go build embeds it."""
     laid = {}
     for compiler in COMPILERS:
         wrapper = work / compiler
@@ -189,8 +191,8 @@ def prebuild(target: str, work: Path) -> Path:
 
 COMPILERS = ("gcc", "g++")
 
-# Definitions of what the headers of a newer glibc and libstdc++ need, in terms of older ones: whether there is one
-# thread (there may be several), and the text of a string stream, which C++20 names differently.
+# Defines, by means of an older glibc and libstdc++, two symbols that newer headers need: the flag for a single thread
+# (there may be several), and the text of a string stream, which C++20 names differently.
 OLDER = """
 char __libc_single_threaded __attribute__((visibility("hidden"))) = 0;
 __asm__(
@@ -204,8 +206,8 @@ __asm__(
 )
 
 
-def compile_phantom(target: str, compiler: str, arguments: list[str]) -> int:
-    """What compiles the phantom GPU: the usual compiler, so that it is the code that is tested; zig links it, since it
+Compiles the phantom GPU with the usual compiler, so that the wheel has the code that the tests test. zig links it,
+since zig knows which functions an older glibc has."""
     knows which functions an older glibc has."""
     if "-shared" not in arguments:
         return subprocess.call([compiler, *arguments])
@@ -230,12 +232,12 @@ def compile_phantom(target: str, compiler: str, arguments: list[str]) -> int:
         return subprocess.call([*zig(target), "-shared", "-Wl,--strip-debug", "-o", out, *objects, *link])
 
 
-# The newest versions of symbols that manylinux_2_28 allows.
+# The newest symbol versions that manylinux_2_28 allows.
 NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
 
 
 def audit_libraries(archive: Path) -> None:
-    """Fails where a library of an archive asks for a newer glibc or libstdc++ than the wheel's name says."""
+    """Fails if a library in an archive needs a newer glibc or libstdc++ than the wheel's name says."""
     from elftools.elf.elffile import ELFFile
 
     with zipfile.ZipFile(archive) as packed:
@@ -254,7 +256,7 @@ def audit_libraries(archive: Path) -> None:
 
 
 def sources() -> list[str]:
-    """What the source distribution has: what the program and the package are built of."""
+    """Returns the files of the source distribution: the sources of the program and of the package."""
     if not (ROOT / ".git").exists():
         return sorted(p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*") if p.is_file() and p.suffix != ".pyc")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -271,12 +273,12 @@ def sources() -> list[str]:
     )
 
 
-# What the interpreter runs as it begins, where the package is installed: nothing, unless DPSIGHT_ATTACH asks for it.
+# An interpreter with the package runs this line as it starts. It does nothing unless DPSIGHT_ATTACH is 1.
 PTH = 'import os; os.environ.get("DPSIGHT_ATTACH") == "1" and __import__("dpsight.flight.boot")\n'
 
 
 def write_wheel(program: Path, platform: str, folder: Path) -> Path:
-    """Packs the package and a program."""
+    """Writes a wheel with the Python package and a program."""
     name = f"dpsight-{version()}"
     tag = f"py3-none-{platform}"
     wheel = f"Wheel-Version: 1.0\nGenerator: dpsight\nRoot-Is-Purelib: false\nTag: {tag}\n"
@@ -305,7 +307,7 @@ def write_wheel(program: Path, platform: str, folder: Path) -> Path:
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path, (data, mode) in files.items():
             info = zipfile.ZipInfo(path, EPOCH)
-            info.create_system = 3  # Unix: the mode counts
+            info.create_system = 3  # Unix, so that the file mode counts
             info.external_attr = (0o100000 | mode) << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
@@ -332,7 +334,7 @@ def write_sdist(folder: Path) -> Path:
 
 
 def audit(wheel: Path, platform: str) -> None:
-    """Fails where a wheel needs a newer glibc than its name says, or a library that not every Linux has."""
+    """Fails if a wheel needs a newer glibc than its name says, or a library that some Linux systems lack."""
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     said = " ".join(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
     found = re.search(r'following platform tag: "manylinux_2_(\d+)_(\w+)"', said)
@@ -341,7 +343,7 @@ def audit(wheel: Path, platform: str) -> None:
         raise SystemExit(f"{wheel} is no wheel for {platform}: {said}")
 
 
-# What pip calls (PEP 517)
+# Functions that pip calls (PEP 517)
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:

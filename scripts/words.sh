@@ -1,6 +1,6 @@
 #!/bin/bash
-# words.sh [LEVEL]: holds documents, help texts, messages and comments to docs/style.md. It prints what is at least as
-# severe as LEVEL: error (the default), warning or suggestion. Vale's rules are in styles/Dpsight.
+# words.sh [LEVEL]: checks documents, help texts, messages and comments against docs/style.md. It prints problems that
+# are at least as severe as LEVEL: error (the default), warning or suggestion. Vale's rules are in styles/Dpsight.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 level=${1:-error}
@@ -9,13 +9,14 @@ messages=$(mktemp -d)
 trap 'rm -r "$messages"' EXIT
 failed=0
 
-# Help texts and documents pass all rules. Messages and comments pass these.
+# Help texts and documents must pass all rules. Messages and comments must pass only these.
 messages_pass=(--filter '.Name in ["Dpsight.Glossary", "Dpsight.Plain"]')
 comments_pass=(--filter '.Name == "Dpsight.Glossary"')
 [ "$level" = error ] || messages_pass=() comments_pass=()
 
 git ls-files 'cmd/dpsight/help/*.txt' | xargs "${vale[@]}" || failed=1
-# docs/reference repeats comments of the code, and docs/test-cuda.md is written by scripts/test-cuda.sh.
+# These two are left out: docs/reference repeats comments from the code, and scripts/test-cuda.sh writes
+# docs/test-cuda.md.
 git ls-files '*.md' | grep -v -e /testdata/ -e docs/reference/ -e docs/test-cuda.md |
   xargs "${vale[@]}" || failed=1
 

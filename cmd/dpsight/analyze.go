@@ -7,7 +7,7 @@ import (
 
 type analyzeCmd struct{ analyses }
 
-// analyses are the subcommands of analyze; a user may leave out the word analyze.
+// analyses are the subcommands of dpsight analyze. A user may leave out the word analyze.
 type analyses struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
 	Timeline  timelineCmd  `cmd:"" help:"${timeline}"`
@@ -24,7 +24,7 @@ type analyses struct {
 	Ladder    ladderCmd    `cmd:"" help:"Device memory, from what NVML shows down to the categories."`
 }
 
-// analysis is what every analysis has in common.
+// analysis has the options and arguments that all analyses share.
 type analysis struct {
 	storeFlag
 	formatFlag
@@ -36,7 +36,7 @@ func (c *analysis) write(s *streams, tables ...table.Table) error {
 	return table.Write(s.out, c.Format, tables...)
 }
 
-// show prints an analysis of the selected runs.
+// show makes a document of the selected runs and prints its tables.
 func show[D any](s *streams, c *analysis, of func(*selected.Runs) (D, error), tables func(D) []table.Table) error {
 	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
@@ -49,7 +49,7 @@ func show[D any](s *streams, c *analysis, of func(*selected.Runs) (D, error), ta
 	return c.write(s, tables(doc)...)
 }
 
-// showRecords is show for an analysis that has records in CSV, which are for programs.
+// showRecords is show for an analysis whose CSV has records for programs instead of the printed tables.
 func showRecords[D any](s *streams, c *analysis, of func(*selected.Runs) (D, error), tables func(D) []table.Table,
 	records func(D) table.Table) error {
 	if c.Format == "csv" {

@@ -142,7 +142,7 @@ func (c *collectCmd) check(given map[string]string) error {
 	return cmp.Or(err, c.recordFlags.check(), c.suiteFlags.check())
 }
 
-// makeTables ingests a recorded run, whatever its status, so that everything recorded is kept.
+// makeTables ingests a recorded run, also a failed one, so that everything recorded is kept.
 func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
 	defer ingest.Frugal()()
 	console.Doing("making the tables of "+r.Manifest.Name, 0, 0)
@@ -161,7 +161,7 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 	return rep, nil
 }
 
-// show prints what was recorded, or that the script used no GPU.
+// show prints the tables of the recorded run, or that the script used no GPU.
 func (c *collectCmd) show(s *streams, r *collect.Result, unused bool) error {
 	one, err := s.source(c.Store).Folder(r.Dir)
 	if err != nil {

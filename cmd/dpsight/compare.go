@@ -44,7 +44,7 @@ func (c *compareCmd) Run(s *streams) error {
 	return table.Write(s.out, c.Format, report.CompareTables(doc)...)
 }
 
-// trend follows the experiments over revisions or days.
+// trend prints how each experiment changed over revisions or days.
 func (c *compareCmd) trend(s *streams, value compare.Metric) error {
 	if err := refuse(misuse{len(c.Rows)+len(c.Cols) > 0 || c.Baseline != "", "--over has no rows, columns and baseline: " +
 		"each experiment is compared with itself", "as in --over revision --value peak"}); err != nil {

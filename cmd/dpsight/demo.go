@@ -50,7 +50,7 @@ func (c *demoCmd) Run(s *streams) error {
 	return c.predict(s, console, e)
 }
 
-// predict makes the demo's runs on the phantom GPU and prints what they show.
+// predict predicts the demo's runs on the phantom GPU and prints their tables.
 func (c *demoCmd) predict(s *streams, console *collect.Console, e collect.Experiment) error {
 	plan, err := suite.Demo()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
+// A failure is the error for an experiment or a check that failed although dpsight did its work. dpsight then exits
+// with exitFailed.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
@@ -20,8 +21,8 @@ func (f failure) Unwrap() error { return f.error }
 // withHint adds advice to an error.
 func withHint(err error, hint string) error { return schemas.WithHint(err, hint) }
 
-// A misuse is a use of options that means nothing or has no effect: without an error, the user would believe that the
-// options had one.
+// A misuse is a combination of options that means nothing or has no effect. Without an error, the user would believe
+// that the options had an effect.
 type misuse struct {
 	is            bool
 	problem, hint string
@@ -37,7 +38,7 @@ func refuse(list ...misuse) error {
 	return nil
 }
 
-// complain prints an error in one line, and in another the hint that the error or the caller has.
+// complain prints an error in one line. In a second line it prints the error's hint, or else the caller's.
 func complain(w io.Writer, err error, hint string) {
 	screen.Println(w, "dpsight: error: "+units.Printable(units.OneLine(err.Error())))
 	hint = cmp.Or(schemas.Hint(err), hint)
@@ -53,11 +54,11 @@ func (s *streams) source(store string) *selected.Source {
 		Say: s.say, Note: s.note, Warn: s.warn, Doing: console.During}
 }
 
-// say prints a line about what is done.
+// say prints a line about what dpsight is doing.
 func (s *streams) say(text string) { screen.Println(s.err, "dpsight: "+units.Printable(text)) }
 
-// note prints what a result does not show.
+// note prints what a result leaves out.
 func (s *streams) note(text string) { s.say("note: " + text) }
 
-// warn prints what a result may be wrong or incomplete by.
+// warn prints how a result may be wrong or incomplete.
 func (s *streams) warn(text string) { s.say("warning: " + units.OneLine(text)) }

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// fitFlags are the options of predict that search.
+// fitFlags are the options of predict that make it a search for the largest value that fits.
 type fitFlags struct {
 	Fit   collect.DeviceMemory `help:"${fit}" placeholder:"SIZE"`
 	Vary  string               `help:"${vary}" placeholder:"NAME=LOW..HIGH"`
@@ -24,7 +24,7 @@ type fitFlags struct {
 	Out   string               `short:"o" help:"${predict_out}" placeholder:"DIR"`
 }
 
-// check refuses what has no effect.
+// check refuses options that have no effect.
 func (f *fitFlags) check(c *predictCmd) error {
 	return refuse(
 		misuse{f.Vary == "" && f.Fit.Bytes != 0, "--fit says what to fit into, and --vary is not given",
@@ -37,7 +37,7 @@ func (f *fitFlags) check(c *predictCmd) error {
 			"predict the value that was found with --seeds"})
 }
 
-// search finds for each method and device the largest value that fits.
+// search finds the largest value that fits, for each method and device.
 func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Experiment, given map[string]string,
 	machines []*collect.Machine) error {
 	vary, err := fit.ParseRange(c.Vary)
@@ -60,7 +60,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	if err != nil {
 		return err
 	}
-	if schemas.CheckFolder(out) != nil { // better now than after an hour
+	if schemas.CheckFolder(out) != nil { // refused now rather than after an hour
 		return withHint(fmt.Errorf("the folder %s cannot be written: not a directory", out), "name another with -o")
 	}
 	trails, err := search.All(context.Background(), cells,
@@ -86,12 +86,13 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	return nil
 }
 
-// marginOf is what a value should leave of a machine's memory.
+// marginOf returns the memory that a search should leave free on a machine's GPU.
 func (c *predictCmd) marginOf(m *collect.Machine) int64 {
 	return predict.MarginBytes(m.ProcessBytes(), m.Checked(), (*float64)(c.Margin))
 }
 
-// writeFit prints the results of searches, and writes them to a folder without other searches' tables.
+// writeFit prints the results of searches and writes them to a folder. If the folder has another search's tables,
+// writeFit keeps these and writes to a new folder beside.
 func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) error {
 	if err := table.Write(s.out, c.Format, report.FitTables(doc)...); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) e
 	return nil
 }
 
-// fitSearch is what one search found so far.
+// fitSearch converts what one search has found so far.
 func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 	m := t.Machine
 	done := predict.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(),

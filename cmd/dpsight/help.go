@@ -12,12 +12,13 @@ import (
 //go:embed help
 var helpTexts embed.FS
 
-// help returns the text above a command's options: a file of the folder help. In a help file, {suites} and {presets}
-// stand for the built-in ones. options.txt has the texts of options that are too long for a tag.
+// help returns the text above a command's options, which is a file in the folder help. In a help file, {suites} and
+// {presets} stand for the names of the built-in suites and presets. options.txt has the texts of options that are too
+// long for a tag.
 func help(command string) string {
 	text, err := helpTexts.ReadFile("help/" + command + ".txt")
 	if err != nil {
-		panic(err) // a file that is not in the program
+		panic(err) // the program does not contain the file
 	}
 	return strings.NewReplacer("{suites}", strings.Join(suite.Names(), ", "), "{presets}", experiments.PresetList(),
 		"{findings}", report.FindingList()).Replace(strings.TrimSuffix(string(text), "\n"))

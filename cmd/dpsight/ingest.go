@@ -52,8 +52,8 @@ func (c *ingestCmd) Run(s *streams) error {
 	return report.IngestFailure(doc)
 }
 
-// judge adds to the reports of predicted runs, by their folders, how sure their peaks are, and writes the summaries of
-// all.
+// judge writes the confidence of each predicted run into its report. It writes the summaries of all named runs,
+// predicted or not.
 func judge(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := store.SetConfidence(dir, report.Confidence); err != nil {

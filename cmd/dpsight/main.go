@@ -1,5 +1,5 @@
-// Command dpsight shows where the GPU memory and time of a training run go, to the byte, and what differentially
-// private training costs over plain training.
+// Command dpsight shows where the GPU memory and time of a training run go, and what differentially private training
+// costs over plain training.
 //
 //	dpsight collect --method ghost --preset small        record a built-in experiment
 //	dpsight collect -- python train.py --epochs 1        record any training script, unchanged
@@ -9,8 +9,8 @@
 //	dpsight compare vanilla ghost                        two runs, or many as a pivot
 //	dpsight check --baseline baseline.json               exit 1 where memory or time grew
 //
-// stdout carries results and nothing else; progress, warnings and errors go to stderr. dpsight exits 0 when done, 1
-// when an experiment or a check failed, 2 on bad usage or bad input.
+// Results go to stdout. Progress, warnings and errors go to stderr. dpsight exits with 0 when it is done, 1 when an
+// experiment or a check failed, and 2 on bad usage or bad input.
 package main
 
 import (

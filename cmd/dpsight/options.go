@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// resolved completes the options of a built-in experiment, and names the options that the experiment has no use for.
+// resolved completes the options of a built-in experiment. It prints a note for each given option that has no effect on
+// the experiment.
 func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
 	params, err := experiments.ResolveOne(given)
 	if err != nil {

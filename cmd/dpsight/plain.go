@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// The analyses that have no options of their own.
+// These analyses have no options beyond the common ones.
 
 type phasesCmd struct{ analysis }
 

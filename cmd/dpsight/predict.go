@@ -36,7 +36,7 @@ type predictCmd struct {
 
 func (predictCmd) Help() string { return help("predict") }
 
-// check refuses what means nothing, before anything runs.
+// check refuses combinations of options that mean nothing, before anything runs.
 func (c *predictCmd) check(given map[string]string) error {
 	builtin, command := len(given) > 0, len(c.Command) > 0
 	err := refuse(
@@ -69,7 +69,7 @@ func (c *predictCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	if c.Quiet || c.Vary != "" { // a search makes dozens of runs of one script
+	if c.Quiet || c.Vary != "" { // a search runs one script dozens of times
 		e.Stdout, e.Stderr = io.Discard, io.Discard
 	} else {
 		console.FakeValues()
@@ -86,7 +86,7 @@ func (c *predictCmd) Run(s *streams) error {
 	return c.predict(s, console, e, machines)
 }
 
-// predict makes a run on each device and prints what came out.
+// predict predicts the experiment on each device and prints the results.
 func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment,
 	machines []*collect.Machine) error {
 	tell := func(m *collect.Machine, err error) {
@@ -124,7 +124,7 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 	return nil
 }
 
-// placements make the run under --seeds policies of addresses.
+// placements returns how the run is repeated under --seeds address policies, and what is printed meanwhile.
 func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 	return collect.Placements{
 		Runs: c.Seeds, Deciding: deciding(console),
@@ -154,7 +154,7 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 	}
 }
 
-// deciding returns a callback that prints that a run is repeated with another answer for a read.
+// deciding returns a callback for a run that is repeated with another answer to a read. The callback prints why.
 func deciding(console *collect.Console) collect.Deciding {
 	return func(failed *collect.Result, d schemas.Decision) error {
 		console.Println("dpsight: " + units.OneLine(report.DecisionProgress(d)))

@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 )
 
-// recordFlags say what to keep of an experiment and how, both for measuring and for predicting.
+// recordFlags are the options for what is kept of an experiment. collect and predict share them.
 type recordFlags struct {
 	Name        string            `help:"Name of the run (default: the method, or the script)." placeholder:"NAME"`
 	Param       map[string]string `help:"${param}" placeholder:"K=V" mapsep:"none"`
@@ -35,7 +35,7 @@ func (f *recordFlags) check() error {
 		misuse{nameless, fmt.Sprintf("--param =%s has no name", value), "as in --param rank=8"}))
 }
 
-// experiment is what all runs of these flags share.
+// experiment returns an experiment with everything that the flags determine.
 func (f *recordFlags) experiment(dir string, console *collect.Console, stderr io.Writer,
 	signals <-chan os.Signal) collect.Experiment {
 	return collect.Experiment{
@@ -46,7 +46,7 @@ func (f *recordFlags) experiment(dir string, console *collect.Console, stderr io
 	}
 }
 
-// paramsOfCommand are the parameters that are kept with a command of the user's.
+// paramsOfCommand returns the parameters that --param gives to a user's command.
 func (f *recordFlags) paramsOfCommand() map[string]any {
 	params := map[string]any{}
 	for k, v := range f.Param {
@@ -55,7 +55,7 @@ func (f *recordFlags) paramsOfCommand() map[string]any {
 	return params
 }
 
-// newConsole is a console on standard error, which a test may have replaced.
+// newConsole returns a console on standard error. In a test stderr is no file, and the console is on the process's.
 func newConsole(stderr io.Writer) *collect.Console {
 	file, ok := stderr.(*os.File)
 	if !ok {
@@ -64,14 +64,14 @@ func newConsole(stderr io.Writer) *collect.Console {
 	return collect.NewConsole(file)
 }
 
-// worldFlags say which ranks of a script that torchrun would start are run, on the phantom GPU.
+// worldFlags choose the ranks of a torchrun script that predict runs on the phantom GPU.
 type worldFlags struct {
 	WorldSize   *int   `help:"${world_size}" placeholder:"N"`
 	Ranks       string `help:"Which ranks to run, with --world-size." default:"0" placeholder:"R,…"`
 	GPUsPerNode int    `name:"gpus-per-node" help:"${gpus_per_node}" default:"8" placeholder:"N"`
 }
 
-// world returns what the flags state, or nil without --world-size.
+// world returns the world that the flags describe, or nil without --world-size.
 func (f *worldFlags) world() (*collect.World, error) {
 	return collect.WorldOf(f.WorldSize, f.Ranks, f.GPUsPerNode)
 }
@@ -83,12 +83,13 @@ const (
 	optionsOfBuiltin = "a built-in experiment has options of its own: --preset, --batch-size, …"
 )
 
-// commandArg is a user's command, with or without -- before it.
+// commandArg is the user's command, with or without a -- before it.
 type commandArg struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"${command}"`
 }
 
-// AfterApply takes the command from the arguments, since the parser replaces what is no UTF-8, and leaves the -- out.
+// AfterApply takes the command from the original arguments, since the parser replaces bytes that are no UTF-8. It
+// leaves out the --.
 func (c *commandArg) AfterApply(ctx *kong.Context) error {
 	c.Command = ctx.Args[len(ctx.Args)-len(c.Command):]
 	if len(c.Command) > 0 && c.Command[0] == "--" {

@@ -16,14 +16,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// The exit codes, which users' scripts depend on.
+// The exit codes. Users' scripts depend on them.
 const (
 	exitDone   = 0
 	exitFailed = 1 // an experiment or a check failed
 	exitUsage  = 2 // bad usage or bad input
 )
 
-// cli is the command line: one field a subcommand, one file each.
+// cli is the command line. Each subcommand has a field here, and most have a file of their own.
 type cli struct {
 	Collect collectCmd `cmd:"" aliases:"run" help:"Run an experiment and record it."`
 	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, what takes it?"`
@@ -48,21 +48,22 @@ type cli struct {
 	ShowVersion versionFlag `name:"version" help:"Print the version."`
 	Wide        bool        `help:"Print tables with all columns, however wide the terminal is."`
 
-	analyses // dpsight breakdown is dpsight analyze breakdown
+	analyses // dpsight breakdown means dpsight analyze breakdown
 }
 
-// streams are a command's outputs: results go to out, everything else to err.
+// streams are a command's outputs: results go to out, everything else goes to err.
 type streams struct {
 	out, err   io.Writer
-	storeNamed bool // by --store
+	storeNamed bool // the user gave --store
 }
 
-// storeFlag is --store, the same everywhere.
+// storeFlag is the option --store, the same in all commands.
 type storeFlag struct {
 	Store string `help:"${store}" env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
 }
 
-// Validate refuses an empty path, as an unset shell variable gives: runs would be written into the current folder.
+// Validate refuses an empty path, which an unset shell variable gives: dpsight would write runs into the current
+// folder.
 func (f *storeFlag) Validate() error {
 	if f.Store == "" {
 		return errors.New("--store, or $DPSIGHT_STORE, is empty")
@@ -70,7 +71,7 @@ func (f *storeFlag) Validate() error {
 	return nil
 }
 
-// run is the program: main only adds the process around it, so tests drive it without forking.
+// run is the whole program except the process around it, so that tests can call it without starting a process.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,7 +92,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return exitDone
 	}
 	ctx, err := grammar.Parse(parser, args)
-	if exited { // --help
+	if exited { // by --help
 		return code
 	}
 	if err != nil {
@@ -114,7 +115,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	return exitUsage
 }
 
-// newParser is the command line's grammar.
+// newParser returns the parser of the command line.
 func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	c.Collect.Plugins = kong.Plugins{c.Collect.Options()}
 	c.Predict.Plugins = kong.Plugins{c.Predict.Options()}

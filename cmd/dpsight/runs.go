@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/screen"
 )
 
-// formatFlag is --format, wherever a table is printed.
+// formatFlag is the option --format of all commands that print a table.
 type formatFlag struct {
 	Format string `help:"How to print: ${enum}." enum:"${formats}" default:"table" placeholder:"FORMAT"`
 }
@@ -57,7 +57,7 @@ func (c *runsShowCmd) Run(s *streams) error {
 	return write(s, c.Format, err, report.ShownTables(doc)...)
 }
 
-// tagged are the runs and the words of tag and untag.
+// tagged has the arguments of tag and untag: runs and words.
 type tagged struct {
 	storeFlag
 	Name string   `arg:"" name:"run" predictor:"run" help:"Run, name of several, suite or store."`
@@ -107,7 +107,7 @@ func (c *runsDuCmd) Run(s *streams) error {
 	return write(s, c.Format, err, report.UsageTable(doc))
 }
 
-// write prints tables, unless there was an error before.
+// write prints tables, unless the caller has an error to return first.
 func write(s *streams, format string, err error, tables ...table.Table) error {
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// suiteFlags are the options of collect that belong to a suite.
+// suiteFlags are the options of collect that apply to suites only.
 type suiteFlags struct {
 	Suite       string   `predictor:"suite" help:"${suite}" placeholder:"FILE|NAME"`
 	DryRun      bool     `help:"Print the suite's plan and run nothing."`
@@ -29,7 +29,7 @@ type suiteFlags struct {
 	NoReport    bool     `help:"Do not draw the suite's report."`
 }
 
-// check refuses what has no effect.
+// check refuses options that have no effect.
 func (f *suiteFlags) check() error {
 	single := f.Suite == ""
 	return refuse(
@@ -47,7 +47,7 @@ func (f *suiteFlags) check() error {
 
 func (f *suiteFlags) resuming() bool { return f.Resume || f.ResumeFrom != "" }
 
-// load reads the suite and leaves what --only asks for.
+// load reads the suite and selects the experiments that --only names.
 func (f *suiteFlags) load() (*suite.Suite, error) {
 	plan, err := suite.Load(f.Suite)
 	if err == nil && len(f.Only) > 0 {
@@ -56,7 +56,7 @@ func (f *suiteFlags) load() (*suite.Suite, error) {
 	return plan, err
 }
 
-// earlier finds what the store holds of the suite.
+// earlier finds the runs of the suite that the store already has.
 func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *collect.Console) (*suite.Resumption,
 	error) {
 	waiting := func(id string) { console.Println("dpsight: waiting for run " + id + ", which a killed suite has left") }
@@ -64,7 +64,7 @@ func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *col
 		LookOnly: c.DryRun, Waiting: waiting})
 }
 
-// dryRun implements --dry-run. A suite for a GPU can be planned on a machine without one.
+// dryRun prints the suite's plan for --dry-run. A suite for a GPU can be planned on a machine without a GPU.
 func (c *collectCmd) dryRun(s *streams, console *collect.Console, plan *suite.Suite) error {
 	machine, err := collect.PlannedMachine(c.Device)
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	return nil
 }
 
-// reportSuite draws the report of the suite's runs, also of runs made before. With --no-report, reportSuite prints by
-// method what became of the runs.
+// reportSuite draws the report of all of the suite's runs, including runs made before this call. With --no-report, it
+// prints by method what became of the runs.
 func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	dirs := store.Folders(out.Runs)
 	switch {
@@ -147,7 +147,7 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	return drawReport(s, m, c.Report, c.Quiet)
 }
 
-// suiteModel is what a report shows of a suite's runs.
+// suiteModel returns the model of the report on a suite's runs.
 func (s *streams) suiteModel(dir string, out *suite.Outcome) (m report.Model, err error) {
 	runs, err := s.source(dir).SuiteRuns(out.Suite, store.Folders(out.Runs))
 	if err != nil {

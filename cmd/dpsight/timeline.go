@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/report/selected"
 )
 
-// The default number of points of a timeline: for a screen, and for a plot of any width.
+// The default numbers of points in a timeline: on a screen, and in a plot of any width.
 const (
 	peoplePoints   = 20
 	programsPoints = 1000

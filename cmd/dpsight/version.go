@@ -11,14 +11,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// version is the release. [collect.Built] says what the binary was built from.
+// version is the release. [collect.Built] returns the commit that the binary was built from.
 const version = "0.1.0"
 
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print as JSON."`
 }
 
-// versionFlag is --version, which does the same as the command.
+// versionFlag is the option --version, which does the same as the command version.
 type versionFlag bool
 
 func (versionFlag) BeforeReset(app *kong.Kong) error {

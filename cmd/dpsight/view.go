@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/live"
 )
 
-// serveFlags say where the page is served.
+// serveFlags are the options for serving the page.
 type serveFlags struct {
 	Port   int  `help:"${view_port}" default:"0" placeholder:"PORT"`
 	NoOpen bool `help:"Print the address and do not open a browser."`

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Behind names the options of dpsight that stand behind a command's script, and so go to the script. Behind returns ""
-// if no such option is there, or if the script cannot be read: the options may then be the script's own.
+// Behind names the options of dpsight that the user put behind the script, so that the script gets them. Behind returns
+// "" if there is no such option, or if the script cannot be read: the options may then belong to the script.
 func Behind(line *kong.Context) string {
 	command := commandOf(line)
 	at := slices.IndexFunc(command, func(word string) bool { return strings.HasSuffix(word, ".py") })
@@ -42,14 +42,14 @@ func Behind(line *kong.Context) string {
 		strings.Join(given, " "), filepath.Base(command[at]), filepath.Base(command[0]))
 }
 
-// takes reports whether a script seems to have an option: the script names it as argparse and click do, as a key,
-// or as a typed parameter or field.
+// takes reports whether a script seems to have an option. argparse and click name an option in the script, and other
+// scripts have it as a key, or as a typed parameter or field.
 func takes(script, option string) bool {
 	name := strings.ReplaceAll(strings.TrimPrefix(option, "--"), "-", "[-_]")
 	return regexp.MustCompile(`(--|["'])` + name + `\b|\b` + name + `\s*:`).MatchString(script)
 }
 
-// commandOf returns the words of the user's command on a line, nil if the line has no such command.
+// commandOf returns the words of the user's command, or nil if the line has no user's command.
 func commandOf(line *kong.Context) []string {
 	node := line.Selected()
 	if node == nil {
@@ -63,8 +63,8 @@ func commandOf(line *kong.Context) []string {
 	return nil
 }
 
-// flagOf returns the option of a command that a word names. flagOf returns nil for a word that is no option, and for
-// options of the built-in experiments, since a script often has its own, such as --batch-size.
+// flagOf returns the option of a command that a word names. It returns nil for a word that is no option, and for
+// options of the built-in experiments: many scripts have options with the same names, such as --batch-size.
 func flagOf(node *kong.Node, word string) *kong.Flag {
 	for _, flags := range node.AllFlags(true) {
 		for _, f := range flags {

@@ -18,7 +18,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// predictors return the possible values of options and arguments, by the name in their tag.
+// predictors returns the functions that complete options and arguments, by the name in the option's tag.
 func predictors() map[string]complete.Predictor {
 	devices := []string{collect.DeviceAuto, collect.DeviceCUDA, collect.DevicePhantom}
 	for _, profile := range phantom.Profiles() {
@@ -42,10 +42,10 @@ func predictors() map[string]complete.Predictor {
 	return all
 }
 
-// predicts reports whether the values of a built-in experiment's option are completed.
+// predicts reports whether the shell completes the values of a built-in experiment's option.
 func predicts(option string) bool { return values(option) != nil }
 
-// values returns the possible values of an option of the built-in experiments, nil if the option's values are no list.
+// values returns the possible values of a built-in experiment's option, or nil if the option has no list of values.
 func values(option string) (list []string) {
 	switch option {
 	case "method":
@@ -67,7 +67,7 @@ func values(option string) (list []string) {
 	return nil
 }
 
-// listOf completes the last of several comma-separated values with those that are not in the list yet.
+// listOf completes the last of several comma-separated values with the values that are not in the list yet.
 func listOf(values []string) complete.Predictor {
 	return complete.PredictFunc(func(line complete.Args) (words []string) {
 		before := line.Last[:strings.LastIndex(line.Last, ",")+1]
@@ -90,7 +90,8 @@ func dimensions(which func(grouping.Dimension) bool) (words []string) {
 	return words
 }
 
-// moments are the words of --at, and behind "phase=" the phases of the runs that the line names, else of the newest.
+// moments returns the completions of --at. After "phase=" these are the phases of the runs on the line, or of the
+// newest run if the line names none.
 func moments(line complete.Args) (words []string) {
 	before, key := line.Last[:strings.LastIndex(line.Last, ",")+1], "phase="
 	if !strings.HasPrefix(line.Last[len(before):], key) {
@@ -129,7 +130,7 @@ func namedRuns(line complete.Args) []store.Run {
 	return named
 }
 
-// storeOf is the store of the line that is typed.
+// storeOf returns the store that the typed line names.
 func storeOf(line complete.Args) *store.Store {
 	dir := cmp.Or(os.Getenv("DPSIGHT_STORE"), "runs")
 	for i, word := range line.All {
@@ -142,13 +143,13 @@ func storeOf(line complete.Args) *store.Store {
 	return store.Open(dir)
 }
 
-// runs are the names and ids of the runs, and the names of the suites, in the store of the line that is typed.
+// runs returns the names and ids of the runs, and the names of the suites, in the store that the typed line names.
 func runs(line complete.Args) (words []string) {
 	s := storeOf(line)
 	if list, _, err := s.Runs(); err == nil {
 		for _, r := range list {
 			words = append(words, r.Manifest.Name)
-			if line.Last != "" { // ids are looked for by their beginning
+			if line.Last != "" { // an id is completed from its beginning
 				words = append(words, r.ID)
 			}
 		}
@@ -164,11 +165,11 @@ func runs(line complete.Args) (words []string) {
 	return words
 }
 
-// suites are the built-in suites, and the files that may be others.
+// suites returns the names of the built-in suites, and the files that may be suites.
 func suites(line complete.Args) []string {
 	files, err := filepath.Glob(line.Last + "*.yaml")
 	if err != nil {
-		files = nil // the word is no pattern
+		files = nil // the typed word is no valid pattern
 	}
 	return append(files, suite.Names()...)
 }

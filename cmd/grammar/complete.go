@@ -17,7 +17,7 @@ import (
 //go:embed shells
 var shells embed.FS
 
-// Completion is the command that prints what a shell evaluates to complete the words of dpsight.
+// Completion is the command that prints a shell's completion script.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
@@ -43,14 +43,14 @@ func (c *Completion) Run(line *kong.Context) error {
 	return err
 }
 
-// Complete prints the completions of the word being typed, one per line, if a shell asks for them through the
-// environment. Complete reports whether a shell asked.
+// Complete prints the completions of the word being typed, one per line, if a shell requests them through the
+// environment. It reports whether a shell did.
 func Complete(parser *kong.Kong) bool {
 	line := os.Getenv("COMP_LINE")
 	if line == "" {
 		return false
 	}
-	for _, n := range parser.Model.Children { // the short forms are hidden from help alone
+	for _, n := range parser.Model.Children { // only help hides the short forms
 		n.Hidden = false
 	}
 	command, err := kongplete.Command(parser, kongplete.WithPredictors(predictors()))
@@ -78,8 +78,8 @@ func Complete(parser *kong.Kong) bool {
 	return true
 }
 
-// readLine reads what is typed, in the form that predictors want. "--flag=word" counts as two words, except within
-// quotes, whose contents are not interpreted here.
+// readLine splits the typed line into the form that predictors take. "--flag=word" becomes two words, except within
+// quotes: readLine does not interpret quoted text.
 func readLine(line string) complete.Args {
 	words := strings.Fields(line)
 	if len(words) == 0 || strings.TrimRight(line, " \t") != line {
@@ -98,5 +98,5 @@ func readLine(line string) complete.Args {
 	return args
 }
 
-// behindEquals returns what shells take for the word: the part behind its last "=".
+// behindEquals returns the part of a word behind its last "=", which is all that shells complete.
 func behindEquals(word string) string { return word[strings.LastIndex(word, "=")+1:] }

@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Gives reports whether the command line itself has a flag, rather than only the environment.
+// Gives reports whether a flag stands on the command line. A flag that only the environment sets does not count.
 func Gives(line *kong.Context, flag string) bool {
 	return slices.ContainsFunc(line.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
 }

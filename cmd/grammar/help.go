@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// HelpWithDefault appends a flag's default to its help. The parser's own help does not show it beside a
+// HelpWithDefault appends a flag's default to its help. kong does not show the default of a flag that has a
 // placeholder.
 func HelpWithDefault(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
@@ -19,9 +19,9 @@ func HelpWithDefault(v *kong.Value) string {
 	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)
 }
 
-// OptionTexts puts the entries of a text into the help of options and commands, where ${NAME} stands for one. An
-// entry is a line with its name and the lines of the text. An empty line separates entries. kong.Vars would do the
-// same, but kong expands every variable for each option, which takes 0.1 s at every start.
+// OptionTexts inserts texts into the help of options and commands: ${NAME} stands for the text with that name. entries
+// has a line with each name, followed by the lines of its text. Empty lines separate the texts. kong.Vars could do the
+// same, but expands every variable for each option, which takes 0.1 s at each start.
 func OptionTexts(entries string) kong.Option {
 	var pairs []string
 	for entry := range strings.SplitSeq(entries, "\n\n") {
@@ -42,7 +42,7 @@ func OptionTexts(entries string) kong.Option {
 	})
 }
 
-// HideShortForms leaves the analyses to the help of analyze.
+// HideShortForms hides the analyses in dpsight's own help. The help of analyze lists them.
 func HideShortForms(program *kong.Node) {
 	for _, analyze := range program.Children {
 		for _, n := range program.Children {

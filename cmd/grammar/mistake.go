@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// Mistake returns the parser's error with a hint how to go on. If a subcommand is missing, Mistake names all
-// subcommands, since the parser's error names only five.
+// Mistake returns the parser's error with a hint what to do next. If a subcommand is missing, Mistake names all
+// subcommands: the parser's error names only five.
 func Mistake(err error, args []string) error {
 	words, at := []string{"dpsight"}, (*kong.Node)(nil)
 	var parse *kong.ParseError
@@ -58,8 +58,8 @@ func Mistake(err error, args []string) error {
 	return schemas.WithHint(err, hint)
 }
 
-// noCommand explains a first word that is no command. The word may be misspelt, a hidden analysis, which the parser
-// does not suggest, or the beginning of a command line that lacks "collect".
+// noCommand explains a first word that is no command. The word may be misspelt, or a hidden analysis, which the parser
+// does not suggest. It may also begin a user's command, with "collect" missing before it.
 func noCommand(err error, parse *kong.ParseError, args []string) error {
 	const list = "dpsight --help lists the commands"
 	if parse == nil || len(args) == 0 {
@@ -90,12 +90,12 @@ func names(nodes []*kong.Node) (list []string) {
 	return list
 }
 
-// takesCommand reports whether a command of the user's can follow.
+// takesCommand reports whether a user's command can follow a command of dpsight.
 func takesCommand(n *kong.Node) bool {
 	return slices.ContainsFunc(n.Positional, func(p *kong.Positional) bool { return p.Name == "command" })
 }
 
-// takesValue reports whether an argument is an option that a value has to follow.
+// takesValue reports whether a word is an option that a value must follow.
 func takesValue(n *kong.Node, arg string) bool {
 	return slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool {
 		return !f.IsBool() && ("--"+f.Name == arg || "-"+string(f.Short) == arg)

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 )
 
-// builtin begins the title of each group of options of the built-in experiments.
+// builtin is the beginning of the title of each group of options of the built-in experiments.
 const builtin = "Built-in experiment"
 
 // ModelFlags are the options of the built-in experiments.
@@ -19,9 +19,9 @@ type ModelFlags struct {
 	given reflect.Value
 }
 
-// Options builds the struct from which kong reads the model and training flags. The flags are declared once, in the
-// table that the Python side also reads. A handwritten struct would be a second declaration. Every flag is a
-// string: the table has types and ranges, and its errors are sentences.
+// Options builds the struct from which kong reads the model and training flags. The Python programs read the same
+// table, so each flag is declared once. A handwritten struct would declare the flags a second time. Every flag is a
+// string here: the table knows types and ranges, and its errors are sentences.
 func (c *ModelFlags) Options() any {
 	var fields []reflect.StructField
 	for _, o := range experiments.Options() {
@@ -52,7 +52,7 @@ func (c *ModelFlags) Options() any {
 	return v.Interface()
 }
 
-// Values returns the options that were set, by name; nil if none was.
+// Values returns the values of the options that the user set, by name, or nil if none was set.
 func (c *ModelFlags) Values() (set map[string]string) {
 	for i, o := range experiments.Options() {
 		if f := c.given.Elem().Field(i); !f.IsNil() {
@@ -65,7 +65,7 @@ func (c *ModelFlags) Values() (set map[string]string) {
 	return set
 }
 
-// exported makes a Go field name of a snake_case one.
+// exported makes a Go field name from a name in snake_case.
 func exported(name string) string {
 	var b strings.Builder
 	for _, w := range strings.Split(name, "_") {
@@ -74,5 +74,5 @@ func exported(name string) string {
 	return b.String()
 }
 
-// escape keeps kong from reading a variable in help text.
+// escape keeps kong from reading "$" in help text as the beginning of a variable.
 func escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// negative is what the parser says of a value such as -3, which it takes for an option.
+// negative matches the parser's error for a negative number, such as -3, which kong takes for an option.
 var negative = regexp.MustCompile(`^(--?\S+): expected .* value but got "(-[0-9.][^"]*)" \(short flag\)`)
 
 // Parse reads a command line. "help COMMAND" is "COMMAND --help". A negative number behind an option is the
@@ -31,8 +31,8 @@ func Parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	}
 }
 
-// joinNegative joins the option and the number that an error names into one word; nil if it names none. The parser
-// stops at its first error, so the first such pair is the right one.
+// joinNegative joins the option and the number in an error's text into one word, or returns nil if the text has none.
+// The parser stops at its first error, so the first pair of that option and number is the right one.
 func joinNegative(args []string, problem string) []string {
 	said := negative.FindStringSubmatch(problem)
 	if said == nil {

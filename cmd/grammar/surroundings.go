@@ -1,9 +1,9 @@
 package grammar
 
-// An ExitCode is a number that dpsight may end with.
+// An ExitCode is a number with which dpsight may exit.
 type ExitCode struct{ Code, Means string }
 
-// ExitCodes are all exit codes of dpsight: scripts depend on them.
+// ExitCodes are all exit codes of dpsight. Users' scripts depend on them.
 var ExitCodes = []ExitCode{
 	{"0", "Done."},
 	{"1", "An experiment or a check failed."},

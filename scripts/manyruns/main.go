@@ -1,12 +1,12 @@
-// Manyruns makes a store of many runs by copying one with other ids, names, suites, revisions and times, and
-// measures what commands over it take:
+// Manyruns makes a store of many runs from copies of one run with other ids, names, suites, revisions and times. It
+// measures how long commands take on that store:
 //
 //	go build -o dpsight ./cmd/dpsight && go run ./scripts/manyruns -n 10000 -dpsight ./dpsight RUN STORE
 //
-// RUN is the folder of a recorded and ingested run. STORE is a new folder for its copies. Each suite has 50
-// experiments and its own revision. Every 20th revision has other code. Times of steps and phases differ from run
-// to run. It prints the median of five wall times and their range, in seconds, the median CPU time, and the highest
-// resident memory.
+// RUN is the folder of a recorded and ingested run. STORE is a new folder for its copies. Each suite has 50 experiments
+// and its own revision. The script changes with every 20th revision. Times of steps and phases differ from run to run
+// by up to a hundredth. It prints, for each command, the median of five wall times and their range, in seconds, the
+// median CPU time, and the highest resident memory.
 package main
 
 import (
@@ -46,7 +46,7 @@ func run(from, store string, n int, program string) error {
 			return err
 		}
 	}
-	time.Sleep(3 * time.Second) // an index does not rest on files that were written just now
+	time.Sleep(3 * time.Second) // dpsight's index does not trust files that were written just now
 	baseline := filepath.Join(store, "..", "baseline.json")
 	for _, step := range []struct {
 		what  string
@@ -75,19 +75,20 @@ func run(from, store string, n int, program string) error {
 }
 
 const (
-	// copies are by how many names and methods the runs differ: a store has few experiments and many repeats.
+	// copies is the number of different names and methods among the runs: a real store has few experiments and many
+	// repeats.
 	copies = 50
 	// sameCode is the number of consecutive revisions with the same script.
 	sameCode = 20
-	// mostLinks is how many names a file gets: file systems have a limit.
+	// mostLinks is the number of hard links to one file: file systems have a limit.
 	mostLinks = 30_000
-	// most is how often a command is measured.
+	// most is the number of times that a command is measured.
 	most = 5
 )
 
 func runID(i int) string { return fmt.Sprintf("20260101T000000Z-run-%06d", i) }
 
-// copyRun copies a run as the i-th of a store. Its tables are links.
+// copyRun copies a run as the i-th run of a store. The copy's tables are hard links.
 func copyRun(from, store string, i int) error {
 	dir := filepath.Join(store, runID(i))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -139,7 +140,7 @@ func copyRun(from, store string, i int) error {
 	return schemas.WriteSummary(dir, &s)
 }
 
-// linked gives a file of the first run another name in the i-th.
+// linked gives a file of the first run another hard link, in the i-th run.
 func linked(from, store, dir, name string, i int) error {
 	of := from
 	if n := i / mostLinks * mostLinks; n > 0 {
@@ -155,7 +156,7 @@ func linked(from, store, dir, name string, i int) error {
 	return os.Link(filepath.Join(of, name), filepath.Join(dir, name))
 }
 
-// renamed returns a part of a summary with the identity from the manifest, and with changed times.
+// renamed returns a part of a run's summary with the identity from the manifest m, and with changed times.
 func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessage, error) {
 	text := strings.ReplaceAll(string(part), was, m.RunID)
 	var fields map[string]any
@@ -176,7 +177,7 @@ func renamed(part []byte, was string, m *schemas.Manifest, i int) (json.RawMessa
 	return json.Marshal(fields)
 }
 
-// jitter changes the times among some values by at most a hundredth.
+// jitter changes each time among the fields by at most a hundredth.
 func jitter(fields map[string]any, rnd *rand.Rand) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch v := fields[name].(type) {
@@ -196,7 +197,7 @@ func jitter(fields map[string]any, rnd *rand.Rand) {
 	}
 }
 
-// codeOf returns the n-th of the runs' scripts.
+// codeOf returns the n-th version of the runs' script.
 func codeOf(n int) *schemas.Code {
 	sum := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, n)))
 	digest := "sha256:" + sum[:16]
@@ -204,7 +205,7 @@ func codeOf(n int) *schemas.Code {
 		Files: []schemas.CodeFile{{Module: schemas.MainModule, File: "train.py", SHA256: &sum}}}
 }
 
-// ofCode is an origin with the code of a run.
+// ofCode returns an origin in which the code is replaced.
 func ofCode(origin []byte, code *schemas.Code) (json.RawMessage, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(origin, &fields); err != nil {
@@ -214,7 +215,7 @@ func ofCode(origin []byte, code *schemas.Code) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// measure runs a command some times.
+// measure runs a command several times and prints what it took.
 func measure(what string, times int, program string, args []string) error {
 	var wall, processor []float64
 	var memory string

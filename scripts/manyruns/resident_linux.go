@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// resident is the most memory that a process had.
+// resident returns a process's highest resident memory as text.
 func resident(s *os.ProcessState) string {
 	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
 		return fmt.Sprintf("%d MB", u.Maxrss*1024/1e6)

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resident is not known here.
+// resident cannot tell a process's highest resident memory on this system.
 func resident(*os.ProcessState) string { return "memory not known" }

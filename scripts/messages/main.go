@@ -1,6 +1,6 @@
-// Messages writes what a program says to its users where a checker of prose can read it. For each Go file named, it
-// takes the texts in strings and in the help of options. Each text becomes an item of a Markdown list, on the line that
-// it begins at.
+// Messages writes what a program says to its users where a checker of prose can read it. It takes the texts in strings
+// and in the help of options from each Go file that is named. Each text becomes an item of a Markdown list, on the same
+// line as in the Go file.
 //
 //	go run ./scripts/messages FOLDER FILE...
 package main
@@ -32,8 +32,8 @@ func main() {
 	}
 }
 
-// write leaves the texts of a file in the folder, under the file's own name and .md. It leaves nothing of a file
-// without texts.
+// write writes the texts of a Go file into the folder, under the file's name with .md appended. It writes nothing for a
+// file without texts.
 func write(folder, file string) error {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -50,7 +50,7 @@ func write(folder, file string) error {
 	return os.WriteFile(out, []byte(list), 0o644)
 }
 
-// listOf makes the list: line N of it has the text that begins at line N of the source.
+// listOf makes the Markdown list. A text that begins at line N of the source is line N of the list.
 func listOf(file string, source []byte) (string, error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -64,7 +64,7 @@ func listOf(file string, source []byte) (string, error) {
 		if isProse(text) {
 			line := positions.Position(n.Pos()).Line
 			for texts[line] != "" {
-				line++ // two texts of one line
+				line++ // an earlier text is already on that line
 			}
 			texts[line] = "- " + item(text)
 			last = max(last, line)
@@ -78,7 +78,7 @@ func listOf(file string, source []byte) (string, error) {
 	return out.String(), nil
 }
 
-// textOf returns what a node says, and whether what lies below it is part of that.
+// textOf returns the text of a syntax node, and whether the text includes the nodes below it.
 func textOf(n ast.Node) (text string, whole bool) {
 	switch n := n.(type) {
 	case *ast.ImportSpec:
@@ -96,8 +96,8 @@ func textOf(n ast.Node) (text string, whole bool) {
 	return "", false
 }
 
-// concatenated joins strings that a + joins in the source. Where one side is no string, it finds nothing, and the
-// other side is read as a text of its own.
+// concatenated joins strings that a + joins in the source. If one side is no string, it returns nothing, and each
+// string is a text of its own.
 func concatenated(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -118,14 +118,15 @@ func concatenated(e ast.Expr) (string, bool) {
 
 var word = regexp.MustCompile(`^[A-Za-z][a-z']*[,;:.?]?$`)
 
-// isProse tells sentences from file names, formats and SQL: at least three words, most of the text.
+// isProse distinguishes sentences from file names, formats and SQL: a sentence has at least three plain words, and they
+// are at least half of its text.
 func isProse(text string) bool {
 	fields := strings.Fields(text)
 	words := len(slices.DeleteFunc(slices.Clone(fields), func(f string) bool { return !word.MatchString(f) }))
 	return words >= 3 && 2*words >= len(fields)
 }
 
-// item is a text in a line. Markdown's own signs would hide parts of it.
+// item writes a text as one list item. It escapes Markdown's own signs, which would hide parts of the text.
 func item(text string) string {
 	return strings.NewReplacer("\n", " ", "*", `\*`, "`", "", "<", `\<`, "#", `\#`).Replace(text)
 }

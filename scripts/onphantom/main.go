@@ -2,8 +2,9 @@
 //
 //	go run ./scripts/onphantom [-memory BYTES] PYTHON [ARGUMENT…]
 //
-// The agent itself records torch's memory history, and would disturb scripts that test that history. The variable
-// PHANTOM_MODULE names the folder with the module that follows small values. The script may install it.
+// The agent records torch's memory history, which would disturb scripts that test this history themselves. The
+// environment variable PHANTOM_MODULE names the folder with the module that follows small values. A script may install
+// that module.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Prebuild compiles the phantom GPU for the torch of an interpreter, and writes it as an archive that a build of
-// dpsight can contain:
+// Prebuild compiles the phantom GPU for the torch of a Python interpreter, and writes it as an archive that a build of
+// dpsight can embed:
 //
 //	go run ./scripts/prebuild CC CXX PYTHON FOLDER
 //

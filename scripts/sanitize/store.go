@@ -16,11 +16,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// hostName stands for every host's.
+// hostName replaces the name of every host.
 const hostName = "gpu-host"
 
-// sanitize cleans all runs of a store and returns their number. It derives the tables again even if raw then leaves
-// them out: a journal that can no longer be ingested must not be published.
+// sanitize cleans all runs of a store and returns their number. It derives the tables again even if raw then deletes
+// them: a journal that can no longer be ingested must not be published.
 func sanitize(store string, raw bool) (int, error) {
 	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -34,7 +34,7 @@ func sanitize(store string, raw bool) (int, error) {
 		if err := c.run(filepath.Dir(m)); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
 		}
-		// It belongs to the documents that were just rewritten. The next command makes it again.
+		// The summary belongs to the manifest and report that were just rewritten. The next command makes it again.
 		if err := os.Remove(filepath.Join(filepath.Dir(m), schemas.SummaryFile)); err != nil &&
 			!errors.Is(err, fs.ErrNotExist) {
 			return 0, err
@@ -58,11 +58,11 @@ func (c *cleaner) run(dir string) error {
 	}
 	c.files = map[string]string{}
 	host := m.Host.Name
-	if host == hostName { // of an earlier pass
+	if host == hostName { // an earlier pass replaced the name
 		host = ""
 	}
 	m.Host.Name, m.Git = hostName, nil
-	if m.Tables == nil { // of an older version, and has a digest from now on
+	if m.Tables == nil { // an older version wrote no digests, so they are added
 		if m.Tables, err = schemas.TableDigests(dir, schemas.SampledTables()...); err != nil {
 			return err
 		}

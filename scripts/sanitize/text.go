@@ -16,8 +16,9 @@ var (
 	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// kept are endings of paths that tell what a file is, wherever it lies. analyze recognises frames by them. They are
-// files of packages, Python's own, and files that collect writes into a numbered folder for each run.
+// A file name that ends like one of these says what the file is, wherever it lies, so the ending is kept: analyze
+// recognises stack frames by it. The files are those of packages, of Python itself, and those that collect writes into
+// a numbered folder for each run.
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
@@ -25,28 +26,28 @@ var (
 		`experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
 )
 
-// A cleaner takes out of text what says where it was recorded. Its UUIDs are numbered in the order in which they are
-// met.
+// A cleaner removes from text everything that tells where a run was recorded. It numbers UUIDs in the order in which it
+// meets them.
 type cleaner struct {
 	uuids map[string]string
-	files map[string]string // of a run: the replacement, and the file
+	files map[string]string // of one run: files by their replacements
 }
 
 func newCleaner() *cleaner { return &cleaner{map[string]string{}, map[string]string{}} }
 
-// text is s without UUIDs, paths (their last part stays) and the host's name.
+// text returns s without UUIDs, without paths except their last parts, and without the host's name.
 func (c *cleaner) text(s, host string) string {
 	s = uuids.ReplaceAllStringFunc(s, c.uuid)
 	s = paths.ReplaceAllString(s, "$1$2")
 	if host != "" {
-		// A whole word: a host called vm must not make ngpu-hostl of nvml.
+		// Only whole words are replaced: a host called vm must not turn nvml into ngpu-hostl.
 		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllLiteralString(s, hostName)
 	}
 	return s
 }
 
-// frame cleans a text of a stack's frame. A file is replaced by its place in its environment, or by its name. Any
-// other text is cleaned as text. Two files with one name stay two.
+// frame cleans one string of a recorded stack's frame. A file's path becomes its path in its environment, or its name.
+// Other strings are cleaned as text. Two files with one name get two replacements.
 func (c *cleaner) frame(s, host string) string {
 	if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "../") {
 		return c.text(s, host)
@@ -73,7 +74,7 @@ func neutral(file string) string {
 
 func (c *cleaner) uuid(u string) string {
 	u = strings.ToLower(u)
-	if strings.HasPrefix(u, "00000000-0000-0000-0000-") { // of an earlier pass
+	if strings.HasPrefix(u, "00000000-0000-0000-0000-") { // an earlier pass replaced it
 		return u
 	}
 	if c.uuids[u] == "" {
@@ -82,13 +83,13 @@ func (c *cleaner) uuid(u string) string {
 	return c.uuids[u]
 }
 
-// json cleans every string in a document and changes nothing else. Strings are cleaned after decoding: behind an
-// escaped line end, the beginning of a path would be missed.
+// json cleans every string in a JSON document and changes nothing else. Strings are cleaned after decoding: in encoded
+// JSON, the beginning of a path behind an escaped line end would be missed.
 func (c *cleaner) json(doc []byte, host string) ([]byte, error) {
 	return literally(doc, func(s string) string { return c.text(s, host) })
 }
 
-// literally is a document with every string in it replaced.
+// literally returns a JSON document in which each string is replaced.
 func literally(doc []byte, replace func(string) string) ([]byte, error) {
 	var failed error
 	doc = literals.ReplaceAllFunc(doc, func(literal []byte) []byte {

@@ -2,10 +2,10 @@
 //
 //	go run ./scripts/squeeze STORE...
 //
-// Sealed journals are sealed as today's dpsight would, then compressed with zstd's own encoder at its level 19 (the
-// command zstd). That is a third smaller than dpsight's own result, in a hundred times its time. The collector's
-// tables (samples, host) are written as today's dpsight would. Files that would not become smaller stay unchanged.
-// "dpsight ingest --again" makes what ingest derives.
+// It seals sealed journals again as the present dpsight would, then compresses them with zstd's own encoder (the
+// command zstd) at level 19. The result is a third smaller than dpsight's, and takes a hundred times as long. It writes
+// the collector's tables (samples, host) as the present dpsight would. Files that would not become smaller stay
+// unchanged. "dpsight ingest --again" derives the other tables.
 package main
 
 import (
@@ -39,17 +39,17 @@ func main() {
 	}
 }
 
-// A compressor makes a zstd stream of some bytes.
+// A compressor turns bytes into a zstd stream.
 type compressor func(plain []byte) ([]byte, error)
 
-// command is zstd's own encoder: the Go module's has no level as hard as 19.
+// command compresses with zstd's own encoder: the Go module has no level as strong as 19.
 func command(plain []byte) ([]byte, error) {
 	hard := exec.Command("zstd", "-19", "-qc")
 	hard.Stdin, hard.Stderr = bytes.NewReader(plain), os.Stderr
 	return hard.Output()
 }
 
-// squeeze says how many bytes the files that it looks at take, before and after.
+// squeeze rewrites the files of a store and returns their size in bytes, before and after.
 func squeeze(store string, compress compressor) (before, after int64, err error) {
 	runs, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -109,7 +109,8 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 	return before, after, nil
 }
 
-// digest keeps the digests of a run's sampled tables, if its manifest has any: they are other files now.
+// digest updates the digests of a run's sampled tables in its manifest, if the manifest has any: the files have
+// changed.
 func digest(dir string) error {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil || m.Tables == nil {
@@ -123,7 +124,7 @@ func digest(dir string) error {
 	return schemas.WriteManifest(dir, m)
 }
 
-// whole refuses a table that is damaged: what is squeezed gets a digest of its own.
+// whole refuses a damaged table: squeezing would give the damaged content a valid digest.
 func whole(path string) error {
 	dir := filepath.Dir(path)
 	if filepath.Base(dir) == spool.Dir { // a journal has its own digest
@@ -162,7 +163,7 @@ func journal(path string, compress compressor) ([]byte, error) {
 	return out, check(out, marks, frames)
 }
 
-// check reads a sealed journal's bytes again.
+// check reads a newly sealed journal and compares it with the original marks and frames.
 func check(sealed, marks, frames []byte) error {
 	f, err := os.CreateTemp("", "squeeze")
 	if err != nil {
