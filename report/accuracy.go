@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// AccuracyTable prints predictions beside measurements, with their errors in its notes.
+// AccuracyTable prints predictions beside measurements, and the errors of the predictions in its notes.
 func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	doc = tellAccuracy(doc)
 	t := table.Table{Title: "Predicted beside measured", Document: doc,
@@ -81,8 +81,8 @@ func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	return t
 }
 
-// accuracyError returns the error of a prediction. A bounded figure has no error, and the cell says why, since CSV
-// has no notes.
+// accuracyError returns the error of a prediction. A bounded peak has no error, and the cell says why, since CSV has no
+// notes.
 func accuracyError(p *predict.Prediction) table.Cell {
 	if p.Bounded() {
 		return table.Text(schemas.Bounded)
@@ -90,7 +90,7 @@ func accuracyError(p *predict.Prediction) table.Cell {
 	return table.Optional(p.Error, errorCell)
 }
 
-// boundedNotes say which peaks allocated are in none of the errors, since they are bounded.
+// boundedNotes name the experiments whose peaks allocated are bounded, and so are left out of the errors.
 func boundedNotes(list []predict.AccuracyExperiment) (notes []string) {
 	for i := range list {
 		x := &list[i]
@@ -108,7 +108,7 @@ func boundedNotes(list []predict.AccuracyExperiment) (notes []string) {
 	return notes
 }
 
-// KnownErrorsTable prints by kind of doubt how far off predictions were.
+// KnownErrorsTable prints, for each kind of doubt, how far off the predictions with that doubt were.
 func KnownErrorsTable(doc confidence.KnownErrorsDocument) table.Table {
 	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc,
 		Columns: []table.Column{
@@ -139,8 +139,8 @@ func KnownErrorsTable(doc confidence.KnownErrorsDocument) table.Table {
 	return t
 }
 
-// unendedNotes say which experiments are in none of the errors, since their predictions did not end well: without these
-// notes "x of y" would read as if y were all.
+// unendedNotes name the experiments whose predictions did not end well, and so are left out of the errors. Without
+// these notes "x of y" would read as if y were all experiments.
 func unendedNotes(list []confidence.AccuracyUnended) (notes []string) {
 	if len(list) == 0 {
 		return nil
@@ -153,14 +153,14 @@ func unendedNotes(list []confidence.AccuracyUnended) (notes []string) {
 		schemas.Shortlist(named, mostNamed)}
 }
 
-// sizeCell is an error of a prediction without its sign.
+// sizeCell shows the size of a prediction's error, without its sign.
 func sizeCell(e float64) table.Cell {
 	c := errorCell(e)
 	c.Text = strings.TrimPrefix(c.Text, "+")
 	return c
 }
 
-// errorCell shows an error of a prediction. A value other than 0 never prints as 0.
+// errorCell shows a prediction's error. An error other than 0 never prints as 0.
 func errorCell(e float64) table.Cell {
 	text := units.Fixed(100*e, 3) + " %"
 	switch {
@@ -185,7 +185,7 @@ func errorsSentence(e *confidence.AccuracyErrors) string {
 	return s + ", worst " + strings.TrimPrefix(errorCell(*e.Worst).Text, "+") + " (" + e.Where + ")"
 }
 
-// fittingSentence tells how often a prediction of whether something fits was right, and where it was wrong.
+// fittingSentence tells how often predictions were right about whether a run fits, and where they were wrong.
 func fittingSentence(f *predict.AccuracyFitting) string {
 	s := fmt.Sprintf("whether it fits: %d of %d predicted as measured", f.Agree, f.Of)
 	for _, x := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellAccuracy fills in the warnings: conditions in which predictions and measurements differ, and measured runs
-// that do not count.
+// tellAccuracy writes the document's warnings: conditions in which predictions and measurements differ, and measured
+// runs that do not count.
 func tellAccuracy(doc predict.AccuracyDocument) predict.AccuracyDocument {
 	warnings := compare.NewGrouped()
 	for _, u := range doc.Unlike {
@@ -30,7 +30,7 @@ func tellAccuracy(doc predict.AccuracyDocument) predict.AccuracyDocument {
 	return doc
 }
 
-// passedWords say which measured runs of an experiment do not count.
+// passedWords name the measured runs of an experiment that do not count, with the reason.
 func passedWords(p *gate.Passed) string {
 	var parts []string
 	for _, a := range p.Apart {

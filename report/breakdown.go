@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// BreakdownTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
-// carry the whole document.
+// BreakdownTables returns a table for each device of each run, and one table that lists the runs without a breakdown.
+// Each table carries the whole document.
 func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
 	var tables []table.Table
@@ -40,8 +40,8 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	return tables
 }
 
-// KnownTable has a row for each device: how the purpose of the device's allocated bytes is known, and of how many bytes
-// it is not. The table carries the whole document.
+// KnownTable has a row for each device: how many of its allocated bytes have a known purpose, by kind of evidence, and
+// how many have none. The table carries the whole document.
 func KnownTable(doc memory.BreakdownDocument) table.Table {
 	doc.Runs = tellBreakdowns(doc.Runs)
 	t := table.Table{Title: "How each byte was attributed", Document: doc, Columns: slices.Concat(machineColumns,
@@ -95,8 +95,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	return t.WithoutZero("stack_percent")
 }
 
-// ofBroken returns the badge that all runs with a breakdown share; "" if a run without one, which a note names, has
-// another.
+// ofBroken returns the badge that all runs share, except bare runs without a breakdown, which a note names.
 func ofBroken(runs []memory.BreakdownRun) common {
 	named := slices.DeleteFunc(slices.Clone(runs), func(r memory.BreakdownRun) bool {
 		return len(r.Devices) == 0 && r.Bare()
@@ -120,7 +119,7 @@ func hundredth(part, whole int64) table.Cell {
 	return c
 }
 
-// machineColumns state, in every row of a CSV file, the row's run and device.
+// machineColumns name the run and the device in every row of a CSV file.
 var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs},
 	{Key: "status", For: table.Programs},
 	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs},
@@ -131,7 +130,7 @@ func machineCells(id *identity.Identity, device, rank table.Cell) []table.Cell {
 		table.Optional(id.Profile, table.Text), device, rank}
 }
 
-// howKnown is where a run is from, and whether it is bounded.
+// howKnown returns where a run is from, such as "predicted", and whether its peak is bounded.
 func howKnown(id *identity.Identity) string {
 	if id.Bounded() {
 		return id.Source + ", " + schemas.Bounded
@@ -139,8 +138,8 @@ func howKnown(id *identity.Identity) string {
 	return id.Source
 }
 
-// tellBounded adds to a table of two runs, which has a column of each, which of them is bounded. People see which run
-// is bounded in the titles and notes, which programs do not read.
+// tellBounded adds columns to a table of two runs that tell programs which run's peak is bounded. People see this in
+// the titles and notes, which programs do not read.
 func tellBounded(t *table.Table, a, b *identity.Identity, ofA, ofB string) {
 	var bounded []string
 	if a != nil && a.Bounded() {
@@ -171,7 +170,7 @@ var categoryColumns = []table.Column{
 	{Title: "Own maximum", Key: "max_bytes", Priority: 1, Right: true},
 }
 
-// emptyTable lists runs without a breakdown: to programs as rows without figures.
+// emptyTable lists runs without a breakdown. For programs each of them is a row without figures.
 func emptyTable(runs []*memory.BreakdownRun) table.Table {
 	t := table.Table{Title: "Runs without a breakdown", Columns: slices.Concat(machineColumns,
 		[]table.Column{{Title: "Run", For: table.People},
@@ -189,7 +188,7 @@ func emptyTable(runs []*memory.BreakdownRun) table.Table {
 	return t
 }
 
-// withoutBreakdown returns why a run has no breakdown; "" if unknown.
+// withoutBreakdown returns why a run has no breakdown, or "" if the reason is unknown.
 func withoutBreakdown(r *memory.BreakdownRun) string {
 	switch {
 	case r.Missing != "":
@@ -263,8 +262,8 @@ func percent(part, whole int64) table.Cell {
 	return table.Number(100*float64(part)/float64(whole), 1)
 }
 
-// sharedSentence is printed under every breakdown in which DP hooks hold what others hold too. Most tools get this
-// figure wrong.
+// sharedSentence returns a sentence for the end of a breakdown in which DP hooks hold blocks that others hold too. Most
+// tools count these bytes wrongly.
 func sharedSentence(d *memory.DeviceBreakdown) string {
 	s := d.SharedHookActivations()
 	if s == nil {
@@ -310,7 +309,7 @@ func conservationSentence(c *memory.Conservation, torch *int64) string {
 	return s
 }
 
-// boundedPeak states the bounds of a peak that includes blocks of unknown size.
+// boundedPeak states the lower and the upper bound of a peak that includes blocks of unknown size.
 func boundedPeak(low, high int64) string {
 	if low == high {
 		return "the peak is exact, but some blocks from before recording began have no known size: other moments may be " +
@@ -330,7 +329,7 @@ func sourceNotes(id *identity.Identity) []string {
 	return nil
 }
 
-// comparisonTable has a row for each category and a column for each cell, at each run's peak.
+// comparisonTable has a row for each category and a column for each cell of the study, at the peak of the cell's run.
 func comparisonTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
@@ -388,8 +387,8 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 	return t
 }
 
-// listedCategories returns the categories that count at some run's peak, and whether others count only at other
-// moments.
+// listedCategories returns the categories that have bytes at some run's peak, and whether other categories have bytes
+// only at other moments.
 func listedCategories(s *compare.Study) (listed []schemas.Category, leftOut bool) {
 	for _, c := range schemas.Categories {
 		any := func(has func(memory.CategoryBytes) bool) bool {

@@ -13,12 +13,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// maxColumns is the most values of the second dimension in a table of rows and columns. With more, each value gets
-// a row below the first dimension's.
+// maxColumns is the most values of the second dimension that become columns of a table. With more values, each becomes
+// a row below the first dimension's row.
 const maxColumns = 8
 
-// BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
-// carry the whole document.
+// BreakdownByTables returns a table for each device of each run, and one table that lists the runs without a breakdown.
+// Each table carries the whole document.
 func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	doc.Runs = tellBreakdownsBy(doc.Runs)
 	var tables []table.Table
@@ -43,7 +43,8 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	return tables
 }
 
-// BreakdownByRecords returns a breakdown for programs: one row for each cell, whatever layout people see.
+// BreakdownByRecords returns a breakdown for programs: one row for each combination of values, in whatever layout
+// people see it.
 func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	doc.Runs = tellBreakdownsBy(doc.Runs)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
@@ -86,7 +87,7 @@ func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	return t.WithoutZero("stack_bytes")
 }
 
-// keyCell names a row. With counted, keyCell adds the number of modules.
+// keyCell names a row. If counted, it adds the number of modules.
 func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	switch {
 	case r.Others > 0:
@@ -103,13 +104,13 @@ func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	return table.Text(*r.Key)
 }
 
-// maxSource is how much of a line of the script a row shows.
+// maxSource is the number of characters that a row shows of a line of the script.
 const maxSource = 48
 
-// sourceCell is what a row shows of a line.
+// sourceCell returns the part of a line of the script that a row shows.
 func sourceCell(source string) string { return cut(source, maxSource) }
 
-// cut shortens a text to at most most characters.
+// cut shortens a text to most characters.
 func cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -141,7 +142,7 @@ func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *g
 	return t
 }
 
-// grid reports whether the second dimension's values fit beside each other.
+// grid reports whether the second dimension has so few values that they can be columns.
 func grid(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) bool {
 	folded := func(rows []grouping.ByRow) bool {
 		return slices.ContainsFunc(rows, func(r grouping.ByRow) bool { return r.Others > 0 })
@@ -150,7 +151,7 @@ func grid(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) bool {
 		!slices.ContainsFunc(d.Rows, func(r grouping.ByRow) bool { return folded(r.Rows) })
 }
 
-// byGrid has a row for each value of the first dimension and a column for each value of the second.
+// byGrid adds a row for each value of the first dimension and a column for each value of the second.
 func byGrid(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	t.Columns = []table.Column{{Title: heading(doc.By[0])}}
 	for i := range d.Columns {
@@ -191,7 +192,8 @@ func sameKey(a, b *string) bool {
 	return *a == *b
 }
 
-// byTree adds a row for each value of the first dimension, and below it the rows of its values of the second.
+// byTree adds a row for each value of the first dimension, and below it a row for each of its values of the second
+// dimension.
 func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	for _, dim := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim), Names: true})
@@ -229,17 +231,17 @@ func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.Devic
 
 func heading(d grouping.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
 
-// noPythonFrame explains why blocks of a snapshot with stacks belong to none of their rows.
+// noPythonFrame explains why some blocks of a snapshot with stacks have no line of Python.
 const noPythonFrame = "no Python frame: C++ alone asked for them, as autograd does in backward"
 
-// frameless reports whether the missing Python frame explains some blocks.
+// frameless reports whether some blocks have no row of their own because their stacks have no Python frame.
 func frameless(rows []grouping.ByRow) bool {
 	return slices.ContainsFunc(rows, func(r grouping.ByRow) bool {
 		return r.Key == nil && r.Others == 0 && r.StackBytes > 0 && r.StackBytes == r.Bytes
 	})
 }
 
-// lineNotes say for how much the line is known, if rows or columns are lines.
+// lineNotes say for which share of the bytes the line is known, if a dimension is the line.
 func lineNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) []string {
 	known := d.AllocatedBytes - d.UnknownBytes[grouping.DimensionLine]
 	if !slices.Contains(doc.By, grouping.DimensionLine) || known == 0 {
@@ -249,7 +251,7 @@ func lineNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) []string
 		"of the forward call", percent(known, d.AllocatedBytes).Text)}
 }
 
-// unknownNotes say of how many bytes a dimension's value is not known, and how modules are known.
+// unknownNotes say for how many bytes a dimension's value is unknown, and how the modules are known.
 func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
 		bytes := d.UnknownBytes[dim]

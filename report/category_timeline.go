@@ -12,12 +12,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// shownCategories is how many categories have a column in the printed table of points, so that a line fits a
-// terminal. The table of maxima has the others, and programs get all.
+// shownCategories is the number of categories with a column in the printed table of points, so that a line fits a
+// terminal. The table of maxima has the other categories too, and programs get all of them.
 const shownCategories = 5
 
-// CategoryTimelineTables prints two tables for each device of each run, its categories' maxima and its points, and
-// one that lists the runs without any. Each carries the whole document.
+// CategoryTimelineTables returns two tables for each device of each run (the categories' maxima, and the points), and
+// one table that lists the runs without a timeline. Each carries the whole document.
 func CategoryTimelineTables(doc timeline.CategoryTimelineDocument) []table.Table {
 	doc = tellTimelines(doc)
 	var tables []table.Table
@@ -47,7 +47,7 @@ func timelineTitle(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline, 
 		table.Count(d.FromEvent).Text, table.Count(d.ToEvent).Text, what)
 }
 
-// maximaTable says of each category how much it counts at most, when, and how much at the run's peak.
+// maximaTable has a row for each category: its maximum, the moment of the maximum, and its bytes at the run's peak.
 func maximaTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) table.Table {
 	t := table.Table{Title: timelineTitle(r, d, "each category's own maximum"),
 		Columns: []table.Column{{Title: "Category"}, {Title: "Own maximum MiB", Right: true},
@@ -73,7 +73,7 @@ func maximaTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 	return t
 }
 
-// pointsTable has a row a point.
+// pointsTable has a row for each point of the timeline.
 func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) table.Table {
 	t := table.Table{Title: timelineTitle(r, d, "allocated"), Columns: []table.Column{{Title: "Events", Right: true},
 		{Title: "Step", Right: true}, {Title: "Phase"},
@@ -152,7 +152,7 @@ func CategoryTimelineRecords(doc timeline.CategoryTimelineDocument) table.Table 
 
 func pointRecord(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline, p *timeline.TimelinePoint,
 	place map[schemas.Category]int) []table.Cell {
-	number := func(n int64) table.Cell { return table.Cell{Value: n} } // the texts for people would be most of the work
+	number := func(n int64) table.Cell { return table.Cell{Value: n} } // texts for people would take most time
 	row := append(machineCells(&r.Identity, table.Text(d.Device), number(int64(d.Rank))), number(p.FromEvent),
 		number(p.ToEvent),
 		table.Optional(p.Step, number), table.Optional(p.Phase, table.Text), number(p.LowBytes), number(p.LowEvent),

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timeline"
 )
 
-// tellTimelines fills in the warnings of each device.
+// tellTimelines writes the warnings of each device.
 func tellTimelines(doc timeline.CategoryTimelineDocument) timeline.CategoryTimelineDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {

@@ -20,7 +20,7 @@ func CompareTables(doc compare.Document) []table.Table {
 	}
 	var tables []table.Table
 	cols := columnsOf(&doc)
-	// with all columns for programs, which want one table
+	// programs get one table with all columns
 	tables = append(tables, pivotTable(&doc, cols, comparedColumns))
 	for from := comparedColumns; from < len(cols); from += comparedColumns {
 		tables = append(tables, peopleOnly(pivotTable(&doc, cols[from:min(from+comparedColumns, len(cols))],
@@ -34,7 +34,7 @@ func CompareTables(doc compare.Document) []table.Table {
 	return tables
 }
 
-// comparedColumns is the most columns of a pivot side by side before the table is split.
+// comparedColumns is the most columns that a pivot has before it is split into several tables.
 const comparedColumns = 5
 
 // columnsOf returns the cells column by column; the document has them row by row.
@@ -52,7 +52,7 @@ func columnsOf(doc *compare.Document) [][]*compare.CompareCell {
 	return cols
 }
 
-// placeText is the values of a row or column, an absent one as a dash.
+// placeText joins the values of a row's or column's parameters. A missing value becomes a dash.
 func placeText(keys []string, at map[string]*string) string {
 	var words []string
 	for _, k := range keys {
@@ -65,7 +65,7 @@ func placeText(keys []string, at map[string]*string) string {
 	return strings.Join(words, ", ")
 }
 
-// pivotTable makes a table that shows people the first shown columns.
+// pivotTable makes a table with all columns. People see only the first shown columns.
 func pivotTable(doc *compare.Document, cols [][]*compare.CompareCell, shown int) table.Table {
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit)}
 	if doc.Baseline.Label != "" {
@@ -80,7 +80,7 @@ func pivotTable(doc *compare.Document, cols [][]*compare.CompareCell, shown int)
 		if len(doc.Cols) == 0 {
 			title, key = metricTitle(doc.Value, doc.Unit), ""
 		}
-		value, of := table.Everybody, table.Programs // the baseline's own column has differences of nothing
+		value, of := table.Everybody, table.Programs // the baseline has no difference from itself
 		if i >= shown {
 			value = table.Programs
 		} else if slices.ContainsFunc(col, func(c *compare.CompareCell) bool {
@@ -125,8 +125,8 @@ func peopleOnly(t table.Table) table.Table {
 	return t
 }
 
-// pivotCells returns the columns of one place. If the runs of the place differ, their range follows the median. If no
-// run has the value, the cells say how the runs ended.
+// pivotCells returns the table's cells for one row and column of a pivot. If repeats differ, their range follows the
+// median. If no run has the value, the cells say how the runs ended.
 func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	value, delta := quantityCells(unit)
 	v := table.Optional(c.Value, value)
@@ -149,7 +149,7 @@ func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	return []table.Cell{v, d, r, table.Optional(c.Low, value), table.Optional(c.High, value), n}
 }
 
-// compareNotes say once what is true of many cells.
+// compareNotes return notes that hold for many cells, each note once.
 func compareNotes(doc *compare.Document) []string {
 	var notes []string
 	failed, several, lower, unsure := 0, 0, "", false
@@ -177,10 +177,11 @@ func compareNotes(doc *compare.Document) []string {
 	return append(append(append(notes, badgesOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
 }
 
-// badgesOf says how runs are known that are not whole measured ones: all such runs, or how many, and in which cells.
+// badgesOf names the runs that are not whole measured runs, such as predicted ones: that all are, or how many and in
+// which cells.
 func badgesOf(doc *compare.Document) []string {
 	runs := map[string]*identity.Identity{}
-	badged := map[string][]string{} // run ids
+	badged := map[string][]string{} // run ids by badge
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		runs[r.RunID] = r
@@ -188,7 +189,7 @@ func badgesOf(doc *compare.Document) []string {
 			badged["bare"] = append(badged["bare"], r.RunID)
 		}
 		known := *r
-		known.Params = nil // a run can be predicted and bare
+		known.Params = nil // parameters are left out: a run can be predicted and bare
 		if m := known.Badge(); m != "" {
 			badged[m] = append(badged[m], r.RunID)
 		}
@@ -226,8 +227,8 @@ func badgesOf(doc *compare.Document) []string {
 	return notes
 }
 
-// cellName returns the values of a cell's row and column that its runs have, else their names, since commands have
-// no parameters.
+// cellName returns the values of a cell's row and column. It returns the runs' names if the runs are of commands, which
+// have no parameters.
 func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*identity.Identity) string {
 	var words []string
 	add := func(keys []string, at map[string]*string) {
@@ -254,7 +255,7 @@ func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*id
 	return strings.Join(words, " and ")
 }
 
-// sourcesOf explains, once, what a prediction and an imported file are.
+// sourcesOf explains what a prediction and an imported run are, each once.
 func sourcesOf(doc *compare.Document) []string {
 	var notes []string
 	for i := range doc.Runs {
@@ -283,7 +284,7 @@ func differenceTable(doc *compare.Document) table.Table {
 	if n, ok := names[*doc.Baseline.RunID]; ok {
 		base = n
 	}
-	if base == run { // repeats of one name
+	if base == run { // the two sides are repeats with one name
 		base, run = *doc.Baseline.RunID, other
 	}
 	t := table.Table{Title: run + " beside " + base, Notes: all.notes(), Document: *doc,

@@ -15,10 +15,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// otherClocks is printed if two runs are timed by different clocks.
+// otherClocks is printed if one of two runs has GPU times and the other has wall times.
 const otherClocks = "GPU time cannot be compared with wall time: no difference is given"
 
-// comparisonWords say each remark in a sentence, and each sentence once.
+// comparisonWords puts each remark into a sentence, and drops equal sentences.
 func comparisonWords(remarks []compare.Remark) []string {
 	out := []string{}
 	for i := range remarks {
@@ -27,7 +27,7 @@ func comparisonWords(remarks []compare.Remark) []string {
 	return out
 }
 
-// comparisonWord says a remark in a sentence.
+// comparisonWord puts a remark into a sentence.
 func comparisonWord(r *compare.Remark) string {
 	switch r.Kind {
 	case compare.RemarkOfRun:
@@ -74,7 +74,7 @@ func comparisonWord(r *compare.Remark) string {
 	return unfairWords(r)
 }
 
-// unfairWords say why a run and its baseline should not be compared as they are.
+// unfairWords say why a run and its baseline cannot be compared directly.
 func unfairWords(r *compare.Remark) string {
 	switch r.Kind {
 	case compare.RemarkArguments:
@@ -126,7 +126,8 @@ func unfairWords(r *compare.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// keptWords says how the gradients that one of two loops keeps change the difference of the peaks.
+// keptWords say how the difference of two peaks changes because only one of the training loops keeps its gradients
+// between steps.
 func keptWords(r *compare.Remark) string {
 	who := "the run keeps .grad between steps and the baseline frees it"
 	if r.OfBaseline {
@@ -143,7 +144,7 @@ func keptWords(r *compare.Remark) string {
 	return fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)
 }
 
-// settingWords are "key=ours (baseline theirs)", one after another.
+// settingWords lists the settings that differ, each as "key=ours (baseline theirs)".
 func settingWords(r *compare.Remark) string {
 	if r.Now != "" || r.Baseline != "" {
 		return r.Now + ", baseline " + r.Baseline
@@ -155,14 +156,14 @@ func settingWords(r *compare.Remark) string {
 	return strings.Join(words, ", ")
 }
 
-// heldWords states what hooks hold instead of autograd, compared with a baseline.
+// heldWords state the bytes that hooks hold in place of autograd, compared with a baseline.
 func heldWords(h *compare.HeldByHooks, baseline string) string {
 	return fmt.Sprintf("activations are %s less than at %s's peak, and hook activations %s more: hooks hold tensors "+
 		"that autograd does not. Together the two differ by %s", units.MiB(h.Activations), baseline,
 		units.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
 }
 
-// compareWarnings are all that is to be known of a comparison.
+// compareWarnings returns all warnings about a comparison.
 func compareWarnings(doc *compare.Document) []string {
 	out := []string{}
 	if len(doc.Twins) > 0 {
@@ -186,7 +187,7 @@ func compareWarnings(doc *compare.Document) []string {
 	return out
 }
 
-// tellOverhead fills in the warnings of each run and each cell.
+// tellOverhead writes the warnings of each run and each cell.
 func tellOverhead(doc compare.OverheadDocument) compare.OverheadDocument {
 	doc.BaselineWarnings = comparisonWords(doc.BaselineRemarks)
 	doc.Runs, doc.Cells = slices.Clone(doc.Runs), slices.Clone(doc.Cells)
@@ -199,7 +200,7 @@ func tellOverhead(doc compare.OverheadDocument) compare.OverheadDocument {
 	return doc
 }
 
-// tellStudy is the study's document with its notes, and the warnings of its runs.
+// tellStudy returns the study's document with its notes and the warnings of its runs.
 func tellStudy(s *compare.Study) compare.StudyDocument {
 	doc := s.Document()
 	doc.Notes = append(doc.Notes, studyNotes(s)...)
@@ -215,8 +216,8 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	return doc
 }
 
-// StudyWarnings are the warnings of a study's documents of memory, phases and overhead, each warning once with the
-// experiments that have it.
+// StudyWarnings returns the warnings of a study's documents on memory, phases and overhead. Each warning appears once,
+// with the experiments that have it.
 func StudyWarnings(s *compare.Study) []string {
 	var notes runNotes
 	say := func(label string, warnings []string) {
@@ -273,7 +274,7 @@ func OtherWork(w *compare.OtherWork) string {
 	return fmt.Sprintf("the runs are of different %s (%s%s and %s)", w.What, by, w.Now, w.Baseline)
 }
 
-// overWhat is what a study's cells are compared with.
+// overWhat names the baseline that a study's cells are compared with.
 func overWhat(s *compare.Study) string {
 	switch {
 	case s.Nearest:
@@ -284,14 +285,14 @@ func overWhat(s *compare.Study) string {
 	return s.BaselineLabel
 }
 
-// metricTitles name the metrics for people. Titles of categories and of phase times follow a name.
+// metricTitles are the metrics' names for people. For a category or a phase, a name follows the title.
 var metricTitles = map[string]string{compare.MetricPeak: "peak allocated", compare.MetricReserved: "peak reserved",
 	compare.MetricDevice: "peak on the device", compare.MetricTime: "step time",
 	compare.MetricSamples: "samples a second", compare.MetricTokens: "tokens a second",
 	compare.MetricEnergy: "energy a sample", compare.MetricCategory: "at the peak", compare.MetricPhase: "time",
 	compare.MetricPhasePeak: "peak allocated in"}
 
-// metricName is a metric in a sentence, without its unit.
+// metricName returns a metric's name for use in a sentence, without its unit.
 func metricName(metric string) string {
 	m, err := compare.ParseMetric(metric)
 	if err != nil {
@@ -309,13 +310,14 @@ func metricName(metric string) string {
 	return title
 }
 
-// ended says in one line why a cell has nothing to show.
+// ended says in one line why a cell has no figures.
 func ended(c *compare.Cell) string { return failure(&c.Identity, comparisonWords(c.Remarks)) }
 
 // runWarnings returns the warnings about a single run.
 func runWarnings(s *analyze.Summary) []string { return comparisonWords(compare.RemarksOf(s)) }
 
-// throttleWords say in how many timed steps a GPU was slowed down, and why; empty where in none, or in none known.
+// throttleWords say in how many timed steps a GPU was slowed down, and why. They are empty if no step is known to be
+// slow.
 func throttleWords(t timing.Throttle) string {
 	if t.Slowed == 0 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Confidence says how sure the peak of a predicted run is, and why, in the words that its ingest report keeps: nil for
-// other runs.
+// Confidence returns how far a predicted run's peak can be trusted, and why, in the words that its ingest report keeps.
+// It returns nil for other runs.
 func Confidence(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	a := confidence.Assess(m, r)
 	if a == nil {
@@ -23,7 +23,7 @@ func Confidence(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidenc
 	for i := range a.Reasons {
 		c.Reasons = append(c.Reasons, confidenceWords(&a.Reasons[i]))
 	}
-	if a.Unchecked != nil { // else nobody asked for the check
+	if a.Unchecked != nil { // otherwise the check was not requested
 		c.Unchecked = []string{}
 	}
 	for _, u := range a.Unchecked {
@@ -41,13 +41,13 @@ func ConfidenceOf(in *schemas.Tables) *schemas.Confidence {
 	return Confidence(in.Manifest, in.Report)
 }
 
-// Texts on failed requests, and on processes that left no journal.
+// Texts for doubts about failed requests, and about processes that left no journal.
 const (
 	whereOneFails = "which request fails depends on the CUDA context, and on what else runs on the device"
 	withoutAgent  = " loaded torch but trained nothing, or ran without the agent"
 )
 
-// confidenceWords say one reason of a level.
+// confidenceWords put one doubt into words.
 func confidenceWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.NothingUnknown:
@@ -90,7 +90,7 @@ func confidenceWords(r *confidence.Reason) string {
 	return setupWords(r)
 }
 
-// valuesWords describes what depends on values that the phantom GPU does not compute.
+// valuesWords describe how a prediction depends on values that the phantom GPU does not compute.
 func valuesWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DrawnAnew:
@@ -105,7 +105,7 @@ func valuesWords(r *confidence.Reason) string {
 		return placesWords(r.Places, "read values that depend on other ranks") + ": dpsight used this rank's value " +
 			"for all ranks; if the script branches on them, real GPUs may behave differently"
 	case confidence.TakenForFinite:
-		if len(r.Places) == 0 { // of an older version
+		if len(r.Places) == 0 { // an older version recorded no places
 			return fmt.Sprintf("the script asked whether values are finite that the phantom GPU does not compute (%s): dpsight "+
 				"answered yes", prose.JoinWords(r.Names))
 		}
@@ -121,14 +121,14 @@ func valuesWords(r *confidence.Reason) string {
 	panic("no words for the reason " + string(r.Kind))
 }
 
-// shortPlace is a place in code with the folder of its file alone: whole paths of installed packages fill lines.
-// Journals and JSON documents have the whole path.
+// shortPlace shortens a place in code to the file with its folder, since whole paths of installed packages would fill
+// lines. Journals and JSON documents have the whole path.
 func shortPlace(place string) string {
 	folder, file := path.Split(place)
 	return path.Join(path.Base(folder), file)
 }
 
-// placesWords say what the script did at one place, or at several and where these are.
+// placesWords say what the script did, and at which place or places in its code.
 func placesWords(places []schemas.Counted, did string) string {
 	if len(places) == 1 {
 		return shortPlace(places[0].Name) + " " + did + ", " + times(places[0].Count)
@@ -145,7 +145,7 @@ func placesWords(places []schemas.Counted, did string) string {
 		strings.Join(named, "; "))
 }
 
-// setupWords speak of the device, of torch, and of where the driver puts segments.
+// setupWords describe doubts about the device, about torch, and about where the driver places segments.
 func setupWords(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.DeviceShared:
@@ -203,7 +203,7 @@ func uncheckedWords(u confidence.Unchecked) string {
 	panic("no words for what was not compared: " + string(u.Kind))
 }
 
-// knownErrorWords says how far off recorded cases were; nil if there are none.
+// knownErrorWords say how far off recorded predictions with the same doubt were. They are nil if there are none.
 func knownErrorWords(known []confidence.KnownErrors) *string {
 	var said []string
 	for i := range known {
@@ -218,7 +218,7 @@ func knownErrorWords(known []confidence.KnownErrors) *string {
 	return new(strings.Join(said, "; "))
 }
 
-// worstWords say by how much the other predictions were off at most.
+// worstWords state the largest error among the predictions that were not exact.
 func worstWords(e *confidence.AccuracyErrors) string {
 	if e.Exact == e.Of {
 		return ""
@@ -226,7 +226,7 @@ func worstWords(e *confidence.AccuracyErrors) string {
 	return fmt.Sprintf(" (off by at most %s: %s in docs/accuracy.md)", atMostPercent(*e.Worst), e.Where)
 }
 
-// atMostPercent rounds a share up, so that "at most" holds.
+// atMostPercent rounds a share up, so that the words "at most" are true.
 func atMostPercent(share float64) string {
 	if share == 0 {
 		return "0 %"

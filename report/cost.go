@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CostTable prints what recording cost each run, with the proof that it lost and changed nothing.
+// CostTable prints the cost of recording for each run, and whether the recording is complete and left the peak
+// unchanged.
 func CostTable(doc analyze.CostDocument) table.Table {
 	doc.Runs = tellCosts(doc.Runs)
 	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{
@@ -44,7 +45,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		}
 		return c
 	}
-	known := func(n int64) table.Cell { // 0 in what an older version ingested
+	known := func(n int64) table.Cell { // an older ingest left 0 for unknown
 		if n == 0 {
 			return table.Absent()
 		}
@@ -55,7 +56,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		replayed := func(n int64) table.Cell { // nothing was, where there are no tables
+		replayed := func(n int64) table.Cell { // without tables nothing was replayed
 			if r.Verdict == "" {
 				return table.Absent()
 			}

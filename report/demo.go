@@ -14,17 +14,17 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// demoColumns is the width of the demo's lines, which fits any terminal.
+// demoColumns is the width of the demo's lines, which fits common terminals.
 const demoColumns = 80
 
-// demoMethods are what the demo calls its methods.
+// demoMethods are the demo's names for methods.
 var demoMethods = map[string]string{"vanilla": "plain training", "dpsgd": "DP-SGD as Opacus does it",
 	"ghost": "DP-SGD by Opacus' ghost clipping"}
 
-// optimizers are the names that people write them by.
+// optimizers maps optimizers to their usual spelling.
 var optimizers = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 
-// DemoOpening says what the demo is about to do. params are the parameters of its runs.
+// DemoOpening describes what the demo is about to do on the phantom GPU. params are the parameters of its runs.
 func DemoOpening(gpu string, params map[string]any) string {
 	how := fmt.Sprintf("batch %v, sequence %v, %v, %s", params["batch_size"], params["seq_len"], params["precision"],
 		optimizers[fmt.Sprint(params["optimizer"])])
@@ -34,18 +34,18 @@ func DemoOpening(gpu string, params map[string]any) string {
 		" would hold. It takes about a minute.", demoColumns, "")
 }
 
-// DemoOnGPU says what the demo does on a machine with a GPU.
+// DemoOnGPU describes what the demo does on a machine with a GPU.
 func DemoOnGPU(device string) string {
 	return screen.Wrap("dpsight: "+device+". The demo records five small experiments on it, with memory and times; "+
 		"dpsight demo --device phantom shows a model of 1.3 billion parameters.", demoColumns, "  ")
 }
 
-// DemoRun is the line of a run of the demo that begins.
+// DemoRun returns the line that is printed when a run of the demo begins.
 func DemoRun(i, of int, method string) string {
 	return fmt.Sprintf("  %d of %d: %s, %s", i+1, of, method, demoMethods[method])
 }
 
-// demoReasons say of categories why a private method holds them.
+// demoReasons returns, by category, why a private method holds such bytes.
 func demoReasons() map[schemas.Category]string {
 	return map[schemas.Category]string{
 		schemas.PerSampleGradients: "a gradient for each sample of the batch, so that each can be clipped",
@@ -53,7 +53,7 @@ func demoReasons() map[schemas.Category]string {
 	}
 }
 
-// WriteDemo says in sentences what privacy cost, and where the report lies.
+// WriteDemo writes sentences on what privacy cost, and on where the report is.
 func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	var b strings.Builder
 	b.WriteByte('\n')
@@ -80,8 +80,8 @@ func WriteDemo(w io.Writer, s compare.Study, store, folder string) error {
 	return err
 }
 
-// demoSentence describes one method: its peak, compared with plain training if it is private, and its largest part.
-// demoSentence removes the reasons that it uses, so that each appears once.
+// demoSentence describes one method: its peak, compared with plain training if it is private, and its largest part. It
+// removes the reasons that it uses from the map, so that each appears once.
 func demoSentence(c *compare.Cell, reasons map[schemas.Category]string) string {
 	name := demoMethods[fmt.Sprint(c.Params["method"])]
 	if name == "" || c.PeakBytes == nil || len(c.Breakdown.Devices) == 0 {
@@ -109,7 +109,8 @@ func demoSentence(c *compare.Cell, reasons map[schemas.Category]string) string {
 	return text + ": " + largest(parts, reasons) + "."
 }
 
-// largest lists the parts of a peak from 1 GiB on, the largest first, and gives the reasons for them that are left.
+// largest lists the parts of a peak, or of a difference, that have at least 1 GiB, the largest first, with those of the
+// reasons that no earlier sentence used.
 func largest(parts map[schemas.Category]int64, reasons map[schemas.Category]string) string {
 	var words []string
 	for _, c := range slices.SortedStableFunc(slices.Values(schemas.Categories), func(a, b schemas.Category) int {

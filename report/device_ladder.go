@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// deviceLadder shows the GPUs of the runs that NVML sampled; nil if NVML sampled no GPU. Runs without samples are left
-// out and named.
+// deviceLadder returns the picture of the GPUs that NVML sampled during the runs, or nil if NVML sampled no GPU. A note
+// names the runs without samples, which are left out.
 func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f := &figure.DeviceLadder{}
 	var left, repeated []string
@@ -57,7 +57,7 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 	return f
 }
 
-// ladderRows are the rows of one run: one each GPU that was sampled, and more where several allocators are on it.
+// ladderRows returns the rows of one run: one for each sampled GPU, and more if several allocators share a GPU.
 func ladderRows(run ladder.Run, label, badge string) []figure.LadderRow {
 	var rows []figure.LadderRow
 	for i := range run.GPUs {
@@ -83,7 +83,7 @@ func ladderRows(run ladder.Run, label, badge string) []figure.LadderRow {
 			if k == 0 {
 				row.Device = device
 			}
-			if len(run.GPUs) > 1 || len(peaks) > 1 { // which of the GPUs or allocators
+			if len(run.GPUs) > 1 || len(peaks) > 1 { // name the GPU or allocator
 				var names []string
 				for _, d := range g.Devices {
 					if peak == nil || peak.Rank == nil || *peak.Rank == d.Rank && *peak.Device == d.Device {

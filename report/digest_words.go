@@ -6,10 +6,10 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 )
 
-// undigested begins every note on files without digests.
+// undigested is the beginning of every note about files without digests.
 const undigested = "an older dpsight recorded no digests: damage to "
 
-// runSources are the notes on where the figures of one run come from.
+// runSources returns the notes on where the figures of one run come from.
 func runSources(id *identity.Identity) []string {
 	notes := sourceNotes(id)
 	if id.Undigested {

@@ -5,7 +5,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// DoctorTables print what a machine can record, and which private parts of torch work there.
+// DoctorTables return what a machine can record, and which private parts of torch work there.
 func DoctorTables(doc schemas.Doctor) []table.Table {
 	checks := table.Table{Title: "What this machine can record", Document: doc,
 		Columns: []table.Column{{Title: "Check", Key: "name"}, {Title: "Result", Key: "ok"},
@@ -20,7 +20,7 @@ func DoctorTables(doc schemas.Doctor) []table.Table {
 	return []table.Table{checks, featuresTable(doc.Features)}
 }
 
-// featuresTable fits a terminal of 80 columns. featuresTable is for people: the JSON document has everything.
+// featuresTable fits a terminal of 80 columns. It is for people: the JSON document has all features.
 func featuresTable(features []schemas.TorchFeature) table.Table {
 	t := table.Table{Title: "What recordings get from parts of torch that may change with any release",
 		Columns: []table.Column{{Title: "Feature", For: table.People}, {Title: "Result", For: table.People},

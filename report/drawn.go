@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Drawn reports whether a folder has a report of exactly these runs as they were last ingested. A report of only some
-// of these runs, or from before a run was recovered, does not count.
+// Drawn reports whether a folder has a report on exactly these runs as they were last ingested. A report on only some
+// of these runs, or one from before a run was recovered, does not count.
 func Drawn(dir string, runs []string) bool {
 	file := filepath.Join(dir, "results.csv")
 	results, err := os.ReadFile(file)

@@ -22,7 +22,7 @@ import (
 type Ending struct {
 	Run   *analyze.Summary
 	Found *findings.Run
-	// Prediction says whether a predicted run fits; nil of a measured one.
+	// Prediction says whether a predicted run fits. It is nil for a measured run.
 	Prediction *predict.PredictionRun
 	Dir        string
 }
@@ -30,11 +30,11 @@ type Ending struct {
 const (
 	endingCategories = 5
 	endingFindings   = 2
-	endingPercent    = 0.1 // of the peak: a category that is named
+	endingPercent    = 0.1 // share of the peak from which on a category is named
 )
 
-// EndingTable answers in about ten lines: the peak and its moment, what holds it, how that is known, how long a
-// step takes, what to change first, and where the rest is.
+// EndingTable answers in about ten lines: the peak and its moment, which categories hold it, how these are known, how
+// long a step takes, what to change first, and where to find more.
 func EndingTable(e Ending) table.Table {
 	s := e.Run
 	b := table.Block{Title: identified(&s.Identity)}
@@ -79,8 +79,8 @@ func EndingTable(e Ending) table.Table {
 	return t
 }
 
-// UnusedGPU says of a run that ended well and allocated nothing on a GPU what to do. unheard is the number of its
-// processes that loaded torch and were not recorded.
+// UnusedGPU returns a note and a hint for a run that ended well but allocated nothing on a GPU. unheard is the number
+// of its processes that loaded torch and were not recorded.
 func UnusedGPU(unheard int) (note, hint string) {
 	note = "the script used no GPU, so dpsight recorded no memory"
 	if unheard > 0 {
@@ -89,11 +89,11 @@ func UnusedGPU(unheard int) (note, hint string) {
 	return note, useGPU
 }
 
-// useGPU says what a script has to do.
+// useGPU tells the user to put the model on the GPU.
 const useGPU = "put the model and its inputs on the GPU, as with model.cuda(); did you forget an option such as " +
 	"--device cuda?"
 
-// endingPeak states the highest allocated bytes, and when they were reached.
+// endingPeak states the peak, and when it was reached.
 func endingPeak(s *analyze.Summary) string {
 	if s.PeakBytes == nil {
 		return "not known: " + strings.Join(RunWords(s.Remarks), "; ")
@@ -116,7 +116,7 @@ func endingPeak(s *analyze.Summary) string {
 	return text
 }
 
-// endingFits says of a prediction whether the run fits; empty of a measured one.
+// endingFits says whether a predicted run fits. It is empty for a measured run.
 func endingFits(p *predict.PredictionRun) string {
 	switch {
 	case p == nil:
@@ -127,7 +127,7 @@ func endingFits(p *predict.PredictionRun) string {
 	return fmt.Sprintf("yes: %s keeps %s free", p.GPU, units.MiB(*p.SpareBytes))
 }
 
-// endingHolds are the largest categories of the peak.
+// endingHolds lists the largest categories of the peak.
 func endingHolds(d *memory.DeviceBreakdown) string {
 	largest := slices.Clone(d.Categories)
 	slices.SortStableFunc(largest, func(a, b memory.CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -146,7 +146,7 @@ func endingHolds(d *memory.DeviceBreakdown) string {
 	return strings.Join(parts, ", ")
 }
 
-// endingKnown says how the categories are known, and whether the replay is proved.
+// endingKnown says how the categories are known, and whether replay was proved correct.
 func endingKnown(d *memory.DeviceBreakdown) string {
 	var known memory.Evidence
 	var unowned int64
@@ -189,7 +189,7 @@ func endingTime(s *analyze.Summary) string {
 	return "none: no step was timed"
 }
 
-// endingFinding is a finding with its line and what it saves.
+// endingFinding describes a finding with its line and its saving.
 func endingFinding(f *findings.Finding, told *wording) string {
 	text := fmt.Sprintf("%s [%s]", told.Title, f.ID)
 	switch {

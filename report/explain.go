@@ -10,10 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ExplainTables returns tables of how the peaks and steps of two runs differ, with sentences as notes. Under each
-// category the tables list the top modules with the largest differences; the other modules share one row, and small
-// ones are left out. top 0 lists all modules. The difference of the peaks is also split by the phase of birth and, if
-// both runs have stacks, by stack. If modules of both runs were timed, the difference of the steps is split by module.
+// ExplainTables returns tables that explain how the peaks and steps of two runs differ, with sentences as notes. Under
+// each category the tables list the top modules with the largest differences; the other modules share one row, and
+// small ones are left out. If top is 0, all modules are listed. The difference of the peaks is also split by the phase
+// in which blocks were allocated and, if both runs have stacks, by stack. If modules of both runs were timed, the
+// difference of the steps is split by module.
 func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
@@ -48,12 +49,12 @@ func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	return tables
 }
 
-// ofExplained is the badge of both runs.
+// ofExplained returns the badge that both runs share.
 func ofExplained(doc *explain.Explanation) common {
 	return of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 }
 
-// sides are the titles of the two runs' columns.
+// sides returns the titles of the two runs' columns.
 func sides(doc *explain.Explanation) (from, to string) {
 	a, b, all := &doc.Runs[0], &doc.Runs[1], ofExplained(doc)
 	return all.badged(a.Label, &a.Identity), all.badged(b.Label, &b.Identity)
@@ -80,7 +81,7 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	}
 	whole := table.Cell{} // a category's own row has no module
 	same, small := false, false
-	least := (largest + 999) / 1000 // difference from which a module has a row of its own
+	least := (largest + 999) / 1000 // the difference from which on a module has its own row
 	for i := range doc.Categories {
 		c := &doc.Categories[i]
 		changed := changedModules(c)
@@ -94,7 +95,7 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 			continue
 		}
 		if top > 0 && len(c.Modules) == 1 && c.Modules[0].Module == nil {
-			continue // a row for unknown lines would repeat the total
+			continue // a row for unknown modules alone would repeat the total
 		}
 		under := table.Cell{Value: c.Category} // people see the category in the row above
 		shown, rest, left := topModules(changed, top, least)
@@ -123,8 +124,8 @@ func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	return t
 }
 
-// shareOfPeak returns a part's share of the difference of the peaks; absent if that is negligible beside the
-// largest part.
+// shareOfPeak returns a part's share of the difference of the peaks. It is absent if that difference is negligible
+// beside the largest part.
 func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
 		return table.Absent()
@@ -132,7 +133,7 @@ func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	return percent(delta, *doc.PeakDeltaBytes)
 }
 
-// birthWaterfall has a row for each phase in which blocks of either peak were allocated.
+// birthWaterfall has a row for each phase in which blocks of one of the two peaks were allocated.
 func birthWaterfall(doc *explain.Explanation) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the phase that the blocks were born in (MiB)",
@@ -162,7 +163,7 @@ func birthWaterfall(doc *explain.Explanation) table.Table {
 	return t
 }
 
-// largestDelta is the largest difference of the peaks and their categories.
+// largestDelta returns the largest absolute difference, of the peaks or of a category.
 func largestDelta(doc *explain.Explanation) int64 {
 	largest := magnitude(*doc.PeakDeltaBytes)
 	for i := range doc.Categories {
@@ -173,7 +174,7 @@ func largestDelta(doc *explain.Explanation) int64 {
 
 func magnitude(n int64) int64 { return max(n, -n) }
 
-// changedModules are a category's modules that differ; the largest differences come first.
+// changedModules returns a category's modules whose bytes differ, the largest difference first.
 func changedModules(c *explain.CategoryPart) []*explain.ModulePart {
 	var out []*explain.ModulePart
 	for i := range c.Modules {
@@ -184,8 +185,8 @@ func changedModules(c *explain.CategoryPart) []*explain.ModulePart {
 	return out
 }
 
-// topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others,
-// which are left; 0 = all modules.
+// topModules returns the first top modules of a category that differ by at least least bytes, and the sum of the other
+// modules. top 0 means all modules.
 func topModules(changed []*explain.ModulePart, top int, least int64) (shown []*explain.ModulePart,
 	rest explain.ModulePart, left int) {
 	shown, others := heaviest(changed, top, func(m *explain.ModulePart) bool {

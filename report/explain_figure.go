@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// figureModules is the most modules under a category of the picture. The table has as many modules as requested.
+	// figureModules is the most modules that the picture shows under a category. The table has as many modules as
+	// requested.
 	figureModules = 3
-	// A category or phase is drawn separately if it is at least the smallStep-th part of the largest difference, a
-	// module the smallPart-th.
+	// A category or phase is drawn separately if its difference is at least 1/smallStep of the largest difference. A
+	// module is drawn separately from 1/smallPart on.
 	smallStep, smallPart = 200, 50
 )
 
-// ExplainFigure draws what two runs' peaks and steps differ by.
+// ExplainFigure returns the picture of how the peaks and steps of two runs differ.
 func ExplainFigure(doc explain.Explanation) figure.Figure {
 	all := ofExplained(&doc)
 	w := &figure.Waterfall{Notes: all.notes()}
@@ -49,13 +50,13 @@ func ExplainFigure(doc explain.Explanation) figure.Figure {
 	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Badge: string(all)}
 }
 
-// WriteExplanation draws the picture of an explanation into dir, which is created, and returns the written paths.
-// Without force it replaces only such pictures (*folder.ForeignError).
+// WriteExplanation draws the picture of an explanation into the folder dir, which it creates, and returns the written
+// paths. Without force it overwrites only pictures that it wrote itself, and otherwise returns a *folder.ForeignError.
 func WriteExplanation(dir string, doc explain.Explanation, force bool) ([]string, error) {
 	return writeFigure(dir, ExplainFigure(doc), force)
 }
 
-// signedSize is a difference in the largest unit that it fills.
+// signedSize formats a difference with its sign, in the largest unit that is not above it.
 func signedSize(n int64) string {
 	if n > 0 {
 		return "+" + table.Size(n)
@@ -66,8 +67,8 @@ func signedSize(n int64) string {
 // small reports whether a part is too small, compared with the largest, to be drawn separately.
 func small[T int64 | float64](part, largest T) bool { return max(part, -part)*smallStep < largest }
 
-// together labels the one step that the small parts are drawn as, empty without small parts, and says in a note which
-// parts they are.
+// together labels the one step that stands for all small parts, and lists these parts in a note. The label is empty
+// without small parts.
 func together(names []string, what string) (label string, notes []string) {
 	switch len(names) {
 	case 0:
@@ -119,7 +120,8 @@ func peakFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	return p, notes
 }
 
-// moduleSteps are the modules that make most of a category's difference, and the others in one.
+// moduleSteps returns steps for the modules that make most of a category's difference, and one step for all other
+// modules.
 func moduleSteps(c *explain.CategoryPart, changed []*explain.ModulePart, least int64) []figure.WaterfallStep {
 	var out []figure.WaterfallStep
 	part := func(label string, delta int64) {

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stackWaterfall has a row for each stack that differs. Beyond the top largest differences the rest share one row;
-// 0 = all have a row.
+// stackWaterfall has a row for each stack that differs. Only the top largest differences have their own rows, and the
+// rest share one row. top 0 means that all have a row.
 func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the stack that allocated (MiB)",
@@ -22,7 +22,7 @@ func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	}
 	differ := len(doc.Stacks)
 	if at := slices.IndexFunc(doc.Stacks, func(s explain.StackPart) bool { return s.DeltaBytes == 0 }); at >= 0 {
-		differ = at // the largest differences come first
+		differ = at // stacks are sorted by difference, the largest first
 	}
 	shown, left := heaviest(doc.Stacks[:differ], top, func(explain.StackPart) bool { return true })
 	for _, s := range shown {

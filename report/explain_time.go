@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// moduleStepWaterfall has a row for each module whose time differs, with its phases under it. Beyond the top
-// largest differences, and for small ones, the rest share one row; 0 = all have a row.
+// moduleStepWaterfall has a row for each module whose time differs, and below it rows for its phases. Only the top
+// largest differences have their own rows, and small ones and the rest share one row. top 0 means that all have a row.
 func moduleStepWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)",
@@ -21,12 +21,12 @@ func moduleStepWaterfall(doc *explain.Explanation, top int) table.Table {
 			{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	largest := largestModuleDelta(doc)
 	row := func(kind string, module, modules, phase table.Cell, a, b *float64, delta float64) {
-		share := table.Absent() // of a difference that is nothing beside its parts
+		share := table.Absent() // the total is negligible beside its parts
 		if largest <= 10*math.Abs(*doc.StepDeltaMS) && *doc.StepDeltaMS != 0 {
 			share = table.Number(100*delta / *doc.StepDeltaMS, 1)
 		}
 		difference := table.DeltaMilliseconds(delta)
-		if nanoseconds(delta) == 0 { // a rounded sum of floats has no sign
+		if nanoseconds(delta) == 0 { // rounding errors of summed floats must not show as a signed zero
 			difference.Text = table.Milliseconds(0).Text
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), module, modules, phase,
@@ -74,11 +74,11 @@ func moduleStepWaterfall(doc *explain.Explanation, top int) table.Table {
 const moduleResidueNote = "what the medians of phases leave of the median of steps, and phases that no instrumented " +
 	"step had"
 
-// timingNotes say how the times of a run's modules are known.
+// timingNotes say how the times of a run's modules were measured.
 func timingNotes(r *explain.Run) []string {
 	m := r.ModuleTiming
 	var notes []string
-	if m.BareSteps > 0 { // else a warning says that times come from instrumented steps
+	if m.BareSteps > 0 { // otherwise a warning says that times come from instrumented steps
 		notes = append(notes, r.Label+": "+sharesNote(m.InstrumentedSteps, m.InstrumentedStepMS, scaledTo(m),
 			r.StepMS.Median))
 	}
@@ -89,7 +89,7 @@ func timingNotes(r *explain.Run) []string {
 	return notes
 }
 
-// scaledTo says what times of modules are scaled to.
+// scaledTo names the step time that times of modules are scaled to.
 func scaledTo(m *explain.ModuleTiming) string {
 	if m.Repeats > 0 {
 		return fmt.Sprintf("over %d repeats", m.Repeats)
@@ -99,7 +99,7 @@ func scaledTo(m *explain.ModuleTiming) string {
 
 func others(n int) string { return units.Plural(n, "other", "others") }
 
-// largestModuleDelta is the largest difference of the steps and their modules.
+// largestModuleDelta returns the largest absolute difference, of the steps or of a module.
 func largestModuleDelta(doc *explain.Explanation) float64 {
 	largest := max(math.Abs(*doc.StepDeltaMS), math.Abs(doc.OutsideModules.DeltaMS))
 	for i := range doc.ModuleTimes {
@@ -108,8 +108,8 @@ func largestModuleDelta(doc *explain.Explanation) float64 {
 	return largest
 }
 
-// topModuleTimes are the first top modules, as long as they differ by least, and the sum of the others, which are left;
-// 0 = all.
+// topModuleTimes returns the first top modules that differ by at least least, and the sum of the other modules. top 0
+// means all modules.
 func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (shown []explain.ModuleTimePart,
 	rest explain.ModuleTimePart, left int) {
 	shown, others := heaviest(list, top, func(m explain.ModuleTimePart) bool {
@@ -122,9 +122,8 @@ func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (show
 	return shown, rest, len(others)
 }
 
-// topPhases returns the phases that differ by at least least, and the sum of the others that differ. topPhases returns
-// all phases if all modules are shown, and none if no phase matters: a row of others alone would repeat the module's
-// row.
+// topPhases returns the phases that differ by at least least, and the sum of the other phases that differ. It returns
+// all phases if all modules are shown.
 func topPhases(list []explain.PhasePart, top int, least float64) (shown []*explain.PhasePart,
 	rest explain.TimePart, left int) {
 	var small []*explain.PhasePart

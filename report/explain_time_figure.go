@@ -8,10 +8,11 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// figureTimedModules is how many modules' times are drawn by themselves.
+// figureTimedModules is the number of modules whose time differences are drawn separately.
 const figureTimedModules = 8
 
-// moduleStepFall is the difference of the steps by module, with the phases that make most of a module's under it.
+// moduleStepFall returns the difference of the steps by module. Under each module are the phases that make most of its
+// difference.
 func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s minus step of %s, by module", to, from),
@@ -19,7 +20,7 @@ func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) 
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
 		Text: "step " + table.Milliseconds(doc.Runs[0].StepMS.Median).Text + " ms"})
 	largest := largestModuleDelta(doc)
-	end := int64(0) // of the last bar
+	end := int64(0) // the end of the last bar
 	change := func(label string, ms float64) {
 		ns := nanoseconds(ms)
 		end += ns
@@ -59,12 +60,12 @@ func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) 
 	return p, notes
 }
 
-// phaseSteps are the phases that differ by least, and the others in one. The last phase takes what rounding to
-// nanoseconds leaves, so that the phases fill the bar above them.
+// phaseSteps returns steps for the phases that differ by at least least, and one step for all others. The last step
+// includes the rounding to nanoseconds, so that the phases add up to the bar above them.
 func phaseSteps(t *explain.TimePart, least float64) []figure.WaterfallStep {
 	shown, rest, left := topPhases(t.Phases, figureModules, least)
 	if len(shown)+left < 2 {
-		return nil // one part would be the bar again
+		return nil // a single part would only repeat the bar
 	}
 	var out []figure.WaterfallStep
 	remains := nanoseconds(t.DeltaMS)

@@ -9,11 +9,11 @@ import (
 	"github.com/dpsight/dpsight/report/prose"
 )
 
-// rounding is what sums of floats in ms may be off by: a nanosecond.
+// rounding is the possible error of summed floats in ms: a nanosecond.
 const rounding = 1e-6
 
-// moduleTimeSentences tells in which modules' forward and backward the difference of the steps lies, and how much
-// of it is in DP hooks.
+// moduleTimeSentences say in which modules' forward and backward the difference of the steps lies, and how much of it
+// is spent in DP hooks.
 func moduleTimeSentences(e *explain.Explanation) []string {
 	var s sentences
 	if e.ModuleResidueMS == nil {
@@ -38,7 +38,7 @@ func moduleTimeSentences(e *explain.Explanation) []string {
 			return [2]float64{m.FromHookMS, m.ToHookMS}[i]
 		})
 	}
-	// The sentences on phases already name what the medians of the phases leave.
+	// The sentences on phases already state what the phases' medians leave unexplained.
 	if r := *e.ModuleResidueMS - timing.OrZero(e.PhaseResidueMS); math.Abs(r) > rounding &&
 		!prose.Below(r, *e.StepDeltaMS) {
 		s.say("The modules' times do not sum to the phases' times: %s remain.",
@@ -47,7 +47,7 @@ func moduleTimeSentences(e *explain.Explanation) []string {
 	return s
 }
 
-// longer begins a sentence on the difference of two steps.
+// longer returns the beginning of a sentence on the difference of two steps.
 func longer(delta float64, to, from string) prose.Lead {
 	switch {
 	case delta > 0:
@@ -62,7 +62,7 @@ func longer(delta float64, to, from string) prose.Lead {
 	return prose.Lead{Sum: fmt.Sprintf("That %s's step takes as long as %s's is the sum of ", to, from)}
 }
 
-// timeTerms are the part's families of phases.
+// timeTerms returns a module's difference split into families of phases.
 func timeTerms(t *explain.TimePart, from, to string, name func(family string) string) []prose.Term {
 	var out []prose.Term
 	for _, f := range explain.FamiliesOf(t.Phases) {
@@ -76,7 +76,7 @@ func timeTerms(t *explain.TimePart, from, to string, name func(family string) st
 	return out
 }
 
-// hooks tells what part of a run's step is spent in DP hooks, and for which module most of it is.
+// hooks adds a sentence on which part of a run's step is spent in DP hooks, and in which module most.
 func (s *sentences) hooks(e *explain.Explanation, label string, step float64,
 	ms func(*explain.ModuleTimePart) float64) {
 	sum, most := 0.0, 0

@@ -17,9 +17,9 @@ import (
 // ExplainDocument is what "dpsight explain --format json" prints.
 type ExplainDocument struct {
 	explain.Differences
-	// sentences on memory, on steps and phases, and on modules' times
+	// Sentences on memory, on steps and phases, and on modules' times.
 	Sentences []string `json:"sentences"`
-	// The sentences on steps, phases and times of modules.
+	// StepSentences are the sentences on steps, phases and modules' times.
 	StepSentences []string       `json:"step_sentences"`
 	Runs          [2]explain.Run `json:"runs"` // From, To
 	Warnings      []string       `json:"warnings"`
@@ -53,13 +53,13 @@ func explainWarnings(e *explain.Explanation) []string {
 	return out
 }
 
-// sentences are written one after another. Each sentence states what was recorded, with its figure: that something is
-// there and something else is not. No sentence claims a cause.
+// sentences collects sentences in order. Each sentence states with a figure what was recorded, and that one thing was
+// present and another was not. No sentence claims a cause.
 type sentences []string
 
 func (s *sentences) say(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-// peakSentences are those on the peaks.
+// peakSentences returns the sentences on the peaks.
 func peakSentences(e *explain.Explanation) []string {
 	var s sentences
 	a, b := &e.Runs[0], &e.Runs[1]
@@ -67,7 +67,7 @@ func peakSentences(e *explain.Explanation) []string {
 		return nil
 	}
 	early := ""
-	for _, r := range []*explain.Run{b, a} { // a peak that a run died before is no less than another
+	for _, r := range []*explain.Run{b, a} { // the peak of a run that died cannot be called lower
 		if r.Status != schemas.StatusOK {
 			early += fmt.Sprintf("; %s ended early (%s): its peak is of what it did until then", r.Label, r.Status)
 		}
@@ -115,7 +115,7 @@ func peakSentences(e *explain.Explanation) []string {
 	return s
 }
 
-// stepSentences are those on the steps and their phases.
+// stepSentences returns the sentences on the steps and their phases.
 func stepSentences(e *explain.Explanation) []string {
 	var s sentences
 	a, b := &e.Runs[0], &e.Runs[1]
@@ -146,7 +146,7 @@ func stepSentences(e *explain.Explanation) []string {
 	return s
 }
 
-// over says what an interval covers: how many steps, or repeats and their range.
+// over says what an interval covers: so many steps, or repeats with their range.
 func over(v *timing.Interval) string {
 	if v.Over == timing.OverRepeats {
 		return fmt.Sprintf("%d repeats (%s to %s)", v.N, prose.MS(v.Low), prose.MS(v.High))
@@ -154,7 +154,7 @@ func over(v *timing.Interval) string {
 	return units.Plural(v.N, "step", "steps")
 }
 
-// untimedModules says why the difference of the steps is not known by module.
+// untimedModules says why the difference of the steps cannot be split by module.
 func untimedModules(e *explain.Explanation) string {
 	without := e.Untimed()
 	if len(without) == 0 {
@@ -163,7 +163,8 @@ func untimedModules(e *explain.Explanation) string {
 	return "there are no times of modules of " + prose.JoinWords(without)
 }
 
-// categories says which categories make the difference of the peaks, and for the larger ones which modules.
+// categories adds sentences on which categories make the difference of the peaks and, for the larger ones, which
+// modules.
 func (s *sentences) categories(e *explain.Explanation) {
 	a, b := &e.Runs[0], &e.Runs[1]
 	if len(e.Categories) == 0 {
@@ -225,7 +226,7 @@ func (s *sentences) categories(e *explain.Explanation) {
 	}
 }
 
-// phases says which phases make the difference of the steps.
+// phases adds sentences on which phases make the difference of the steps.
 func (s *sentences) phases(e *explain.Explanation) {
 	a, b := &e.Runs[0], &e.Runs[1]
 	var terms []prose.Term
@@ -260,7 +261,7 @@ func (s *sentences) phases(e *explain.Explanation) {
 	}
 }
 
-// moduleName is what sentences call the modules.
+// moduleName returns what sentences call a module's part.
 func moduleName(m *explain.ModulePart) string {
 	switch {
 	case m.Module == nil:
@@ -275,7 +276,7 @@ func moduleName(m *explain.ModulePart) string {
 	return strings.Trim(*m.Module, "()")
 }
 
-// birthName is what sentences call the blocks.
+// birthName returns what sentences call the blocks allocated in a phase.
 func birthName(b *explain.BirthPart) string {
 	switch {
 	case b.Phase == nil:
@@ -286,7 +287,7 @@ func birthName(b *explain.BirthPart) string {
 	return "blocks born in " + *b.Phase
 }
 
-// births says in which phases the blocks were born that make the difference of the peaks.
+// births adds sentences on the phases in which the blocks were allocated that make the difference of the peaks.
 func (s *sentences) births(e *explain.Explanation) {
 	a, b := &e.Runs[0], &e.Runs[1]
 	var terms []prose.Term

@@ -7,7 +7,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// failedTable has a row for each request that failed for want of memory, which the run's peak does not show.
+// failedTable has a row for each request that failed because memory was short. A run's peak does not include such
+// requests.
 func failedTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Requests that failed: out of memory",
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// failedWords tells what failed because memory was short, and what took the memory.
+// failedWords say what failed because memory was short, and what held the memory.
 func failedWords(r *memory.FailedRequest) string {
 	o := r.OOM
 	ended := "and the script continued"
@@ -64,7 +64,7 @@ func failedWords(r *memory.FailedRequest) string {
 	return text
 }
 
-// requestWords tells what was requested, and by which module or line.
+// requestWords say how many bytes were requested, and by which module or line.
 func requestWords(o *schemas.OOM) string {
 	text := "request for " + units.MiB(o.RequestedBytes)
 	if o.Module != "" {
@@ -73,7 +73,7 @@ func requestWords(o *schemas.OOM) string {
 	return text
 }
 
-// diedWords describes the failed request that ended a run whose peak is broken down.
+// diedWords describe the failed request that ended a run, beside the breakdown of its peak.
 func diedWords(r *memory.FailedRequest) string {
 	text := fmt.Sprintf("a failed %s ended the run %s", requestWords(r.OOM), when(&r.At))
 	if r.OOM.Seq != 0 {
@@ -82,7 +82,7 @@ func diedWords(r *memory.FailedRequest) string {
 	return text
 }
 
-// failedHereWords say of a moment what failed at it.
+// failedHereWords say which request failed at the moment of a breakdown.
 func failedHereWords(device string, r *memory.FailedRequest) string {
 	text := fmt.Sprintf("%s: a %s failed here; the %s", device, requestWords(r.OOM), limitWords(r))
 	if r.OOM.LimitBytes > 0 {
@@ -91,11 +91,11 @@ func failedHereWords(device string, r *memory.FailedRequest) string {
 	return text
 }
 
-// atFailure is the option that names a failure.
+// atFailure returns the option that selects a failed request's moment.
 func atFailure(r *memory.FailedRequest) string { return "--at " + memory.At{OOM: &r.Nth}.String() }
 
-// limitWords says how much of a failure's limit tensors could have. Who took the rest of a failure's limit is known
-// only if the limit is the whole device: other processes take nothing of a limit that the script has set.
+// limitWords say how much of the memory limit tensors could use. If the limit is the whole device, they also name what
+// used the rest. Other processes use nothing of a limit that the script has set.
 func limitWords(r *memory.FailedRequest) string {
 	limit := r.OOM.LimitBytes
 	if limit == 0 {
@@ -115,7 +115,7 @@ func limitWords(r *memory.FailedRequest) string {
 	return text
 }
 
-// tellFailed fills in the sentence of each request.
+// tellFailed writes the sentence of each failed request.
 func tellFailed(requests []memory.FailedRequest) []memory.FailedRequest {
 	requests = slices.Clone(requests)
 	for i := range requests {

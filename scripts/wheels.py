@@ -170,7 +170,8 @@ def drop_needed(path: Path, library: str) -> None:
 
 
 def prebuild(target: str, work: Path) -> Path:
-    """Compiles the phantom GPU for each version of torch. Returns the arguments with which go build embeds it."""
+    """Compiles the phantom GPU for each version of torch. Returns an overlay file with which go build embeds the
+    results."""
     laid = {}
     for compiler in COMPILERS:
         wrapper = work / compiler

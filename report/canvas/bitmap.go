@@ -10,9 +10,9 @@ import (
 	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
-// A bitmap is the surface of a PNG. A bitmap is go-chart's own surface with two changes: it fills fully covered areas
-// as memory is filled, and its encoder is made for pictures of few colours. Drawing pixel by pixel, and with image/png,
-// took most of a report's time.
+// A bitmap is the surface on which a PNG is drawn. It is go-chart's own surface with two changes: it fills fully
+// covered areas a row at a time, and its PNG encoder is made for pictures of few colours. go-chart's drawing pixel by
+// pixel, and the encoder of image/png, took most of a report's time.
 type bitmap struct {
 	c   *drawing.RasterGraphicContext
 	img *image.RGBA
@@ -22,7 +22,7 @@ func newBitmap(width, height int) *bitmap {
 	img := image.NewRGBA(image.Rect(0, 0, width, height))
 	b := &bitmap{drawing.NewRasterGraphicContextWithPainter(img, &painter{RGBAPainter: raster.NewRGBAPainter(img)}),
 		img}
-	b.c.SetDPI(64) // go-chart takes points times DPI for 64ths of a pixel: at 64 a point is a pixel
+	b.c.SetDPI(64) // go-chart takes a size in 64ths of a pixel as points times DPI: at 64 a point is a pixel
 	return b
 }
 
@@ -39,7 +39,7 @@ func (b *bitmap) fill(c Color) {
 	b.c.Fill()
 }
 
-// rect fills whole pixels, which have no edges for freetype to find.
+// rect fills whole pixels, so freetype has no edges to smooth.
 func (b *bitmap) rect(x0, y0, x1, y1 int, c Color) {
 	box := b.img.Rect
 	x0, y0, x1, y1 = max(x0, box.Min.X), max(y0, box.Min.Y), min(x1, box.Max.X), min(y1, box.Max.Y)
@@ -53,25 +53,25 @@ func (b *bitmap) rect(x0, y0, x1, y1 int, c Color) {
 	}
 }
 
-// tile repeats a pixel over a row.
+// tile repeats a pixel along a row.
 func tile(row []byte, pixel [4]byte) {
 	for n := copy(row, pixel[:]); n < len(row); n *= 2 {
 		copy(row[n:], row[:n])
 	}
 }
 
-// save writes only the picture: the SVG beside it has the name and the description.
+// save writes only the picture. The SVG beside the PNG has the name and the description.
 func (b *bitmap) save(w io.Writer, _, _ string) error { return WritePNG(w, b.img, 0) }
 
-// glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if
-// there is one.
+// glyphs adds a line of text whose baseline starts at (x, y) to the path. It stops at a glyph that the font cannot
+// provide.
 func (b *bitmap) glyphs(s string, x, y int, size float64, font *truetype.Font) {
 	b.c.SetFont(font)
 	b.c.SetFontSize(size)
 	_, _ = b.c.CreateStringPath(s, float64(x), float64(y))
 }
 
-// A painter paints fully covered spans at once and leaves the others, the edges of glyphs, to freetype.
+// A painter paints fully covered spans at once, and leaves partly covered ones, the edges of glyphs, to freetype.
 type painter struct {
 	*raster.RGBAPainter
 	pixel  [4]byte
@@ -84,7 +84,7 @@ func (p *painter) SetColor(c color.Color) {
 	p.pixel, p.opaque = [4]byte{byte(r >> 8), byte(g >> 8), byte(b >> 8), byte(a >> 8)}, a == 0xffff
 }
 
-// Paint is called with the spans of one row at a time, from top to bottom.
+// Paint gets the spans of one row at a time, from top to bottom.
 func (p *painter) Paint(spans []raster.Span, done bool) {
 	box := p.Image.Rect
 	for i, s := range spans {

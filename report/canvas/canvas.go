@@ -1,10 +1,10 @@
-// Package canvas draws figures once, for both PNG and SVG, with go-chart's font and drawing.
+// Package canvas draws each figure with one layout for both PNG and SVG, with go-chart's font and drawing primitives.
 //
 // go-chart's own charts cannot draw dpsight's figures (its stacked bars are normalised to 100 %), but its drawing
-// primitives can. All edges lie on whole pixels of the format, so each format has its own resolution: a logical
-// pixel is [pngScale] or [svgScale] of its pixels. In an SVG, text is drawn as the outlines of its glyphs. A named
-// but missing font would move every label, and most converters to PDF ignore an embedded one. The file's
-// description has the words.
+// primitives can. All edges lie on whole pixels of the format, so each format has its own resolution: a logical pixel
+// is [pngScale] pixels of a PNG, or [svgScale] of an SVG. In an SVG, text is drawn as the outlines of its glyphs. A
+// font that is only named may be missing, which would move every label, and most converters to PDF ignore an embedded
+// font. The SVG's description repeats the picture's content in words.
 package canvas
 
 import (
@@ -24,13 +24,13 @@ const (
 // A Color is 0xRRGGBB.
 type Color uint32
 
-// Pale is the colour mixed with white.
+// Pale returns the colour mixed with white.
 func (c Color) Pale() Color {
 	mix := func(shift uint) Color { return (c>>shift&0xff + 2*0xff) / 3 << shift }
 	return mix(16) | mix(8) | mix(0)
 }
 
-// Luminance is the relative luminance of the colour, from 0 to 1 (WCAG).
+// Luminance returns the relative luminance of the colour, from 0 to 1 (WCAG).
 func (c Color) Luminance() float64 {
 	linear := func(v uint32) float64 {
 		x := float64(v&0xff) / 255
@@ -42,10 +42,10 @@ func (c Color) Luminance() float64 {
 	return 0.2126*linear(uint32(c)>>16) + 0.7152*linear(uint32(c)>>8) + 0.0722*linear(uint32(c))
 }
 
-// Anchor says which point of a text its x names.
+// Anchor says which point of a text is at its x: the start, the middle or the end.
 type Anchor int
 
-// The anchors.
+// The possible anchors of a text.
 const (
 	Start Anchor = iota
 	Middle
@@ -64,7 +64,7 @@ type Label struct {
 	Box  Box
 }
 
-// A Shape is something drawn to scale, and the axis that it must stay within.
+// A Shape is a box drawn to scale, and the box of its axis, within which it must stay.
 type Shape struct {
 	What        string
 	Box, Within Box
@@ -75,23 +75,23 @@ type Canvas struct {
 	Width, Height float64
 	Labels        []Label
 	Shapes        []Shape
-	drawn         []quad // diamonds and segments; see [Canvas.Covered]
+	drawn         []quad // diamonds and slanting segments; see [Canvas.Covered]
 	r             surface
 	scale         float64
 	font          *truetype.Font
 }
 
-// A surface fills paths in pixels of its own, and is saved as a file of one format.
+// A surface fills paths in the pixels of its format, and is saved as a file.
 type surface interface {
 	moveTo(x, y int)
 	lineTo(x, y int)
 	curveTo(cx, cy, x, y int)
 	close()
-	fill(Color) // the path, and begins another
+	fill(Color) // fills the path and begins a new one
 	save(w io.Writer, title, description string) error
 }
 
-// New makes a canvas. svg says whether it is saved as SVG or as PNG.
+// New makes a canvas. svg says whether the canvas is saved as SVG or as PNG.
 func New(width, height float64, svg bool) (*Canvas, error) {
 	font, err := builtin()
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Canvas) px(v float64) int { return pixels(v, c.scale) }
 
 func pixels(v, scale float64) int { return int(math.Round(v * scale)) }
 
-// Rect fills a rectangle. A rectangle that is thinner than the renderer's grid is not drawn.
+// Rect fills a rectangle. A rectangle whose width or height rounds to 0 pixels of the format is not drawn.
 func (c *Canvas) Rect(b Box, fill Color) {
 	x0, y0, x1, y1 := c.px(b.X0), c.px(b.Y0), c.px(b.X1), c.px(b.Y1)
 	if x0 == x1 || y0 == y1 {
@@ -125,7 +125,7 @@ func (c *Canvas) Rect(b Box, fill Color) {
 	c.r.fill(fill)
 }
 
-// Frame strokes a rectangle's border, inside it.
+// Frame strokes a rectangle's border on its inside.
 func (c *Canvas) Frame(b Box, width float64, stroke Color) {
 	c.Rect(Box{b.X0, b.Y0, b.X1, b.Y0 + width}, stroke)
 	c.Rect(Box{b.X0, b.Y1 - width, b.X1, b.Y1}, stroke)
@@ -141,7 +141,7 @@ func (c *Canvas) path(x0, y0, x1, y1 int) {
 	c.r.close()
 }
 
-// Line draws a horizontal or vertical line, as a rectangle: a stroke's joins differ between the renderers.
+// Line draws a horizontal or vertical line as a rectangle, since PNG and SVG draw the ends of strokes differently.
 func (c *Canvas) Line(x0, y0, x1, y1, width float64, stroke Color) {
 	h := width / 2
 	if x0 == x1 {
@@ -178,7 +178,7 @@ func (c *Canvas) Text(s string, x, y, size float64, anchor Anchor, color Color) 
 	c.r.fill(color)
 }
 
-// TextBox is the box of a line of text whose baseline starts at (x, y).
+// TextBox returns the box of a line of text whose baseline starts at (x, y).
 func TextBox(s string, x, y, size float64) Box { return textBox(x, y, Measure(s, size), size) }
 
 func textBox(x, y, width, size float64) Box {
@@ -190,14 +190,14 @@ func (c *Canvas) Shape(what string, box, within Box) {
 	c.Shapes = append(c.Shapes, Shape{what, box, within})
 }
 
-// Area fills the area under a line of steps: value i holds from x[i] to x[i+1], down to y0.
+// Area fills the area under a stepped line: value i holds from x[i] to x[i+1]. The area ends at y0 below.
 func (c *Canvas) Area(x, y []float64, y0 float64, fill Color) {
 	if len(y) == 0 {
 		return
 	}
 	c.r.moveTo(c.px(x[0]), c.px(y0))
 	for i := range y {
-		if i == 0 || c.px(y[i]) != c.px(y[i-1]) { // equal neighbours are one step
+		if i == 0 || c.px(y[i]) != c.px(y[i-1]) { // neighbours at the same height are drawn as one
 			c.r.lineTo(c.px(x[i]), c.px(y[i]))
 		}
 		if i == len(y)-1 || c.px(y[i+1]) != c.px(y[i]) {
@@ -209,7 +209,7 @@ func (c *Canvas) Area(x, y []float64, y0 float64, fill Color) {
 	c.r.fill(fill)
 }
 
-// Steps draws the line of steps itself.
+// Steps draws a stepped line as in [Canvas.Area], without the area below it.
 func (c *Canvas) Steps(x, y []float64, width float64, stroke Color) {
 	from := 0
 	for i := range y {
@@ -234,7 +234,7 @@ func (c *Canvas) Segment(x0, y0, x1, y1, width float64, stroke Color) {
 	c.quad(quad{{x0 + dx, y0 - dy}, {x1 + dx, y1 - dy}, {x1 - dx, y1 + dy}, {x0 - dx, y0 + dy}}, stroke)
 }
 
-// A quad is a convex figure of four corners, in their order.
+// A quad is a convex figure with four corners, listed in order around it.
 type quad [4]struct{ x, y float64 }
 
 func (c *Canvas) quad(q quad, fill Color) {
@@ -247,8 +247,8 @@ func (c *Canvas) quad(q quad, fill Color) {
 	c.r.fill(fill)
 }
 
-// overlaps reports whether the quad and the box have a point in common: no line along a side of either has them on its
-// two sides.
+// overlaps reports whether the quad and the box have a point in common. They have none if a side of one of them
+// separates the two.
 func (q *quad) overlaps(b Box) bool {
 	corners := quad{{b.X0, b.Y0}, {b.X1, b.Y0}, {b.X1, b.Y1}, {b.X0, b.Y1}}
 	apart := func(dx, dy float64) bool {
@@ -275,8 +275,8 @@ func (q *quad) overlaps(b Box) bool {
 	return true
 }
 
-// Misplaced lists the texts that stick out of the canvas or lie over another, and the shapes that reach beyond their
-// axes.
+// Misplaced lists the texts that stick out of the canvas or overlap another text, and the shapes that reach beyond
+// their axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
 	for i, l := range c.Labels {
@@ -289,7 +289,7 @@ func (c *Canvas) Misplaced() []string {
 			}
 		}
 	}
-	const hair = 0.01 // of floating point
+	const hair = 0.01 // tolerance for floating point
 	for _, m := range c.Shapes {
 		if b, w := m.Box, m.Within; b.X0 < w.X0-hair || b.Y0 < w.Y0-hair || b.X1 > w.X1+hair || b.Y1 > w.Y1+hair {
 			out = append(out, fmt.Sprintf("%s at %.1f reaches out of %.1f", m.What, b, w))
@@ -298,8 +298,8 @@ func (c *Canvas) Misplaced() []string {
 	return out
 }
 
-// Covered lists the texts that lie on a point or on a slanting line. Covered is separate from Misplaced, since some
-// letters belong at their points.
+// Covered lists the texts that overlap a point or a slanting line. Misplaced does not include them, since some letters
+// belong at their points.
 func (c *Canvas) Covered() []string {
 	var out []string
 	for _, l := range c.Labels {

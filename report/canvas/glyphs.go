@@ -10,17 +10,17 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// Heights of a line of text, in multiples of its size: generous for capitals with accents and for descenders.
+// Heights of a line of text, in multiples of the font size, with room for accented capitals and for descenders.
 const (
 	capHeight = 0.96
 	descent   = 0.24
 )
 
-// Missing replaces a character that the built-in font lacks, such as a Chinese one.
+// Missing replaces a character that the built-in font lacks, such as a Chinese character.
 const Missing = '□'
 
-// builtin is the built-in font. go-chart parses it at the first call without a lock around its first look, and figures
-// are drawn at the same time.
+// builtin returns the built-in font, parsed once. go-chart's own first parsing is not safe for figures that are drawn
+// concurrently.
 var builtin = sync.OnceValues(chart.GetDefaultFont)
 
 // hasGlyph reports whether the built-in font can draw r.
@@ -29,8 +29,8 @@ func hasGlyph(r rune) bool {
 	return err == nil && f.Index(r) != 0
 }
 
-// Printable replaces the characters that the built-in font lacks by [Missing], drawn as a box, and control characters
-// by spaces.
+// Printable replaces characters that the built-in font lacks by [Missing], which is drawn as a box. It replaces control
+// characters by spaces.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -46,10 +46,10 @@ func Printable(s string) string {
 // Lacks reports whether the built-in font lacks some character of s.
 func Lacks(s string) bool { return strings.ContainsRune(Printable(s), Missing) }
 
-// unit is the size in which glyphs are measured and outlined: the font's own units, so that nothing is hinted.
+// unit is the size in which glyphs are measured and outlined: the font's own units, so that no glyph is hinted.
 func unit(f *truetype.Font) fixed.Int26_6 { return fixed.Int26_6(f.FUnitsPerEm()) }
 
-// advance returns where the glyph after r begins, in the font's units. previous is the glyph before, for kerning.
+// advance returns the kerning before a glyph and its width, in the font's units. previous is the glyph before it.
 func advance(f *truetype.Font, previous, glyph truetype.Index) (kern, width float64) {
 	if previous != 0 {
 		kern = float64(f.Kern(unit(f), previous, glyph))
@@ -57,7 +57,7 @@ func advance(f *truetype.Font, previous, glyph truetype.Index) (kern, width floa
 	return kern, float64(f.HMetric(unit(f), glyph).AdvanceWidth)
 }
 
-// Measure is the width of a line of text in logical pixels.
+// Measure returns the width of a line of text in logical pixels.
 func Measure(s string, size float64) float64 {
 	f, err := builtin()
 	if err != nil {
@@ -95,7 +95,8 @@ func (c *Canvas) outline(s string, x, y, size float64) {
 	}
 }
 
-// contour adds one closed outline of quadratic curves. Between two control points TrueType implies a point half-way.
+// contour adds one closed outline of quadratic curves to the path. Between two control points, TrueType implies a point
+// half-way.
 func (c *Canvas) contour(points []truetype.Point, x, y, scale float64) {
 	if len(points) < 2 {
 		return

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// mostColours is how many colours a picture of one byte a pixel can have.
+// mostColours is the highest number of colours in a picture with one byte a pixel.
 const mostColours = 256
 
-// palette returns the colours of an opaque picture, and the colour that replaces each colour in it. A figure has a few
-// flat colours and, along its letters, shades between them. If a picture has too many colours, the rarest are replaced
-// by their nearest neighbours. The replacement is hardly visible, and it halves the file. Cutting the colour space into
-// boxes would change flat colours too.
+// palette returns the colours to use for an opaque picture, and for each of its own colours the index of the colour
+// that replaces it. A figure has a few flat colours, and intermediate shades at the edges of letters. If a picture has
+// too many colours, the rarest are replaced by their nearest neighbours. The replacement is hardly visible, and makes
+// the file half as large. Dividing the colour space into boxes would change flat colours too.
 func palette(img *image.RGBA) (colours []uint32, index map[uint32]byte) {
 	count := map[uint32]int{}
 	for y := range img.Rect.Dy() {
 		row := img.Pix[y*img.Stride:][:4*img.Rect.Dx()]
-		last, run := uint32(0), 0 // colours come in runs, and a map is slow
+		last, run := uint32(0), 0 // equal pixels follow one another, and looking up a map is slow
 		for x := 0; x < len(row); x += 4 {
 			c := pixel(row[x:])
 			if c != last {

@@ -11,13 +11,14 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// pngLevel is where more effort hardly makes a figure smaller: the highest level saves a seventh in nine times the
-// time.
+// pngLevel is the compression level above which a figure's file hardly shrinks: the highest level saves a seventh in
+// nine times the time.
 const pngLevel = 5
 
-// WritePNG writes an opaque picture as PNG with one byte a pixel, in unfiltered rows and at most [mostColours] colours.
-// image/png tries five filters on every row, which takes longer than drawing. PNG's filters are made for photographs,
-// and enlarge flat colours and repeated letters. The file states dots per inch unless dots is 0.
+// WritePNG writes an opaque picture as PNG with one byte a pixel, in unfiltered rows, and with at most [mostColours]
+// colours. image/png tries five filters on every row, which takes longer than drawing. PNG's filters are made for
+// photographs, and make files of flat colours and repeated letters larger. The file states the resolution in dots per
+// inch unless dots is 0.
 func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {
@@ -25,15 +26,15 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	}
 	header := binary.BigEndian.AppendUint32(nil, uint32(width))
 	header = binary.BigEndian.AppendUint32(header, uint32(height))
-	header = append(header, 8, 3, 0, 0, 0) // bits a pixel, of a palette, deflate, adaptive filters, not interlaced
+	header = append(header, 8, 3, 0, 0, 0) // 8 bits a pixel, palette, deflate, adaptive filters, not interlaced
 	if err := writeChunk(w, "IHDR", header); err != nil {
 		return err
 	}
 	if dots > 0 {
-		const inches = 0.0254 // metres
+		const inches = 0.0254 // an inch in metres
 		each := uint32(math.Round(dots / inches))
 		size := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, each), each)
-		if err := writeChunk(w, "pHYs", append(size, 1)); err != nil { // a metre
+		if err := writeChunk(w, "pHYs", append(size, 1)); err != nil { // unit: per metre
 			return err
 		}
 	}
@@ -50,7 +51,7 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	if err != nil {
 		return err
 	}
-	line := make([]byte, 1+width) // a line's first byte: no filter
+	line := make([]byte, 1+width) // the first byte of a line: no filter
 	last, at := colours[0], byte(0)
 	for y := range height {
 		row := img.Pix[y*img.Stride:][:4*width]
@@ -73,7 +74,7 @@ func WritePNG(w io.Writer, img *image.RGBA, dots float64) error {
 	return writeChunk(w, "IEND", nil)
 }
 
-// chunks makes a chunk of compressed pixels of each write.
+// chunks writes each write to it as a chunk of compressed pixels.
 type chunks struct{ w io.Writer }
 
 func (c chunks) Write(b []byte) (int, error) { return len(b), writeChunk(c.w, "IDAT", b) }

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// A vector is the surface of an SVG. go-chart's own formats every point separately, writes colours that readers of
-// SVG 1.1 do not know, and no size.
+// A vector is the surface on which an SVG is drawn. go-chart's own SVG surface formats every point separately, writes
+// colours in a form that readers of SVG 1.1 do not know, and states no size.
 type vector struct {
-	width, height float64 // nominal
+	width, height float64 // nominal size of the picture
 	path, body    []byte
-	x, y          int // where the path is
+	x, y          int // the path's present point
 }
 
 func (v *vector) add(op byte, at ...int) {
@@ -31,7 +31,8 @@ func (v *vector) moveTo(x, y int) {
 	v.x, v.y = x, y
 }
 
-// lineTo names the one coordinate that changes: areas are steps, a thousand in a panel.
+// lineTo writes only the coordinate that changes: areas consist of horizontal and vertical steps, up to a thousand in a
+// panel.
 func (v *vector) lineTo(x, y int) {
 	switch {
 	case y == v.y:
@@ -67,7 +68,7 @@ func (v *vector) save(w io.Writer, title, description string) error {
 	return err
 }
 
-// xmlText escapes markup and drops what XML 1.0 cannot hold at all.
+// xmlText escapes markup and drops characters that XML 1.0 cannot represent.
 func xmlText(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < 0x20 && r != '\t' && r != '\n' || r == 0xfffe || r == 0xffff {

@@ -11,29 +11,29 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Tables lists the tables that [Of] needs.
+// Tables are the tables of a run that [Of] needs.
 const Tables = timeline.CategoryTables | schemas.WantTimes | schemas.WantClock | schemas.WantReserved |
 	schemas.WantSamples | timeline.MarksTables
 
-// A Run is what is exported of a run.
+// A Run has what an export contains of one run.
 type Run struct {
 	identity.Identity
 	Devices []Device
-	Samples []schemas.Sample // samples of all GPUs that NVML was asked about
+	Samples []schemas.Sample // of all GPUs that NVML sampled
 }
 
 // A Device is one device of one rank.
 type Device struct {
-	Device string // cuda:0
+	Device string // such as cuda:0
 	Rank   int32
-	// Timeline has a point for each event; nil for a device without allocator events.
+	// Timeline has a point for each event. It is nil for a device without allocator events.
 	Timeline *timeline.DeviceTimeline
-	TimeNS   []int64        // when event i+1 happened, Unix time; empty if unknown
-	Reserved []memory.Level // what was reserved, from each event that changed it
+	TimeNS   []int64        // when event i+1 happened, in Unix time; empty if unknown
+	Reserved []memory.Level // reserved bytes after each event that changed them
 	Steps    []schemas.Step
 	Phases   []schemas.Phase
 	Failed   []schemas.OOM
-	Marks    []timeline.Mark // what the script marked
+	Marks    []timeline.Mark // moments that the script marked
 }
 
 // Of splits a run's tables by device. A run without allocator events has only its steps and phases.
@@ -86,8 +86,8 @@ func Of(in schemas.Tables) (Run, error) {
 	return run, nil
 }
 
-// timeOf is when an event happened, Unix time in ns; event 0 is the state before the first. Without a clock, events
-// count as a microsecond apart.
+// timeOf returns when an event happened, in ns of Unix time. Event 0 is the state before the first event. Without a
+// clock, events are a microsecond apart.
 func (d *Device) timeOf(event int64) int64 {
 	if len(d.TimeNS) == 0 {
 		return event * 1000
@@ -95,7 +95,7 @@ func (d *Device) timeOf(event int64) int64 {
 	return d.TimeNS[min(max(event-1, 0), int64(len(d.TimeNS))-1)]
 }
 
-// title names a device among the others of its run.
+// title returns a name that distinguishes a device from the run's other devices.
 func (r *Run) title(d *Device) string {
 	for i := range r.Devices {
 		if r.Devices[i].Rank != r.Devices[0].Rank {

@@ -31,7 +31,7 @@ type column struct {
 	values arrow.Array
 }
 
-// Tables returns the device's Feather files: events (what was allocated after each event, by category, and reserved),
+// Tables returns the device's Feather files: events (allocated bytes by category and reserved bytes after each event),
 // steps, phases and marks. Empty tables are left out. Unknown values are null.
 func (d *Device) Tables() (out []Table) {
 	if d.Timeline != nil {
@@ -76,7 +76,7 @@ func (d *Device) Tables() (out []Table) {
 	return out
 }
 
-// knownTimeOf returns when an event happened, Unix time in ns; nil if unknown.
+// knownTimeOf returns when an event happened, in ns of Unix time, or nil if unknown.
 func (d *Device) knownTimeOf(event int64) *int64 {
 	if len(d.TimeNS) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (d *Device) events() []column {
 	return columns
 }
 
-// reservedAt returns what is reserved just after an event; nil if unknown.
+// reservedAt returns the reserved bytes just after an event, or nil if unknown.
 func (d *Device) reservedAt(event int64) *int64 {
 	next, _ := slices.BinarySearchFunc(d.Reserved, event+1, func(l level, event int64) int { return int(l.Seq - event) })
 	if next == 0 {
@@ -142,7 +142,7 @@ func words[R any](name string, rows []R, one func(*R) string) column {
 	return column{name, b.NewArray()}
 }
 
-// generator in a file's metadata says that dpsight wrote it.
+// generator is a key of a file's metadata. Its value says that dpsight wrote the file.
 const generator = "generator"
 
 // Write writes the table as an Arrow IPC file, which Feather's readers open.
@@ -167,7 +167,7 @@ func (t *Table) Write(w io.Writer, runID string) error {
 	return out.Close()
 }
 
-// positioned knows how much was written, which is all that the writer of a file seeks for.
+// positioned is a writer that knows how many bytes were written. The Arrow file writer seeks only to learn this.
 type positioned struct {
 	w io.Writer
 	n int64

@@ -14,7 +14,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The formats.
+// The formats of an export.
 const (
 	Perfetto    = "perfetto"
 	TensorBoard = "tensorboard"
@@ -23,12 +23,12 @@ const (
 
 // A File is one file of a run.
 type File struct {
-	Path  string // path below the folder of the export, with slashes
+	Path  string // below the folder of the export, with slashes
 	Write func(io.Writer) error
 }
 
-// Files returns the files of a run in a format. name is what the run is called among the others. A run without
-// devices has only its trace.
+// Files returns the files of a run in a format. name distinguishes the run from the other exported runs. A run without
+// devices has only a trace.
 func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 	if format == Perfetto {
 		return []File{{name + ".perfetto.json", r.WritePerfetto}}
@@ -41,7 +41,7 @@ func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 		}
 		if format == TensorBoard {
 			shown := pictures
-			if i > 0 { // the pictures are the run's: only its first file has them
+			if i > 0 { // the pictures belong to the run: only its first file has them
 				shown = nil
 			}
 			files = append(files, File{fmt.Sprintf("%s/%s%d.dpsight", folder, EventFile, r.start()/1e9),
@@ -56,7 +56,7 @@ func (r *Run) Files(format, name string, pictures []Picture) (files []File) {
 	return files
 }
 
-// WriteAll writes files below a folder. Without force, WriteAll overwrites only files that an export wrote.
+// WriteAll writes files below a folder. Without force it overwrites only files that an export wrote.
 func WriteAll(out string, files []File, force bool) (paths []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(out, filepath.FromSlash(f.Path))
@@ -71,7 +71,7 @@ func WriteAll(out string, files []File, force bool) (paths []string, err error) 
 	return paths, nil
 }
 
-// WriteFile writes one file. Without force, WriteFile overwrites only a file that an export wrote.
+// WriteFile writes one file. Without force it overwrites only a file that an export wrote.
 func WriteFile(path string, write func(io.Writer) error, force bool) error {
 	if !force {
 		if err := schemas.CheckOwn(path, IsExport); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The threads of a device's process in a trace: slices of one thread must lie in each other, and phases and steps need
-// not.
+// The threads of a device's process in a trace. Slices of one thread must be nested, and steps and phases may not be,
+// so each kind has a thread.
 const (
 	stepsThread  = 1
 	phasesThread = 2
@@ -21,7 +21,7 @@ const (
 // WritePerfetto writes the run as a trace in the JSON that Perfetto and chrome://tracing open. Each device is a process
 // with a counter for each category (bytes allocated, at every event that changes it), counters for allocated and
 // reserved, steps and phases as slices, and failed requests and marks as instants. Times are microseconds since the
-// first. If events have no times, each event takes a microsecond, and the trace's otherData states that.
+// first event. If events have no times, they are a microsecond apart, and the trace's otherData states that.
 func (r *Run) WritePerfetto(w io.Writer) error {
 	t := &trace{w: bufio.NewWriterSize(w, 1<<20), start: r.start()}
 	fmt.Fprintf(t.w, `{"displayTimeUnit":"ms","otherData":{"generator":"dpsight","run_id":%s,"name":%s,"source":%s,`+
@@ -39,7 +39,7 @@ func (r *Run) WritePerfetto(w io.Writer) error {
 	return t.w.Flush()
 }
 
-// start is the first moment of the run, ns.
+// start returns the first moment of the run, in ns.
 func (r *Run) start() int64 {
 	first := int64(math.MaxInt64)
 	for i := range r.Devices {
@@ -54,7 +54,7 @@ func (r *Run) start() int64 {
 	if first == math.MaxInt64 {
 		return 0
 	}
-	for i := range r.Samples { // NVML is asked before the script begins
+	for i := range r.Samples { // NVML samples begin before the script
 		first = min(first, r.Samples[i].TimeNS)
 	}
 	return first
@@ -73,7 +73,7 @@ func (r *Run) clock() string {
 // A trace writes events, one on each line.
 type trace struct {
 	w       *bufio.Writer
-	start   int64 // ns
+	start   int64 // in ns
 	process int
 	some    bool
 }
@@ -88,7 +88,7 @@ func (t *trace) event(format string, args ...any) {
 	t.w.WriteByte('}')
 }
 
-// since is a moment in microseconds.
+// since returns the microseconds from the trace's start to a moment.
 func (t *trace) since(ns int64) string {
 	return strconv.FormatFloat(float64(ns-t.start)/1000, 'f', -1, 64)
 }
@@ -146,7 +146,7 @@ func (t *trace) device(d *Device) {
 	}
 }
 
-// samples are NVML's, a counter a GPU in a process of their own.
+// samples writes NVML's samples, with a counter for each GPU, in a process of their own.
 func (t *trace) samples(samples []schemas.Sample, process int) {
 	if len(samples) == 0 || t.start == 0 {
 		return
@@ -158,12 +158,12 @@ func (t *trace) samples(samples []schemas.Sample, process int) {
 	}
 }
 
-// A slice holds what a reader sees after a click; null = unknown.
+// A slice has the details that Perfetto shows when the reader clicks a slice. null means unknown.
 type slice map[string]any
 
 func (t *trace) slice(thread int, name string, begin, end int64, args slice) {
 	text, err := json.Marshal(args)
-	if err != nil { // numbers alone
+	if err != nil { // args are numbers, which cannot fail
 		panic(err)
 	}
 	t.event(`"ph":"X","tid":%d,"name":%s,"ts":%s,"dur":%s,"args":%s`, thread, quoted(name), t.since(begin),
@@ -178,7 +178,7 @@ func positive(ns int64) *int64 {
 	return &ns
 }
 
-// quoted returns a text as JSON. Invalid UTF-8 is replaced.
+// quoted returns a text as a JSON string. Invalid UTF-8 is replaced.
 func quoted(s string) string {
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 // A Picture is a PNG shown beside a run's scalars.
 type Picture struct {
 	Tag           string
-	Width, Height int // pixels
+	Width, Height int // in pixels
 	PNG           []byte
 }
 
-// The numbers of the fields that are written, of tensorflow's Event, Summary, Summary.Value and Summary.Image
+// The field numbers that are written, from tensorflow's messages Event, Summary, Summary.Value and Summary.Image
 // (tensorflow/core/util/event.proto and framework/summary.proto).
 const (
 	eventWallTime    protowire.Number = 1
@@ -37,7 +37,7 @@ const (
 )
 
 // WriteTensorBoard writes the scalars of one device's steps and phases, and pictures, as an event file. TensorBoard
-// reads the event file in a folder of its own, under a name that begins with [EventFile]. Memory is in MiB and time in
+// needs each event file in a folder of its own, with a name that begins with [EventFile]. Memory is in MiB and time in
 // ms, as the tags say. A scalar is a 32-bit float. Unknown scalars of a step are left out.
 func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
 	e := &events{w: w}
@@ -64,13 +64,13 @@ func (d *Device) WriteTensorBoard(w io.Writer, pictures []Picture) error {
 }
 
 const (
-	// EventFile begins the names of files in which TensorBoard looks for events.
+	// EventFile is the beginning of the file names that TensorBoard reads as event files.
 	EventFile = "events.out.tfevents."
-	// fileVersion is what the first event of a file says.
+	// fileVersion is the content of a file's first event.
 	fileVersion = "brain.Event:2"
 )
 
-// scalars are the values of a summary of one step.
+// scalars returns the values of the summary of one step.
 func (d *Device) scalars(s *schemas.Step) (values []byte) {
 	bytes := func(tag string, v *int64) {
 		if v != nil {
@@ -80,7 +80,7 @@ func (d *Device) scalars(s *schemas.Step) (values []byte) {
 	bytes("memory/peak", s.PeakBytes)
 	bytes("memory/allocated_at_end", s.AllocatedEnd)
 	bytes("memory/reserved_at_end", s.ReservedEnd)
-	if s.GPUNS > 0 && !s.Instrumented { // published times come from steps without hooks
+	if s.GPUNS > 0 && !s.Instrumented { // published times come from steps without module hooks
 		values = appendScalar(values, "time/step_ms", float64(s.GPUNS)/1e6)
 	}
 	ns, peaks := map[string]int64{}, map[string]int64{}
@@ -116,7 +116,7 @@ func (d *Device) scalars(s *schemas.Step) (values []byte) {
 	return values
 }
 
-// highest is the point of a step at which most was allocated; -1 = the step has none.
+// highest returns the point of a step with the most allocated bytes, or -1 if the step has no point.
 func (d *Device) highest(s *schemas.Step) int {
 	if d.Timeline == nil || !s.Recorded {
 		return -1
@@ -159,7 +159,7 @@ func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), message)
 }
 
-// events writes records of a length, its checksum, an event and its checksum.
+// events writes records. A record has its length, the length's checksum, an event and the event's checksum.
 type events struct {
 	w   io.Writer
 	err error
@@ -173,7 +173,7 @@ func masked(b []byte) uint32 {
 	return (sum>>15 | sum<<17) + 0xa282ead8
 }
 
-// write writes an event of a moment and a step.
+// write writes an event with its moment and step.
 func (e *events) write(ns, step int64, content []byte) {
 	if e.err != nil {
 		return
