@@ -14,14 +14,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Limits: the runs of a breakdown, the panels of an overhead, and the runs that have a picture of their own.
+// Limits of a report: runs in a picture of breakdowns, panels in a picture of overhead, and runs with a picture of
+// their own.
 const (
 	runsAPicture  = 24
 	fallsAPicture = 8
 	mostPictures  = 24
 )
 
-// undrawn lists the pictures that the report leaves out, with the reason.
+// undrawn lists the pictures that the report leaves out, with reasons.
 func (m *Model) undrawn() (notes []string) {
 	cells := m.Study.Cells
 	if !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.BrokenDown() }) {
@@ -70,7 +71,8 @@ func (m *Model) Figures() []figure.Figure {
 	return figures
 }
 
-// parted names the i-th picture of a kind. The first has the name of the kind, the others a number too.
+// parted returns the name of the i-th picture of a kind. The first picture has the kind's name, and later ones have a
+// number appended.
 func parted(kind string, i int) string {
 	if i == 0 {
 		return kind
@@ -78,7 +80,7 @@ func parted(kind string, i int) string {
 	return fmt.Sprintf("%s-%d", kind, i+1)
 }
 
-// breakdowns returns the breakdowns of all runs, each run near its baseline.
+// breakdowns returns the pictures of the breakdowns of all runs. Runs are near their baselines.
 func (m *Model) breakdowns() (figures []figure.Figure) {
 	for part := range slices.Chunk(besideBaselines(&m.Study), runsAPicture) {
 		if !slices.ContainsFunc(part, (*compare.Cell).BrokenDown) {
@@ -111,7 +113,7 @@ func (m *Model) memoryBreakdown(cells []*compare.Cell) *figure.MemoryBreakdown {
 		}
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 			n := c.Good
-			if n == 0 { // no run ended well: the figures use all runs
+			if n == 0 { // if no run ended well, the figures use all runs
 				n = len(c.RunIDs)
 			}
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n,
@@ -125,12 +127,12 @@ func (m *Model) memoryBreakdown(cells []*compare.Cell) *figure.MemoryBreakdown {
 	return f
 }
 
-// number returns the row of a cell in the tables, from 0.
+// number returns a cell's row in the tables, from 0.
 func (m *Model) number(c *compare.Cell) int {
 	return slices.IndexFunc(m.Study.Cells, func(o compare.Cell) bool { return o.RunID == c.RunID })
 }
 
-// overheads returns the waterfalls from the baseline's peak to that of each run.
+// overheads returns waterfalls from the baseline's peak to each run's peak.
 func (m *Model) overheads() (figures []figure.Figure) {
 	cells, _ := foremost(besideBaselines(&m.Study), mostPictures)
 	var panels []figure.WaterfallPanel
@@ -151,8 +153,8 @@ func (m *Model) overheads() (figures []figure.Figure) {
 	return figures
 }
 
-// overheadFall returns the waterfall from the baseline's peak to that of a run, or a sentence if only one category
-// changes. Bytes that only move between autograd and the hooks of a DP method count as no change.
+// overheadFall returns the waterfall from the baseline's peak to a run's peak, or a sentence if only one category
+// changes. Bytes that only move from autograd to the hooks of a DP method, or back, do not count as a change.
 func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) {
 	entry := exhibits.Entry{Cell: c}
 	changes := entry.Changes()
@@ -193,8 +195,8 @@ func overheadFall(c *compare.Cell, all common) (*figure.WaterfallPanel, string) 
 	return p, ""
 }
 
-// Timed returns the cells whose timelines are drawn, by their places in the study. If the study has many cells, Timed
-// returns those with the highest peaks.
+// Timed returns the cells whose timelines are drawn, as indices into the study's cells. If the study has many cells,
+// Timed returns those with the highest peaks.
 func (m *Model) Timed() (places []int) {
 	cells := m.Study.Cells
 	for i := range cells {
@@ -224,7 +226,7 @@ func (m *Model) timelines() (out []*figure.Timeline) {
 	return out
 }
 
-// runNotes returns the notes under the picture of one run.
+// runNotes returns the notes under a picture of one run.
 func (m *Model) runNotes(c *compare.Cell) []string {
 	var facts []string
 	for _, what := range captionOrder {
@@ -245,8 +247,7 @@ func (m *Model) runNotes(c *compare.Cell) []string {
 	return append(notes, sourceNotes(&c.Identity)...)
 }
 
-// timelineFigures returns one picture for each run. If there are many runs, timelineFigures draws those with the
-// highest peaks.
+// timelineFigures returns one picture for each run. If there are many runs, it draws those with the highest peaks.
 func (m *Model) timelineFigures() (figures []figure.Figure) {
 	shown := slices.DeleteFunc(m.timelines(), (*figure.Timeline).Empty)
 	names := uniqueNames{}
@@ -257,13 +258,14 @@ func (m *Model) timelineFigures() (figures []figure.Figure) {
 	return figures
 }
 
-// tradeoff shows the cost of a step in time, or the tokens or samples a second where steps are not of one size. Runs
-// without times are left out and named; without points there is no picture.
+// tradeoff returns the picture of peaks against step times. If steps differ in size, it shows tokens or samples a
+// second instead of times. A note names the runs without times, which are left out. Without any points there is no
+// picture.
 func (m *Model) tradeoff() *figure.Tradeoff {
 	cost := m.Study.Cost()
 	t := &figure.Tradeoff{Cost: costTitles[cost]}
 	var left []string
-	ranges, wall := map[string][]string{}, []string{} // labels by what their bars are
+	ranges, wall := map[string][]string{}, []string{} // labels, by what their error bars show
 	panels, shorts := m.settings()
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
@@ -307,7 +309,8 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	return t
 }
 
-// settings are the place of each run among the swept parameters, in words, and its name there, both by run id.
+// settings returns, by run id, each run's values of the swept parameters in words, and its name among the runs with
+// these values.
 func (m *Model) settings() (places, names map[string]string) {
 	places, names = map[string]string{}, map[string]string{}
 	p := exhibits.Arrange(&m.Study, nil, nil)
@@ -349,7 +352,7 @@ func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
-// badge returns a run's badge in a figure; "" if a note states the badge of all runs.
+// badge returns a run's badge in a figure, or "" if a note states one badge for all runs.
 func (m *Model) badge(c *compare.Cell) string {
 	if m.Study.CommonBadge() != "" {
 		return ""
@@ -357,7 +360,7 @@ func (m *Model) badge(c *compare.Cell) string {
 	return compare.StatusBadge(&c.Summary.Identity)
 }
 
-// figureNotes stand under every figure.
+// figureNotes returns the notes under every figure.
 func (m *Model) figureNotes() []string {
 	notes := append(ofStudy(&m.Study).notes(), captions(&m.Study)...)
 	any := func(source string) bool {

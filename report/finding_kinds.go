@@ -7,11 +7,11 @@ import (
 	"github.com/dpsight/dpsight/analyze/findings"
 )
 
-// A FindingKind says what a kind of finding means, and what to do about such a finding. The words of a finding in a run
-// name the line, the bytes and the change in full.
+// A FindingKind explains one kind of finding and what to do about it. A finding of a run has its own words, with the
+// line, the bytes and the change.
 type FindingKind struct{ ID, Means, Do string }
 
-// FindingKinds are all kinds, in the order of docs/findings.md: memory, time, and what is known of the run.
+// FindingKinds are all kinds of findings in the order of docs/findings.md: memory, time, and the recording itself.
 var FindingKinds = []FindingKind{
 	{findings.Growth, "Memory grows from step to step.", "Find what keeps the blocks that it names, and release it."},
 	{findings.EvaluationGraphs, "Each evaluation pass keeps its autograd graph.", "Evaluate under `torch.no_grad()`."},
@@ -94,7 +94,7 @@ var FindingKinds = []FindingKind{
 	{findings.RepeatsPeak, "Repeats of one experiment differ in their peak.", "Look for what differs: `dpsight explain`."},
 }
 
-// FindingList lists all kinds for a terminal, a line each.
+// FindingList lists all kinds for a terminal, one a line.
 func FindingList() string {
 	var b strings.Builder
 	for _, kind := range FindingKinds {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// notLookedWords tells what could not be checked, and why.
+// notLookedWords say which check of findings could not run, and why.
 func notLookedWords(n findings.NotLooked) string {
 	switch n.What {
 	case findings.Bytes:
@@ -26,7 +26,7 @@ func notLookedWords(n findings.NotLooked) string {
 	panic(fmt.Sprintf("no words for what was not looked at: %d", n.What))
 }
 
-// findingWords put the findings into words, each by its own function.
+// findingWords has, for each kind of finding, the function that puts it into words.
 var findingWords = map[string]func(*wording){
 	findings.Growth:             wordsOf(growthWords),
 	findings.EvaluationGraphs:   wordsOf(growthWords),
@@ -75,7 +75,7 @@ var findingWords = map[string]func(*wording){
 	findings.PeakNotBrokenDown:  wordsOf(notBrokenDownWords),
 }
 
-// wordsOf hands the words of one finding the facts that its check found.
+// wordsOf calls words with the facts that the finding's check found.
 func wordsOf[Facts any](words func(*wording, Facts)) func(*wording) {
 	return func(w *wording) { words(w, w.found.Facts.(Facts)) }
 }
@@ -83,15 +83,15 @@ func wordsOf[Facts any](words func(*wording, Facts)) func(*wording) {
 // A wording is a finding that is being put into words.
 type wording struct {
 	Finding1
-	Title string // the finding in a line
+	Title string // the finding in one line
 	found *findings.Finding
-	peak  string // what the highest recorded moment is called
-	rest  string // of the change, what has nothing to do with other methods
-	ahead string // the consequence if nothing is changed; "" if unknown
+	peak  string // what the sentence calls the highest recorded moment
+	rest  string // the part of the change that does not depend on other methods
+	ahead string // the consequence of changing nothing; "" if unknown
 }
 
-// tellFindingOf describes a finding of a run in a sentence that can stand alone. The sentence states if the run's
-// peak is bounded.
+// tellFindingOf describes a finding of a run in a sentence that can stand alone. The sentence says if the run's peak is
+// bounded.
 func tellFindingOf(f *findings.Finding, id *identity.Identity) wording {
 	told := tellFinding(f)
 	if f.Bytes == nil || !id.Bounded() || f.ID == findings.NotConserved {
@@ -126,7 +126,7 @@ func tellFinding(f *findings.Finding) wording {
 	return w
 }
 
-// line adds the line of the script that asked for most.
+// line adds the line of the script that requested most of the finding's bytes.
 func (w *wording) line(f *findings.Finding) {
 	if f.Line == nil {
 		return
@@ -144,10 +144,10 @@ func (w *wording) line(f *findings.Finding) {
 	w.say(" %s allocated %s of it%s.", grouping.LineText(l), units.MiB(f.Line.Bytes), source)
 }
 
-// say adds to the sentence.
+// say appends to the sentence.
 func (w *wording) say(format string, args ...any) { w.Sentence += fmt.Sprintf(format, args...) }
 
-// bytes adds a figure.
+// bytes adds one of the figures behind the sentence.
 func (w *wording) bytes(what string, n int64, from string) {
 	w.Figures = append(w.Figures, FindingFigure{what, float64(n), "bytes", from})
 }
@@ -160,15 +160,15 @@ func (w *wording) count(what string, n int, from string) {
 	w.Figures = append(w.Figures, FindingFigure{what, float64(n), "count", from})
 }
 
-// event is the one of the highest recorded moment.
+// event returns the event of the highest recorded moment.
 func (w *wording) event() int64 { return w.found.Highest.At.Event }
 
-// of says where a category's figures at the highest recorded moment come from.
+// of names the source of a category's figures at the highest recorded moment.
 func (w *wording) of(c schemas.Category) string {
 	return fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c, w.event())
 }
 
-// peakFigure is what most findings are a share of.
+// peakFigure adds the figure that most findings are a share of: the highest allocated.
 func (w *wording) peakFigure() {
 	what := "highest recorded allocated"
 	if w.found.Highest.IsPeak {
@@ -178,7 +178,7 @@ func (w *wording) peakFigure() {
 		fmt.Sprintf("allocations.parquet: block_bytes live after event %d", w.event()))
 }
 
-// share returns bytes as a share of what is allocated at the highest recorded moment.
+// share formats bytes as a share of the allocated bytes at the highest recorded moment.
 func (w *wording) share(bytes int64) string {
 	return prose.Share(float64(bytes), float64(w.found.Highest.AllocatedBytes))
 }

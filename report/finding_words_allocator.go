@@ -120,7 +120,7 @@ func threadWorkspacesWords(w *wording, x findings.ThreadWorkspacesFacts) {
 	w.Assumption = "all threads use the first workspace; all other allocations stay as they are"
 }
 
-// workspaces says where the figures of workspaces come from.
+// workspaces names the source of the figures of workspaces.
 func (w *wording) workspaces() string {
 	return fmt.Sprintf("allocations.parquet: stream, requested_bytes; owners.parquet: category workspace after "+
 		"event %d",

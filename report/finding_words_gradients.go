@@ -108,7 +108,7 @@ var clipAdvice = map[clipping.Advice]string{
 	clipping.Sum: `set loss_reduction="sum": Opacus then copies no output gradients to scale them`,
 }
 
-// clipAdviceWords lists the ways to make the temporaries of norms and clipping smaller.
+// clipAdviceWords list ways to make the temporary tensors of norms and clipping smaller.
 func clipAdviceWords(ways []clipping.Advice) string {
 	const tiled = "; norms are computed by tiles already"
 	switch {

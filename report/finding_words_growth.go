@@ -13,26 +13,27 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// FindingGrowth is how memory grows, in a finding of it.
+// FindingGrowth describes how memory grows, in a finding about growth.
 type FindingGrowth struct {
-	// Unit is what the growth counts by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
+	// Unit is what the growth is counted by: "step", "evaluation_pass" or "line_pass". Passes count from 0.
 	Unit string `json:"unit"`
-	// InStep is the step that all passes lie in; null for steps, and for passes outside of all steps.
+	// InStep is the step that contains all passes. It is null for steps, and for passes outside all steps.
 	InStep *int64 `json:"in_step"`
 	First  int64  `json:"first_step"`
 	Last   int64  `json:"last_step"`
 	Steps  int64  `json:"steps"` // steps from the first to the last
-	// SlopeBytes is the median slope of all pairs of steps; SlopeLowBytes and SlopeHighBytes enclose the slope with a
+	// SlopeBytes is the median slope over all pairs of steps. SlopeLowBytes and SlopeHighBytes enclose the slope with a
 	// confidence of 95 %.
 	SlopeBytes     float64 `json:"slope_bytes_per_step"`
 	SlopeLowBytes  float64 `json:"slope_low_bytes_per_step"`
 	SlopeHighBytes float64 `json:"slope_high_bytes_per_step"`
-	// Tau is Kendall's: 1 if each step's lowest allocated is above that of every step before.
+	// Tau is Kendall's tau: 1 if each step's lowest allocated is above those of all earlier steps.
 	Tau         float64 `json:"tau"`
 	Probability float64 `json:"p"` // the probability of such a tau or a higher one for steps in random order
 	Steady      bool    `json:"steady"`
 	GivenBack   bool    `json:"given_back"`
-	// LimitBytes and ExhaustedStep say when the device will be full at this rate; null if unknown.
+	// LimitBytes is the device's memory, and ExhaustedStep the step at which it will be full at this rate. Both are
+	// null if unknown.
 	LimitBytes    *int64 `json:"limit_bytes"`
 	ExhaustedStep *int64 `json:"exhausted_at_step"`
 	EarliestStep  *int64 `json:"exhausted_earliest_step"`
@@ -49,7 +50,7 @@ func newFindingGrowth(g *growth.Growth) *FindingGrowth {
 	return out
 }
 
-// growthRate is by how much memory grows: "4.2 MiB a step".
+// growthRate states how fast memory grows: "4.2 MiB a step".
 func growthRate(g *growth.Growth) string {
 	size := table.Size(int64(math.Round(g.Slope)))
 	switch g.Unit {
@@ -134,7 +135,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 	}
 }
 
-// growthTitle says what keeps what: "20 evaluation passes keep their autograd graph: 84 MiB, 4.2 MiB a pass".
+// growthTitle states what keeps memory: "20 evaluation passes keep their autograd graph: 84 MiB, 4.2 MiB a pass".
 func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 	n, kept := x.Steps(), "memory"
 	if x.KeepsGraphs() {
@@ -154,17 +155,17 @@ func growthTitle(x *findings.GrowthFacts, bytes int64, steps string) string {
 }
 
 // evenly reports whether the median growth of a step times the number of steps equals, within a twentieth, the growth
-// of all steps. Only if growth is even are both figures shown beside the number.
+// of all steps. Only even growth is shown by both the median and the number of steps.
 func evenly(x *findings.GrowthFacts, bytes int64) bool {
 	return math.Abs(x.Slope*float64(x.Steps())-float64(bytes)) <= float64(bytes)/20
 }
 
-// cycleChange is what to change where objects keep each other.
+// cycleChange is the advice for objects that keep one another alive.
 const cycleChange = "break the reference cycle: objects of the script keep each other and their tensors alive until " +
 	"Python's garbage collector runs. In a torch.autograd.Function, save inputs and outputs with " +
 	"ctx.save_for_backward(…), not as attributes of ctx. Elsewhere, delete one of the references, or make it weak"
 
-// growthChange is what to change. The change mentions a graph only if growth keeps one.
+// growthChange returns the advice for growing memory. It mentions a graph only if the growth keeps graphs.
 func growthChange(id, unit string) string {
 	switch id {
 	case findings.EvaluationGraphs:
@@ -210,7 +211,7 @@ func (w *wording) growthFigures(x *findings.GrowthFacts, unit string) {
 	}
 }
 
-// about is a number of steps to two digits.
+// about rounds a number of steps to two digits.
 func about(steps int64) string {
 	unit := int64(1)
 	for steps/unit >= 100 {

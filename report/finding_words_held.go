@@ -77,7 +77,7 @@ func optimizerWords(w *wording) {
 	w.Assumption = "at most: the step would hold no temporaries; all other allocations stay as they are"
 }
 
-// leastNamedPercent is the smallest part of the rule of thumb, in percent of the peak, that its sentence names.
+// leastNamedPercent is the smallest part of the rule of thumb that its sentence names, in percent of the peak.
 const leastNamedPercent = 1
 
 func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
@@ -118,8 +118,8 @@ func ruleOfThumbWords(w *wording, x findings.RuleOfThumbFacts) {
 	}
 }
 
-// besideSum puts a difference to a sum into words: "3 MiB (5 % of the sum) more". The finding's own share refers to
-// the peak.
+// besideSum states how far the peak is from the sum of a rule of thumb: "3 MiB (5 % of the sum) more". The finding's
+// own share refers to the peak.
 func besideSum(delta, sum int64) string {
 	switch {
 	case delta > 0:

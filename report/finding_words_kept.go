@@ -12,7 +12,7 @@ import (
 
 const viewChange = "keep a copy of the part (.clone()): a view keeps its whole base alive"
 
-// viewWords describes views that keep more bytes than they show: as a growth, or at the peak.
+// viewWords describe views that keep more bytes than they show, as growth or at the peak.
 func viewWords(w *wording) {
 	switch x := w.found.Facts.(type) {
 	case findings.GrowthFacts:
@@ -69,8 +69,8 @@ func previousValueWords(w *wording, x findings.HeldFacts) {
 		"from it; all other allocations stay as they are"
 }
 
-// variable returns a holder's variable: "x" for "global x" and for "local x of train()". variable returns "" if
-// anything else lies between holder and block.
+// variable returns the name of a holder that is a variable: "x" for "global x" and for "local x of train()". It returns
+// "" if other objects lie between the variable and the block.
 func variable(holder string) string {
 	words := strings.Fields(holder)
 	if len(words) < 2 || words[0] != "global" && words[0] != "local" || strings.Contains(holder, "→") ||

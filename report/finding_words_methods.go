@@ -28,7 +28,7 @@ func cheaperMethodWords(w *wording, x findings.CheaperMethodFacts) {
 	w.Assumption = trialSource(best) + ": " + trialRuns(best, " of the same parameters")
 }
 
-// methods tells what runs of other methods show about the change.
+// methods appends what runs of other methods show about the change.
 func (w *wording) methods(m *findings.Methods) {
 	if m == nil {
 		return
@@ -59,7 +59,7 @@ func (w *wording) methods(m *findings.Methods) {
 	}
 }
 
-// trialPeak and trialStep add a trial's figures.
+// trialPeak adds the figure of a trial's peak. A trial is a run of another method.
 func (w *wording) trialPeak(t *findings.Trial) {
 	w.bytes("peak of "+t.Run.Title(), t.PeakBytes, trialRuns(t, ""))
 }
@@ -70,7 +70,7 @@ func (w *wording) trialStep(t *findings.Trial) {
 
 func trialMethod(t *findings.Trial) string { return " (method " + t.Run.Method() + ")" }
 
-// trialStepWords are the median step, with the range of the repeats, or of a single run's steps.
+// trialStepWords state a trial's median step, with the range of its repeats, or of a single run's steps.
 func trialStepWords(t *findings.Trial) string {
 	text := prose.MS(t.Step.Median) + " a step"
 	of := "runs"
@@ -85,7 +85,7 @@ func trialStepWords(t *findings.Trial) string {
 	return text + fmt.Sprintf(" (%s to %s in %d %s)", prose.MS(t.Step.Low), prose.MS(t.Step.High), t.Step.N, of)
 }
 
-// trialRuns says which runs a trial's figures come from, and what these figures are.
+// trialRuns names the runs from which a trial's figures come.
 func trialRuns(t *findings.Trial, what string) string {
 	if t.Runs == 1 {
 		return "run " + t.Run.RunID + what
@@ -93,8 +93,7 @@ func trialRuns(t *findings.Trial, what string) string {
 	return fmt.Sprintf("medians of %d runs%s, %s among them", t.Runs, what, t.Run.RunID)
 }
 
-// trialSource says whether a trial's figures were measured. A reader of a saving must know if its figures were not
-// measured.
+// trialSource says whether a trial's figures were measured or predicted, which the reader of a saving must know.
 func trialSource(t *findings.Trial) string {
 	if t.Run.Source == schemas.Predicted {
 		return schemas.Predicted
@@ -102,7 +101,7 @@ func trialSource(t *findings.Trial) string {
 	return schemas.Measured
 }
 
-// trialPeakWords are the peak of another method's runs.
+// trialPeakWords state the peak of another method's runs.
 func trialPeakWords(t *findings.Trial) string {
 	if t.AtMost {
 		return "at most " + units.MiB(t.PeakBytes)

@@ -32,7 +32,7 @@ func otherProcessWords(w *wording, x findings.BesideFacts) {
 	w.besideOthers(&x, "without another process")
 }
 
-// besideOthers writes the median of some steps beside the median of the others.
+// besideOthers states the median time of some steps next to the median of the other steps.
 func (w *wording) besideOthers(x *findings.BesideFacts, others string) {
 	if x.Medians == nil {
 		if x.Steps == x.Sampled {

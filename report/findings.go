@@ -38,17 +38,17 @@ var findingColumns = slices.Concat(machineColumns, []table.Column{
 	{Key: "confidence", For: table.Programs},
 })
 
-// findingsShown is how many findings of a run are printed unless all are wanted.
+// findingsShown is the number of findings printed for a run, unless the user wants all.
 const findingsShown = 5
 
-// A FindingsView says what of findings is printed.
+// A FindingsView says which findings are printed and how.
 type FindingsView struct {
-	All    bool // each finding, at length
+	All    bool // every finding, at length
 	Schema int  // version of the JSON document: 1 is the older form
 }
 
-// Tables prints a table for each experiment, with a block of text for each finding for people. Each table carries
-// the whole document, which alone has the figures behind each finding and each repeat's own.
+// Tables returns a table for each experiment. For people each finding is a block of text. Each table carries the whole
+// document. Only the document has the figures behind each finding and those of each repeat.
 func (v FindingsView) Tables(found findings.Found) []table.Table {
 	tables := []table.Table{}
 	for _, x := range found.Experiments() {
@@ -75,7 +75,7 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 		t.Title += fmt.Sprintf(", %d repeats", of)
 	}
 	saving := 0
-	var more, unchanged, lineless []string // findings that are not shown, and findings without known lines
+	var more, unchanged, lineless []string // findings that are not shown, that need no change, and without known lines
 	for i := range x.Findings {
 		f := &x.Findings[i]
 		told := tellFindingOf(&f.Finding, &r.Identity)
@@ -128,13 +128,13 @@ func (v FindingsView) table(x *findings.Experiment) table.Table {
 		t.Notes = append(t.Notes, "not checked: "+notLookedWords(n))
 	}
 	t.Notes = append(t.Notes, RunWords(slices.DeleteFunc(slices.Clone(r.Remarks), func(w analyze.Remark) bool {
-		return w.Kind == analyze.RemarkNotIngested // already stated as a reason for missing checks
+		return w.Kind == analyze.RemarkNotIngested // a reason for missing checks already states this
 	}))...)
 	t.Notes = append(t.Notes, runSources(&r.Identity)...)
 	return t
 }
 
-// findingRow is a finding for programs.
+// findingRow returns a finding's cells for programs.
 func findingRow(x *findings.Experiment, f *findings.Pooled, told *wording) []table.Cell {
 	line, share, whole, event, module := table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent()
 	if f.Line != nil {
@@ -189,7 +189,7 @@ func findingBlock(f *findings.Finding, told *wording, atLength bool) table.Block
 	return b
 }
 
-// holderWords names who holds the bytes.
+// holderWords name the holder of the bytes.
 func holderWords(f *findings.Finding) string {
 	const caught, of = "exception caught at ", "exception from the call at "
 	if words := holders[f.ID]; words != "" && (f.Holder == "" || f.Holder == grouping.HeldByCpp) {
@@ -202,7 +202,7 @@ func holderWords(f *findings.Finding) string {
 		lineName(f.Caught)))
 }
 
-// holders name keepers without a name in the script.
+// holders are words for kinds of holders that have no name in the script.
 var holders = map[string]string{
 	findings.AutocastCache:    "autocast's cache, until its outermost context ends",
 	findings.BucketCopies:     "the buckets of DistributedDataParallel, and .grad",
@@ -212,13 +212,14 @@ var holders = map[string]string{
 	findings.ThreadWorkspaces: "cuBLAS, for each thread",
 }
 
-// lineName is a line of a file without its folders.
+// lineName returns a line's file without folders, and its number.
 func lineName(l *schemas.Line) string { return fmt.Sprintf("%s:%d", path.Base(l.File), l.Number) }
 
-// maxQuoted is how many characters of a line of the script a finding shows. The part to change may be at its end.
+// maxQuoted is the number of characters of a script's line that a finding shows. The part to change may be at the
+// line's end.
 const maxQuoted = 160
 
-// editWords lists the lines to change: "train.py:52: losses.append(loss)".
+// editWords list the lines to change: "train.py:52: losses.append(loss)".
 func editWords(f *findings.Finding) string {
 	var parts []string
 	for i := range f.Edits {
@@ -230,7 +231,8 @@ func editWords(f *findings.Finding) string {
 	return strings.Join(parts, "")
 }
 
-// findingPlace says where: "allocated at train.py:46 in main: x = model(y); module net.0 (Linear); phase forward".
+// findingPlace says where the bytes were allocated: "allocated at train.py:46 in main: x = model(y); module net.0
+// (Linear); phase forward".
 func findingPlace(f *findings.Finding) string {
 	var parts []string
 	if f.Line != nil {
@@ -263,7 +265,7 @@ func findingPlace(f *findings.Finding) string {
 	return strings.Join(parts, "; ")
 }
 
-// savingWords tells what a change saves and what it costs.
+// savingWords say what a change would save and what it costs.
 func savingWords(f *findings.Finding) string {
 	var saved []string
 	if f.SavesBytes != nil && *f.SavesBytes > 0 {
@@ -289,7 +291,7 @@ func savingWords(f *findings.Finding) string {
 	return text
 }
 
-// sureWords say how a saving is known, and under what condition it holds.
+// sureWords say how a saving was determined, and under which condition it holds.
 func sureWords(known findings.Confidence, assumption string) string {
 	switch words := confidenceOf[known]; {
 	case words == "" || assumption == "":
@@ -301,12 +303,12 @@ func sureWords(known findings.Confidence, assumption string) string {
 	}
 }
 
-// confidenceOf says how a saving is known.
+// confidenceOf says in words how a saving was determined.
 var confidenceOf = map[findings.Confidence]string{findings.Replayed: "replayed to the byte",
 	findings.AtMost: "at most", findings.AtLeast: "at least", findings.Measured: "measured",
 	findings.Predicted: "predicted"}
 
-// findsLines is what finds the lines that a run does not know.
+// findsLines names the option that would find the lines which a run lacks.
 func findsLines(r *findings.Run) string {
 	switch {
 	case r.Source == schemas.Imported:
@@ -318,8 +320,8 @@ func findsLines(r *findings.Run) string {
 }
 
 // inRepeats says how many of several repeats have a finding, and the range of its figure in them: " (in 4 of 5 repeats,
-// 9.563 ms to 11.9 ms)". For a finding of a single run, inRepeats names the run if the other findings describe another
-// run.
+// 9.563 ms to 11.9 ms)". For a finding of a single run, it names the run if the experiment's other findings describe
+// another run.
 func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	switch {
 	case f.In == 1 && f.RunID == x.Run.RunID:
@@ -341,7 +343,7 @@ func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	return text + ")"
 }
 
-// wholeTitles name the whole that a share refers to.
+// wholeTitles name what a finding's share is a share of.
 var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
 	findings.OfHighestRecorded: "highest recorded", findings.OfRecordedReserved: "highest recorded reserved",
 	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit",

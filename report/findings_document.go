@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 )
 
-// FindingsSchema is the version of [FindingsDocument], FindingsSchema1 the version of [FindingsDocument1].
+// FindingsSchema is the version of [FindingsDocument], and FindingsSchema1 the version of [FindingsDocument1].
 const (
 	FindingsSchema  = "dpsight.findings/2"
 	FindingsSchema1 = "dpsight.findings/1"
@@ -21,7 +21,7 @@ type FindingsDocument struct {
 	Runs   []FindingsRun `json:"runs"`
 }
 
-// FindingsRun is a run's findings in words, what saves most first.
+// FindingsRun has a run's findings in words. Findings that save most come first.
 type FindingsRun struct {
 	identity.Identity
 	Findings  []Finding `json:"findings"`
@@ -39,29 +39,29 @@ type Finding struct {
 	MS     *float64       `json:"ms"`
 	Share  *float64       `json:"share"`
 	Of     string         `json:"of,omitempty"`
-	// Sentence says at length what was found. Sentence can be pasted into a paper.
+	// Sentence describes the finding at length. It can be pasted into a paper.
 	Sentence string `json:"sentence"`
 	// Edits lists the lines of the script to change, if they are known.
 	Edits []FindingEdit `json:"edits,omitempty"`
-	// Change is what to change; empty if there is nothing to change.
+	// Change says what to change. It is empty if nothing needs to be changed.
 	Change string         `json:"change,omitempty"`
 	Saving *FindingSaving `json:"saving"` // null if this run does not tell what a change saves
-	// Confidence is how the saving is known: see [findings.Confidence].
+	// Confidence says how the saving was determined, see [findings.Confidence].
 	Confidence findings.Confidence `json:"confidence"`
 	Figures    []FindingFigure     `json:"figures"`
-	// Growth is how memory grows; only a finding about growth has it.
+	// Growth describes how memory grows. Only findings about growth have it.
 	Growth *FindingGrowth `json:"growth,omitempty"`
 }
 
-// FindingPlace is where most of a finding's bytes were made, and their moment.
+// FindingPlace says where, and at which moment, most of a finding's bytes were allocated.
 type FindingPlace struct {
 	Device *string        `json:"device"`
 	Rank   *int32         `json:"rank"`
 	At     *memory.Moment `json:"at"`
-	// Phase and Module made more than half of the bytes; null if none did.
+	// Phase and Module allocated more than half of the bytes. They are null if none did.
 	Phase  *string `json:"phase"`
 	Module *string `json:"module"`
-	// Line asked for the largest part of the bytes; null if unknown.
+	// Line requested the largest part of the bytes. It is null if unknown.
 	Line *FindingLine `json:"line"`
 }
 
@@ -72,12 +72,12 @@ type FindingEdit struct {
 	Source string `json:"source"` // text of the line
 }
 
-// FindingHolder is what keeps more than half of a finding's bytes.
+// FindingHolder keeps more than half of a finding's bytes alive.
 type FindingHolder struct {
 	Path string `json:"path"` // path as the script names it
 }
 
-// FindingSaving is what a change would save, and under what condition.
+// FindingSaving says what a change would save, and under which condition.
 type FindingSaving struct {
 	Bytes      *int64   `json:"bytes"`
 	MS         *float64 `json:"ms"`
@@ -86,7 +86,7 @@ type FindingSaving struct {
 	Assumption string   `json:"assumption,omitempty"`
 }
 
-// FindingLine is a line of the script that asked for bytes of a finding.
+// FindingLine is a line of the script that requested bytes of a finding.
 type FindingLine struct {
 	File     string `json:"file"`
 	Line     int64  `json:"line"`
@@ -95,7 +95,7 @@ type FindingLine struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// FindingFigure is one figure of a finding. From states its source: table, column, category, event, or a run.
+// FindingFigure is one figure behind a finding. From names its source: a table, column, category, event or run.
 type FindingFigure struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
@@ -138,7 +138,7 @@ type Finding1 struct {
 	Growth     *FindingGrowth  `json:"growth,omitempty"`
 }
 
-// NewFindingsDocument puts what was found into words.
+// NewFindingsDocument puts findings into words.
 func NewFindingsDocument(found findings.Found) FindingsDocument {
 	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
 	for i := range found.Runs {
@@ -153,7 +153,7 @@ func NewFindingsDocument(found findings.Found) FindingsDocument {
 	return doc
 }
 
-// newFindingsDocument1 puts what was found into words for programs that read [FindingsSchema1].
+// newFindingsDocument1 puts findings into words for programs that read [FindingsSchema1].
 func newFindingsDocument1(found findings.Found) FindingsDocument1 {
 	doc := FindingsDocument1{Schema: FindingsSchema1, Runs: []FindingsRun1{}}
 	for i := range found.Runs {
@@ -200,7 +200,7 @@ func newFinding(f *findings.Finding, id *identity.Identity) Finding {
 	return told
 }
 
-// savedOf is what bytes are saved of, whatever the finding's own size is a share of.
+// savedOf returns the whole that saved bytes are compared with, which may not be the whole for the finding's own size.
 func savedOf(f *findings.Finding) string {
 	if f.OfReserved() {
 		return findings.OfPeakReserved

@@ -16,7 +16,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// FitTables prints by method and device the largest value that fits, then every value that was tried.
+// FitTables returns the largest value that fits, by method and device, and a table of every value that was tried.
 func FitTables(doc predict.FitDocument) []table.Table {
 	doc = tellFit(doc)
 	var tables []table.Table
@@ -34,8 +34,8 @@ func FitTables(doc predict.FitDocument) []table.Table {
 	return tables
 }
 
-// fitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2,
-// dir-3, …
+// fitFolders returns the folders that searches with the output dir have written, and the next free one: dir itself,
+// then dir-2, dir-3, …
 func fitFolders(dir string) []string {
 	dir = filepath.Clean(dir)
 	for folders := []string{dir}; ; {
@@ -47,7 +47,7 @@ func fitFolders(dir string) []string {
 	}
 }
 
-// FitOutputs are all files and folders that searches with the output dir have written or write next.
+// FitOutputs returns the folders of fitFolders, each with the path of its document.
 func FitOutputs(dir string) []string {
 	var out []string
 	for _, folder := range fitFolders(dir) {
@@ -56,11 +56,11 @@ func FitOutputs(dir string) []string {
 	return out
 }
 
-// fitFile is the document in a folder that writeFit wrote.
+// fitFile is the name of the document that writeFit writes into a folder.
 const fitFile = "fit.json"
 
-// fitFolder returns the first of fitFolders in which nothing is lost. That folder has no search, or one whose every run
-// the new search has too, for example because the same command continues an interrupted search.
+// fitFolder returns the first of fitFolders in which writing loses no results. Such a folder has no search, or only
+// runs that the new search has too, as when the same command continues an interrupted search.
 func fitFolder(dir string, doc *predict.FitDocument) string {
 	folders, has := fitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
@@ -104,13 +104,13 @@ func writeFit(dir string, doc predict.FitDocument) (err error) {
 	return err
 }
 
-// SaveFit writes a search to the first of fitFolders in which nothing is lost, and returns the folder.
+// SaveFit writes a search to the first of fitFolders in which that loses no results, and returns the folder.
 func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
 	folder = fitFolder(dir, &doc)
 	return folder, writeFit(folder, doc)
 }
 
-// FitFigure draws memory by the value that was varied.
+// FitFigure returns the picture of memory by the value that was varied.
 func FitFigure(doc predict.FitDocument) figure.Figure {
 	doc = tellFit(doc)
 	m := &figure.Fit{Vary: doc.Vary.Name, Empty: "nothing was predicted"}
@@ -146,7 +146,7 @@ func fitAxes(doc *predict.FitDocument) (methods, devices []string) {
 	return methods, devices
 }
 
-// fitLabel names a cell by its differences from the others.
+// fitLabel names a cell by the settings that differ between cells.
 func fitLabel(doc *predict.FitDocument, c *predict.FitCell) string {
 	methods, devices := fitAxes(doc)
 	switch {
@@ -158,13 +158,12 @@ func fitLabel(doc *predict.FitDocument, c *predict.FitCell) string {
 	return c.Method + " on " + c.GPU
 }
 
-// fitText is the largest value that fits, as a reader says it.
+// fitText shows the largest value that fits.
 func fitText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	return largestCell(c, c.Largest, c.More(v))
 }
 
-// marginText shows the largest value that leaves the margin. Without a margin, marginText shows the largest value that
-// fits.
+// marginText shows the largest value that leaves the margin. Without a margin, it shows the largest value that fits.
 func marginText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	if c.Margin == nil {
 		return fitText(v, c)
@@ -189,7 +188,7 @@ func largestCell(c *predict.FitCell, largest *int64, more bool) table.Cell {
 	return cell
 }
 
-// withMargin reports whether any search was for what leaves a margin, too.
+// withMargin reports whether any search also looked for the largest value that leaves a margin.
 func withMargin(doc *predict.FitDocument) bool {
 	return slices.ContainsFunc(doc.Cells, func(c predict.FitCell) bool { return c.Margin != nil })
 }
@@ -260,8 +259,8 @@ func fitTable(doc *predict.FitDocument) table.Table {
 const marginNote = "margin: what should stay free of the memory, as a device can hold more than was predicted; by " +
 	"default 5 % of it where no prediction was ever compared with such a device, else nothing (--margin)"
 
-// fitNotes states the special facts of a cell: a search that ended early, memory that does not grow with the value,
-// and what the answer depends on.
+// fitNotes state what is special about each cell: a search that ended early, memory that does not grow with the value,
+// and conditions of the answer.
 func fitNotes(doc *predict.FitDocument) []string {
 	var notes runNotes
 	for i := range doc.Cells {
@@ -270,7 +269,7 @@ func fitNotes(doc *predict.FitDocument) []string {
 			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s",
 				doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
-		// If there are several cells, the table gives the answers.
+		// With several cells, the table gives the answers.
 		if c.Outcome != predict.FitSome || len(doc.Cells) == 1 {
 			notes.say(fitSentence(c, &doc.Vary))
 		}
@@ -280,7 +279,7 @@ func fitNotes(doc *predict.FitDocument) []string {
 		}
 		for _, p := range c.Probes {
 			switch {
-			// A value that fits has a Why if dpsight ended its script after some steps.
+			// A value that fits has a Why if dpsight ended its script early.
 			case p.Why == "" || p.Fits != nil && *p.Fits:
 			case p.Fits == nil:
 				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d has no answer, since its run ended for another "+
@@ -300,7 +299,7 @@ func fitNotes(doc *predict.FitDocument) []string {
 	return notes.all()
 }
 
-// shortened lists values, of many the first and the last.
+// shortened lists values, and of many only the first ones and the last.
 func shortened(values []int64) string {
 	const most = 12
 	var texts []string
@@ -315,7 +314,7 @@ func shortened(values []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// probesTable has a row for each predicted run.
+// probesTable has a row for each predicted run of a search.
 func probesTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried",
 		Columns: []table.Column{

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// FitProgress says how the last run of a search ended; probes is how many runs the search is likely to make.
+// FitProgress describes how a search's last run ended. probes is the number of runs that the search is likely to make.
 func FitProgress(done *predict.FitSearch, vary string, probes int) string {
 	run := &done.Runs[len(done.Runs)-1]
 	text := fmt.Sprintf("%s on %s, %s %d: ", done.Method, done.GPU, vary, run.Value)

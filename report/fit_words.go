@@ -11,8 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// FitFailure says that a search was stopped, or that nothing fits, with no method on no device; nil if something fits,
-// or may fit.
+// FitFailure returns an error if a search was stopped, or if no value fits with any method on any device.
 func FitFailure(d *predict.FitDocument) error {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; c.Stopped != "" {
@@ -27,17 +26,17 @@ func FitFailure(d *predict.FitDocument) error {
 		"dpsight findings on its run says what held the memory")
 }
 
-// A Probe is what a search looks at of a run.
+// A Probe is one predicted run of a search.
 type Probe struct{ predict.FitRun }
 
-// Verdict returns the prediction's verdict: whether the value fits, and why not if the run's end does not say it.
-// fits is nil, with the reason, if the run ended for another reason than memory.
+// Verdict returns whether the value fits, and if not the reason, unless the run's end already states it. If the run
+// ended for a reason other than memory, fits is nil and why has the reason.
 func (p Probe) Verdict() (fits *bool, why string) { return p.Run.Fits, predictionWhy(&p.Run) }
 
-// Leaves reports whether the value fits and leaves that many bytes of the memory.
+// Leaves reports whether the value fits and leaves that many bytes of the device's memory free.
 func (p Probe) Leaves(bytes int64) bool { return p.Run.Leaves(bytes) }
 
-// tellFit adds the words that explain what is odd about each cell, and why its values do not fit.
+// tellFit writes the words that explain special outcomes of each cell, and why its values do not fit.
 func tellFit(d predict.FitDocument) predict.FitDocument {
 	d.Cells = slices.Clone(d.Cells)
 	for i := range d.Cells {
@@ -61,7 +60,7 @@ func tellFit(d predict.FitDocument) predict.FitDocument {
 	return d
 }
 
-// oddityWords say where memory does not grow with the value.
+// oddityWords say at which values memory does not grow with the value.
 func oddityWords(name string, o predict.Oddity) string {
 	if o.Figure == "" {
 		return fmt.Sprintf("%s %d fits, though %d does not", name, o.Value, o.Below)
@@ -70,13 +69,13 @@ func oddityWords(name string, o predict.Oddity) string {
 		units.MiB(o.Bytes), o.Figure, units.MiB(o.Was))
 }
 
-// fitSentence says in one line what the search found.
+// fitSentence states the result of a search in one line.
 func fitSentence(c *predict.FitCell, v *predict.Vary) string {
 	return fmt.Sprintf("%s on %s with %s for its tensors: ", c.Method, c.GPU, units.MiB(c.MemoryBytes)) +
 		outcomeWords(c, v) + marginWords(c, v)
 }
 
-// outcomeWords say what fits by the bytes.
+// outcomeWords state which value fits, judged by bytes alone.
 func outcomeWords(c *predict.FitCell, v *predict.Vary) string {
 	highest := fmt.Sprintf("%s %d", v.Name, c.Highest(v))
 	switch c.Outcome {
@@ -106,7 +105,7 @@ func outcomeWords(c *predict.FitCell, v *predict.Vary) string {
 		spareWords(c.SpareBytes), *c.Refused)
 }
 
-// spareWords says in brackets what a value leaves free, if known.
+// spareWords state in brackets how much memory a value leaves free, if known.
 func spareWords(bytes *int64) string {
 	if bytes == nil {
 		return ""
@@ -114,8 +113,8 @@ func spareWords(bytes *int64) string {
 	return " (" + units.MiB(*bytes) + " to spare)"
 }
 
-// marginWords continues with the largest value that leaves the margin. marginWords returns "" if there is no margin, if
-// nothing fits, or if the search was stopped, whose reason ends the sentence.
+// marginWords continue with the largest value that leaves the margin. They are empty without a margin, if nothing fits,
+// or if the search was stopped: then the reason ends the sentence.
 func marginWords(c *predict.FitCell, v *predict.Vary) string {
 	switch m := c.Margin; {
 	case m == nil || c.Largest == nil || c.Outcome == predict.FitUnset:

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CollectionProgress says why a prediction is made again.
+// CollectionProgress says why a prediction is repeated with other times of garbage collection.
 func CollectionProgress(when string, g schemas.Garbage) string {
 	found := "Python's garbage collector freed " + units.MiB(g.CollectedBytes)
 	if g.CollectedBytes == 0 {
@@ -20,7 +20,7 @@ func CollectionProgress(when string, g schemas.Garbage) string {
 	return fmt.Sprintf("%s, at moments that vary: predicting again with garbage collected %s", found, when)
 }
 
-// garbageReason says what Python's garbage collector has to do with the peak.
+// garbageReason says how Python's garbage collector affects the peak.
 func garbageReason(r *confidence.Reason) string {
 	switch r.Kind {
 	case confidence.GarbageForced:

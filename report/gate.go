@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CheckTables prints a check: what fails it first, then everything that was compared. As Markdown, the tables are a
-// comment on a pull request.
+// CheckTables returns the tables of a check: first the failures, then everything that was compared. As Markdown, they
+// are a comment on a pull request.
 func CheckTables(doc CheckDocument) []table.Table {
 	var tables []table.Table
 	failed := table.Table{Title: checkTitle(&doc), Columns: []table.Column{{Title: "What fails", Key: "failure"}}}
@@ -52,7 +52,7 @@ func checkTitle(doc *CheckDocument) string {
 		units.Plural(len(doc.Experiments), "experiment", "experiments"))
 }
 
-// comparedTable has a row for each comparison, and a row for each experiment that has none.
+// comparedTable has a row for each comparison, and a row for each experiment without one.
 func comparedTable(doc *CheckDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric", Priority: 6}, {Key: "unit", For: table.Programs},
@@ -97,7 +97,7 @@ func comparedTable(doc *CheckDocument) table.Table {
 		}
 		for k := range x.Comparisons {
 			c := &x.Comparisons[k]
-			// A row for each category that did not move would bury those that did.
+			// Rows for categories that did not change would hide those that did.
 			if c.Verdict == gate.VerdictOK && strings.HasPrefix(c.Metric, compare.MetricCategory) && *c.Delta == 0 {
 				leftOut = true
 				continue
@@ -115,7 +115,7 @@ func comparedTable(doc *CheckDocument) table.Table {
 	return t
 }
 
-// stateText returns the state with a short explanation.
+// stateText returns an experiment's state with a short explanation.
 func stateText(x *CheckExperiment) string {
 	switch {
 	case len(x.DiffersIn) > 0:
@@ -134,7 +134,7 @@ func stateText(x *CheckExperiment) string {
 	return x.State
 }
 
-// newlyFails reports whether the experiment ended well in the baseline and does not any more.
+// newlyFails reports whether the experiment ended well in the baseline but not in the check.
 func (x *CheckExperiment) newlyFails() bool {
 	return x.State == gate.StateNewlyFailing || x.State == gate.StateNewlyOOM
 }
@@ -160,7 +160,7 @@ func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.C
 		table.Text(c.Limit), {Text: verdict, Value: c.Verdict}}
 }
 
-// metricTitle names a metric with the unit that its cells are shown in.
+// metricTitle returns a metric's title with the unit of its cells.
 func metricTitle(metric string, unit compare.Unit) string {
 	title := metricName(metric)
 	switch unit {
@@ -172,7 +172,7 @@ func metricTitle(metric string, unit compare.Unit) string {
 	return fmt.Sprintf("%s (%s)", title, unit)
 }
 
-// quantityCells gives the cells of a unit's values and of their differences.
+// quantityCells returns functions that make cells: one for values of a unit, and one for differences.
 func quantityCells(u compare.Unit) (value, delta func(float64) table.Cell) {
 	switch u {
 	case compare.UnitBytes:

@@ -13,14 +13,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// CommentMarker begins the comment of a check, so that a program finds the comment that it wrote before.
+// CommentMarker is the beginning of a check's comment. By it, a program finds the comment that it wrote before.
 const CommentMarker = "<!-- dpsight check -->"
 
-// mostComment is how long a comment is at most, in bytes. GitHub takes 65,536 characters, and the program that posts
+// mostComment is the largest size of a comment in bytes. GitHub accepts 65,536 characters, and the program that posts
 // the comment may put a line before it.
 const mostComment = 65_000
 
-// commentRoom is how much of a check a comment shows.
+// commentRoom limits how much of a check a comment shows.
 type commentRoom struct {
 	experiments, failures, places, figures, notes int
 	text                                          int // bytes of one sentence
@@ -28,8 +28,8 @@ type commentRoom struct {
 
 // WriteComment writes a check as Markdown for a pull request. The comment lists the experiments by state. For each
 // experiment that fails, it says why, and in which categories, modules and lines the experiment grew. All figures and
-// the notes are folded. What does not fit into a comment is left out, first the figures that passed, and the comment
-// says so.
+// the notes are folded. If the comment would be too long, parts are left out, first the figures that passed, and the
+// comment says that.
 func WriteComment(w io.Writer, doc *CheckDocument) error {
 	room := commentRoom{experiments: 100, failures: 50, places: 8, figures: 400, notes: 50, text: 2000}
 	text := comment(doc, room)
@@ -45,7 +45,7 @@ func WriteComment(w io.Writer, doc *CheckDocument) error {
 			room = commentRoom{half(room.experiments), half(room.failures), half(room.places), half(room.figures),
 				half(room.notes), max(100, half(room.text))}
 		}
-		if room == was { // names alone are too long
+		if room == was { // the names alone are too long
 			text = cutText(text, mostComment-len("…"))
 			break
 		}
@@ -59,7 +59,7 @@ func comment(doc *CheckDocument, room commentRoom) string {
 	var b strings.Builder
 	b.WriteString(CommentMarker + "\n")
 	put := func(tables ...table.Table) {
-		// A builder does not fail, and Markdown is a format that there is.
+		// Write cannot fail: a builder accepts all bytes, and Markdown is a known format.
 		if err := table.Write(&b, "markdown", tables...); err != nil {
 			panic(err)
 		}
@@ -84,7 +84,7 @@ func comment(doc *CheckDocument, room commentRoom) string {
 			folded("Where "+html.EscapeString(cutText(x.Label, room.text))+" grew", placesTable(x, room))
 		}
 	}
-	for _, sentence := range doc.Failures[failures:] { // of no single experiment
+	for _, sentence := range doc.Failures[failures:] { // failures that belong to no experiment
 		fmt.Fprintf(&b, "- ❌ %s\n", markdownSentence(sentence, room.text))
 	}
 	for i := range doc.Experiments {
@@ -119,7 +119,7 @@ func comment(doc *CheckDocument, room commentRoom) string {
 	return b.String()
 }
 
-// acknowledged says in a sentence each what the baseline lets pass.
+// acknowledged returns a sentence for each change that the baseline lets pass.
 func (x *CheckExperiment) acknowledged(floor int64) (out []string) {
 	for i := range x.Comparisons {
 		if c := &x.Comparisons[i]; c.Acknowledged != nil {
@@ -175,7 +175,7 @@ func statesTable(doc *CheckDocument, room commentRoom) table.Table {
 	return t
 }
 
-// placesTable has a row for each place where the experiment grew.
+// placesTable has a row for each place in the code where the experiment's memory grew.
 func placesTable(x *CheckExperiment, room commentRoom) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Category"}, {Title: "Module"}, {Title: "Line"},
 		{Title: "Baseline MiB", Right: true}, {Title: "Now", Right: true}, {Title: "Δ", Right: true}}}
@@ -205,8 +205,9 @@ func placesTable(x *CheckExperiment, room commentRoom) table.Table {
 	return t
 }
 
-// place returns where most of a metric's growth is. For a category, the place is within the category. For other
-// metrics, the place is in the category that grew most, if known. place returns nil if no place is known.
+// place returns where in the code most of a metric's growth is. If the metric is a category, the place is within that
+// category. For other metrics, the place is in the category that grew most, if known. It returns nil if no place is
+// known.
 func (x *CheckExperiment) place(metric string) *gate.Place {
 	category := x.Grown
 	if m, err := compare.ParseMetric(metric); err == nil {
@@ -226,7 +227,7 @@ func (x *CheckExperiment) place(metric string) *gate.Place {
 	return nil
 }
 
-// placeWords are "activations of blocks.*.mlp, train.py:46 in forward (+314 MiB)".
+// placeWords describe a place: "activations of blocks.*.mlp, train.py:46 in forward (+314 MiB)".
 func placeWords(p *gate.Place) string {
 	text := p.Category
 	if p.Module != "" {
@@ -249,7 +250,7 @@ func lineWords(p *gate.Place) string {
 	return text
 }
 
-// cutText shortens a text to at most so many bytes, at the end of a character.
+// cutText shortens a text to at most most bytes, between two characters.
 func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s

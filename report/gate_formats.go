@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// junit is a check as test reports of other tools are: a case an experiment.
+// junit is a check in the form of other tools' test reports: each experiment is a test case.
 type junit struct {
 	XMLName  xml.Name    `xml:"testsuite"`
 	Name     string      `xml:"name,attr"`
@@ -60,7 +60,7 @@ func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
-	for _, sentence := range doc.Failures[told:] { // of no single experiment
+	for _, sentence := range doc.Failures[told:] { // failures that belong to no experiment
 		suite.Cases = append(suite.Cases, junitCase{Class: checkRule, Name: checkRule,
 			Failure: []junitFailure{{gate.VerdictUnchecked, sentence}}, Out: gate.VerdictUnchecked})
 		suite.Failures++
@@ -78,10 +78,10 @@ func WriteJUnit(w io.Writer, doc *CheckDocument) error {
 	return err
 }
 
-// checkRule is the name of a check in other tools.
+// checkRule is the name under which other tools list the check.
 const checkRule = "dpsight check"
 
-// The parts of SARIF 2.1.0 that a check has.
+// The parts of SARIF 2.1.0 that a check uses.
 type (
 	sarif struct {
 		Schema  string     `json:"$schema"`
@@ -109,7 +109,7 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
-		// Suppressions say that the baseline lets the result pass; a result without suppressions is not suppressed.
+		// Suppressions say that the baseline lets the result pass. Without suppressions, the result counts.
 		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
 	}
 	sarifSuppression struct {
@@ -138,7 +138,7 @@ type (
 	}
 )
 
-// sarifRules are the states that fail a check, and the check that compared nothing.
+// sarifRules are the states of an experiment that fail a check, and the rule for a check that compared nothing.
 var sarifRules = []sarifRule{
 	{gate.StateRegressed, sarifText{"memory or time grew more than its threshold allows"}},
 	{gate.StateNotComparable, sarifText{"what the baseline knows could not be checked"}},
@@ -148,9 +148,9 @@ var sarifRules = []sarifRule{
 	{gate.VerdictUnchecked, sarifText{"nothing was compared"}},
 }
 
-// WriteSARIF writes a check as SARIF 2.1.0, with one result for each failing sentence, under the experiment's state. A
-// result's place is the line of the largest growth, relative to the repository, or the baseline if no line is known.
-// The experiment is the result's logical place. Acknowledged results are included, but suppressed.
+// WriteSARIF writes a check as SARIF 2.1.0. Each failing sentence is a result, under the rule of its experiment's
+// state. A result's place is the line with the largest growth, relative to the repository, or the baseline's file if no
+// line is known. The experiment is the result's logical location. Acknowledged results are included, but suppressed.
 func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	run := sarifRun{Tool: sarifTool{sarifDriver{checkRule, version, sarifRules}}, Results: []sarifResult{}}
 	add := func(rule string, f checkFailure, experiment string) {
@@ -186,10 +186,11 @@ func WriteSARIF(w io.Writer, doc *CheckDocument, version string) error {
 	return e.Encode(sarif{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
-// uriOf is a path as a URI has it, relative where the path is.
+// uriOf returns a path as a URI. A relative path becomes a relative URI.
 func uriOf(name string) string { return (&url.URL{Path: filepath.ToSlash(name)}).String() }
 
-// WriteCheckFiles writes a check into files of these formats. An empty name writes no file.
+// WriteCheckFiles writes a check as JUnit XML, SARIF and a comment, into the named files. Formats without a name are
+// left out.
 func WriteCheckFiles(doc *CheckDocument, junit, sarif, comment, version string) error {
 	for _, f := range []struct {
 		path  string

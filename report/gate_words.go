@@ -24,18 +24,18 @@ type CheckDocument struct {
 	Thresholds  []gate.CheckThreshold `json:"thresholds"`
 	FloorBytes  int64                 `json:"floor_bytes"` // the limit of a metric that the baseline lacks
 	Experiments []CheckExperiment     `json:"experiments"` // in the baseline's order, then the new ones
-	Failures    []string              `json:"failures"`    // a sentence each
+	Failures    []string              `json:"failures"`    // each is a sentence
 	Warnings    []string              `json:"warnings"`
 }
 
-// CheckExperiment is an experiment of a check, in words.
+// CheckExperiment is one experiment of a check, in words.
 type CheckExperiment struct {
 	gate.Experiment
 	Comparisons []CheckComparison `json:"comparisons"`
 	DiffersIn   []string          `json:"differs_in,omitempty"` // "batch_size: 8, baseline 16"
 }
 
-// CheckComparison is one metric of one experiment beside the baseline's.
+// CheckComparison compares one metric of one experiment with the baseline.
 type CheckComparison struct {
 	gate.Comparison
 	Reason string `json:"reason,omitempty"` // why it was skipped or could not be checked
@@ -94,7 +94,7 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 	return doc
 }
 
-// Sentence is the check's result in one sentence.
+// Sentence returns the check's result in one sentence.
 func (d *CheckDocument) Sentence() string {
 	switch n := len(d.Failures); n {
 	case 0:
@@ -122,7 +122,7 @@ func (d *CheckDocument) Sentence() string {
 	}
 }
 
-// BaselineGaps lists what a check against the baseline cannot detect.
+// BaselineGaps lists what a check against the baseline cannot detect, because the baseline lacks figures.
 func BaselineGaps(b *schemas.Baseline) []string {
 	g := compare.NewGrouped()
 	for _, gap := range gate.Gaps(b) {
@@ -144,7 +144,7 @@ type checkFailure struct {
 	place    *gate.Place // where most of the growth is; nil if unknown
 }
 
-// failures are the reasons why the experiment fails the check.
+// failures returns the reasons why the experiment fails the check.
 func (x *CheckExperiment) failures(floor int64) []checkFailure {
 	var out []checkFailure
 	switch {
@@ -181,7 +181,7 @@ func (x *CheckExperiment) failures(floor int64) []checkFailure {
 	return out
 }
 
-// sentence says by how much the metric grew, or fell where less is worse.
+// sentence says by how much the metric grew, or by how much it fell if a lower value is worse.
 func (c *CheckComparison) sentence(floor int64) string {
 	name := metricName(c.Metric)
 	if *c.Baseline == 0 {
@@ -200,7 +200,7 @@ func (c *CheckComparison) sentence(floor int64) string {
 		quantity(*c.Baseline, c.Unit), quantity(*c.Current, c.Unit), c.Limit)
 }
 
-// cause names the category that grew most where the peak did.
+// cause names the category that grew most, if the metric is the peak.
 func (x *CheckExperiment) cause(c *CheckComparison) string {
 	if c.Metric != compare.MetricPeak || x.Grown == "" {
 		return ""
@@ -209,7 +209,7 @@ func (x *CheckExperiment) cause(c *CheckComparison) string {
 		quantity(float64(x.GrownBytes), compare.UnitBytes))
 }
 
-// differenceWords are "batch_size: 8, baseline 4".
+// differenceWords name a difference: "batch_size: 8, baseline 4".
 func differenceWords(d *gate.Difference) string {
 	text := func(s *string) string {
 		if s == nil {
@@ -220,7 +220,7 @@ func differenceWords(d *gate.Difference) string {
 	return d.What + ": " + text(d.Now) + ", baseline " + text(d.Baseline)
 }
 
-// cautionWords states what else may have changed the figures of a pair.
+// cautionWords state what else may have changed the figures of an experiment and its baseline.
 func cautionWords(c *gate.Caution) string {
 	var differ []string
 	for i := range c.Differ {
@@ -254,12 +254,12 @@ func cautionWords(c *gate.Caution) string {
 	panic("no words for the caution " + string(c.Kind))
 }
 
-// acknowledgedWords say who lets a metric pass, how far, until when and why.
+// acknowledgedWords say who acknowledged a change, up to which value, until when, and why.
 func acknowledgedWords(a *schemas.Acknowledgement, unit compare.Unit) string {
 	return fmt.Sprintf("acknowledged by %s up to %s, until %s: %s", a.By, quantity(a.UpTo, unit), a.Until, a.Why)
 }
 
-// idleWords say of an acknowledgement why it lets nothing pass.
+// idleWords say why an acknowledgement has no effect.
 func idleWords(a *gate.Acknowledged) string {
 	m, _ := compare.ParseMetric(a.Metric)
 	said := fmt.Sprintf("%s: %s was acknowledged by %s (%s)", a.Label, metricName(a.Metric), a.By, a.Why)
@@ -307,7 +307,7 @@ func reasonWords(r *gate.Reason) string {
 	panic("no words for the reason " + string(r.Why))
 }
 
-// quantity prints a value with its unit in a sentence. Bytes too few to show in MiB are printed as bytes.
+// quantity prints a value with its unit in a sentence. Bytes that would show as 0 MiB are printed in bytes.
 func quantity(v float64, u compare.Unit) string {
 	switch u {
 	case compare.UnitBytes:
@@ -323,7 +323,7 @@ func quantity(v float64, u compare.Unit) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " a second"
 }
 
-// percentText prints a share with two digits, and with more digits where two would make a change look like a round
+// percentText prints a share with two digits. It uses more digits if two would make the change look like a round
 // number.
 func percentText(share float64) string {
 	exact := 100 * share

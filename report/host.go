@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// HostTables prints the host's memory of each run's processes, and in which phases it grew. Both tables carry the whole
-// document.
+// HostTables returns tables of the host memory of each run's processes, and of the phases in which it grew. Both tables
+// carry the whole document.
 func HostTables(doc hostmemory.Document) []table.Table {
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	t := table.Table{Title: "Memory on the host", Document: doc, Columns: []table.Column{
@@ -69,7 +69,7 @@ func HostTables(doc hostmemory.Document) []table.Table {
 	return []table.Table{t, phases}
 }
 
-// curve returns the cells of a kind of memory. m is nil if no phases are known.
+// curve returns the cells for one kind of host memory. m is nil if no phases are known.
 func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
 	cells := []table.Cell{table.Bytes(c.FirstBytes), table.Bytes(c.LastBytes), table.Bytes(c.HighestBytes),
 		table.DeltaBytes(c.LastBytes - c.FirstBytes)}
@@ -84,7 +84,7 @@ func curve(c *hostmemory.Curve, m *hostmemory.Memory) []table.Cell {
 	return append(cells, table.Optional(m.ExplainedPercent, percent), grows)
 }
 
-// HostFigure draws what the memory of each process grew by, phase by phase.
+// HostFigure returns the picture of how much each process's host memory grew in each phase.
 func HostFigure(doc hostmemory.Document) figure.Figure {
 	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	w := &figure.Waterfall{Notes: all.notes()}
@@ -124,8 +124,8 @@ func hostFall(title string, m *hostmemory.Memory) figure.WaterfallPanel {
 	return p
 }
 
-// WriteHostFigure draws the picture into dir, which is created, and gives the paths written. Without force,
-// WriteHostFigure replaces only pictures of host memory (*ForeignError).
+// WriteHostFigure draws the picture of host memory into the folder dir, which it creates, and returns the written
+// paths. Without force, it overwrites only pictures of host memory, and otherwise returns a *ForeignError.
 func WriteHostFigure(dir string, doc hostmemory.Document, force bool) ([]string, error) {
 	return writeFigure(dir, HostFigure(doc), force)
 }

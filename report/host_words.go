@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// hostKindWords names a kind of a process's memory.
+// hostKindWords names a kind of host memory.
 func hostKindWords(kind hostmemory.Kind) string {
 	switch kind {
 	case hostmemory.Resident:
@@ -19,7 +19,7 @@ func hostKindWords(kind hostmemory.Kind) string {
 	return ""
 }
 
-// hostWords says of a run what its processes grow by.
+// hostWords say by how much, and in which phases, a run's processes grow.
 func hostWords(r *hostmemory.Run) string {
 	switch {
 	case r.NotIngested:

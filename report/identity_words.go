@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// unlikeWords say of runs that share name and parameters that they are different experiments: by their arguments.
+// unlikeWords say that runs with the same name and parameters are different experiments, since their arguments differ.
 func unlikeWords(list []identity.Unlike) (notes []string) {
 	for _, u := range list {
 		var differ []string

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// IngestedTables is [IngestedTable], but returns nothing on a screen if the only input was refused: the error already
-// says that.
+// IngestedTables returns the table of [IngestedTable]. On a screen it returns nothing if the only input was refused:
+// the error states that already.
 func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	if format == "table" && len(doc.Inputs) == 1 && len(doc.Refused()) == 1 {
 		return nil
@@ -28,10 +28,10 @@ func IngestedTables(doc schemas.Ingested, format string) []table.Table {
 	return tables
 }
 
-// mostMoved is the most lines of moved bytes on a screen, since a store may have hundreds of runs.
+// mostMoved is the most rows of the table of moved bytes on a screen, since a store may have hundreds of runs.
 const mostMoved = 40
 
-// movedTable has a row for each part of a peak that is another one since a run was ingested again, most at most.
+// movedTable has a row for each part of a peak that changed when a run was ingested again, and at most most rows.
 func movedTable(doc *schemas.Ingested, most int) table.Table {
 	t := table.Table{Title: "What moved at the peak (MiB)", Document: *doc, Columns: []table.Column{
 		{Title: "Run", Key: "run_id"}, {Key: "name", For: table.Programs}, {Title: "Rules", Key: "rules", Priority: 1},
@@ -69,7 +69,7 @@ func movedTable(doc *schemas.Ingested, most int) table.Table {
 	return t
 }
 
-// IngestedTable prints what became of each input of ingest.
+// IngestedTable returns a table of what ingest did with each input.
 func IngestedTable(doc schemas.Ingested) table.Table {
 	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"},
 		{Title: "Run", Key: "run_id"}, {Title: "State", Key: "state", Priority: 1}, {Key: "again", For: table.Programs},
@@ -104,8 +104,8 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 	return t
 }
 
-// IngestFailure says which inputs of ingest were refused; nil if no input was refused. The table says why each of
-// several inputs was refused.
+// IngestFailure returns an error that names the inputs which ingest refused, or nil if it refused none. If there are
+// several inputs, the table has the reasons.
 func IngestFailure(doc schemas.Ingested) error {
 	refused := doc.Refused()
 	if len(refused) == 0 {

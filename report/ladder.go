@@ -18,8 +18,8 @@ var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For
 	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true},
 	{Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
 
-// LadderTables prints a table for each moment of each GPU of each run, and one that lists the runs without any.
-// Each carries the whole document.
+// LadderTables returns a table for each moment of each GPU of each run, and a table of the runs that have none. Each
+// carries the whole document.
 func LadderTables(doc ladder.Document) []table.Table {
 	doc = tellLadders(doc)
 	tables := []table.Table{}
@@ -63,14 +63,14 @@ func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Tab
 		if rung.In != nil {
 			in, depth[rung.Rung] = table.Text(*rung.In), depth[*rung.In]+1
 		}
-		if whole == 0 && rung.Bytes != nil { // of the device if its memory is known, else of what torch reserved
+		if whole == 0 && rung.Bytes != nil { // the whole is the device's memory if known, else torch's reserved
 			whole = *rung.Bytes
 		}
 		share := table.Absent()
 		if rung.Bytes != nil {
 			share = percent(*rung.Bytes, whole)
 		}
-		// No-break spaces indent the rungs, since no format drops them.
+		// No-break spaces indent the rungs, since every output format keeps them.
 		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + figure.RungTitle(rung.Rung),
 			Value: rung.Rung}
 		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At),

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellLadders fills in the notes of each moment and the warnings of each run.
+// tellLadders writes the notes of each moment and the warnings of each run.
 func tellLadders(doc ladder.Document) ladder.Document {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
@@ -35,7 +35,7 @@ func tellLadders(doc ladder.Document) ladder.Document {
 	return doc
 }
 
-// remarkWords states a caveat about a moment beside its rungs.
+// remarkWords put a remark on a moment of a ladder into words.
 func remarkWords(r ladder.Remark) string {
 	const counters = "the peak is outside the recorded allocator events: torch's part comes from its counters at the " +
 		"ends of steps, which "
@@ -75,7 +75,7 @@ func remarkWords(r ladder.Remark) string {
 	panic("no words for the remark " + r.Kind)
 }
 
-// unsampledWords say why nothing is known of a GPU's memory beyond torch's own.
+// unsampledWords say why only torch's own part of a GPU's memory is known.
 func unsampledWords(u ladder.Unsampled) string {
 	switch u.Why {
 	case ladder.UnsampledPhantom:

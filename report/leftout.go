@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// NewModel begins the report of a selection: its title, and notes on what the report leaves out. leftOut says which
-// runs were removed.
+// NewModel returns a model of a report on the selected runs, with its title and notes on the runs that are left out.
+// leftOut has further such notes.
 func NewModel(sel *store.Selection, leftOut []string) Model {
 	m := Model{Title: "dpsight report", Notes: append(sel.Gaps(), leftOut...)}
 	if sel.Suite != nil {
@@ -16,7 +16,7 @@ func NewModel(sel *store.Selection, leftOut []string) Model {
 	return m
 }
 
-// SupersededNote says that runs were left out because they were made again.
+// SupersededNote says that failed runs were left out because they were rerun.
 func SupersededNote(runs int) string {
 	if runs == 1 {
 		return "skipped 1 failed run whose experiment was run again; name its run id to include it"
@@ -24,7 +24,7 @@ func SupersededNote(runs int) string {
 	return fmt.Sprintf("skipped %d failed runs whose experiments were run again; name a run id to include it", runs)
 }
 
-// TrialsNote says that runs were left out because a search tried them.
+// TrialsNote says that runs were left out because they are trials of a search.
 func TrialsNote(runs int) string {
 	if runs == 1 {
 		return "skipped 1 search trial of dpsight predict --vary; name its run id to include it"

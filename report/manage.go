@@ -25,7 +25,7 @@ type UsageDocument struct {
 	Runs   []UsageRun `json:"runs"` // the largest first
 }
 
-// UsageRun is how many bytes the files of a run have.
+// UsageRun has the size of a run's files.
 type UsageRun struct {
 	RunID string           `json:"run_id"`
 	Name  string           `json:"name"`
@@ -33,7 +33,7 @@ type UsageRun struct {
 	Kinds map[string]int64 `json:"kinds"` // see [store.Kinds]; kinds that a run does not have are left out
 }
 
-// NewUsageDocument sums up and sorts what runs take.
+// NewUsageDocument sorts runs by their size on disk and adds up the sizes.
 func NewUsageDocument(runs []UsageRun) UsageDocument {
 	for i := range runs {
 		for _, n := range runs[i].Kinds {
@@ -44,7 +44,7 @@ func NewUsageDocument(runs []UsageRun) UsageDocument {
 	return UsageDocument{UsageSchema, runs}
 }
 
-// Total is what all runs take.
+// Total returns the size of all runs together.
 func (d *UsageDocument) Total() UsageRun {
 	all := UsageRun{Kinds: map[string]int64{}}
 	for i := range d.Runs {
@@ -56,7 +56,7 @@ func (d *UsageDocument) Total() UsageRun {
 	return all
 }
 
-// UsageTable prints what runs take on disk.
+// UsageTable returns a table of the runs' sizes on disk.
 func UsageTable(doc UsageDocument) table.Table {
 	t := table.Table{Title: "Disk space (MiB)", Document: doc, Columns: []table.Column{{Title: "Run id", Key: "run_id"},
 		{Title: "Name", Key: "name", Priority: 2}, {Title: "All", Key: "bytes", Right: true, Priority: 3}}}
@@ -89,7 +89,7 @@ type ShownDocument struct {
 	Runs   []ShownRun `json:"runs"`
 }
 
-// ShownRun is a run's row in the list of runs, its manifest, and what names it.
+// ShownRun has a run's row in the list of runs, its manifest, and the documents that refer to it.
 type ShownRun struct {
 	analyze.RunsRow
 	Folder     string            `json:"folder"`
@@ -98,7 +98,7 @@ type ShownRun struct {
 	Manifest   *schemas.Manifest `json:"manifest"`
 }
 
-// ShownTables print a table a run.
+// ShownTables return one table for each run.
 func ShownTables(doc ShownDocument) (tables []table.Table) {
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -162,7 +162,7 @@ func shownOf[T any](v *T, text func(T) string) string {
 	return text(*v)
 }
 
-// referenceWords say what names runs.
+// referenceWords name the documents that refer to runs.
 func referenceWords(refs []store.Reference) (words []string) {
 	count := map[string]int{}
 	var order []string
@@ -179,7 +179,7 @@ func referenceWords(refs []store.Reference) (words []string) {
 	return words
 }
 
-// RemovalWords name runs that are to be removed, and what they take.
+// RemovalWords name the runs that are about to be removed, and their size.
 func RemovalWords(runs []store.Run, bytes int64) string {
 	ids := make([]string, len(runs))
 	for i, r := range runs {
@@ -190,7 +190,7 @@ func RemovalWords(runs []store.Run, bytes int64) string {
 		schemas.Shortlist(ids, few))
 }
 
-// RemovalNotes say what names runs that are to be removed.
+// RemovalNotes name the documents that refer to runs which are about to be removed.
 func RemovalNotes(refs []store.Reference) []string {
 	words := referenceWords(refs)
 	for i := range words {

@@ -6,7 +6,7 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// MarksTable prints what scripts marked with dpsight.mark, and what was allocated then.
+// MarksTable has a row for each moment that a script marked with dpsight.mark, with the allocated bytes.
 func MarksTable(doc timeline.MarksDocument) table.Table {
 	t := table.Table{Title: "Marks of the script", Document: doc, Columns: []table.Column{
 		{Title: "Run", Key: "name"},

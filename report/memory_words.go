@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// memoryWords are a sentence a remark on a breakdown.
+// memoryWords put each remark on a breakdown into a sentence.
 func memoryWords(remarks []memory.Remark) []string {
 	out := make([]string, len(remarks))
 	for i := range remarks {
@@ -20,7 +20,7 @@ func memoryWords(remarks []memory.Remark) []string {
 	return out
 }
 
-// memoryWord says a remark in a sentence.
+// memoryWord puts a remark on a breakdown into a sentence.
 func memoryWord(r *memory.Remark) string {
 	switch r.Kind {
 	case memory.RemarkGone:
@@ -44,7 +44,8 @@ func memoryWord(r *memory.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// untaggedMomentWords says how much of what is allocated at an untagged moment is known, and where to look instead.
+// untaggedMomentWords say which share of the allocated bytes is known at a moment without tags, and which moment to
+// look at instead.
 func untaggedMomentWords(r *memory.Remark) string {
 	text := untaggedWords(r.Untagged)
 	if r.AllocatedBytes == 0 {
@@ -58,7 +59,7 @@ func untaggedMomentWords(r *memory.Remark) string {
 	return text
 }
 
-// conservationReason returns why a recording is not proved complete; "" if unknown.
+// conservationReason returns why a recording could not be proved complete, or "" if the reason is unknown.
 func conservationReason(c *memory.Conservation) string {
 	if c.Sum == nil {
 		return c.Reason
@@ -66,7 +67,7 @@ func conservationReason(c *memory.Conservation) string {
 	return fmt.Sprintf("the categories sum to %d bytes, replay says %d", *c.Sum, *c.Replayed)
 }
 
-// untaggedWords say where the categories of a step without tags come from.
+// untaggedWords say how the categories of a step without tags were determined.
 func untaggedWords(u *memory.Untagged) string {
 	lead := fmt.Sprintf("step %d has no tags", u.Step)
 	if u.OnlyPeak {
@@ -97,7 +98,7 @@ func likenessWords(l *memory.Likeness) (text string) {
 	return text
 }
 
-// when says at which step and phase a moment was.
+// when names the step and phase of a moment.
 func when(m *memory.Moment) string {
 	switch {
 	case m == nil || m.Phase == nil && m.Step == nil:
@@ -114,7 +115,7 @@ func when(m *memory.Moment) string {
 	return fmt.Sprintf("in %s of step %d", *m.Phase, *m.Step)
 }
 
-// tellBreakdowns fills in the warnings of each run and device, and why a device is not proved whole.
+// tellBreakdowns writes the warnings of each run and device, and why a device's recording could not be proved complete.
 func tellBreakdowns(runs []memory.BreakdownRun) []memory.BreakdownRun {
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -128,7 +129,7 @@ func tellBreakdowns(runs []memory.BreakdownRun) []memory.BreakdownRun {
 	return runs
 }
 
-// tellBreakdownsBy is [tellBreakdowns] of breakdowns by module or the like.
+// tellBreakdownsBy does for breakdowns by module, line and so on what [tellBreakdowns] does.
 func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun {
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -146,7 +147,7 @@ func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun 
 	return runs
 }
 
-// namelessWords explains that a breakdown by dim has no data.
+// namelessWords say that a breakdown by the dimension dim has no data.
 func namelessWords(device string, dim grouping.Dimension) string {
 	text := fmt.Sprintf("%s: no block has a known %s", device, dim)
 	if dim == grouping.DimensionStack {

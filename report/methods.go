@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// ConfigurationTables returns what all runs of a study have in common, what only some of them have, and what
-// distinguishes them. Each run has a row.
+// ConfigurationTables returns tables of the settings that all runs of a study share, of settings that only some runs
+// have, and of settings that differ. In the last table each run has a row.
 func ConfigurationTables(s *compare.Study) []table.Table {
 	setting, value := table.Column{Title: "Setting", Key: "setting"}, table.Column{Title: "Value", Key: "value"}
 	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{setting, value}}
@@ -61,7 +61,7 @@ func ConfigurationTables(s *compare.Study) []table.Table {
 	return append(tables, differ)
 }
 
-// unmeasured says which runs were not measured on a GPU, since a GPU among the settings may have been a phantom.
+// unmeasured names the runs that were not measured on a GPU. The GPU among the settings may be a phantom GPU.
 func unmeasured(s *compare.Study) []string {
 	var notes runNotes
 	badgeOf := func(c *compare.Cell) string {
@@ -86,8 +86,8 @@ func unmeasured(s *compare.Study) []string {
 	return notes.all()
 }
 
-// havingIt names the runs that have a setting, or those that lack it if these are fewer. Many runs are only counted,
-// and the CSV file has each run's setting.
+// havingIt names the runs with a setting or, if these are fewer, the runs without it. If both are many, it only counts
+// runs. The CSV file has each run's setting.
 func havingIt(s *compare.Study, what string) string {
 	const most = 6
 	var having, lacking []string
@@ -120,8 +120,8 @@ func nameAmong(s *compare.Study, c *compare.Cell) string {
 	return c.Label
 }
 
-// captions returns the configuration in a few lines, for figures: what all runs share and, since the bars then
-// differ by more than the method, what some of them differ in.
+// captions returns a few lines on the configuration for figures: the settings that all runs share, and settings other
+// than the method that differ, since bars then differ by more than the method.
 func captions(s *compare.Study) []string {
 	var common, some []string
 	for _, f := range s.Configuration.Common {
@@ -147,8 +147,8 @@ func captions(s *compare.Study) []string {
 	return notes
 }
 
-// captionDiffer returns the settings that differ, with each run's value if that is short. captionDiffer leaves out the
-// method, which figures always compare, and the number of steps, which should change neither a peak nor a median.
+// captionDiffer returns the settings that differ between runs, with each run's value if the values are short. It leaves
+// out the method, which figures always compare, and the number of steps, which should not change peaks or medians.
 func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string
@@ -187,7 +187,7 @@ func captionDiffer(s *compare.Study) []string {
 	return out
 }
 
-// wholeBatches reports whether each run takes its batch at once.
+// wholeBatches reports whether each run's physical batch is its whole batch.
 func wholeBatches(s *compare.Study) bool {
 	return !slices.ContainsFunc(s.Cells, func(c compare.Cell) bool {
 		return c.Fact("physical_batch_size") != c.Fact("batch_size")
@@ -201,16 +201,16 @@ func captionText(what, value string) string {
 	return value
 }
 
-// captionWords maps a parameter to the word before its value in a caption; "" if the value is clear by itself.
+// captionWords has, for each parameter, the word before its value in a caption, or "" if the value is clear by itself.
 var captionWords = map[string]string{"model": "", "preset": "preset", "batch_size": "batch", "seq_len": "sequence",
 	"precision": "", "optimizer": "", "GPU": "",
 	"torch": "torch", "Opacus": "Opacus"}
 
-// captionOrder is the order of parameters in a caption of one run.
+// captionOrder is the order of parameters in a caption about one run.
 var captionOrder = []string{"model", "preset", "batch_size", "seq_len", "precision", "optimizer", "GPU", "torch",
 	"Opacus"}
 
-// methodsTable has a row an experiment: what it takes, absolutely.
+// methodsTable has a row for each experiment, with its memory and time in absolute figures.
 func methodsTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{
 		{Title: "Run", Key: "run"},
@@ -278,7 +278,7 @@ func methodsTable(s *compare.Study) table.Table {
 	return withSources(t, s)
 }
 
-// peaksOfAllRepeats reports whether something was repeated, and every repeat that ended well has a peak.
+// peaksOfAllRepeats reports whether some experiment has repeats, and each repeat that ended well has a peak.
 func peaksOfAllRepeats(s *compare.Study) bool {
 	peaks := map[string]int{}
 	for i := range s.Runs {
@@ -301,12 +301,12 @@ func peaksOfAllRepeats(s *compare.Study) bool {
 	return repeated
 }
 
-// hasEnergy reports whether the table has a column of energies, whose gaps need a reason.
+// hasEnergy reports whether the table has a column of energies. If so, a note explains its gaps.
 func hasEnergy(s *compare.Study) bool {
 	return slices.ContainsFunc(s.Cells, func(c compare.Cell) bool { return c.JoulesPerStep != nil })
 }
 
-// intervalCells are a median, the ends of its interval, the number of values, and the confidence.
+// intervalCells returns cells for a median, the ends of its interval, the number of values, and the confidence.
 func intervalCells(v *timing.Interval) (median, low, high, n, confidence table.Cell) {
 	if v == nil {
 		a := table.Absent()
@@ -316,7 +316,7 @@ func intervalCells(v *timing.Interval) (median, low, high, n, confidence table.C
 		table.Cell{Text: units.Fixed(100*v.Confidence, 1), Value: v.Confidence}
 }
 
-// spreadNotes say what low and high are, for each kind of interval that the cells have.
+// spreadNotes explain the columns low and high, for each kind of interval in the cells.
 func spreadNotes(s *compare.Study) []string {
 	kinds := map[string]bool{}
 	for i := range s.Cells {
@@ -327,7 +327,7 @@ func spreadNotes(s *compare.Study) []string {
 	return sortedKeys(kinds)
 }
 
-// spreadNote says what low and high are.
+// spreadNote explains the columns low and high for one kind of interval.
 func spreadNote(v *timing.Interval) string {
 	clock := map[string]string{timing.ClockGPU: "GPU time", timing.ClockWall: "wall time"}[v.Clock]
 	what, ends := "step ms: median of n steps ("+clock+")", "the fastest and the slowest step"
@@ -340,7 +340,8 @@ func spreadNote(v *timing.Interval) string {
 	return what + "; low and high are " + ends + enclosing(v)
 }
 
-// enclosing says how surely a range has the true median in it: with fewer than six values no interval reaches 95 %.
+// enclosing states the confidence with which a range contains the true median: with fewer than six values, no range
+// reaches 95 %.
 func enclosing(v *timing.Interval) string {
 	if v.N < 2 {
 		return ""

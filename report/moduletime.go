@@ -11,10 +11,10 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// maxTimeColumns is how many phases have a column; shorter ones are one column together.
+// maxTimeColumns is the number of phases that have a column. Shorter phases share one column.
 const maxTimeColumns = 6
 
-// ModuleTimeTables prints a table a run and rank. Each table carries the whole document.
+// ModuleTimeTables returns a table for each run and rank. Each table carries the whole document.
 func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	doc = tellModuleTimes(doc)
 	var tables []table.Table
@@ -25,7 +25,7 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 		}
 		switch {
 		case len(r.Ranks) > 0:
-		// the reason for missing times replaces empty columns; how the figures are known is then irrelevant
+		// If times are missing, the reason replaces empty columns, and notes on the figures would be irrelevant.
 		case len(r.Warnings) > 0:
 			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Notes: slices.Clone(r.Warnings)})
 		default:
@@ -43,7 +43,8 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	return tables
 }
 
-// ModuleTimeRecords returns the module times for programs: one row for each run, rank, key and phase.
+// ModuleTimeRecords returns the module times for programs: one row for each run, rank, module or family of modules, and
+// phase.
 func ModuleTimeRecords(doc timing.ModuleTimeDocument) table.Table {
 	doc = tellModuleTimes(doc)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},
@@ -165,7 +166,7 @@ func moduleTimeTable(doc *timing.ModuleTimeDocument, r *timing.ModuleTimeRun, d 
 	return t
 }
 
-// timePhases are the phases with a column of their own, and the shorter ones that share one.
+// timePhases returns the phases with a column of their own, and the shorter phases that share one.
 func timePhases(d *timing.RankModuleTime) (columns, merged []string) {
 	scaled := func(p timing.ModuleTimePhase) float64 { return p.InstrumentedMS * p.Scale }
 	longest := slices.Clone(d.Phases)
@@ -184,7 +185,7 @@ func timePhases(d *timing.RankModuleTime) (columns, merged []string) {
 	return columns, merged
 }
 
-// ownTimeNote says what of a call is a module's time.
+// ownTimeNote says which part of a call is a module's own time.
 const ownTimeNote = "a module's time is its own work, without the modules that it calls; backward counts for the " +
 	"module whose backward runs"
 
@@ -199,7 +200,7 @@ func timeNotes(d *timing.RankModuleTime) []string {
 	return notes
 }
 
-// sharesNote says what times of modules are scaled from, and what to.
+// sharesNote says from which steps the times of modules come, and to which step time they are scaled.
 func sharesNote(instrumented int, instrumentedMS float64, in string, bareMS float64) string {
 	return fmt.Sprintf("shares come from %d instrumented steps of %s ms; each phase is scaled to its median %s, of "+
 		"%s ms",

@@ -10,19 +10,19 @@ import (
 // notIngested is the only note on a run that has no tables yet.
 const notIngested = "not ingested yet"
 
-// runNotes gathers notes on single runs under a table, and merges equal notes of several runs into one line. The note
-// that a run has no tables yet comes last: for a store that was never ingested, it would fill a page.
+// runNotes collects notes on single runs for the end of a table, and merges equal notes on several runs into one line.
+// The note that a run has no tables yet comes last: in a store that was never ingested it names many runs.
 type runNotes struct {
 	lines   []runNote
 	pending []string
 }
 
 type runNote struct {
-	labels []string // labels of the runs that have the note; none = the note concerns the table
+	labels []string // runs that have the note; none if it concerns the whole table
 	text   string
 }
 
-// add says something of a run, once.
+// add adds a note on one run, unless the run has it already.
 func (n *runNotes) add(label, text string) {
 	if text == notIngested {
 		n.pending = include(n.pending, label)
@@ -35,7 +35,7 @@ func (n *runNotes) add(label, text string) {
 	n.lines = append(n.lines, runNote{[]string{label}, text})
 }
 
-// say says something of several runs, once.
+// say adds a note on the whole table, unless the table has it already.
 func (n *runNotes) say(text string) {
 	if !slices.ContainsFunc(n.lines, func(l runNote) bool { return l.labels == nil && l.text == text }) {
 		n.lines = append(n.lines, runNote{text: text})
@@ -49,7 +49,7 @@ func include(labels []string, label string) []string {
 	return append(labels, label)
 }
 
-// all are the notes.
+// all returns the notes as lines.
 func (n *runNotes) all() (out []string) {
 	for _, l := range n.lines {
 		if l.labels == nil {

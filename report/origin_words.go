@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// originWords say which runs were pooled, which were not, and how the code of a run differs from its baseline's.
+// originWords say which runs were pooled and which were not, and how a run's code differs from its baseline's.
 func originWords(r *compare.Remark) string {
 	const most = 4
 	names := schemas.Shortlist(r.Names, most)
@@ -31,7 +31,7 @@ func originWords(r *compare.Remark) string {
 	panic("no words for the remark " + string(r.Kind))
 }
 
-// otherCodeWords name the files of a run that differ from its baseline's, and the revisions.
+// otherCodeWords name the files of a run that differ from its baseline's files, and the revisions of both.
 func otherCodeWords(r *compare.Remark, names string) string {
 	text := "not the same code as the baseline's"
 	if len(r.Names) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// OverheadTables prints a study's overhead: a row for each experiment, then categories and phases with a column for
-// each experiment. The study must have a baseline.
+// OverheadTables returns a study's overhead: a row for each experiment, then tables of categories and phases with a
+// column for each experiment. The study must have a baseline.
 func OverheadTables(s compare.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
 	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil),
@@ -29,7 +29,7 @@ func OverheadTables(s compare.Study) []table.Table {
 	return tables
 }
 
-// Gist is the one table of a study that says most: the overhead, or without a baseline what became of the runs.
+// Gist returns the single most important table of a study: the overhead or, without a baseline, how the runs ended.
 func Gist(s compare.Study) table.Table {
 	if s.Overhead != nil {
 		return overheadTable(&s)
@@ -99,12 +99,12 @@ func overheadTable(s *compare.Study) table.Table {
 	return withSources(t, s)
 }
 
-// digestsOf is the note on runs of a study whose files have no digests.
+// digestsOf returns the note on runs of a study whose files have no digests.
 func digestsOf(s *compare.Study) []string {
 	return digestNotes(len(s.Runs), func(i int) *identity.Identity { return &s.Runs[i].Identity })
 }
 
-// hideEmpty leaves columns that no row fills to programs, which count on their keys.
+// hideEmpty hides empty columns from people. Programs get all columns, since they expect each key.
 func hideEmpty(t *table.Table) {
 	for c := range t.Columns {
 		if len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []table.Cell) bool { return row[c].Value != nil }) {
@@ -113,7 +113,7 @@ func hideEmpty(t *table.Table) {
 	}
 }
 
-// rate shows small values with four digits: a long sample's rate is far below one.
+// rate formats small values with four digits, since the rate of long samples is far below one.
 func rate(v float64) table.Cell {
 	if v < 10 && v > -10 {
 		return table.Number(v, 4)
@@ -132,7 +132,7 @@ func withSources(t table.Table, s *compare.Study) table.Table {
 	return t
 }
 
-// cellColumns returns a first column and one column for each cell.
+// cellColumns returns a first column, then one column for each cell from one place to another.
 func cellColumns(s *compare.Study, first table.Column, from, to int) []table.Column {
 	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
@@ -199,7 +199,7 @@ func deltaPercent(p float64) table.Cell {
 	return c
 }
 
-// withPercent appends a difference in percent to the cell's figure, if there is one.
+// withPercent appends a difference in per cent to a cell's figure, if there is one.
 func withPercent(c table.Cell, percent *float64) table.Cell {
 	if percent != nil && *percent != 0 {
 		c.Text += " (" + deltaPercent(*percent).Text + " %)"
@@ -207,7 +207,8 @@ func withPercent(c table.Cell, percent *float64) table.Cell {
 	return c
 }
 
-// beside returns the text in brackets behind a figure: its difference to the baseline's, absolute and in per cent.
+// beside returns the text in brackets after a figure: its difference to the baseline's figure, absolute and in per
+// cent.
 func beside(difference table.Cell, percent *float64) string {
 	if percent == nil || *percent == 0 {
 		return " (" + difference.Text + ")"
@@ -215,7 +216,8 @@ func beside(difference table.Cell, percent *float64) string {
 	return " (" + difference.Text + ", " + deltaPercent(*percent).Text + " %)"
 }
 
-// percentColumns are the columns of each cell that people read behind its figure, and programs by themselves.
+// percentColumns returns the columns of percentages. People read a percentage behind each figure, while programs get
+// columns of their own.
 func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []table.Column) {
 	for i := from; i < to; i++ {
 		for _, k := range keys {
@@ -225,8 +227,9 @@ func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []t
 	return columns
 }
 
-// phaseDeltaTable lists the phases that have a time. A run's cell is its time and, in brackets, the difference. If
-// methods divide a phase differently, the phase's parts are not compared, and their sum follows below them.
+// phaseDeltaTable has a row for each phase with a time. A run's cell has the run's time and, in brackets, the
+// difference to the baseline. If methods divide a phase differently, its parts are not compared. Their sum follows
+// below them and is compared.
 func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + overWhat(s) +
 		", % of its step)",

@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// WritePage writes the page of a report alone. Unless the model's Force is set, WritePage refuses to write over a file
-// that is no page.
+// WritePage writes only the page of a report. Unless the model's Force is set, it refuses to overwrite a file that is
+// no such page.
 func WritePage(path string, m Model) error {
 	old, err := firstBytes(path, 4096)
 	if !m.Force && (err == nil || !errors.Is(err, fs.ErrNotExist)) && !bytes.Contains(old, []byte(page.Generator)) {

@@ -7,19 +7,18 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// defaultTop is how many rows a breakdown by modules or the like has: a model has hundreds of modules, a screen some
-// lines.
+// defaultTop is the default number of rows in a breakdown by module, line and so on. A model has hundreds of modules.
 const defaultTop = 20
 
-// ByOptions are --by and the options that go with it.
+// ByOptions are the option --by and the options that need it.
 type ByOptions struct {
 	Dimensions      string
 	Depth           int
 	Fold, FullStack bool
-	Top             *int // nil = not given
+	Top             *int // nil if not given
 }
 
-// Parse reads the options. Parse returns nil for a breakdown by category, which has no options.
+// Parse reads the options. It returns nil for a breakdown by category, which has no options.
 func (o ByOptions) Parse() (*grouping.By, error) {
 	if o.Dimensions == "" {
 		if o.Depth != 0 || o.Fold || o.FullStack || o.Top != nil {

@@ -69,8 +69,8 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	return t
 }
 
-// phasePeakTable has a row for each phase and a column for each cell. A value is the highest allocation in the
-// phase on the run's main device.
+// phasePeakTable has a row for each phase and a column for each cell. A value is the highest allocated during the phase
+// on the run's main device.
 func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
@@ -101,9 +101,9 @@ func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phasePeakDeltaTable lists the phases whose highest allocated is known. A run's cell has the run's highest allocated
-// and, in brackets, the difference to the baseline's in the same phase. If methods divide a phase differently, the
-// highest of the phase's parts follows below them.
+// phasePeakDeltaTable lists the phases whose highest allocated is known. A run's cell has that figure and, in brackets,
+// the difference to the baseline in the same phase. If methods divide a phase differently, the highest of its parts
+// follows below them.
 func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + overWhat(s) + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
@@ -150,9 +150,9 @@ func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phaseFamilies returns the phases of some cells for which has is true, by family, both in order of appearance. A
-// family is divided if one run or its baseline has the family as one phase and another run has parts of it. Parts of
-// set-up do not count.
+// phaseFamilies returns the phases of some cells for which has is true, grouped by family. Families and phases are in
+// order of appearance. A family counts as divided if one run or its baseline has it as one phase, and another run has
+// only parts of it. Parts of set-up do not count.
 func phaseFamilies(s *compare.Study, from, to int, has func(*compare.PhaseDelta) bool) (families []string,
 	members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}
@@ -177,7 +177,7 @@ func phaseFamilies(s *compare.Study, from, to int, has func(*compare.PhaseDelta)
 	return families, members, divided
 }
 
-// share shows a part in percent.
+// share formats a part in per cent.
 func share(p float64) table.Cell { return table.Number(p, 1) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// PlanTable prints a suite's plan. resuming says whether the command resumes the suite that the plan names. device
-// describes where the runs would be made.
+// PlanTable has a row for each experiment of a suite's plan. resuming says whether the command resumes the suite that
+// the plan names. device describes where the runs would be recorded.
 func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
 	todo := table.Column{Title: "To make", Key: "todo", Right: true, For: table.Programs}
 	if resuming && p.SuiteID != nil {
@@ -34,7 +34,7 @@ func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
 	return t
 }
 
-// parameterCell returns the value of a parameter that varies. Whether a run is bare counts as a parameter.
+// parameterCell returns the value of a varied parameter. Whether a run is bare counts as a parameter.
 func parameterCell(x *schemas.PlanExperiment, name string) table.Cell {
 	if name == "bare" {
 		return table.Cell{Text: fmt.Sprint(x.Bare), Value: x.Bare}

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// PredictionTables returns a table with a row for each run, and a table of each run's memory.
+// PredictionTables returns a table with a row for each predicted run, and a table of each run's memory.
 func PredictionTables(doc predict.PredictionDocument) []table.Table {
 	doc = tellPredictions(doc)
 	tables := []table.Table{predictionTable(doc)}
@@ -82,7 +82,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 	return t
 }
 
-// fitsCell says whether a run fits. If a time limit ended the run, the cell says that the run fitted until then.
+// fitsCell says whether a run fits. If a time limit ended the run, the cell says that it had fitted until then.
 func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	switch {
 	case fits == nil:
@@ -95,14 +95,15 @@ func fitsCell(fits *bool, because predict.Because, unknown string) table.Cell {
 	return table.Cell{Text: "yes", Value: true}
 }
 
-// confidenceNote says that the confidence is of the peak allocated, since reserved is not exact.
+// confidenceNote says that the confidence applies to the peak allocated only: reserved depends on where the driver
+// places segments.
 const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts " +
 	"segments too, and can be another on a device (predict --seeds gives a range)"
 
-// besideContext makes clear that tensors cannot use all memory of a card.
+// besideContext says that tensors cannot use all memory of a card.
 const besideContext = "for its tensors, beside what its CUDA context and the driver hold"
 
-// rankTable has a row for each rank and device, if a run has several.
+// rankTable has a row for each rank and device of a run.
 func rankTable(r *predict.PredictionRun) table.Table {
 	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU),
 		Columns: []table.Column{
@@ -122,14 +123,14 @@ func rankTable(r *predict.PredictionRun) table.Table {
 	return t
 }
 
-// mostNamed bounds the places and operators that are named under a table; the document has all places and operators.
+// mostNamed is the most places and operators that a note names. The document has all of them.
 const mostNamed = 10
 
-// restsOn tells what a prediction depends on.
+// restsOn adds notes on the conditions of a prediction.
 func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
-			// The sentence on whether the run fits has the reason.
+			// The sentence on whether the run fits already states the reason.
 			if reason == predictionWhy(r) || reason == endedWords(r.Ended) {
 				continue
 			}
@@ -163,8 +164,8 @@ func confidenceCell(c *schemas.Confidence) table.Cell {
 	return table.Text(c.Level)
 }
 
-// confidenceNotes says, under any table, how certain the figures of a predicted run are, and why. The notes do not
-// name the run, so that several runs can share one. Each run's name shows the level.
+// confidenceNotes say how far the figures of a predicted run can be trusted, and why. They do not name the run, so that
+// several runs can share a note. The level stands beside each run's name.
 func confidenceNotes(id *identity.Identity) []string {
 	if id.Confidence == "" {
 		return nil
@@ -177,13 +178,13 @@ func confidenceNotes(id *identity.Identity) []string {
 }
 
 func times(n int64) string {
-	if n == 1 { // "that nobody had computed once" would mean something else
+	if n == 1 { // "nobody had computed once" would mean something else
 		return "1 time"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
-// onDevice returns a run with what the run holds on another of its devices.
+// onDevice returns a copy of a run with the figures of another of its devices.
 func onDevice(r *predict.PredictionRun, d *predict.OtherDevice) *predict.PredictionRun {
 	other := *r
 	other.GPU += " (" + d.Device + ")"
@@ -191,7 +192,7 @@ func onDevice(r *predict.PredictionRun, d *predict.OtherDevice) *predict.Predict
 	return &other
 }
 
-// predictedCategories is what holds the memory at the peak, or when the request failed that ended the run.
+// predictedCategories lists the categories at the peak, or at the failed request that ended the run.
 func predictedCategories(r *predict.PredictionRun) table.Table {
 	title := "What holds it at the peak"
 	if r.Failure != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// tellPredictions fills in why a run does not fit, and adds to the warnings of each run the requests that failed and
-// that the run went on without.
+// tellPredictions writes why a run does not fit. It also warns of requests that failed without ending the run.
 func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
@@ -25,10 +24,10 @@ func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument 
 	return doc
 }
 
-// predictionWhy tells what the status leaves out: why a run does not fit, or how it ended.
+// predictionWhy says why a run does not fit, or how it ended, where the status does not.
 func predictionWhy(p *predict.PredictionRun) string { return whyWords(&p.Because) }
 
-// whyWords returns "" if there is no cause.
+// whyWords put a cause into words. They are empty without a cause.
 func whyWords(b *predict.Because) string {
 	switch b.Cause {
 	case predict.CauseSteps:
@@ -63,7 +62,7 @@ func survivedWords(p *predict.PredictionRun) (out []string) {
 	return out
 }
 
-// tightWords say that a run fits by the bytes alone.
+// tightWords say that a run fits by its bytes, but without the margin.
 func tightWords(p *predict.PredictionRun) string {
 	text := fmt.Sprintf("it fits, but leaves only %s, less than the margin of %s (--margin)",
 		units.MiB(*p.SpareBytes), units.MiB(*p.MarginBytes))
@@ -73,7 +72,7 @@ func tightWords(p *predict.PredictionRun) string {
 	return text
 }
 
-// predictionAdvice says what can be done about the run's end; "" if there is no advice.
+// predictionAdvice says what the user can do about the run's end, or returns "" if there is no advice.
 func predictionAdvice(p *predict.PredictionRun) string {
 	reason := strings.ToLower(p.Because.Reason)
 	switch {
@@ -90,7 +89,7 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	return ""
 }
 
-// untilThen says what a run had taken when its time limit ended it too early for an answer; "" for other runs.
+// untilThen states the memory of a run that its time limit ended too early for an answer. It returns "" for other runs.
 func untilThen(p *predict.PredictionRun) string {
 	if p.Status != schemas.StatusTimeout || p.PeakReservedBytes == nil {
 		return ""
@@ -99,7 +98,7 @@ func untilThen(p *predict.PredictionRun) string {
 		units.MiB(*p.PeakReservedBytes))
 }
 
-// caughtWords says that requests failed in a run that still ended well; "" if no request failed.
+// caughtWords say that requests failed in a run that ended well. They are empty if none failed.
 func caughtWords(n int) string {
 	if n == 0 {
 		return ""
@@ -107,12 +106,12 @@ func caughtWords(n int) string {
 	return "; the script caught " + units.Plural(n, "out-of-memory error", "out-of-memory errors")
 }
 
-// predictionSentence says in one line whether the run fits.
+// predictionSentence says in one line whether a run fits.
 func predictionSentence(p *predict.PredictionRun) string {
 	on := p.GPU
 	if p.MemoryBytes != nil {
 		on += " with " + units.MiB(*p.MemoryBytes) + " for its tensors"
-		// the figure that findings and torch's own error have
+		// findings and torch's own error state this figure too
 		if all := p.OfDeviceBytes; all > *p.MemoryBytes {
 			on += fmt.Sprintf(" (the device has %s, and its CUDA context takes %s)", units.MiB(all),
 				units.MiB(all-*p.MemoryBytes))
@@ -148,10 +147,10 @@ func predictionSentence(p *predict.PredictionRun) string {
 	return text
 }
 
-// laterSteps says what is unknown about a script that was ended.
+// laterSteps says that steps after the script's early end are unknown.
 const laterSteps = ": what later steps need is unknown"
 
-// endedWords says after which step a script was ended; "" if the script ended by itself.
+// endedWords say after which step dpsight ended a script. They are empty if the script ended by itself.
 func endedWords(e *schemas.Ended) string {
 	if e == nil {
 		return ""
@@ -159,13 +158,13 @@ func endedWords(e *schemas.Ended) string {
 	return fmt.Sprintf("the script was ended after step %d", e.Step) + laterSteps
 }
 
-// decisionWords says why a read of an unknown value got the other answer.
+// decisionWords say why a read of an unknown value got the other of two answers.
 func decisionWords(place, failure string) string {
 	return fmt.Sprintf("%s reads a value that the phantom GPU does not compute. With the usual answer the script failed "+
 		"(%s), so dpsight predicted with the other answer", place, failure)
 }
 
-// DecisionProgress says why a run is made again.
+// DecisionProgress says why a run is repeated with another answer for a read.
 func DecisionProgress(d schemas.Decision) string {
 	return fmt.Sprintf("%s read a value that the phantom GPU does not compute, and the script failed (%s): predicting "+
 		"again with the other answer", d.Place, d.Error)

@@ -12,11 +12,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// mostDiffering is how many parts of a kind a table shows before the rest are one row.
+// mostDiffering is the most parts of a kind that a table lists. The rest share one row.
 const mostDiffering = 8
 
-// RanksTables returns a table of all peaks, and for each run one of what its outlier holds more or less of. Each table
-// carries the whole document.
+// RanksTables returns a table of all peaks, and for each run with an outlier a table of what it holds more or less of.
+// Each table carries the whole document.
 func RanksTables(doc ranks.Document) []table.Table {
 	tables := []table.Table{RanksTable(doc)}
 	for i := range doc.Runs {
@@ -29,7 +29,7 @@ func RanksTables(doc ranks.Document) []table.Table {
 	return tables
 }
 
-// RanksTable prints the peaks of each run's devices side by side.
+// RanksTable compares the peaks of each run's devices.
 func RanksTable(doc ranks.Document) table.Table {
 	t := table.Table{Title: "Peaks by rank", Document: doc, Columns: []table.Column{
 		{Title: "Run", Key: "name"},
@@ -76,7 +76,7 @@ func apart(p *ranks.Peak) table.Cell {
 	return table.Cell{Value: false}
 }
 
-// ranksWords says of a run what its devices' peaks tell.
+// ranksWords say what the peaks of a run's devices show.
 func ranksWords(r *ranks.Run) string {
 	o, n := r.Outlier, len(r.Ranks)
 	switch {
@@ -139,8 +139,8 @@ func rankWords(r *ranks.Run, p ranks.Place) string {
 	return fmt.Sprintf("rank %d", p.Rank)
 }
 
-// outlierTable compares what a run's outlier and the other device hold at their peaks, by category, by module and
-// by line. The rows of each kind sum to the difference of the two.
+// outlierTable compares the peak of a run's outlier with that of another device, by category, by module and by line.
+// The rows of each kind sum to the difference of the two peaks.
 func outlierTable(r *ranks.Run) table.Table {
 	o := r.Outlier
 	t := table.Table{Title: fmt.Sprintf("What %s holds %s of than %s in %s", rankWords(r, o.Place),
@@ -178,7 +178,7 @@ func outlierTable(r *ranks.Run) table.Table {
 		}},
 	} {
 		if len(kind.parts) == 1 && kind.by == "line" && kind.parts[0].Line == "" {
-			continue // for a run without lines, the row would repeat the whole difference
+			continue // without lines, the row would repeat the whole difference
 		}
 		first, left := memory.TopAndRest(kind.parts, mostDiffering)
 		for i := range first {

@@ -1,4 +1,4 @@
-// Package report prints what analyze found: tables, figures, machine-readable results. Package report analyses nothing
+// Package report presents what analyze computed, as tables, figures and machine-readable results. It analyses nothing
 // itself.
 package report
 
@@ -16,25 +16,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Model is what a report shows.
+// A Model has everything that a report shows.
 type Model struct {
 	Title string
 	Study compare.Study
-	Notes []string // notes on the whole report: damaged run folders, and what was chosen because nothing was named
-	// Ladders are the ladders of the study's runs, by run id. If Ladders is empty, the report has no picture of
-	// ladders.
+	Notes []string // notes on the whole report: damaged run folders, and which runs were chosen if the user named none
+	// Ladders are the ladders of the study's runs, by run id. If it is empty, the report has no picture of ladders.
 	Ladders map[string]ladder.Run
-	// Steps is what timelines show: one of the constants below. "" is StepsAuto.
+	// Steps says which steps timelines show: one of the constants below. "" means StepsAuto.
 	Steps string
-	// Force writes over files that no report wrote.
+	// Force overwrites files that no report wrote.
 	Force bool
-	// Page writes index.html, the page of the runs. If Page is nil, the report has no such page.
+	// Page writes index.html, the page of the runs. If it is nil, the report has no such page.
 	Page func(io.Writer) error
-	// Drawn is called after each file, with the numbers of files done and in all. May be nil.
+	// Drawn is called after each file, with the number of files written so far and of all files. It may be nil.
 	Drawn func(done, of int)
 }
 
-// What timelines show.
+// The steps that timelines show.
 const (
 	StepsAuto = "auto" // all steps if the memory of a run grows from step to step, else the step of the peak
 	StepsPeak = "peak" // the step of the peak
@@ -51,7 +50,7 @@ func (m *Model) allSteps() bool {
 	})
 }
 
-// Print writes a report's summary or, with gist, only the overhead.
+// Print writes a report's summary or, if gist, only the overhead.
 func Print(w io.Writer, m Model, gist bool) error {
 	if gist {
 		return table.Write(w, "table", Gist(m.Study))
@@ -59,9 +58,9 @@ func Print(w io.Writer, m Model, gist bool) error {
 	return m.writeSummary(w)
 }
 
-// Write makes the report in dir, which it creates, and returns the written paths, the page first. Each file is either
-// whole or absent. Write removes files of an earlier report that the new one does not have. If an existing file is not
-// from a report, Write without Force writes nothing and returns *folder.ForeignError.
+// Write writes the report into the folder dir, which it creates, and returns the written paths, the page first. Each
+// file is written completely or not at all. It removes files of an earlier report that the new one does not have. If it
+// would overwrite a file that no report wrote, Write without Force writes nothing and returns *folder.ForeignError.
 func Write(dir string, m Model) (written []string, err error) {
 	var files []folder.File
 	if m.Page != nil {
@@ -92,7 +91,7 @@ const (
 	importedNote = "imported: taken from a file that dpsight did not record"
 )
 
-// failure says in one line why a run with the given warnings has nothing to show.
+// failure says in one line why a run has nothing to show.
 func failure(s *identity.Identity, warnings []string) string {
 	if s.Status != schemas.StatusOK {
 		if s.Reason != "" {
@@ -106,7 +105,7 @@ func failure(s *identity.Identity, warnings []string) string {
 	return "no peak is known"
 }
 
-// badged returns a label with the badge that must be shown beside it.
+// badged returns a label with the badge that must stand beside it.
 func badged(label string, id *identity.Identity) string {
 	if badge := compare.StatusBadge(id); badge != "" {
 		return label + " [" + badge + "]"
@@ -114,7 +113,7 @@ func badged(label string, id *identity.Identity) string {
 	return label
 }
 
-// common is the badge that all runs of a table share, which is shown once beneath it. If common is "", each run shows
+// common is the badge that all runs of a table share. A note below the table shows it once. If it is "", each run shows
 // its own badge.
 type common string
 
@@ -126,10 +125,10 @@ func sameBadge[R any](rows []R, badge func(*R) string) common {
 	return common(badge(&rows[0]))
 }
 
-// ofStudy returns the badge shared by a table of a study's cells.
+// ofStudy returns the badge that all cells of a study share.
 func ofStudy(s *compare.Study) common { return common(s.CommonBadge()) }
 
-// of returns the badge shared by a table of n runs.
+// of returns the badge that all n runs of a table share.
 func of(n int, run func(i int) *identity.Identity) common {
 	ids := make([]*identity.Identity, n)
 	for i := range ids {
@@ -138,7 +137,7 @@ func of(n int, run func(i int) *identity.Identity) common {
 	return common(compare.CommonBadge(ids...))
 }
 
-// badged returns a label with its badge, unless all runs share that.
+// badged returns a label with its badge, unless a note shows the badge for all runs.
 func (c common) badged(label string, id *identity.Identity) string {
 	if c != "" {
 		return label
@@ -146,12 +145,12 @@ func (c common) badged(label string, id *identity.Identity) string {
 	return badged(label, id)
 }
 
-// cell shows a label with its badge. Programs read rows and no notes: for programs, each row has the badge.
+// cell returns a cell with a label and its badge. For programs each row has the badge, since they do not read notes.
 func (c common) cell(label string, id *identity.Identity) table.Cell {
 	return table.Cell{Text: c.badged(label, id), Value: badged(label, id)}
 }
 
-// notes state the badge that all runs share.
+// notes returns the note with the badge that all runs share.
 func (c common) notes() []string {
 	if c == "" {
 		return nil
@@ -159,7 +158,7 @@ func (c common) notes() []string {
 	return []string{"all runs: " + string(c)}
 }
 
-// identified is [badged] for a run shown alone.
+// identified does for a run that is shown alone what [badged] does.
 func identified(id *identity.Identity) string {
 	return badged(id.Shown(), id)
 }

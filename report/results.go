@@ -6,7 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// resultsTable is results.csv: a row for each run and a column for each figure, in bytes and milliseconds.
+// resultsTable is the content of results.csv: a row for each run and a column for each figure, in bytes and
+// milliseconds.
 func resultsTable(s *compare.Study) table.Table {
 	var t table.Table
 	column := func(key string) { t.Columns = append(t.Columns, table.Column{Key: key}) }

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// rulesName names a version of the rules.
+// rulesName names a version of the rules of categories.
 func rulesName(rules int) string {
 	if rules == 0 {
 		return "rules of unknown version"
@@ -18,8 +18,8 @@ func rulesName(rules int) string {
 	return fmt.Sprintf("rules %d", rules)
 }
 
-// rulesNotes says, in one line, by which rules the categories of several runs were made; none if all runs share their
-// rules.
+// rulesNotes say in one line which rules the categories of several runs were made by. They are empty if all runs share
+// their rules.
 func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 	apart := identity.RulesApart(ids)
 	if apart == nil {
@@ -36,11 +36,11 @@ func rulesNotes(ids []*identity.Identity, label func(i int) string) []string {
 	return []string{"categories by different rules are not comparable: " + strings.Join(by, ", ") + "; " + sameRules}
 }
 
-// sameRules is what to do about categories of different rules.
+// sameRules says how to make the categories of all runs by the same rules.
 const sameRules = "dpsight ingest --again STORE makes all by the same rules"
 
-// rulesNotesOf returns notes about the rules that made the categories of n runs. Runs have the names that the
-// document shows.
+// rulesNotesOf returns notes about the rules that made the categories of n runs. Runs have the same names as in the
+// document.
 func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
 	ids := make([]*identity.Identity, n)
 	for i := range ids {
@@ -49,7 +49,7 @@ func rulesNotesOf(n int, run func(i int) *identity.Identity) []string {
 	return rulesNotes(ids, func(i int) string { return ids[i].Shown() })
 }
 
-// tellRules adds notes on rules to the last of some tables.
+// tellRules adds notes on rules to the last table.
 func tellRules(tables []table.Table, n int, run func(i int) *identity.Identity) {
 	last := &tables[len(tables)-1]
 	last.Notes = append(last.Notes, rulesNotesOf(n, run)...)

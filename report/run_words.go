@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// RunWords are a sentence a remark on a run.
+// RunWords put each remark on a run into a sentence.
 func RunWords(remarks []analyze.Remark) []string {
 	out := make([]string, len(remarks))
 	for i := range remarks {
@@ -23,7 +23,7 @@ func RunWords(remarks []analyze.Remark) []string {
 	return out
 }
 
-// runWord says a remark in a sentence.
+// runWord puts a remark on a run into a sentence.
 func runWord(r *analyze.Remark) string {
 	switch r.Kind {
 	case analyze.RemarkNotIngested:
@@ -79,7 +79,7 @@ func togetherWords(processes int, reserved string) string {
 		"highest peak", units.Plural(processes, "process", "processes"), reserved)
 }
 
-// repeatsWords say what all repeats of a run take.
+// repeatsWords state the figures of all repeats of a run.
 func repeatsWords(r *analyze.Remark) string {
 	low, high := prose.MS(r.StepMS.Low), prose.MS(r.StepMS.High)
 	if r.Kind == analyze.RemarkOverRepeats {
@@ -94,7 +94,7 @@ func repeatsWords(r *analyze.Remark) string {
 		high, prose.MS(r.StepMS.Median))
 }
 
-// costWord says a remark on what recording cost.
+// costWord puts a remark on the cost of recording into a sentence.
 func costWord(r *analyze.Remark) string {
 	switch r.Kind {
 	case analyze.RemarkBatchesVary:
@@ -129,7 +129,7 @@ func besideBareWords(r *analyze.Remark) string {
 		way, r.Name, units.MiB(r.Bytes), units.MiB(r.OtherBytes))
 }
 
-// tellRuns fills in the warnings of each row.
+// tellRuns writes the warnings of each row.
 func tellRuns(rows []analyze.RunsRow) []analyze.RunsRow {
 	rows = slices.Clone(rows)
 	for i := range rows {
@@ -138,7 +138,7 @@ func tellRuns(rows []analyze.RunsRow) []analyze.RunsRow {
 	return rows
 }
 
-// tellPhases fills in the warnings of each run, tellCosts the warnings of the costs.
+// tellPhases writes the warnings of each run.
 func tellPhases(runs []analyze.PhasesRun) []analyze.PhasesRun {
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -155,7 +155,7 @@ func tellCosts(runs []analyze.CostRun) []analyze.CostRun {
 	return runs
 }
 
-// goneWords say that a table of a run was taken away.
+// goneWords say that a run's table has been deleted.
 func goneWords(table string) string {
 	return table + " is missing, so its figures are missing too, and others were not checked against it; dpsight ingest " +
 		"--again rebuilds it from the journal"

@@ -17,7 +17,7 @@ import (
 // tagsColumn is the column of tags, shown if any run has tags.
 var tagsColumn = table.Column{Title: "Tags", Key: "tags", Priority: 2}
 
-// RunsTable prints a store.
+// RunsTable lists the runs of a store.
 func RunsTable(doc analyze.RunsDocument) table.Table {
 	t := table.Table{Columns: []table.Column{
 		{Title: "Run id", Key: "run_id"},
@@ -54,7 +54,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			t.Notes = append(t.Notes, r.RunID+": "+boundedPeak(*r.PeakLowBytes, *r.PeakHighBytes))
 		}
 		for k := range r.Remarks {
-			// A fatal hook failure is the reason of the status.
+			// A fatal failure of a hook is already the reason in the status.
 			if m := &r.Remarks[k]; m.Kind == analyze.RemarkHookFailed && !m.Hook.Fatal {
 				t.Notes = append(t.Notes, r.RunID+": "+r.Warnings[k])
 			}
@@ -65,7 +65,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 				Value: r.Started.UTC().Format(time.RFC3339Nano)}
 		}
 		status := table.Text(r.Status)
-		if r.Source == schemas.Imported && r.Status == schemas.StatusOK { // nobody saw the imported run end
+		if r.Source == schemas.Imported && r.Status == schemas.StatusOK { // the end of an imported run was not recorded
 			status, imported = table.Absent(), true
 			if n := r.FailedRequests; n != nil && *n > 0 {
 				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight findings lists them",
@@ -134,9 +134,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	return t
 }
 
-// RecordedTables prints the run that was just recorded: its ending or, with all, also its row and its peak by category.
-// If a run has no peak although it should, as one that trains on the CPU, and its collector does not say why, warnings
-// do.
+// RecordedTables returns tables of the run that was just recorded: its ending and, if all, also its row in the list and
+// its peak by category. If the run has no peak although it should have, for example because it trains on the CPU, and
+// its collector gave no reason, warnings give one.
 func RecordedTables(e Ending, m *schemas.Manifest, all bool) (tables []table.Table, warnings []string) {
 	if all {
 		tables = []table.Table{RunsTable(analyze.Runs([]analyze.Summary{*e.Run}))}

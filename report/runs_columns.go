@@ -14,15 +14,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// shortNames are what the columns of the list of runs may also be called.
+// shortNames are alternative names of the columns of the list of runs.
 var shortNames = map[string]string{"id": "run_id", "run": "run_id", "peak": "peak_bytes",
 	"reserved": "peak_reserved_bytes", "step": "step_ms", "time": "step_ms", "samples": "samples_per_s",
 	"tag": "tags", "date": "started", "gpu": "gpu"}
 
-// RunsTableOf is [RunsTable] with the named columns, sorted by the column order: ascending or, with a minus before the
-// name, descending. A column is one of the list's own, a parameter, or a fact such as torch or revision. Without
-// columns, the table has the list's own columns; without an order, it has the document's order. An unknown name is an
-// error.
+// RunsTableOf returns [RunsTable] with the named columns, sorted by the column that order names: ascending or, with a
+// minus before the name, descending. A column is one of the list's own, a parameter, or a fact such as torch or
+// revision. Without columns the table has all columns of the list. Without an order the document's order is kept. An
+// unknown name is an error.
 func RunsTableOf(doc analyze.RunsDocument, columns []string, order string) (table.Table, error) {
 	name, descending := strings.CutPrefix(order, "-")
 	if order != "" {
@@ -62,7 +62,7 @@ func RunsTableOf(doc analyze.RunsDocument, columns []string, order string) (tabl
 	return chosen, nil
 }
 
-// columnOf finds a column by its name, or makes one of a parameter or a fact of the runs.
+// columnOf returns the list's column with a name, or makes a column of the runs' parameter or fact with that name.
 func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([]table.Cell, table.Column, error) {
 	cells := make([]table.Cell, len(doc.Runs))
 	key := cmp.Or(shortNames[strings.ToLower(name)], name)
@@ -86,7 +86,7 @@ func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([
 			cells[i], found, column.Right = table.Text(v), true, false
 		}
 	}
-	if !found && key == tagsColumn.Key { // tags, which somebody may give at any time
+	if !found && key == tagsColumn.Key { // no run has tags yet
 		return cells, tagsColumn, nil
 	}
 	if !found {
@@ -96,7 +96,7 @@ func columnOf(t *table.Table, doc *analyze.RunsDocument, name, option string) ([
 	return cells, column, nil
 }
 
-// columnNames are all that [columnOf] finds.
+// columnNames are all names that [columnOf] finds.
 func columnNames(t *table.Table, doc *analyze.RunsDocument) (names []string) {
 	short := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(shortNames)) {
@@ -121,7 +121,7 @@ func columnNames(t *table.Table, doc *analyze.RunsDocument) (names []string) {
 	return append(append(names, slices.Compact(params)...), "revision", "host", "dpsight", "torch")
 }
 
-// compareCells orders numbers before texts, and what has no value last whatever the order is.
+// compareCells orders numbers before texts. Cells without a value come last in either order.
 func compareCells(a, b table.Cell, descending bool) int {
 	switch {
 	case a.Value == nil && b.Value == nil:

@@ -68,7 +68,7 @@ func (b *band) drawPeak(c *canvas.Canvas, i int, g *grouping) {
 	}
 	c.Shape("peak of "+r.Label, b.bar(i, p.zero, end), b.within(p))
 	total, change := b.total(r), r.change()
-	if r.Over != nil { // the line must not cross the text
+	if r.Over != nil { // the dashed line must not cross the text
 		wide := canvas.Measure(total, valueSize) + changeGap + canvas.Measure(change, valueSize) + 6
 		if x := p.x(*r.Over); *r.Over <= p.high && x > end-2 && x < end+wide {
 			end = x

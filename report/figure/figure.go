@@ -1,5 +1,5 @@
-// Package figure lays out dpsight's pictures on a canvas. Package figure draws what analyze found and computes no
-// figure of its own.
+// Package figure lays out dpsight's pictures on a canvas. It draws the figures that analyze computed and computes none
+// itself.
 package figure
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Picture is what a figure shows.
+// A Picture is the content of a figure, which can be drawn and described.
 type Picture interface {
-	// draw lays the picture out and draws it.
+	// draw chooses a place for everything in the picture and draws it.
 	draw(svg bool) (*canvas.Canvas, error)
-	// describe says in words what the picture shows.
+	// describe returns the picture's content in words.
 	describe() string
 }
 
 // A Figure is a picture with the name of its files.
 type Figure struct {
-	Name    string // without ending
+	Name    string // file name without its ending
 	Title   string
 	Picture Picture
-	// Badge must be shown for all runs, for example that they are predicted. An SVG's description includes it, and
-	// in the picture a note does.
+	// Badge applies to all runs and must be shown, for example "predicted". An SVG's description includes the badge,
+	// and the picture shows it in a note.
 	Badge string
 }
 
@@ -48,12 +48,12 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 	return c.Save(w, f.Title, description)
 }
 
-// Canvas draws the figure and returns the places of everything in it.
+// Canvas draws the figure and returns the canvas, which knows the places of everything in it.
 func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
 
-// Misplaced draws the figure and lists the texts that leave it or overlap another, and the shapes beyond the ends of
-// their axes. A figure must have no misplaced text or shape, whatever the names and sizes of the runs. Both formats
-// have one layout.
+// Misplaced draws the figure and lists the texts that leave it or overlap other texts, and the shapes that reach beyond
+// their axes. A figure must have no misplaced text or shape, whatever the names and sizes of the runs. PNG and SVG
+// share one layout.
 func (f *Figure) Misplaced() ([]string, error) {
 	c, err := f.Canvas()
 	if err != nil {
@@ -62,25 +62,25 @@ func (f *Figure) Misplaced() ([]string, error) {
 	return c.Misplaced(), nil
 }
 
-// A Row is one run of the picture.
+// A Row is one run in a picture.
 type Row struct {
 	Number    int    // number of the run in tables, from 0
 	Label     string // unique in the picture
-	Badge     string // how the run's figures are known, and its status if not ok
+	Badge     string // where the run's figures come from, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64
-	Breakdown *memory.DeviceBreakdown // nil: the peak is known, not its parts
-	Baseline  bool                    // others are compared with this row
+	Breakdown *memory.DeviceBreakdown // nil if only the total of the peak is known
+	Baseline  bool                    // other rows are compared with this row
 	Over      *int64                  // the peak that the row is compared with; nil without a baseline
 	Ratio     *float64                // ratio of the row's peak to Over
 }
 
-// A MemoryBreakdown is the picture breakdown: stacked categories whose bars end at the peak, and a dashed line at the
-// baseline's peak. Bars are horizontal because names of runs are long and there may be many. Runs with small peaks are
-// below, on an axis of their own.
+// A MemoryBreakdown is the picture named breakdown: stacked bars of categories that end at each run's peak, and a
+// dashed line at the baseline's peak. Bars are horizontal because names of runs are long and there may be many. Runs
+// with much smaller peaks are below, on an axis of their own.
 //
-// Differences by category are not drawn here as bars on both sides of zero: bytes that only move to another category
-// would look like cost. [Waterfall] draws them.
+// The picture does not draw differences by category as bars on both sides of zero: bytes that only move to another
+// category would look like cost. [Waterfall] draws such differences.
 type MemoryBreakdown struct {
 	Rows  []Row
 	Notes []string
@@ -105,7 +105,7 @@ func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// describe says in words what the picture shows.
+// describe returns the picture's content in words.
 func (m *MemoryBreakdown) describe() string {
 	var b strings.Builder
 	for _, r := range m.Rows {

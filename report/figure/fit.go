@@ -11,23 +11,23 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A FitPoint is one value that was tried.
+// A FitPoint is one value that a search tried.
 type FitPoint struct {
 	Value    int64
-	Reserved int64 // highest reserved; for a value that does not fit, until it failed
+	Reserved int64 // highest reserved; for a value that does not fit, until the failure
 	Fits     bool
 }
 
-// A FitSeries is one method on one device.
+// A FitSeries has the values tried for one method on one device.
 type FitSeries struct {
-	Label  string // unique in the picture
+	Label  string // the device's memory, in bytes
 	Limit  int64  // bytes
 	Margin int64  // bytes of Limit that should stay free
 	Points []FitPoint
 }
 
-// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit are
-// drawn hollow on the line of their device's memory, since the memory that they would have taken is not known.
+// A Fit is the picture named fit: memory by a parameter's value, up to the largest value that fits. Values that do not
+// fit are hollow points on the line of their device's memory, since the memory that they need is not known.
 type Fit struct {
 	Vary   string
 	Series []FitSeries
@@ -35,7 +35,7 @@ type Fit struct {
 	Notes  []string
 }
 
-// fitColors tell series apart. Series beyond these colours are named under the picture, and the table has them.
+// fitColors distinguish series. If there are more series than colours, a note names the rest, and the table has them.
 var fitColors = []canvas.Color{0x204d8b, 0xe16114, 0x58b793, 0x7346a5, 0xd98cb3, 0x836700, 0x01645f, 0x7a1f3d}
 
 type fitLayout struct {
@@ -45,17 +45,17 @@ type fitLayout struct {
 	plot          canvas.Box
 	x, y          tradeAxis
 	limits        []fitLimit
-	// awayX and awayY are the extra distance of the axes' numbers, since a point near an axis reaches over it.
+	// awayX and awayY move the axes' numbers further away, since a point near an axis reaches over it.
 	awayX, awayY float64
 	legend       legend
 }
 
-// fitLimit is the line of a memory.
+// fitLimit is the line drawn at a device's memory.
 type fitLimit struct {
 	y     float64
 	text  string
-	faint bool    // the line of a margin
-	textY float64 // y of the text's middle, beside the line's end or as near as other texts allow
+	faint bool    // the line where a margin begins
+	textY float64 // y of the text's middle: at the line's end, or as near to it as other texts allow
 }
 
 func (m *Fit) layout() *fitLayout {
@@ -125,15 +125,15 @@ func (m *Fit) layout() *fitLayout {
 	return l
 }
 
-// place puts the plot's corner somewhere.
+// place moves the plot's top left corner to a point.
 func (l *fitLayout) place(left, top float64) {
 	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + tradeHeight}
 	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
 }
 
-// beyondAxes returns how far points reach beyond the axes into the numbers.
+// beyondAxes returns how far points reach over the axes into the numbers.
 func (l *fitLayout) beyondAxes() (left, below float64) {
-	const room = 5 // between an axis and its numbers
+	const room = 5 // distance between an axis and its numbers
 	for i := range l.shown {
 		for k := range l.shown[i].Points {
 			x, y := l.at(&l.shown[i], &l.shown[i].Points[k])
@@ -144,12 +144,12 @@ func (l *fitLayout) beyondAxes() (left, below float64) {
 	return left, below
 }
 
-// limitGap is the distance between the plot and the texts of memories to its right.
+// limitGap is the distance between the plot and the memories' texts to its right.
 const limitGap = 8
 
-// placeLimits draws a line for each memory that the plot reaches, and a thin line where its margin begins. The texts
-// are to the right of the plot, outside the curves. Inside the plot, above the line, curves and points near it would
-// cover the texts.
+// placeLimits places a line for each device memory that the plot reaches, and a thin line where its margin begins. The
+// lines' texts are to the right of the plot, outside the curves. Above a line inside the plot, curves and points would
+// cover its text.
 func (l *fitLayout) placeLimits() {
 	seen := map[string]bool{}
 	add := func(what string, bytes int64, faint bool) {
@@ -232,8 +232,8 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// covers returns how many later curves lie on a curve or on a part of it. The covered curve is drawn that much wider,
-// to stay visible. Shifting the curves apart would show wrong values.
+// covers returns how many later curves lie on a curve or on a part of it. A curve is drawn wider by the number of
+// curves that cover it, so that it stays visible. Shifting the curves apart would show wrong values.
 func (l *fitLayout) covers(i int) int {
 	most := 0
 	for j := i + 1; j < len(l.shown); j++ {
@@ -259,10 +259,10 @@ func (l *fitLayout) lies(s, on *FitSeries) bool {
 	return fitting > 1
 }
 
-// near is how far apart, in the picture's units, two places look like one.
+// near is the distance, in the picture's units, at which two places look the same.
 const near = 1.5
 
-// passes says whether a curve goes through a place.
+// passes reports whether a curve goes through a place.
 func (l *fitLayout) passes(s *FitSeries, x, y float64) bool {
 	var x0, y0 float64
 	before := false
@@ -282,7 +282,7 @@ func (l *fitLayout) passes(s *FitSeries, x, y float64) bool {
 	return false
 }
 
-// at is where a point stands.
+// at returns the place of a point in the picture.
 func (l *fitLayout) at(s *FitSeries, p *FitPoint) (x, y float64) {
 	bytes := p.Reserved
 	if !p.Fits {
@@ -291,7 +291,7 @@ func (l *fitLayout) at(s *FitSeries, p *FitPoint) (x, y float64) {
 	return l.x.at(float64(p.Value)), l.y.at(float64(bytes))
 }
 
-// coversAt says how many later curves have a point at a place of one.
+// coversAt returns how many later curves have a point at a place of curve i.
 func (l *fitLayout) coversAt(i int, x, y float64) int {
 	n := 0
 	for j := i + 1; j < len(l.shown); j++ {
@@ -306,8 +306,7 @@ func (l *fitLayout) coversAt(i int, x, y float64) int {
 	return n
 }
 
-// radius returns the radius of a point at a place of a curve. A point that other points lie on is larger than those
-// points.
+// radius returns the radius of a curve's point. A point is larger than the points of later curves that lie on it.
 func (l *fitLayout) radius(series int, x, y float64) float64 {
 	return pointRadius + 1.6*float64(max(l.covers(series), l.coversAt(series, x, y)))
 }

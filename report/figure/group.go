@@ -2,16 +2,16 @@ package figure
 
 import "github.com/dpsight/dpsight/schemas"
 
-// minorShare is the part of a run's peak below which a category is not worth a colour of its own.
+// minorShare is the share of a run's peak from which on a category has a colour of its own.
 const minorShare = 0.005
 
 const minorLabel = "under 0.5 % each"
 
-// grouping says which categories the picture shows by themselves. All numbers stay whole: small categories are drawn as
-// one segment of their sum.
+// grouping divides the categories into those that the picture shows separately and small ones. No bytes are lost: a
+// segment shows the sum of the small categories.
 type grouping struct {
 	major, minor []schemas.Category // in the order of precedence
-	unknown      bool               // some bar is not broken down
+	unknown      bool               // some peak has no breakdown
 }
 
 func (m *MemoryBreakdown) group() grouping {
@@ -43,11 +43,11 @@ func (m *MemoryBreakdown) group() grouping {
 
 // A segment is one coloured piece of a bar.
 type segment struct {
-	category schemas.Category // empty = the small ones together
+	category schemas.Category // empty for the sum of the small categories
 	bytes    int64
 }
 
-// segments groups a run's bytes by category, in the order of stacking.
+// segments returns the segments of a run's bar, in stacking order.
 func (g *grouping) segments(bytes map[schemas.Category]int64) []segment {
 	var out []segment
 	for _, c := range g.major {

@@ -15,22 +15,22 @@ import (
 type LadderRow struct {
 	Label string // unique in the picture
 	Badge string
-	// Device is the device's peak, nil in the rows of the other allocators on a GPU, and Allocator the peak of an
-	// allocator, nil for a run without events.
+	// Device is the moment of the device's peak, and nil in the rows of the GPU's other allocators. Allocator is the
+	// moment of an allocator's peak, and nil for a run without events.
 	Device, Allocator *ladder.Moment
 }
 
-// A DeviceLadder is the picture ladder: all memory in use on a GPU, stacked from the categories of what is allocated to
-// other processes, at the device's peak and at the allocator's. What is allocated comes first, so that the allocated,
-// torch's reserved and the whole all end at their sizes on the axis.
+// A DeviceLadder is the picture named ladder. It stacks all memory in use on a GPU, from the categories of allocated
+// bytes to other processes, at the device's peak and at the allocator's peak. Allocated bytes are first, so that
+// allocated, reserved and the whole each end at their sizes on the axis.
 type DeviceLadder struct {
 	Rows  []LadderRow
 	Notes []string
 }
 
 const (
-	ladderWidth = 460.0 // of a panel
-	underBar    = 20.0  // what stands under a bar
+	ladderWidth = 460.0 // width of a panel
+	underBar    = 20.0  // height of the text under a bar
 )
 
 type ladderLayout struct {
@@ -45,12 +45,12 @@ type ladderLayout struct {
 
 var ladderTitles = [2]string{"Device memory at the device's peak", "Device memory at the allocator's peak"}
 
-// moments are a row's, in the order of the panels.
+// moments returns a row's moments in the order of the panels.
 func (r *LadderRow) moments() [2]*ladder.Moment {
 	return [2]*ladder.Moment{r.Device, r.Allocator}
 }
 
-// extent returns how far a bar reaches, and whether device used is less than torch's part.
+// extent returns the length of a bar in bytes, and whether device used is less than torch's part.
 func extent(m *ladder.Moment) (end int64, over bool) {
 	for _, r := range leaves(m) {
 		end += max(*r.Bytes, 0)
@@ -67,7 +67,7 @@ func bytesOf(m *ladder.Moment, rung string) *int64 {
 	return nil
 }
 
-// ends are the rungs whose ends are marked on a bar: those that have others in them.
+// ends returns the sizes at which a bar has marks: the ends of the rungs that contain other rungs.
 func ends(m *ladder.Moment) []int64 {
 	var out []int64
 	for _, rung := range []string{ladder.RungAllocated, ladder.RungReserved} {
@@ -126,7 +126,7 @@ func (m *DeviceLadder) layout() *ladderLayout {
 	}
 	l.groups = groupRungs(all)
 	x := margin + widest + 12
-	for k := range l.panels { // both panels have one scale, since readers compare them
+	for k := range l.panels { // both panels have the same scale, since readers compare them
 		p := panel{left: x, zero: x, textRight: x + ladderWidth, high: high, unit: unitOf(high)}
 		p.right = p.textRight - text - 8
 		if high > 0 {

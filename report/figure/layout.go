@@ -29,14 +29,14 @@ const (
 	changeGap  = 10.0 // between a total and its change
 )
 
-// layout holds all places. All text is measured before anything is drawn, so the canvas is as high as necessary and
-// text is cut only if it must be.
+// layout has the places of everything in a picture. All text is measured before anything is drawn, so the canvas is as
+// high as necessary and text is cut only if it must be.
 type layout struct {
 	width, height float64
 	title         []string
-	left          float64 // of the bars
+	left          float64 // left end of the bars
 	bands         []*band
-	axisY         float64 // below the title
+	axisY         float64 // y of the axis, below the title
 	groups        grouping
 	legend        legend
 }
@@ -48,12 +48,12 @@ type band struct {
 	panel panel
 }
 
-// panel is one axis: bytes to x.
+// panel is one axis, which maps bytes to x.
 type panel struct {
-	left, right float64 // of the bars
-	textRight   float64 // right end of the totals beyond the bars
+	left, right float64 // ends of the bars
+	textRight   float64 // right end of the totals to the right of the bars
 	zero        float64 // x of 0
-	perByte     float64 // 0 = nothing to draw
+	perByte     float64 // pixels per byte; 0 if there is nothing to draw
 	low, high   int64
 	unit        unit
 }
@@ -88,7 +88,7 @@ func (m *MemoryBreakdown) layout() *layout {
 	return l
 }
 
-// apart is the largest ratio of two peaks on one axis.
+// apart is the largest ratio of two peaks that share an axis.
 const apart = 4
 
 // bands divides the rows into groups of similar size, so that a large run does not hide a small one. Rows keep their
@@ -101,7 +101,7 @@ func (m *MemoryBreakdown) bands() (bands []*band) {
 		}
 	}
 	slices.SortFunc(peaks, func(a, b int64) int { return cmp.Compare(b, a) })
-	var tops []int64 // the largest peak of each axis
+	var tops []int64 // the largest peak on each axis
 	for _, p := range peaks {
 		if n := len(tops); n == 0 || p < tops[n-1]/apart {
 			tops = append(tops, p)
@@ -121,7 +121,7 @@ func (m *MemoryBreakdown) bands() (bands []*band) {
 	return slices.DeleteFunc(bands, func(b *band) bool { return len(b.runs) == 0 })
 }
 
-// numbered puts the run's place before a label that the font cannot draw whole.
+// numbered puts a run's number before a label that has characters which the font lacks.
 func numbered(i int, label string) string {
 	if canvas.Lacks(label) {
 		return fmt.Sprintf("#%d %s", i+1, label)
@@ -129,7 +129,7 @@ func numbered(i int, label string) string {
 	return label
 }
 
-// scale chooses the axis so that the longest bar, its total and its change fit.
+// scale chooses the axis so that the longest bar fits together with its total and its change.
 func (b *band) scale(left float64) {
 	p := panel{left: left, zero: left, textRight: left + peakWidth}
 	for _, r := range b.runs {
@@ -138,7 +138,7 @@ func (b *band) scale(left float64) {
 		}
 	}
 	p.unit = unitOf(p.high)
-	b.panel = p // totals are in the axis' unit
+	b.panel = p // totals use the axis's unit
 	text := 0.0
 	for _, r := range b.runs {
 		if r.PeakBytes != nil {

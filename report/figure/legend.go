@@ -13,16 +13,16 @@ type legendItem struct {
 	line  bool // a line, not an area
 }
 
-// legend is the text below a picture: the meaning of its colours, and notes.
+// legend is the text below a picture: colours with their meaning, and notes.
 type legend struct {
 	items    []legendItem
 	top      float64
-	columns  []float64 // their left ends
+	columns  []float64 // left ends of the columns
 	notes    []string
 	notesTop float64
 }
 
-// layLegend places the items in as many columns as fit, wraps the notes below them, and returns the y below all.
+// layLegend places the items in as many columns as fit, wraps the notes below them, and returns the y of the bottom.
 func layLegend(items []legendItem, notes []string, top, width float64) (legend, float64) {
 	l := legend{items: items, top: top}
 	y := top
@@ -79,7 +79,7 @@ func (l *legend) draw(c *canvas.Canvas) {
 	}
 }
 
-// legend lists the categories that have a colour of their own, and the rest.
+// legend lists the categories that have a colour of their own, and the small categories as one item.
 func (g *grouping) legend() []legendItem {
 	var items []legendItem
 	for _, c := range g.major {

@@ -17,15 +17,15 @@ var palette = func() map[schemas.Category]canvas.Color {
 }()
 
 const (
-	minorColor   canvas.Color = 0xece5ee // categories grouped because they are small
-	unknownColor canvas.Color = 0xffffff // a peak without a breakdown, framed
+	minorColor   canvas.Color = 0xece5ee // small categories together
+	unknownColor canvas.Color = 0xffffff // a peak without a breakdown; drawn with a frame
 	ink          canvas.Color = 0x1a1a1a
 	softInk      canvas.Color = 0x5c5c5c
 	gridColor    canvas.Color = 0xe2e2e2
 	paper        canvas.Color = 0xffffff
 )
 
-// inkOn is the colour of text on a fill.
+// inkOn returns the colour of text on a fill.
 func inkOn(fill canvas.Color) canvas.Color {
 	if fill.Luminance() > 0.3 {
 		return ink
@@ -33,5 +33,5 @@ func inkOn(fill canvas.Color) canvas.Color {
 	return paper
 }
 
-// words is a category as a reader says it.
+// words returns a category's name with spaces.
 func words(c schemas.Category) string { return strings.ReplaceAll(c, "_", " ") }

@@ -5,10 +5,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// rows are the rows of a bar picture: their labels and their places.
+// rows are the rows of a picture with bars: their labels and their places.
 type rows struct {
 	labels []rowLabel
-	tops   []float64 // of each row; one more for the end
+	tops   []float64 // top of each row, and the bottom of the last
 	under  float64   // the height of the text under each bar
 }
 
@@ -18,7 +18,7 @@ func (r rowLabel) height() float64 {
 	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.badge))*badgeSize*lineHeight
 }
 
-// label breaks the label of the next row, of the n-th run, and gives the width of its widest line.
+// label wraps the label of the next row, for run n, and returns the width of its widest line.
 func (r *rows) label(n int, label, badge string) float64 {
 	rl := rowLabel{canvas.Wrap(numbered(n, label), nameSize, maxLabel, 3), canvas.Wrap(badge, badgeSize, maxLabel, 2)}
 	widest := 0.0
@@ -32,7 +32,7 @@ func (r *rows) label(n int, label, badge string) float64 {
 	return widest
 }
 
-// place puts a row for each label from y down, at least least high, and gives the y below them.
+// place gives each label a row, from y down and at least least high, and returns the y below the rows.
 func (r *rows) place(y, least float64) float64 {
 	for _, l := range r.labels {
 		r.tops = append(r.tops, y)
@@ -45,16 +45,16 @@ func (r *rows) place(y, least float64) float64 {
 	return y
 }
 
-// middle is the vertical centre of a row.
+// middle returns the vertical centre of a row.
 func (r *rows) middle(i int) float64 { return (r.tops[i] + r.tops[i+1]) / 2 }
 
-// within is the box that a panel's bars must stay in.
+// within returns the box in which a panel's bars must stay.
 func (r *rows) within(p *panel) canvas.Box {
 	return canvas.Box{X0: p.left, Y0: r.tops[0], X1: p.right, Y1: r.tops[len(r.tops)-1]}
 }
 
-// bar returns the box of a bar of row i between two x. If there is text under the bar, bar and text are centred in the
-// row together.
+// bar returns the box of a bar of row i between two x. If there is text under the bar, the bar and the text together
+// are centred in the row.
 func (r *rows) bar(i int, x0, x1 float64) canvas.Box {
 	y := r.middle(i) - r.under/2
 	return canvas.Box{X0: x0, Y0: y - barHeight/2, X1: x1, Y1: y + barHeight/2}
@@ -97,10 +97,10 @@ func (r *rows) drawAxis(c *canvas.Canvas, p *panel) {
 	c.Line(p.zero, top, p.zero, bottom, 1.5, ink)
 }
 
-// drawPart fills a part of a bar and writes its size into it where there is room, shorter where that is enough.
+// drawPart fills a part of a bar. If there is room, it writes the part's size into it, shortened if necessary.
 func drawPart(c *canvas.Canvas, b canvas.Box, fill canvas.Color, bytes int64, u unit) {
 	c.Rect(b, fill)
-	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the part: bars keep their ends
+	if b.X1-b.X0 > 3 { // a thin gap between neighbouring parts lies inside the part, so bars keep their ends
 		c.Rect(canvas.Box{X0: b.X0, Y0: b.Y0, X1: b.X0 + 0.5, Y1: b.Y1}, paper)
 	}
 	const room = 2

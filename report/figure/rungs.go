@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// rungTitles are the titles of the rungs. Categories are their own titles.
+// rungTitles are the titles of the rungs. A category has its own name as title.
 var rungTitles = map[string]string{
 	ladder.RungDeviceUsed: "device used (NVML)", ladder.RungOtherProcesses: "other processes",
 	ladder.RungDriverReserve: "driver's reserve",
@@ -18,7 +18,8 @@ var rungTitles = map[string]string{
 	ladder.RungReserved: "reserved by torch", ladder.RungPendingFree: "pending free",
 }
 
-// RungTitle names a rung, or several rungs that nothing tells apart, as in "CUDA context, modules and non-torch".
+// RungTitle returns the title of a rung, or of several rungs that a run could not separate, as in "CUDA context,
+// modules and non-torch".
 func RungTitle(rung string) string {
 	parts := strings.Split(rung, "+")
 	for i, p := range parts {
@@ -33,12 +34,12 @@ func RungTitle(rung string) string {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
-// rungKind is how a part of a ladder is drawn, in the order of stacking. What is allocated ends at its size from
-// zero, and so do torch's reserved and the device's memory in use.
+// rungKind is a kind of colour in a ladder's bar, in the order of stacking. The order lets allocated bytes end at their
+// total on the axis, and so do torch's reserved and the device's memory in use.
 type rungKind int
 
 const (
-	kindUnbroken rungKind = iota // allocated or reserved, without known parts
+	kindUnbroken rungKind = iota // allocated or reserved bytes without known parts
 	kindCategory
 	kindPending
 	kindCached
@@ -47,7 +48,7 @@ const (
 	kindOthers
 )
 
-// rungColors continue the palette, for what is not allocated.
+// rungColors are the colours of everything that is not allocated, in addition to the palette of categories.
 var rungColors = map[rungKind]canvas.Color{
 	kindUnbroken: unknownColor,
 	kindPending:  0x7984de,
@@ -57,7 +58,7 @@ var rungColors = map[rungKind]canvas.Color{
 	kindOthers:   0x1a234a,
 }
 
-// kindOf treats several merged rungs as the innermost of them.
+// kindOf returns a rung's kind. Several merged rungs have the kind of the innermost.
 func kindOf(rung string) rungKind {
 	parts := strings.Split(rung, "+")
 	has := func(p string) bool { return slices.Contains(parts, p) }
@@ -78,7 +79,7 @@ func kindOf(rung string) rungKind {
 	return kindOthers
 }
 
-// leaves are a moment's rungs that are not divided further, innermost first.
+// leaves returns a moment's undivided rungs, innermost first.
 func leaves(m *ladder.Moment) []ladder.Rung {
 	divided := map[string]bool{}
 	for _, r := range m.Rungs {
@@ -101,11 +102,12 @@ func leaves(m *ladder.Moment) []ladder.Rung {
 	return out
 }
 
-// rungGroups says which parts of ladders have a colour of their own, as grouping does for categories.
+// rungGroups decides which parts of ladders have a colour of their own, as grouping does for categories.
 type rungGroups struct {
 	major map[string]bool // categories, by name
 	kinds map[rungKind]bool
-	// rungs drawn as one kind: rungs that one run cannot separate may be separate in another.
+	// rungs lists, by kind, the rungs drawn in its colour: rungs that one run cannot separate may be separate in
+	// another run.
 	rungs map[rungKind][]string
 	minor []string // in the order of stacking
 }
@@ -132,7 +134,7 @@ func groupRungs(moments []*ladder.Moment) rungGroups {
 		all = append(all, parts...)
 	}
 	slices.SortStableFunc(all, func(a, b ladder.Rung) int { return int(kindOf(a.Rung)) - int(kindOf(b.Rung)) })
-	var minor [2][]string // categories in the order of precedence, the others
+	var minor [2][]string // categories in the order of precedence, then other rungs
 	for _, c := range schemas.Categories {
 		if !g.major[c] && slices.ContainsFunc(all, func(r ladder.Rung) bool { return r.Rung == c }) {
 			minor[0] = append(minor[0], words(c))
@@ -154,14 +156,14 @@ func groupRungs(moments []*ladder.Moment) rungGroups {
 	return g
 }
 
-// A rungPart is one coloured piece of a ladder's bar.
+// A rungPart is one coloured piece of a bar in a ladder.
 type rungPart struct {
 	bytes int64
 	fill  canvas.Color
 	frame bool
 }
 
-// parts returns the pieces of a bar, with the small ones of each level merged. parts leaves out negative sizes.
+// parts returns the pieces of a bar, with the small ones of each level merged. It leaves out negative sizes.
 func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	var out []rungPart
 	var small int64
@@ -175,7 +177,7 @@ func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	for _, r := range leaves(m) {
 		k := kindOf(r.Rung)
 		if k > kindCategory && last <= kindCategory || k > kindCached && last <= kindCached {
-			flush() // what is allocated, and what torch reserved, ends here
+			flush() // allocated, or torch's reserved, ends here
 		}
 		last = k
 		switch {
@@ -192,7 +194,8 @@ func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	return out
 }
 
-// title returns the meaning of a colour. In some bars, a colour may cover several rungs that cannot be separated.
+// title returns the meaning of a colour. If some bar merges rungs that its run could not separate, the title names all
+// these rungs.
 func (g *rungGroups) title(k rungKind) string {
 	if k == kindUnbroken {
 		var titles []string
@@ -216,7 +219,7 @@ func (g *rungGroups) title(k rungKind) string {
 	return RungTitle(least) + ", in places with " + RungTitle(strings.Join(with, "+"))
 }
 
-// legend lists what has a colour of its own, in the order of stacking. The legend leaves out what is not broken down.
+// legend lists what has a colour of its own, in the order of stacking. Parts without a breakdown are left out.
 func (g *rungGroups) legend() []legendItem {
 	var items []legendItem
 	for _, c := range schemas.Categories {

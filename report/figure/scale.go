@@ -13,7 +13,7 @@ type unit struct {
 	name  string
 }
 
-// unitOf is the largest unit that n fills.
+// unitOf returns the largest unit that is not above n.
 func unitOf(n int64) unit {
 	for _, u := range []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
 		if float64(n) >= u.bytes {
@@ -23,7 +23,8 @@ func unitOf(n int64) unit {
 	return unit{1, "B"}
 }
 
-// ticks are round values of a panel's unit from low to high, about most of them. Ticks in bytes are whole bytes.
+// ticks returns round values between low and high in a panel's unit, about most of them. In a unit of bytes they are
+// whole numbers.
 func (p *panel) ticks(most int) []float64 {
 	if p.perByte == 0 {
 		return nil
@@ -35,7 +36,7 @@ func (p *panel) ticks(most int) []float64 {
 	return ticksBetween(float64(p.low)/p.unit.bytes, float64(p.high)/p.unit.bytes, most, least)
 }
 
-// ticksBetween are round values from low to high, about most of them and at least least apart.
+// ticksBetween returns round values between low and high, about most of them, at least least apart.
 func ticksBetween(low, high float64, most int, least float64) []float64 {
 	raw := (high - low) / float64(most)
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -54,7 +55,7 @@ func ticksBetween(low, high float64, most int, least float64) []float64 {
 	return out
 }
 
-// tickText is a tick's number, without needless digits.
+// tickText formats a tick's value without needless digits.
 func tickText(v float64) string {
 	s := strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
 	for digits := range 7 {
@@ -65,7 +66,7 @@ func tickText(v float64) string {
 	return s
 }
 
-// number is a size in the unit, without its name. A size other than 0 never looks like 0.
+// number formats a size in the unit, without the unit's name. A size other than 0 never looks like 0.
 func (u unit) number(bytes int64) string {
 	digits := 2
 	if u.bytes == 1 {

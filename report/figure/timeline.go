@@ -13,23 +13,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Timeline is the picture of one run over the allocator's events: what was allocated, by category, and what was
-// reserved. Phases are shaded and named. The peak is marked, and each category's own maximum where it is reached.
-// Beside a maximum stand its size, its moment, and the category's size at the peak, since a maximum is seldom at the
-// peak.
+// A Timeline is the picture of one run over the allocator's events: allocated bytes by category, and reserved bytes.
+// Phases are shaded and named. Marks show the peak, and the maximum of each category at the moment when it is reached.
+// A list gives each maximum's size and moment, and the category's size at the peak, since few categories are largest at
+// the peak.
 //
-// The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
-// Each picture shows one run, so that no axis is that of a larger run.
+// The axis counts events, not time: a phase is as wide as its number of events, and at least as wide as its name. Each
+// run has a picture of its own, so that a larger run does not determine its axis.
 type Timeline struct {
 	Number int // number of the run in tables, from 0
 	Label  string
-	Badge  string // how the run's figures are known, and its status if not ok
-	// PeakBytes is the whole run's peak: above the timeline's if the peak came outside the recorded steps.
+	Badge  string // where the run's figures come from, and its status if not ok
+	// PeakBytes is the peak of the whole run. It is above the timeline's highest point if the peak lies outside the
+	// recorded steps.
 	PeakBytes *int64
 	Timeline  *timeline.Timeline
-	Growth    *growth.Trend // nil where what is held does not grow
-	Rate      string        // at which it does: "+4.20 MiB a step"
-	AllSteps  bool          // the whole recording, and not the step of the peak only
+	Growth    *growth.Trend // nil if allocated memory does not grow from step to step
+	Rate      string        // rate of the growth: "+4.20 MiB a step"
+	AllSteps  bool          // shows the whole recording, not only the step of the peak
 	Notes     []string
 }
 
@@ -42,19 +43,19 @@ const (
 	peakGap     = 16.0
 )
 
-// timelineLayout holds where everything of the picture goes.
+// timelineLayout has the place of everything in the picture.
 type timelineLayout struct {
 	m             *Timeline
 	width, height float64
-	heading       []string // what is shown
-	title         []string // name of the run that is shown
+	heading       []string // text that says what is shown
+	title         []string // name of the run
 	plot          canvas.Box
 	high          int64 // bytes at the top of the plot
 	perByte       float64
 	unit          unit
 	slots         []slot
-	steps         []slot // what stretch belongs to which step; steps are named where there are several
-	unnamed       bool   // some phase had no room for its name
+	steps         []slot // stretches by step; steps are named if there are several
+	unnamed       bool   // some phase was too narrow for its name
 	peakX, peakY  float64
 	maxima        []maximumPoint
 	list          float64 // left end of the list of maxima
@@ -67,7 +68,7 @@ func (l *timelineLayout) y(bytes int64) float64 { return l.plot.Y1 - float64(byt
 // Empty reports whether there is nothing to draw.
 func (m *Timeline) Empty() bool { return len(m.shown()) == 0 || m.high() == 0 }
 
-// shown lists the segments that the picture shows.
+// shown returns the segments that the picture shows.
 func (m *Timeline) shown() []*timeline.TimelineSegment {
 	var out []*timeline.TimelineSegment
 	if m.Timeline == nil {
@@ -105,7 +106,7 @@ func (m *Timeline) layout() *timelineLayout {
 	if m.AllSteps {
 		y += stripHeight
 	}
-	items := []legendItem{{label: "reserved", fill: ink, line: true}} // the list has the colours of the others
+	items := []legendItem{{label: "reserved", fill: ink, line: true}} // the list of maxima has the other colours
 	if len(l.groups.minor) > 0 {
 		items = append(items, legendItem{label: minorLabel, fill: minorColor})
 	}
@@ -114,7 +115,7 @@ func (m *Timeline) layout() *timelineLayout {
 	return l
 }
 
-// title names the run, and says what its peak is.
+// title returns the run's name and a description of its peak.
 func (m *Timeline) title() string {
 	t, text := m.Timeline, numbered(m.Number, m.Label)
 	if m.Badge != "" {
@@ -137,7 +138,7 @@ func (m *Timeline) title() string {
 	return text + ": peak " + table.Size(t.PeakBytes) + " in " + m.when(&t.Peak)
 }
 
-// high is the top of the axis: above all that is drawn.
+// high returns the bytes at the top of the axis, above everything that is drawn.
 func (m *Timeline) high() int64 {
 	var high int64
 	for _, s := range m.shown() {
@@ -151,7 +152,7 @@ func (m *Timeline) high() int64 {
 	return high + high/32
 }
 
-// axisWidth is what the axis' numbers take.
+// axisWidth returns the width of the axis's numbers.
 func (l *timelineLayout) axisWidth() float64 {
 	width := 30.0
 	axis := panel{high: l.high, unit: l.unit, perByte: 1}
@@ -161,7 +162,7 @@ func (l *timelineLayout) axisWidth() float64 {
 	return width
 }
 
-// group gives a colour to what is worth one at its own maximum.
+// group gives a colour of its own to each category that is large enough at its own maximum.
 func (m *Timeline) group() grouping {
 	var g grouping
 	present, major := map[schemas.Category]bool{}, map[schemas.Category]bool{}
@@ -182,7 +183,7 @@ func (m *Timeline) group() grouping {
 	return g
 }
 
-// when is the moment in words: its step only where several are shown.
+// when describes a moment in words. It names the step only if several steps are shown.
 func (m *Timeline) when(at *memory.Moment) string {
 	var parts []string
 	if m.AllSteps && at.Step != nil {

@@ -50,7 +50,7 @@ func (l *timelineLayout) drawPlot(c *canvas.Canvas) {
 	c.Line(l.plot.X0, l.plot.Y1, l.plot.X1, l.plot.Y1, 1.5, ink)
 }
 
-// ticks are an axis' round values, no closer than their texts are high.
+// ticks returns the round values on an axis. They are at least as far apart as their texts are high.
 func (l *timelineLayout) ticks() []float64 {
 	axis := panel{high: l.high, unit: l.unit, perByte: l.perByte}
 	return axis.ticks(int(max(2, (l.plot.Y1-l.plot.Y0)/36)))
@@ -80,16 +80,16 @@ func (l *timelineLayout) drawPhases(c *canvas.Canvas) {
 	}
 }
 
-// stack is one panel's columns on its pixels: the x of each edge, and above it the tops of the stacked categories.
+// stack has one panel's columns at its pixels: the x of each column's edge, and the stacked bytes of the categories.
 type stack struct {
 	x         []float64
 	low, high []int64
 	reserved  []int64
-	parts     [][]int64 // by column, then by place in the order of stacking
+	parts     [][]int64 // by column, then in stacking order
 }
 
-// columns maps a timeline's columns to pixels. Where several columns share a pixel, the stack shows the highest of
-// them, and the lowest low.
+// columns maps a timeline's columns to pixels. If several columns share a pixel, the stack has the highest of their
+// highs and the lowest of their lows.
 func (l *timelineLayout) columns() stack {
 	var st stack
 	order := l.groups.stacking()
@@ -116,8 +116,8 @@ func (l *timelineLayout) columns() stack {
 	return st
 }
 
-// stacking returns a column's bytes in the order of the legend: the categories with a colour, then all others
-// together.
+// stacking returns a function that gives a column's bytes in the order of the legend: the categories with a colour,
+// then all others together.
 func (g *grouping) stacking() func(*timeline.TimelineColumn) []int64 {
 	var major []int
 	for _, c := range g.major {
@@ -134,7 +134,8 @@ func (g *grouping) stacking() func(*timeline.TimelineColumn) []int64 {
 	}
 }
 
-// drawAreas stacks the categories up to the highest of each column, pale down to the lowest, and draws reserved above.
+// drawAreas stacks the categories up to each column's highest value, in pale colours down to its lowest, and draws
+// reserved above.
 func (l *timelineLayout) drawAreas(c *canvas.Canvas) {
 	st := l.columns()
 	n := len(l.groups.major) + 1
@@ -154,8 +155,8 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas) {
 		}
 		return palette[l.groups.major[k]]
 	}
-	// From the whole stack down to its lowest part: each layer covers the previous one below its own top. A part
-	// without bytes anywhere would be covered completely.
+	// Layers are drawn from the whole stack down to its lowest part: each layer covers the previous layer below its own
+	// top. A part without bytes would be covered completely, so it is left out.
 	layer := func(tops [][]float64, k int, fill canvas.Color) {
 		if k == 0 || !slices.Equal(tops[k], tops[k-1]) {
 			c.Area(st.x, tops[k], l.plot.Y1, fill)
@@ -167,7 +168,7 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas) {
 	for k := n - 1; k >= 0; k-- {
 		layer(solid, k, fill(k))
 	}
-	highest, atPeak := int64(0), int64(0) // of all columns, and of the columns under the peak's mark
+	highest, atPeak := int64(0), int64(0) // highest allocated of all columns, and of the columns under the peak's mark
 	for i, h := range st.high {
 		highest = max(highest, h)
 		if st.x[i] <= l.peakX+1 && l.peakX-1 <= st.x[i+1] {

@@ -5,10 +5,10 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
-// growthGap is how far the text lies from the line, in logical pixels.
+// growthGap is the distance between the growth line and its text, in logical pixels.
 const growthGap = 6.0
 
-// showsGrowth reports whether both ends of the run's growth are within what the picture shows.
+// showsGrowth reports whether the picture shows both ends of the run's growth.
 func (m *Timeline) showsGrowth() bool {
 	if m.Growth == nil {
 		return false
@@ -23,9 +23,9 @@ func (m *Timeline) showsGrowth() bool {
 	return first && last
 }
 
-// drawGrowth draws the line from the lowest allocated of the first growing step to that of the last, with the slope
-// written above and left of its middle or, without room, below and right of the middle: a rising line is in neither
-// place.
+// drawGrowth draws a line from the lowest allocated of the first growing step to that of the last. It writes the slope
+// to the upper left of the line's middle or, without room there, to the lower right: a rising line passes through
+// neither place.
 func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
 	if !l.m.showsGrowth() {
 		return
@@ -43,7 +43,7 @@ func (l *timelineLayout) drawGrowth(c *canvas.Canvas) {
 	c.Text(l.m.Rate, left, base, insideSize, canvas.Start, ink)
 }
 
-// growthNote says what the growth line is, if it is drawn.
+// growthNote explains the growth line if it is drawn.
 func (m *Timeline) growthNote() []string {
 	if !m.showsGrowth() {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The list beside a plot, in logical pixels.
+// Sizes of the list beside a plot, in logical pixels.
 const (
 	listLetter = 14.0  // width of a letter
-	listName   = 160.0 // right end of a name, from the list's left
-	listMost   = 250.0 // right end of the maximum
-	listAtPeak = 340.0 // right end of what is there at the peak
+	listName   = 160.0 // right end of a name, from the list's left end
+	listMost   = 250.0 // right end of the maximum's size
+	listAtPeak = 340.0 // right end of the size at the peak
 	listWidth  = 490.0
 	letterSize = 10.0
-	letterRow  = 24.0 // the strip of letters above a plot
-	letterGap  = 5.0  // between two letters
+	letterRow  = 24.0 // height of the strip of letters above a plot
+	letterGap  = 5.0  // distance between two letters
 )
 
-// maximumPoint is one category's maximum on the plot, and its line in the list.
+// maximumPoint is one category's maximum: its point on the plot and its line in the list.
 type maximumPoint struct {
 	letter  string
-	letterX float64 // of the letter's middle: beside its neighbours, not over them
+	letterX float64 // x of the letter's middle, so that letters do not overlap
 	name    string
 	x, y    float64
 	fill    canvas.Color
@@ -33,7 +33,7 @@ type maximumPoint struct {
 	when    string
 }
 
-// maxima are the maxima of the categories that the picture shows.
+// maxima returns the maxima of the categories that the picture shows.
 func (m *Timeline) maxima() []timeline.CategoryMaximum {
 	switch {
 	case m.Timeline == nil:
@@ -44,7 +44,7 @@ func (m *Timeline) maxima() []timeline.CategoryMaximum {
 	return m.Timeline.StepMaxima
 }
 
-// visibleMaxima are the maxima that can be seen.
+// visibleMaxima returns the maxima that lie within the picture.
 func (m *Timeline) visibleMaxima() (out []timeline.CategoryMaximum) {
 	for _, c := range m.maxima() {
 		if c.MaxBytes > 0 && float64(c.MaxBytes) >= minorShare*float64(m.Timeline.PeakBytes) {
@@ -54,7 +54,7 @@ func (m *Timeline) visibleMaxima() (out []timeline.CategoryMaximum) {
 	return out
 }
 
-// placeMaxima places the maxima that are listed.
+// placeMaxima determines the points on the plot for the listed maxima.
 func (l *timelineLayout) placeMaxima(listed []timeline.CategoryMaximum) {
 	t := l.m.Timeline
 	l.peakX, l.peakY = l.eventX(t.Peak.Event), l.y(t.PeakBytes)
@@ -65,7 +65,7 @@ func (l *timelineLayout) placeMaxima(listed []timeline.CategoryMaximum) {
 		if c.AtPeakBytes == 0 {
 			k.atPeak = "–"
 		}
-		var below int64 // bytes of the category and of those below it, in the order of stacking
+		var below int64 // bytes of the category and of the categories stacked below it
 		for _, b := range l.groups.major {
 			below += c.Parts[schemas.Precedence(b)]
 			if b == c.Category {
@@ -78,7 +78,7 @@ func (l *timelineLayout) placeMaxima(listed []timeline.CategoryMaximum) {
 	l.spread()
 }
 
-// spread moves letters apart whose maxima lie close together, so that each stands by itself above its own line.
+// spread moves the letters of nearby maxima apart, so that no two letters overlap.
 func (l *timelineLayout) spread() {
 	order := make([]*maximumPoint, len(l.maxima))
 	for i := range l.maxima {
@@ -87,7 +87,7 @@ func (l *timelineLayout) spread() {
 	}
 	slices.SortStableFunc(order, func(a, b *maximumPoint) int { return cmp.Compare(a.x, b.x) })
 	half := func(m *maximumPoint) float64 { return (canvas.Measure(m.letter, letterSize) + letterGap) / 2 }
-	// Runs of letters that touch are centred over their maxima, until no two runs touch.
+	// Letters that touch form a run. A run is centred over its maxima, until no two runs touch.
 	type run struct {
 		members []*maximumPoint
 		left    float64
@@ -123,7 +123,7 @@ func (l *timelineLayout) spread() {
 	}
 }
 
-// eventX is where the state just after an event is drawn.
+// eventX returns the x at which the state just after an event is drawn.
 func (l *timelineLayout) eventX(event int64) float64 {
 	for _, s := range l.slots {
 		if s.segment.BeginSeq < event && event <= s.segment.EndSeq {
@@ -134,15 +134,15 @@ func (l *timelineLayout) eventX(event int64) float64 {
 	return l.plot.X0
 }
 
-// drawMaxima marks each category's maximum, and the peak.
+// drawMaxima marks each category's maximum and the peak.
 func (l *timelineLayout) drawMaxima(c *canvas.Canvas) {
-	const bend = 10 // of the strip of letters, in which a line goes from its letter to its maximum
+	const bend = 10 // height of the part of the strip in which a line bends from its letter to its maximum
 	for _, k := range l.maxima {
 		c.Segment(k.letterX, l.plot.Y0-bend, k.x, l.plot.Y0, 0.6, softInk)
 		c.Line(k.x, l.plot.Y0, k.x, k.y, 0.6, softInk)
 		c.Text(k.letter, k.letterX, l.plot.Y0-bend-3, letterSize, canvas.Middle, ink)
 	}
-	c.Diamond(l.peakX, l.peakY, 6.5, ink) // shows around a maximum at the same place
+	c.Diamond(l.peakX, l.peakY, 6.5, ink) // large enough to show around a maximum at the same place
 	c.Shape("peak of "+l.m.Label, canvas.Box{X0: l.peakX, Y0: l.peakY, X1: l.peakX, Y1: l.peakY}, l.plot)
 	for _, k := range l.maxima {
 		c.Diamond(k.x, k.y, 4.5, ink)
@@ -151,7 +151,7 @@ func (l *timelineLayout) drawMaxima(c *canvas.Canvas) {
 	}
 }
 
-// drawList says beside the plot how much each category counts at most, and at the peak, in the axis' unit.
+// drawList writes each category's maximum, and its size at the peak, beside the plot, in the axis's unit.
 func (l *timelineLayout) drawList(c *canvas.Canvas) {
 	y := l.plot.Y0 + insideSize*0.95
 	text := func(s string, from, to float64, anchor canvas.Anchor, color canvas.Color) {

@@ -7,14 +7,15 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
-// slot is where one segment of a timeline goes.
+// slot is the place of one segment of a timeline.
 type slot struct {
 	segment     *timeline.TimelineSegment
 	left, right float64
-	name        string // empty if the slot has no name, or no room for it
+	name        string // empty if the segment has no name, or too little room for it
 }
 
-// lay gives each segment its width: at least the width of its name if there is room, and the rest by events.
+// lay gives each segment a width: at least the width of its name if there is room, and a share of the rest by its
+// number of events.
 func (l *timelineLayout) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 	var events, need float64
 	for _, s := range segments {

@@ -11,11 +11,10 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Point is one run of a [Tradeoff]: the middle of its cost and its peak, and how far each reaches over steps or
-// repeats.
+// A Point is one run of a [Tradeoff]: its peak, and its cost with the range of the cost over steps or repeats.
 type Point struct {
 	Label             string // unique in the picture
-	Panel, Short      string // the point's setting, and what tells it from the other points of that setting
+	Panel, Short      string // the point's setting, and what distinguishes it from the other points of that setting
 	Badge             string
 	Cost, Low, High   float64 // in the picture's unit of cost
 	Peak              int64   // bytes
@@ -23,11 +22,11 @@ type Point struct {
 	Baseline          bool
 }
 
-// A Tradeoff is the picture tradeoff: peak memory against what a step costs, a point a run with error bars. If points
-// are many, each setting has a panel.
+// A Tradeoff is the picture named tradeoff: peak memory against the cost of a step. Each run is a point with an error
+// bar. If there are many points, each setting has a panel.
 type Tradeoff struct {
-	Points []Point // one at least
-	Cost   string  // what the horizontal axis shows, with its unit
+	Points []Point // at least one
+	Cost   string  // title of the horizontal axis, with its unit
 	Notes  []string
 }
 
@@ -35,7 +34,7 @@ type Tradeoff struct {
 const (
 	tradeWidth    = 560.0
 	tradeHeight   = 380.0
-	manyPoints    = 12 // with more points, each setting has a panel
+	manyPoints    = 12 // with more points than this, each setting has a panel
 	settingWidth  = 330.0
 	settingHeight = 230.0
 	betweenPanels = 24.0
@@ -46,7 +45,7 @@ const (
 type tradeAxis struct {
 	low, high float64 // values at the ends
 	from, to  float64 // pixels at the ends
-	unit      unit    // of bytes; of cost it is {1, ""}
+	unit      unit    // the unit of bytes; for costs {1, ""}
 	log       bool
 }
 
@@ -64,12 +63,12 @@ func (a *tradeAxis) ticks(most int) []float64 {
 	return ticksBetween(a.low/a.unit.bytes, a.high/a.unit.bytes, most, 0)
 }
 
-// axisOver spans the values with some air. The axis begins at zero unless all values are far from zero: their
-// differences would then be too small to see.
+// axisOver returns an axis for values from low to high, with some space around them. The axis begins at zero unless all
+// values are far from zero, where an axis from zero would make their differences too small to see.
 func axisOver(low, high float64, u unit) tradeAxis {
 	a := tradeAxis{low: 0, high: high * 1.08, unit: u}
 	if low > 0.6*high {
-		air := max((high-low)*0.2, high*0.02) // differences of a thousandth, mere noise, must not fill the plot
+		air := max((high-low)*0.2, high*0.02) // differences of a thousandth are noise and must not fill the plot
 		a.low, a.high = max(0, low-air), high+air
 	}
 	if a.high <= a.low {
@@ -78,10 +77,10 @@ func axisOver(low, high float64, u unit) tradeAxis {
 	return a
 }
 
-// farApart is how many times the median the largest cost may be before a linear axis would press the others together.
+// farApart is the ratio of the largest cost to the median from which on a linear axis would crowd the other costs.
 const farApart = 6
 
-// costAxis spans the costs: on a logarithmic scale if one cost is far from most.
+// costAxis returns the axis of the costs. It is logarithmic if one cost is far from most others.
 func costAxis(points []Point, low, high float64) tradeAxis {
 	var costs []float64
 	for i := range points {
@@ -94,8 +93,8 @@ func costAxis(points []Point, low, high float64) tradeAxis {
 	return axisOver(low, high, unit{1, ""})
 }
 
-// logTicks returns the powers of ten between low and high. logTicks adds two and five times these powers if there is
-// room, and leaves some powers out if there is not.
+// logTicks returns the powers of ten between low and high. It adds two and five times these powers if there is room,
+// and leaves some powers out if there is not.
 func logTicks(low, high float64, most int) (ticks []float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
 	step := 1
@@ -117,22 +116,22 @@ func logTicks(low, high float64, most int) (ticks []float64) {
 	}
 }
 
-// A tradePlot is a place with its axes.
+// A tradePlot is the place of a plot with its axes.
 type tradePlot struct {
 	plot         canvas.Box
 	x, y         tradeAxis
-	awayX, awayY float64 // extra distance of the numbers
-	cost         string  // the title of the horizontal axis; "" under a panel that is not the lowest
-	right        float64 // that no number reaches
-	bare         bool    // the panel to the left has the numbers of the vertical axis
+	awayX, awayY float64 // extra distance of the axes' numbers
+	cost         string  // title of the horizontal axis; "" for a panel that is not the lowest
+	right        float64 // x that no number may reach
+	bare         bool    // without numbers on the vertical axis: the panel to the left has them
 }
 
-// A tradePanel is the points of one setting, or all.
+// A tradePanel has the points of one setting, or all points.
 type tradePanel struct {
 	tradePlot
 	title  string
-	short  bool  // labels are those within a setting
-	points []int // of the picture
+	short  bool  // labels are the short ones within a setting
+	points []int // indices of the picture's points
 	labels []placed
 }
 
@@ -143,7 +142,7 @@ type tradeoffLayout struct {
 	legend        legend
 }
 
-// panels divides the points.
+// panels divides the points into panels.
 func (m *Tradeoff) panels() (out []*tradePanel) {
 	at := map[string]*tradePanel{}
 	for i, p := range m.Points {
@@ -206,7 +205,7 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 	return l
 }
 
-// arrange gives each panel its place and its axes, which all share, and returns the bottom of the lowest.
+// arrange gives each panel its place and the axes, which all panels share. It returns the bottom of the lowest panel.
 func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) {
 	width, height, across, titled := tradeWidth, tradeHeight, 1, 0.0
 	if n := len(l.panels); n > 1 {
@@ -215,7 +214,7 @@ func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) 
 			across = 2
 		}
 	}
-	const numbers = 34.0 // under a panel
+	const numbers = 34.0 // height of the numbers under a panel
 	top := margin + titleSize*lineHeight + 10 + titled
 	l.width = left + float64(across)*(width+betweenPanels) - betweenPanels + margin
 	for i, p := range l.panels {
@@ -234,7 +233,7 @@ func (l *tradeoffLayout) arrange(x, y tradeAxis, left float64) (bottom float64) 
 	return bottom
 }
 
-// nameAll places the labels of all panels, and returns the note that names those without room for more than a number.
+// nameAll places the labels of all panels. It returns notes with the names of points that only had room for a number.
 func (l *tradeoffLayout) nameAll() (notes []string) {
 	var key []string
 	for _, p := range l.panels {
@@ -248,7 +247,7 @@ func (l *tradeoffLayout) nameAll() (notes []string) {
 	return notes
 }
 
-// text is a point's label in one line, or the short one.
+// text returns a point's label in one line, or its short label.
 func (m *Tradeoff) text(i int, short bool, width float64) string {
 	p := &m.Points[i]
 	text := p.Label
@@ -262,7 +261,7 @@ func (m *Tradeoff) text(i int, short bool, width float64) string {
 	return canvas.Fit(text, nameSize, width)
 }
 
-// geometry is where a point and its error bars are.
+// geometry returns the place of a point and of its error bars.
 func (l *tradeoffLayout) geometry(in *tradePanel, p *Point) (x, y float64, bars []canvas.Box) {
 	x, y = in.x.at(p.Cost), in.y.at(float64(p.Peak))
 	if p.High > p.Low {

@@ -9,16 +9,16 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
-// placed is a line of a label: its text and where it begins.
+// placed is one line of a label with its place.
 type placed struct {
 	text string
-	x, y float64 // of the baseline's start
+	x, y float64 // start of the baseline
 }
 
 // nearPoints is the distance, in pixels, below which two points share a label.
 const nearPoints = 2.5 * pointRadius
 
-// clusters are a panel's points in groups whose members lie near one another.
+// clusters groups a panel's points that lie near one another.
 func (l *tradeoffLayout) clusters(p *tradePanel) (out [][]int) {
 	near := func(i, k int) bool {
 		x0, y0, _ := l.geometry(p, &l.m.Points[i])
@@ -40,8 +40,8 @@ func (l *tradeoffLayout) clusters(p *tradePanel) (out [][]int) {
 	return out
 }
 
-// name places the labels of a panel: names where they have room, else numbers. name returns the points that have
-// numbers, for which names stand under the picture.
+// name places the labels of a panel. Points get names if there is room, or else numbers. It returns the points with
+// numbers, whose names are written under the picture.
 func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 	var taken []canvas.Box
 	for _, i := range p.points {
@@ -67,17 +67,17 @@ func (l *tradeoffLayout) name(p *tradePanel) (byNumber []int) {
 		for _, i := range c {
 			numbers = append(numbers, strconv.Itoa(i+1))
 		}
-		l.beside(p, c, numbers, &taken) // a cluster without room is known by its numbers under the picture
+		l.beside(p, c, numbers, &taken) // without room, the names under the picture are the only label
 		byNumber = append(byNumber, c...)
 	}
 	return byNumber
 }
 
-// mostOfName is how much of a panel's width a name may take.
+// mostOfName is the largest share of a panel's width that a name may take.
 const mostOfName = 0.6
 
-// beside writes names beside the points that they belong to, in as few lines as find a place where they cover nothing,
-// and reports whether it found one.
+// beside writes names near their points without covering anything. It uses as few lines as find room, and reports
+// whether any did.
 func (l *tradeoffLayout) beside(p *tradePanel, c []int, names []string, taken *[]canvas.Box) bool {
 	around := canvas.Box{X0: math.Inf(1), Y0: math.Inf(1), X1: math.Inf(-1), Y1: math.Inf(-1)}
 	for _, i := range c {

@@ -11,18 +11,18 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Trend is the picture trend. A Trend has a panel for each experiment with its value at each point, oldest first, and
-// a line with words at each step. Points have equal distances: a revision counts as much after a week as after a
-// minute.
+// A Trend is the picture named trend. It has a panel for each experiment with its value at each point, oldest first.
+// Where the value changes, it draws a line with words. Points have equal distances: a revision counts as much after a
+// week as after a minute.
 type Trend struct {
 	Title  string
-	Bytes  bool   // values are bytes
+	Bytes  bool   // whether values are bytes
 	Unit   string // unit of values other than bytes
 	Panels []TrendPanel
 	Notes  []string
 }
 
-// A TrendPanel is one experiment.
+// A TrendPanel has the values of one experiment.
 type TrendPanel struct {
 	Label  string // unique in the picture
 	Badge  string
@@ -30,14 +30,14 @@ type TrendPanel struct {
 	Steps  []TrendStep
 }
 
-// A TrendPoint is a value and how far it reaches over repeats. A point without a value leaves its place empty.
+// A TrendPoint is a value with its range over repeats. A point without a value leaves its place empty.
 type TrendPoint struct {
 	Name             string
 	Has              bool
 	Value, Low, High float64
 }
 
-// A TrendStep is a step before the point at a place.
+// A TrendStep is a change of the value between two points. It is drawn before the second.
 type TrendStep struct {
 	At    int
 	Delta float64
@@ -48,25 +48,25 @@ type TrendStep struct {
 const (
 	trendWidth  = 720.0
 	trendHeight = 150.0
-	mostTrends  = 12 // panels
-	mostSteps   = 10 // of a panel, the largest
+	mostTrends  = 12 // most panels in a picture
+	mostSteps   = 10 // most changes that a panel shows: the largest
 	stepLine    = insideSize * lineHeight
 	nameLine    = badgeSize * lineHeight
-	mostNames   = 3 // lines of names below a panel
+	mostNames   = 3 // most lines of names below a panel
 )
 
-// trendPanel is the place of one experiment.
+// trendPanel is the panel of one experiment with its place.
 type trendPanel struct {
 	m      *TrendPanel
 	title  []string
 	top    float64
 	plot   canvas.Box
 	y      tradeAxis
-	steps  []TrendStep // steps that are drawn
-	listed float64     // the top of their list, above the plot
+	steps  []TrendStep // changes that are drawn
+	listed float64     // the top of the list of changes, above the plot
 }
 
-// x is the middle of a point's place.
+// x returns the middle of point i's place.
 func (p *trendPanel) x(i int) float64 {
 	return p.plot.X0 + (float64(i)+0.5)*(p.plot.X1-p.plot.X0)/float64(len(p.m.Points))
 }
@@ -109,7 +109,7 @@ func (m *Trend) layout() *trendLayout {
 		y += float64(len(p.title))*nameSize*lineHeight + 4
 		p.steps, p.listed = largestSteps(p.m.Steps), y
 		y += float64(len(p.steps))*stepLine + 4
-		if len(p.steps) > 0 { // their numbers
+		if len(p.steps) > 0 { // room for the changes' numbers
 			y += stepLine
 		}
 		p.plot = canvas.Box{X0: left, Y0: y, X1: left + trendWidth, Y1: y + trendHeight}
@@ -124,7 +124,7 @@ func (m *Trend) layout() *trendLayout {
 	return l
 }
 
-// largestSteps returns the largest steps, so few that their list stays short, in their order.
+// largestSteps returns the largest changes in their order, few enough to keep the list short.
 func largestSteps(steps []TrendStep) []TrendStep {
 	if len(steps) <= mostSteps {
 		return steps
@@ -136,7 +136,7 @@ func largestSteps(steps []TrendStep) []TrendStep {
 	return largest
 }
 
-// reach is the lowest and the highest value of a panel.
+// reach returns the lowest and the highest value of a panel.
 func (p *TrendPanel) reach() (low, high float64) {
 	low = math.Inf(1)
 	for _, at := range p.Points {
@@ -150,7 +150,7 @@ func (p *TrendPanel) reach() (low, high float64) {
 	return low, high
 }
 
-// tick is a tick's number with its unit.
+// tick returns a tick's text with its unit.
 func (m *Trend) tick(p *trendPanel, v float64) string {
 	name := m.Unit
 	if m.Bytes {
@@ -236,8 +236,8 @@ func (l *trendLayout) drawPanel(c *canvas.Canvas, p *trendPanel) {
 	c.Line(p.plot.X0, p.plot.Y0, p.plot.X0, p.plot.Y1, 1.5, ink)
 }
 
-// drawStep lists the k-th step above the plot and draws a line before the step's point. drawStep writes the step's
-// number there if there is room after the number of the step before, and returns the right end of the last number.
+// drawStep lists the k-th change above the plot and draws a line before its second point. It writes the change's number
+// at the line if there is room after the previous number, and returns the right end of the last number.
 func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered float64) float64 {
 	s := p.steps[k]
 	text := fmt.Sprintf("%d. %s: %s", k+1, p.m.Points[s.At].Name, s.Text)
@@ -254,22 +254,22 @@ func (l *trendLayout) drawStep(c *canvas.Canvas, p *trendPanel, k int, numbered 
 	return x + half
 }
 
-// drawNames writes the names of the first point, the last point and the points of steps below the axis.
+// drawNames writes the names of points below the axis: of the first, of the last, and of the points after changes.
 func (l *trendLayout) drawNames(c *canvas.Canvas, p *trendPanel) {
 	for _, n := range p.names() {
 		c.Text(n.text, n.x, p.plot.Y1+badgeSize+5+float64(n.row)*nameLine, badgeSize, canvas.Start, softInk)
 	}
 }
 
-// pointName is a name below the axis, on one line if there is room.
+// pointName is a name below the axis, in one line if there is room.
 type pointName struct {
 	text string
 	x    float64
 	row  int
 }
 
-// names places the names of the first point, the last, and then of steps, each in the first line that has room. A
-// name without room appears only in the list of steps.
+// names places the names of the first point, the last point, and then the points after changes. Each takes the first
+// line that has room. A name without room appears only in the list of changes.
 func (p *trendPanel) names() (names []pointName) {
 	n := len(p.m.Points)
 	if n == 0 {
@@ -300,7 +300,7 @@ func (p *trendPanel) names() (names []pointName) {
 	return names
 }
 
-// nameRows is how many lines the names below the axis take.
+// nameRows returns the number of lines of names below the axis.
 func (p *trendPanel) nameRows() (rows int) {
 	for _, n := range p.names() {
 		rows = max(rows, n.row+1)

@@ -14,42 +14,42 @@ import (
 type StepKind int
 
 const (
-	StepStart  StepKind = iota // where the waterfall begins: text alone
-	StepChange                 // begins where the change before it ended
-	StepPart                   // a part of the change above it: the parts of a change divide it
-	StepTotal                  // from the start to the end
+	StepStart  StepKind = iota // the beginning, which has only text
+	StepChange                 // begins where the change before it ends
+	StepPart                   // one of the parts that the change above it consists of
+	StepTotal                  // the whole difference, from the start to the end
 )
 
-// A WaterfallStep is one row.
+// A WaterfallStep is one row of a waterfall.
 type WaterfallStep struct {
 	Kind     StepKind
 	Label    string
-	Category schemas.Category // the category whose colour it has; empty: no category's colour
+	Category schemas.Category // gives the row its colour; empty for no category
 	Delta    int64            // bytes or nanoseconds
-	Text     string           // its size in words; changes of bytes are drawn in the unit of the axis
+	Text     string           // the size in words; changes of bytes are drawn in the unit of the axis instead
 }
 
-// A WaterfallPanel is one difference and what it is made of. The changes of a panel sum to its total.
+// A WaterfallPanel is one difference with its parts. The changes of a panel sum to its total.
 type WaterfallPanel struct {
 	Title string
-	Axis  string // what 0 is the value of; the unit is put behind it
-	Time  bool   // nanoseconds, shown as ms; else bytes
+	Axis  string // what 0 stands for; the unit is appended
+	Time  bool   // values are nanoseconds, shown as ms, instead of bytes
 	Steps []WaterfallStep
 }
 
-// A Waterfall is the pictures explain_waterfall and overhead: the parts of a difference, each a signed bar, one after
-// another from the first run's value to the second's. The axis shows differences. Beside whole values the differences
-// would hardly be visible, and an axis cut off below would exaggerate them.
+// A Waterfall is the pictures named explain_waterfall and overhead: the parts of a difference as signed bars, one after
+// another from the first run's value to the second's. The axis shows differences. Next to whole values the differences
+// would hardly be visible, and an axis that does not begin at zero would exaggerate them.
 type Waterfall struct {
 	Panels []WaterfallPanel
 	Notes  []string
 }
 
 const (
-	fallWidth  = 640.0 // of bars and the texts beyond them
+	fallWidth  = 640.0 // width of the bars and of the texts beside them
 	fallLabel  = 250.0
 	partHeight = 10.0
-	fallTop    = 26.0 // between panels
+	fallTop    = 26.0 // distance between panels
 	totalColor = softInk
 	timeColor  = canvas.Color(0x8795a3)
 )
@@ -61,7 +61,7 @@ type fall struct {
 	panel
 	title    []string
 	titleTop float64
-	axis     []string // below the axis' numbers
+	axis     []string // lines below the axis's numbers
 	from, to []int64
 }
 
@@ -110,9 +110,9 @@ func (m *Waterfall) layout() *waterfallLayout {
 	return l
 }
 
-// run lets each bar begin where the one before it ended.
+// run makes each bar begin where the previous bar ended.
 func (f *fall) run() {
-	var end, start, part int64 // of the last change, and of its parts so far
+	var end, start, part int64 // ends of the last change, and of its parts so far
 	for _, s := range f.Steps {
 		from, to := int64(0), s.Delta
 		switch s.Kind {
@@ -131,7 +131,7 @@ func (f *fall) run() {
 	}
 }
 
-// text returns what stands beside a step. All changes of bytes are in one unit.
+// text returns the text beside a row. All changes of bytes have the same unit.
 func (f *fall) text(s *WaterfallStep) string {
 	if f.Time || s.Kind == StepStart || s.Kind == StepTotal {
 		return s.Text
@@ -143,7 +143,7 @@ func (f *fall) text(s *WaterfallStep) string {
 	return text
 }
 
-// place scales the panel, puts its rows from y down, and returns the y below the panel.
+// place scales the panel, places its rows from y down, and returns the y below the panel.
 func (f *fall) place(left, y float64) float64 {
 	f.unit = unitOf(max(f.high, -f.low))
 	if f.Time {
@@ -172,7 +172,7 @@ func (f *fall) place(left, y float64) float64 {
 		y += max(least, f.labels[i].height()+6)
 	}
 	f.tops = append(f.tops, y)
-	y += 30 // the axis' numbers
+	y += 30 // the axis's numbers
 	f.axis = canvas.Wrap(f.Axis+", "+f.unit.name, valueSize, fallWidth, 2)
 	return y + float64(len(f.axis))*valueSize*lineHeight
 }
@@ -190,7 +190,7 @@ func (m *Waterfall) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// bar is the box of a step's bar.
+// bar returns the box of a row's bar.
 func (f *fall) bar(i int) canvas.Box {
 	h := barHeight
 	if f.Steps[i].Kind == StepPart {
@@ -211,7 +211,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 		c.Text(line, f.left, f.tops[len(f.tops)-1]+6+valueSize*(1+lineHeight*float64(k+1)), valueSize, canvas.Start,
 			softInk)
 	}
-	last := -1 // the change before
+	last := -1 // the previous change
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		f.drawLabel(c, i, f.left-10)
@@ -224,7 +224,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 			color = softInk
 			f.fill(c, b, s.color().Pale())
 		default:
-			if last >= 0 { // the bar begins, or for the total ends, where the bar before it ended
+			if last >= 0 { // a bar begins where the previous one ended, and the total ends there
 				x := f.x(f.to[last])
 				c.Line(x, f.bar(last).Y1, x, b.Y0, 1, softInk)
 			}
@@ -238,7 +238,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 	}
 }
 
-// fill draws a bar. A bar that is too thin to be seen becomes a line.
+// fill draws a bar. A bar that is too thin to see becomes a line.
 func (f *fall) fill(c *canvas.Canvas, b canvas.Box, fill canvas.Color) {
 	if b.X1-b.X0 < 1 {
 		c.Line(b.X0, b.Y0, b.X0, b.Y1, 1, softInk)

@@ -1,5 +1,5 @@
-// Package folder writes folders of results. Each file is written whole or not at all. Without [Options].Force, the
-// package does not overwrite files that dpsight did not write. Outdated results are removed.
+// Package folder writes folders of results. Each file is written whole or not at all. Without [Options].Force, it does
+// not overwrite files that dpsight did not write. It removes results of earlier calls that are out of date.
 package folder
 
 import (
@@ -21,34 +21,35 @@ import (
 
 // A File is one file of a folder.
 type File struct {
-	Name  string // with the folders below
+	Name  string // with the names of the folders that contain it
 	Write func(io.Writer) error
 }
 
 // Options say how a folder is written.
 type Options struct {
-	// Force writes over files that dpsight did not write.
+	// Force overwrites files that dpsight did not write.
 	Force bool
-	// Written is called after each file, with the numbers of files done and in all. May be nil.
+	// Written is called after each file, with the number of files written so far and of all files. It may be nil. May
+	// be nil.
 	Written func(done, of int)
 }
 
-// Write makes files in dir, which it creates, and returns the written paths in the order of files. Write removes
-// earlier results that are not among files. If an existing file is not dpsight's, Write without Force writes nothing
-// and returns *ForeignError.
+// Write writes files into the folder dir, which it creates, and returns the written paths in the order of files. It
+// removes earlier results that are not among files. If it would overwrite a file that is not dpsight's, Write without
+// Force writes nothing and returns *ForeignError.
 func Write(dir string, files []File, o Options) (written []string, err error) {
 	defer func() { err = Unwritable(err) }()
 	_, missing := os.Lstat(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the report's folder: %w", err)
 	}
-	lock, err := schemas.LockPath(dir) // two processes at once would take each other's files for somebody else's
+	lock, err := schemas.LockPath(dir) // without a lock, two processes would take each other's files for a stranger's
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Unlock()
 	defer func() {
-		if err != nil && missing != nil { // no half of a report is left where there was none
+		if err != nil && missing != nil { // if the folder did not exist before, no half of a report is left
 			os.RemoveAll(dir)
 		}
 	}()
@@ -61,7 +62,7 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 			return nil, fmt.Errorf("making the report's folder: %w", err)
 		}
 	}
-	// The list is written first, so that an interrupted report can be made again.
+	// The list is written first, so that an interrupted report can be written again.
 	if err := list(dir, names); err != nil {
 		return nil, err
 	}
@@ -71,8 +72,8 @@ func Write(dir string, files []File, o Options) (written []string, err error) {
 	return written, removeStale(dir, files)
 }
 
-// WriteAll writes files concurrently, so that none waits for another's way to the disk, and puts them in place after
-// all are written: if the disk fills, the old files stay. WriteAll makes as many files at a time as there are
+// WriteAll writes files concurrently, so that no file waits until another has reached the disk. It puts all of them in
+// place after all are written: if the disk fills, the old files stay. It writes as many files at a time as there are
 // processors. Most of a report's time is drawing, and a drawing takes tens of megabytes.
 func WriteAll(dir string, files []File, made func(done, of int)) ([]string, error) {
 	errs := make([]error, len(files))
@@ -108,17 +109,17 @@ func WriteAll(dir string, files []File, made func(done, of int)) ([]string, erro
 	return written, nil
 }
 
-// A ForeignError says that a file that a report would write is there, and that no report wrote it.
+// A ForeignError reports an existing file that a report would overwrite although no report wrote it.
 type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and no report wrote it" }
 
-// Hint says what helps.
+// Hint says what the user can do.
 func (e *ForeignError) Hint() string {
 	return "name another folder, move it away, or write over it with --force"
 }
 
-// Unwritable adds advice to the error of a folder that cannot be written.
+// Unwritable adds advice to an error about a folder that cannot be written.
 func Unwritable(err error) error {
 	var foreign *ForeignError
 	if err == nil || errors.As(err, &foreign) {
@@ -130,8 +131,8 @@ func Unwritable(err error) error {
 	return schemas.WithHint(err, "name a folder that can be written")
 }
 
-// withOld returns the names of what a report is about to write into dir, and of what an earlier one wrote there.
-// Without force, withOld refuses to overwrite a file that no report wrote.
+// withOld returns the names of the files that a report is about to write into dir, and of those that an earlier report
+// wrote there. Without force, it returns an error if a file to be overwritten is not from a report.
 func withOld(dir string, files []File, force bool) ([]string, error) {
 	names, err := listed(dir)
 	if err != nil {
@@ -150,8 +151,8 @@ func withOld(dir string, files []File, force bool) ([]string, error) {
 	return names, nil
 }
 
-// removeStale removes what an earlier report wrote into dir and this one did not, and lists what this one wrote. Files
-// that no report wrote stay.
+// removeStale removes the files that an earlier report wrote into dir and this one did not, and lists the files that
+// this one wrote. Files that no report wrote stay.
 func removeStale(dir string, files []File) error {
 	var names []string
 	for _, f := range files {
@@ -173,10 +174,10 @@ func removeStale(dir string, files []File) error {
 	return list(dir, names)
 }
 
-// listed are the files that reports wrote into dir.
+// listed returns the names of the files that reports wrote into dir.
 func listed(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, schemas.ReportFiles))
-	// a file in the folder's place is reported when the folder is made
+	// A file in place of the folder is reported when the folder is created.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("reading what the last report wrote: %w", err)
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column is a column of a table, with the array of its values.
+// A column of a table has the array of its values.
 type column struct {
 	name   string
 	values arrow.Array
 }
 
-// numbers wraps values without copying them.
+// numbers makes a column from values without copying them.
 func numbers[T arrow.NumericType](name string, values []T) column {
 	data := array.NewData(arrow.GetDataType[T](), len(values),
 		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.GetBytes(values))}, nil, 0, 0)
@@ -30,7 +30,8 @@ func numbers[T arrow.NumericType](name string, values []T) column {
 	return column{name, array.MakeFromData(data)}
 }
 
-// spans are times between events. Nearly all fit into 32 bits; in a notebook half an hour may lie between two.
+// spans makes a column from times between events. Nearly all of these times fit into 32 bits, but in a notebook half an
+// hour may lie between two events.
 func spans(name string, us []int64) column {
 	if slices.ContainsFunc(us, func(v int64) bool { return v != int64(int32(v)) }) {
 		return each(name, us, func(v *int64) float64 { return float64(*v) })
@@ -90,7 +91,8 @@ func writeTable(w io.Writer, name string, columns ...column) error {
 	return err
 }
 
-// deltas are how much each value is above the one before: most are small, and alike from step to step.
+// deltas returns by how much each value exceeds the previous one. Most differences are small and repeat from step to
+// step, so they compress well.
 func deltas(values []uint32) []int32 {
 	out, before := make([]int32, len(values)), uint32(0)
 	for i, v := range values {
@@ -99,7 +101,7 @@ func deltas(values []uint32) []int32 {
 	return out
 }
 
-// lives are how long pieces count, 0 = to the end.
+// lives returns how long each piece counts. 0 means to the end of the recording.
 func lives(d *blocks.Device) []uint32 {
 	out := slices.Clone(d.End)
 	for i := range out {
@@ -110,7 +112,7 @@ func lives(d *blocks.Device) []uint32 {
 	return out
 }
 
-// writeDevice writes a device's tables. writeDevice writes no table if d and points are nil.
+// writeDevice writes a device's tables. It writes nothing if d and points are nil.
 func writeDevice(w io.Writer, d *blocks.Device, points *timeline.DeviceTimeline) error {
 	tables := &writer{w: w}
 	if points != nil {
@@ -123,7 +125,7 @@ func writeDevice(w io.Writer, d *blocks.Device, points *timeline.DeviceTimeline)
 	return tables.err
 }
 
-// A writer writes tables until one fails.
+// A writer writes tables until one fails, and keeps the error.
 type writer struct {
 	w   io.Writer
 	err error
@@ -148,8 +150,8 @@ func (t *writer) points(d *timeline.DeviceTimeline) {
 	t.table("points", columns...)
 }
 
-// Bytes are floating-point numbers here: JavaScript has no others that count that far and draw, and no device has 2^53
-// bytes.
+// blocks writes the blocks of a device. Bytes are floating-point numbers, the only numbers of JavaScript that count so
+// far and can be drawn. No device has 2^53 bytes.
 func (t *writer) blocks(d *blocks.Device) {
 	t.table("pieces", numbers("kind", d.Kind), numbers("begin", deltas(d.Begin)), numbers("life", lives(d)),
 		numbers("address", d.Address), numbers("next", d.Next))
@@ -218,8 +220,8 @@ func (t *writer) rest(d *blocks.Device) {
 		eachText("label", d.Marks, func(m *schemas.UserMark) string { return m.Label }))
 }
 
-// times writes the times of events in whole microseconds, the resolution of the allocator's clock, as differences:
-// for all events, or only for the shown ones, by their numbers.
+// times writes the times of events as differences, in whole microseconds, which is the resolution of the allocator's
+// clock.
 func (t *writer) times(d *blocks.Device, points *timeline.DeviceTimeline) {
 	shown := shownEvents(d, points)
 	since := make([]int64, len(shown))
@@ -233,8 +235,8 @@ func (t *writer) times(d *blocks.Device, points *timeline.DeviceTimeline) {
 	t.table("times", columns...)
 }
 
-// shownEvents returns the events with known times that the page shows, in order: the events of the blocks' window,
-// and the ends and the highest of each point.
+// shownEvents returns, in order, the events with known times that the page shows: the events of the blocks' window, and
+// the first, the last and the highest event of each point.
 func shownEvents(d *blocks.Device, points *timeline.DeviceTimeline) (shown []uint32) {
 	last := int64(len(d.TimeNS))
 	add := func(event int64) {

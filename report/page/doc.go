@@ -1,3 +1,3 @@
-// Package page writes one HTML file that shows runs: their documents, and their blocks one by one. The file needs
-// no other file and makes no requests.
+// Package page writes one HTML file that shows runs: the documents of their analyses, and every block of memory. The
+// file needs no other file and makes no requests.
 package page

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// A Live is what is shown of a run while it is recorded. Times are Unix times in ns, memory is in bytes.
+// A Live is the state of a run that is being recorded, as the page shows it. Times are Unix times in ns. Memory is in
+// bytes.
 type Live struct {
 	RunID     string `json:"run_id"`
 	Name      string `json:"name"`
@@ -14,19 +15,19 @@ type Live struct {
 	Bare      bool   `json:"bare"`
 	StartNS   int64  `json:"start_ns"`
 	NowNS     int64  `json:"now_ns"` // when this state was read: nothing later is known
-	// Ended is set once nothing records the run any more. Status is then what the run's manifest says.
+	// Ended is true when the run is no longer recorded. Status is then the status in the run's manifest.
 	Ended  bool   `json:"ended"`
 	Status string `json:"status"`
-	// Planned is how many steps the run will have, 0 if unknown.
+	// Planned is the number of steps that the run will have, or 0 if unknown.
 	Planned int64 `json:"planned"`
-	// LimitBytes is the memory of the device with the least memory, 0 if unknown.
+	// LimitBytes is the memory of the run's smallest device, or 0 if unknown.
 	LimitBytes int64         `json:"limit_bytes"`
 	GPU        string        `json:"gpu"`
 	Processes  []LiveProcess `json:"processes"`
 	Findings   []LiveFinding `json:"findings"` // the newest first
-	Trouble    string        `json:"trouble"`  // what could not be read
+	Trouble    string        `json:"trouble"`  // error while reading
 
-	// Samples are the memory of the device, as NVML said; the collector flushes samples now and then.
+	// Samples are the device's memory in use as NVML reported it. The collector writes samples now and then.
 	Samples []LiveSample `json:"-"`
 	Host    []LiveSample `json:"-"` // samples of the host's memory
 }
@@ -51,7 +52,7 @@ type LiveProcess struct {
 	FailedStep  int64        `json:"failed_step"`
 }
 
-// A LiveDevice is a device of a process.
+// A LiveDevice is one device of a process.
 type LiveDevice struct {
 	Device        int32       `json:"device"`
 	Allocated     int64       `json:"allocated_bytes"`
@@ -62,35 +63,35 @@ type LiveDevice struct {
 	Points        []LivePoint `json:"-"`
 }
 
-// A LivePoint is a stretch of time: its highest allocated, and what was reserved then.
+// A LivePoint is a stretch of time: its highest allocated, and the reserved bytes at that moment.
 type LivePoint struct {
 	FromNS, TimeNS, ToNS     int64
 	Step                     int64
 	Allocated, Reserved, Low int64
-	Counters                 bool // torch's own counters: no event of this stretch was recorded
+	Counters                 bool // from torch's own counters, since no event of the stretch was recorded
 }
 
-// A LiveStep is a step that has ended, by the host's clock.
+// A LiveStep is a step that has ended, in the host's time.
 type LiveStep struct {
 	Step, EndNS, WallNS int64
 	Recorded            bool
 }
 
-// A LiveSample is one value of something that is sampled.
+// A LiveSample is one sampled value.
 type LiveSample struct {
 	TimeNS, Bytes int64
 }
 
-// The kinds of findings that need no ingest.
+// The kinds of findings that are possible without ingest.
 const (
-	LiveReservedGrows  = "reserved_grows"  // from step to step, and what is allocated does not
+	LiveReservedGrows  = "reserved_grows"  // from step to step, while allocated does not grow
 	LiveAllocatedGrows = "allocated_grows" // at the ends of steps
-	LiveSlower         = "slower"          // the last step, than the median
+	LiveSlower         = "slower"          // the last step, compared with the median
 	LiveNearLimit      = "near_limit"
 	LiveFailed         = "failed"
 )
 
-// A LiveFinding is something to look at already.
+// A LiveFinding is a problem found while the run is still being recorded.
 type LiveFinding struct {
 	Kind string `json:"kind"`
 	Step int64  `json:"step"` // up to which it was seen
@@ -98,8 +99,8 @@ type LiveFinding struct {
 	To   int64  `json:"to"`
 }
 
-// LiveStreams returns the Arrow streams of a run that is being recorded. The first stream has the single values, as
-// JSON.
+// LiveStreams returns the Arrow streams of a run that is being recorded. The first stream contains JSON with the values
+// that are no tables.
 func LiveStreams(l *Live) ([]byte, error) {
 	text, err := json.Marshal(l)
 	if err != nil {

@@ -20,42 +20,42 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// MostBytes is the largest size of a page: what a mail may carry.
+// MostBytes is the largest size of a page: a mail can carry that much.
 const MostBytes = 6_000_000
 
-// mostHeld is how many bytes of each detail are held until the page is written: details of later devices beyond
-// mostHeld could be chosen only if all earlier ones did not fit.
+// mostHeld is how many bytes of each detail are kept in memory until the page is written. Details beyond that belong to
+// later devices, and would be chosen only if no earlier one fitted.
 const mostHeld = 4 * MostBytes
 
-// Generator is what tells a page from other files.
+// Generator is the tag by which dpsight recognises its own pages.
 const Generator = `<meta name="generator" content="dpsight">`
 
-// The amount of detail that a page has for the blocks of a device.
+// The details that a page may have about a device's blocks.
 const (
-	DetailNone   = "none"   // nothing
+	DetailNone   = "none"   // no blocks
 	DetailPoints = "points" // stretches of events reduced to their highest
 	DetailWindow = "window" // the points, and every event of the step of the peak
 	DetailAll    = "all"    // every event
 )
 
-// smallDevice bounds a device whose events are always shown completely or not at all: a smaller selection would not
-// save anything.
+// smallDevice is the number of events up to which a device is shown completely or not at all: a selection of so few
+// would save nothing.
 const smallDevice = 20_000
 
-// details are in the order of their sizes.
+// details lists the levels of detail from the smallest to the largest.
 var details = []string{DetailNone, DetailPoints, DetailWindow, DetailAll}
 
-// A Builder collects what a page shows.
+// A Builder collects the contents of a page.
 type Builder struct {
 	title     string
 	documents map[string]json.RawMessage
 	missing   map[string]string
 	devices   []*device
 	revisions map[string]string
-	held      [4]int // bytes, by detail
+	held      [4]int // bytes kept, by detail
 }
 
-// A device is what a page has of the blocks of one device of a run.
+// A device is what a page contains of the blocks of one device.
 type device struct {
 	RunID  string `json:"run_id"`
 	Device string `json:"device"`
@@ -65,17 +65,17 @@ type device struct {
 	From   int64  `json:"from"` // the first and the last event that are here one by one
 	To     int64  `json:"to"`
 
-	from, to int64 // of the window
+	from, to int64 // ends of the window, as events
 	encoded  [4]string
 }
 
-// NewBuilder begins a page.
+// NewBuilder returns a builder for a page with a title.
 func NewBuilder(title string) *Builder {
 	return &Builder{title: title, documents: map[string]json.RawMessage{}, missing: map[string]string{},
 		devices: []*device{}, revisions: map[string]string{}}
 }
 
-// Revision sets the repository revision of a run's script.
+// Revision adds the repository revision of a run's script.
 func (b *Builder) Revision(runID string, git *schemas.Git) {
 	if git == nil {
 		return
@@ -86,7 +86,8 @@ func (b *Builder) Revision(runID string, git *schemas.Git) {
 	}
 }
 
-// Document adds what a command prints with --format json. If the document cannot be made, the page shows the error.
+// Document adds a document that a command prints with --format json. If the document could not be made, the page shows
+// the error instead.
 func (b *Builder) Document(name string, tables []table.Table, err error) {
 	var text bytes.Buffer
 	if err == nil && len(tables) > 0 {
@@ -100,8 +101,8 @@ func (b *Builder) Document(name string, tables []table.Table, err error) {
 	}
 }
 
-// Device adds a device's blocks. If all blocks would make the page too large, the page shows the points and the blocks
-// that are live in the window.
+// Device adds a device's blocks. If all blocks would make the page too large, it contains points, and the blocks that
+// live within the window.
 func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.DeviceTimeline, from, to int64) error {
 	out := &device{RunID: runID, Device: d.Device, Rank: d.Rank, Events: d.Events, from: from, to: to}
 	b.devices = append(b.devices, out)
@@ -116,9 +117,9 @@ func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.Device
 		if err != nil {
 			return err
 		}
-		// Text beyond these bounds hardly ever fits into a page.
+		// Text above these limits hardly ever fits into a page.
 		if len(text) <= MostBytes && b.held[level]+len(text) <= mostHeld {
-			out.encoded[level] = strings.Clone(text) // without the room that the builder had to spare
+			out.encoded[level] = strings.Clone(text) // a copy without the builder's spare capacity
 			b.held[level] += len(text)
 		}
 		if len(text) < smallDevice {
@@ -128,7 +129,7 @@ func (b *Builder) Device(runID string, d *blocks.Device, points *timeline.Device
 	return nil
 }
 
-// packed is what write writes, compressed, as text.
+// packed returns what write writes, compressed and encoded as text.
 func packed(write func(io.Writer) error) (string, error) {
 	var text strings.Builder
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
@@ -145,7 +146,8 @@ func packed(write func(io.Writer) error) (string, error) {
 	return text.String(), err
 }
 
-// choose gives each device the most detail that fits. All devices get points before one device gets its blocks.
+// choose gives each device the highest detail that fits into the remaining bytes. All devices get points before any
+// device gets blocks.
 func (b *Builder) choose(left int) {
 	at := make([]int, len(b.devices))
 	for level := range details {
@@ -168,7 +170,7 @@ func (b *Builder) choose(left int) {
 	}
 }
 
-// A category is what the page knows of one category.
+// A category is a category as the page knows it.
 type category struct {
 	Name  string `json:"name"`
 	Color string `json:"color"`
@@ -181,7 +183,7 @@ func categories() (out []category) {
 	return out
 }
 
-// Write writes the page with at most so many bytes. Devices get the detail that fits.
+// Write writes the page, with at most most bytes. It gives the devices as much detail as fits.
 func (b *Builder) Write(w io.Writer, most int) error {
 	documents, err := packed(func(w io.Writer) error { return json.NewEncoder(w).Encode(b.documents) })
 	if err != nil {
@@ -192,7 +194,7 @@ func (b *Builder) Write(w io.Writer, most int) error {
 	if err != nil {
 		return err
 	}
-	// JSON has <, > and & escaped, so no name can end the element that contains it.
+	// The JSON encoder escapes <, > and &, so no name can end the HTML element around the JSON.
 	out := bufio.NewWriter(w)
 	head(out, b.title, false)
 	fmt.Fprintf(out, `<script type="text/plain" id="about">%s</script>
@@ -211,7 +213,7 @@ func (b *Builder) Write(w io.Writer, most int) error {
 	return out.Flush()
 }
 
-// head begins the page.
+// head writes the beginning of the page.
 func head(out io.Writer, title string, served bool) {
 	leaves := "Nothing leaves this file."
 	if served {
@@ -227,14 +229,14 @@ func head(out io.Writer, title string, served bool) {
 `, Generator, policy(served), html.EscapeString(title), web.Style(), leaves)
 }
 
-// about is what the page knows of itself.
+// about returns the page's facts about itself as JSON.
 func (b *Builder) about() ([]byte, error) {
 	return json.Marshal(map[string]any{"title": b.title, "categories": categories(), "devices": b.devices,
 		"missing": b.missing, "revisions": b.revisions})
 }
 
-// policy lets the page run only its own program. A page from a file loads nothing, a served page only what its
-// server sends.
+// policy returns the content security policy, by which the page runs only its own program. A page from a file may load
+// nothing, and a served page only from its server.
 func policy(served bool) string {
 	sum := sha256.Sum256(web.Script())
 	text := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +

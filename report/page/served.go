@@ -12,14 +12,14 @@ import (
 	"github.com/dpsight/dpsight/report/web"
 )
 
-// MostServed is the largest number of events of a device that are served one by one. For a device with more events, the
-// server sends the highest event of each stretch.
+// MostServed is the largest number of events that a server sends one by one for a device. If there are more, it sends
+// the highest event of each stretch.
 const MostServed = 250_000
 
-// Policy is the content security policy of a page that is served.
+// Policy returns the content security policy of a served page.
 func Policy() string { return policy(true) + "; frame-ancestors 'none'" }
 
-// WriteServed writes the page without data: its program asks the server for them.
+// WriteServed writes the page without data. Its program requests the data from the server.
 func WriteServed(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	head(out, "dpsight", true)
@@ -27,8 +27,8 @@ func WriteServed(w io.Writer) error {
 	return out.Flush()
 }
 
-// ServedDevice adds a device whose blocks a server sends on request, at most most at once. If a device has more events,
-// the page first shows the blocks around its peak.
+// ServedDevice adds a device whose blocks a server sends on request, for at most most events at once. If a device has
+// more events, the page first shows the blocks around its peak.
 func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, most int64) {
 	d := &device{RunID: runID, Device: name, Rank: rank, Events: events, Detail: DetailAll, To: events}
 	if events > most {
@@ -37,7 +37,7 @@ func (b *Builder) ServedDevice(runID, name string, rank int32, events, peak, mos
 	b.devices = append(b.devices, d)
 }
 
-// Served returns the page's facts about itself, and the commands' documents.
+// Served returns, as JSON, the page's facts about itself and the commands' documents.
 func (b *Builder) Served() (about, documents []byte, err error) {
 	if about, err = b.about(); err == nil {
 		documents, err = json.Marshal(b.documents)
@@ -45,7 +45,7 @@ func (b *Builder) Served() (about, documents []byte, err error) {
 	return about, documents, err
 }
 
-// Streams returns a device's Arrow streams: its blocks, unless d is nil, and its points, unless points is nil.
+// Streams returns a device's Arrow streams: blocks unless d is nil, and points unless points is nil.
 func Streams(d *blocks.Device, points *timeline.DeviceTimeline) ([]byte, error) {
 	var out bytes.Buffer
 	err := writeDevice(&out, d, points)

@@ -1,2 +1,2 @@
-// Package prose puts figures into words.
+// Package prose formats figures for use in sentences.
 package prose

@@ -16,7 +16,7 @@ func Magnitude(n int64) int64 { return max(n, -n) }
 
 func Below(part, whole float64) bool { return math.Abs(part) < negligible*math.Abs(whole) }
 
-// SignedMiB is [units.MiB] of a difference.
+// SignedMiB formats a difference like [units.MiB], with its sign.
 func SignedMiB(bytes int64) string {
 	switch {
 	case bytes < 0:
@@ -27,7 +27,7 @@ func SignedMiB(bytes int64) string {
 	return units.MiB(0)
 }
 
-// Times is "once" or "3 times".
+// Times returns "once" or "3 times".
 func Times(n int) string {
 	if n == 1 {
 		return "once"
@@ -35,7 +35,7 @@ func Times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// Comparison sets two figures side by side: "The peak of b is 3 MiB, 1 MiB (50 %) more than that of a (2 MiB)".
+// Comparison returns a sentence on two figures: "The peak of b is 3 MiB, 1 MiB (50 %) more than that of a (2 MiB)".
 func Comparison(subject, verb string, to, from float64, object string, show func(float64) string) string {
 	text := fmt.Sprintf("%s %s %s", subject, verb, show(to))
 	switch {
@@ -48,7 +48,7 @@ func Comparison(subject, verb string, to, from float64, object string, show func
 	return fmt.Sprintf("%s, %s%s less than %s (%s)", text, show(from-to), OfWhole(from-to, from), object, show(from))
 }
 
-// OfWhole formats a share in brackets. OfWhole returns "" if the whole is 0.
+// OfWhole formats a share in brackets. It returns "" if the whole is 0.
 func OfWhole(part, whole float64) string {
 	if whole == 0 {
 		return ""
@@ -56,14 +56,14 @@ func OfWhole(part, whole float64) string {
 	return " (" + Share(part, whole) + ")"
 }
 
-// A Term is one part of a difference.
+// A Term is one of the parts that a difference consists of.
 type Term struct {
 	Name  string
 	Delta float64
 	aside string
 }
 
-// Lacking notes that a run has nothing of the part.
+// Lacking appends a remark if one of the runs has nothing of the part.
 func (t *Term) Lacking(from bool, fromLabel string, to bool, toLabel string) {
 	switch {
 	case from && !to:
@@ -73,11 +73,11 @@ func (t *Term) Lacking(from bool, fromLabel string, to bool, toLabel string) {
 	}
 }
 
-// A Lead begins a sentence about the parts of a difference. Sum is used if the parts are so much larger than the
-// difference that shares of the difference would mean nothing.
+// A Lead is the beginning of a sentence about the parts of a difference. Sum is used instead of Parts if the parts are
+// so much larger than the difference that shares of it would mean nothing.
 type Lead struct{ Parts, Sum string }
 
-// Excess begins a sentence on the difference of two things.
+// Excess returns the beginning of a sentence on the difference of two figures.
 func Excess(delta float64, to, from string, show func(float64) string) Lead {
 	switch {
 	case delta > 0:
@@ -90,8 +90,9 @@ func Excess(delta float64, to, from string, show func(float64) string) Lead {
 	return Lead{Sum: fmt.Sprintf("That %s equals %s is the sum of ", to, from)}
 }
 
-// Account states what a difference consists of, in one sentence whose figures sum to it: the parts of its own sign,
-// those of the other sign, and the sum of small ones. Account returns "" if nothing differs.
+// Account states in one sentence what a difference consists of: the parts with the difference's sign, the parts with
+// the opposite sign, and the sum of the small parts. The figures sum to the difference. It returns "" if no part
+// differs.
 func Account(delta float64, begin Lead, verb, others string, terms []Term, show func(float64) string) string {
 	const most = 6
 	terms = slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return t.Delta == 0 })
@@ -146,12 +147,12 @@ func Account(delta float64, begin Lead, verb, others string, terms []Term, show 
 	return text + strings.Join(clauses, "; ")
 }
 
-// Words is a category in prose.
+// Words returns a category's name for use in prose.
 func Words(c schemas.Category) string {
 	return strings.ReplaceAll(strings.ReplaceAll(c, "per_sample", "per-sample"), "_", " ")
 }
 
-// JoinWords is "a, b and c".
+// JoinWords joins words: "a, b and c".
 func JoinWords(list []string) string {
 	if len(list) < 2 {
 		return strings.Join(list, "")
@@ -161,7 +162,7 @@ func JoinWords(list []string) string {
 
 func Bytes(n float64) string { return units.MiB(int64(n)) }
 
-// MS shows milliseconds as tables do.
+// MS formats milliseconds as tables do.
 func MS(ms float64) string {
 	digits := 1
 	if ms < 10 {
@@ -170,7 +171,7 @@ func MS(ms float64) string {
 	return units.Fixed(ms, digits) + " ms"
 }
 
-// Signed shows a difference with its sign.
+// Signed formats a difference with its sign.
 func Signed(x float64, show func(float64) string) string {
 	text := show(math.Abs(x))
 	switch small, isSmall := strings.CutPrefix(text, "<"); {
@@ -184,7 +185,7 @@ func Signed(x float64, show func(float64) string) string {
 	return "+" + text
 }
 
-// Share returns a whole number of per cent. Only exactly 0 and 100 % are shown as such.
+// Share formats a share in whole per cent. Only exactly 0 and 100 % print as 0 and 100 %.
 func Share(part, whole float64) string {
 	p := 100 * part / whole
 	switch r := math.Round(p); {
@@ -200,5 +201,5 @@ func Share(part, whole float64) string {
 	return strconv.FormatFloat(p, 'f', 1, 64) + " %"
 }
 
-// negligible is the share of a difference below which a part is not named in a sentence.
+// negligible is the share of a difference below which a sentence does not name a part.
 const negligible = 0.01

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// outlines reduces the other runs in the stores of the selected ones and of also. A run that cannot be read is left
-// out.
+// outlines reduces those runs to summaries that are not selected, but lie in the stores of the selected runs and of
+// also. A run that cannot be read is left out.
 func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, also ...store.Run) []analyze.Summary {
 	var out []analyze.Summary
 	for _, other := range r.Others(wanted, also...) {
@@ -22,8 +22,8 @@ func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, 
 	return out
 }
 
-// repeats returns the other runs with the same names in the stores of the selected ones and of also. Repeats have
-// the same name, so the tables of other runs need not be read.
+// repeats returns the unselected runs with the same names as runs, from the stores of the selected runs and of also.
+// Repeats have the same name, so the tables of runs with other names need not be read.
 func (r *Runs) repeats(runs []*analyze.Summary, also ...store.Run) []analyze.Summary {
 	names := map[string]bool{}
 	for _, s := range runs {
@@ -33,8 +33,8 @@ func (r *Runs) repeats(runs []*analyze.Summary, also ...store.Run) []analyze.Sum
 		also...)
 }
 
-// lendEnergy gives selected runs without energy the energy of a bare run in their stores. What a figure says must
-// not depend on whether the bare run was selected too.
+// lendEnergy gives selected runs without energy the energy of a bare run of the same experiment in their stores. A
+// figure must not depend on whether the user selected the bare run too.
 func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
@@ -48,7 +48,7 @@ type Baseline struct {
 	elsewhere *store.Run // nil if the baseline is one of the selected runs
 }
 
-// Baseline finds the run of a name among the runs, or loads it.
+// Baseline returns the run with a name from the runs, or loads it from the store.
 func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err error) {
 	if name == "" {
 		return b, nil
@@ -73,7 +73,7 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 	return Baseline{&sum, &run}, nil
 }
 
-// noteRepeats says of the runs and of the baseline that their stores have more repeats of them.
+// noteRepeats notes that the stores have more repeats of the runs, or of the baseline, than were selected.
 func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	var noted []*analyze.Summary
 	var also []store.Run
@@ -86,8 +86,8 @@ func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	explain.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
 }
 
-// Study compares the runs with the baseline. If no baseline was named, Study takes the runs' suite's baseline, or else
-// the default one.
+// Study compares the runs with the baseline. If no baseline was named, it takes the baseline of the runs' suite, or
+// else the default one.
 func (b Baseline) Study(r *Runs, runs []analyze.Summary) compare.Study {
 	switch {
 	case b.Summary != nil:

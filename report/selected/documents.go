@@ -21,9 +21,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// The analyses of selected runs, each with the tables that it reads.
+// The analyses of selected runs. Each reads only the tables that it needs.
 
-// List is the table of runs. The table also has runs without tables.
+// List returns the table of runs. It also has runs without tables.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
 	read, rows, err := r.listed()
@@ -38,15 +38,15 @@ func (r *Runs) List() (analyze.RunsDocument, error) {
 	return doc, nil
 }
 
-// Breakdown is what the bytes of a moment are for.
+// Breakdown returns, for a moment of each run, what its allocated bytes are for.
 func (r *Runs) Breakdown(at memory.At) (memory.BreakdownDocument, error) {
 	rows, err := moments(r, memory.BreakdownTables,
 		func(in schemas.Tables) (memory.BreakdownRun, error) { return memory.Breakdown(in, at) })
 	return memory.NewBreakdownDocument(rows...), err
 }
 
-// Known is a breakdown for [report.KnownTable], which has a row for each device of a run with a peak. If no run has a
-// peak, Known returns an empty breakdown and no note on the reason.
+// Known returns a breakdown for [report.KnownTable], which has a row for each device of a run with a peak. If no run
+// has a peak, the breakdown is empty, without a note on the reason.
 func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
 	if err := r.Ingested(); err != nil {
 		return doc, err
@@ -54,14 +54,14 @@ func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
 	return r.Breakdown(at)
 }
 
-// BreakdownBy is what the bytes of a moment are for, by module or the like.
+// BreakdownBy returns the allocated bytes of a moment of each run by module, line and so on.
 func (r *Runs) BreakdownBy(at memory.At, by grouping.By) (grouping.BreakdownByDocument, error) {
 	rows, err := moments(r, grouping.Tables,
 		func(in schemas.Tables) (grouping.BreakdownByRun, error) { return grouping.BreakdownBy(in, at, by) })
 	return grouping.NewBreakdownByDocument(by, rows...), err
 }
 
-// Timeline is what was allocated by category over a range of events.
+// Timeline returns the allocated bytes by category over a range of events.
 func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.CategoryTimelineDocument, error) {
 	many := len(r.Runs) > 1
 	one := func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
@@ -72,7 +72,7 @@ func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.Catego
 	return timeline.NewCategoryTimelineDocument(points, rows...), err
 }
 
-// Marks are what the scripts marked, and what was allocated then.
+// Marks returns the moments that the scripts marked, and the bytes allocated then.
 func (r *Runs) Marks() (timeline.MarksDocument, error) {
 	many := len(r.Runs) > 1
 	rows, err := rows(r, timeline.MarksTables, func(in schemas.Tables) (timeline.MarksRun, error) {
@@ -82,25 +82,25 @@ func (r *Runs) Marks() (timeline.MarksDocument, error) {
 	return timeline.NewMarksDocument(rows...), err
 }
 
-// Ranks returns the peaks of each run's devices, and what the one that lies apart holds more of.
+// Ranks returns the peaks of each run's devices, and what the outlier among them holds more of.
 func (r *Runs) Ranks() (ranks.Document, error) {
 	rows, err := rows(r, ranks.Tables, ranks.Of)
 	return ranks.NewDocument(rows...), err
 }
 
-// Host is the memory of each run on the host.
+// Host returns the host memory of each run.
 func (r *Runs) Host() (hostmemory.Document, error) {
 	rows, err := rows(r, hostmemory.Tables, hostmemory.Of)
 	return hostmemory.NewDocument(rows...), err
 }
 
-// Phases is the memory and time of each phase.
+// Phases returns the memory and time of each phase.
 func (r *Runs) Phases() (analyze.PhasesDocument, error) {
 	rows, err := rows(r, analyze.PhasesTables, always(analyze.Phases))
 	return analyze.NewPhasesDocument(rows...), err
 }
 
-// ModuleTimes is the GPU time of each module.
+// ModuleTimes returns the GPU time of each module.
 func (r *Runs) ModuleTimes(by timing.ModuleTimeBy) (timing.ModuleTimeDocument, error) {
 	rows, err := rows(r, timing.ModuleTimeTables, always(func(in schemas.Tables) timing.ModuleTimeRun {
 		return timing.ModuleTimes(in, by)
@@ -108,7 +108,7 @@ func (r *Runs) ModuleTimes(by timing.ModuleTimeBy) (timing.ModuleTimeDocument, e
 	return timing.NewModuleTimeDocument(by, rows...), err
 }
 
-// Cost is what recording itself took.
+// Cost returns what recording itself cost.
 func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 	if err := r.Ingested(); err != nil {
 		return doc, err
@@ -121,8 +121,8 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 	return analyze.NewCostDocument(rows...), err
 }
 
-// Ladder explains a GPU's memory from NVML down to the categories. If there are several runs, Ladder lists those
-// without events without GPUs.
+// Ladder returns each GPU's memory from NVML's value down to the categories. If there are several runs, those without
+// allocator events are listed without GPUs.
 func (r *Runs) Ladder() (ladder.Document, error) {
 	many := len(r.Runs) > 1
 	rows, err := rows(r, ladder.Tables, func(in schemas.Tables) (ladder.Run, error) {
@@ -135,7 +135,7 @@ func (r *Runs) Ladder() (ladder.Document, error) {
 	return ladder.NewDocument(rows...), err
 }
 
-// Findings is what is worth changing.
+// Findings returns what is worth changing in each run.
 func (r *Runs) Findings() (found findings.Found, err error) {
 	r = leaveSuperseded(leaveTrials(r))
 	rows, err := rows(r, findings.Tables, always(findings.CheckRun))
@@ -145,7 +145,8 @@ func (r *Runs) Findings() (found findings.Found, err error) {
 	return findings.Find(rows, r.outlines(analyze.ComparisonTables, nil)), nil
 }
 
-// Overhead compares runs with the baseline of a name or, without one, with their suite's or the default.
+// Overhead compares runs with the named baseline. Without a name it takes the baseline of the runs' suite, or else the
+// default one.
 func (s *Source) Overhead(names []string, baseline string) (study compare.Study, err error) {
 	r, runs, err := s.Summaries(names, leaveTrials)
 	if err != nil {
@@ -172,13 +173,13 @@ func (s *Source) Overhead(names []string, baseline string) (study compare.Study,
 	return study, err
 }
 
-// ofPhase says whether a metric is a phase's.
+// ofPhase reports whether a metric belongs to a phase.
 func ofPhase(m compare.Metric) bool {
 	return m.Name == compare.MetricPhase || m.Name == compare.MetricPhasePeak
 }
 
-// maybePair reports whether a comparison may be of two runs, side by side in everything that they have. Bare runs
-// beside runs recorded in full do not count.
+// maybePair reports whether a comparison may be between two runs, so that all their values are needed. A bare run
+// beside a fully recorded run does not count.
 func (r *Runs) maybePair() bool {
 	full, bare := 0, 0
 	for _, run := range r.Runs {
@@ -191,7 +192,8 @@ func (r *Runs) maybePair() bool {
 	return full <= 2 || full+bare < store.LeastIndexed
 }
 
-// Compare is a pivot over runs. baseline is a run, or a row or column as NAME=VALUE, to compare with.
+// Compare returns a pivot over runs. baseline names what the cells are compared with: a run, or a row or column as
+// NAME=VALUE.
 func (s *Source) Compare(names []string, o compare.Options,
 	baseline string) (doc compare.Document, err error) {
 	r, runs, err := s.Kept(names, leaveTrials)

@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Ending returns what to print about the only run when it has ended. Ending does not look at other runs of the store,
-// since reading thousands of runs would take longer than the run.
+// Ending returns what is printed about the only run when it has ended. It does not look at other runs of the store:
+// reading thousands of them would take longer than the run.
 func (r *Runs) Ending() (e report.Ending, err error) {
 	_, err = r.Each(findings.Tables, false, func(in schemas.Tables) error {
 		checked := findings.CheckRun(in)
@@ -21,7 +21,7 @@ func (r *Runs) Ending() (e report.Ending, err error) {
 }
 
 // PredictionTables returns tables of predicted runs in a format. For a single run, people get its ending instead,
-// unless they ask for all.
+// unless they request all tables.
 func (s *Source) PredictionTables(runs []predict.PredictionRun, dirs []string, format string,
 	verbose bool) ([]table.Table, error) {
 	if len(runs) != 1 || verbose || format != table.Formats[0].Name {

@@ -16,14 +16,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Exports are the formats.
+// Exports are the names of the formats.
 var Exports = []string{ResultJSON, export.Perfetto, export.TensorBoard, export.Arrow}
 
 // ResultJSON is the format of the profiler that dpsight replaces, see [resultjson].
 const ResultJSON = "result-json"
 
-// Export writes the runs in a format to a file or a folder, or to stdout if out is "". Only one run in a format of one
-// file can go to stdout. paths are the files in a folder.
+// Export writes the runs in a format to a file or a folder, or to stdout if out is "". Only a single run, in a format
+// with one file, can go to stdout. paths are the written files if out is a folder.
 func (r *Runs) Export(format, out string, force bool, stdout io.Writer) (paths []string, err error) {
 	if len(r.Runs) > 1 && out == "" {
 		return nil, schemas.WithHint(fmt.Errorf("%d runs do not go into one file", len(r.Runs)),
@@ -42,7 +42,7 @@ func (r *Runs) Export(format, out string, force bool, stdout io.Writer) (paths [
 	if out == "" && format != export.Perfetto {
 		return nil, schemas.WithHint(fmt.Errorf("%s is written into a folder", format), "name one with -o, as in -o out")
 	}
-	// One run after the other: each has every event.
+	// Runs are exported one after another, since each has all its events in memory.
 	names := r.fileNames()
 	_, err = r.Each(export.Tables, false, func(in schemas.Tables) error {
 		run, err := export.Of(in)
@@ -72,8 +72,7 @@ func (r *Runs) Export(format, out string, force bool, stdout io.Writer) (paths [
 	return paths, err
 }
 
-// fileNames are what runs are called in an export, by their ids: by their names, or by their ids where several have
-// one.
+// fileNames returns, by run id, each run's name in an export: its own name, or its id if several runs have the name.
 func (r *Runs) fileNames() map[string]string {
 	names, count := map[string]string{}, map[string]int{}
 	for _, run := range r.Runs {
@@ -88,7 +87,7 @@ func (r *Runs) fileNames() map[string]string {
 	return names
 }
 
-// pictures are the figures of a run's report.
+// pictures returns the figures of a run's report.
 func (r *Runs) pictures(id string) (out []export.Picture, err error) {
 	one := r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool { return run.ID != id }))
 	m, err := r.quiet(one).Model("")

@@ -16,9 +16,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// readBaseline reads a baseline document, or makes one from the runs that a name selects, without the runs that leave
-// takes out. If readBaseline makes a baseline, it also returns the runs. what names the baseline in errors, and version
-// is dpsight's.
+// readBaseline reads a baseline document, or makes one from the runs with a name, except those that leave removes. If
+// it makes one, it also returns the runs. what names the baseline in errors, and version is dpsight's.
 func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, of *Runs, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
@@ -44,7 +43,7 @@ func (s *Source) readBaseline(what, name, version string, leave leaver) (b *sche
 	return &doc, of, nil
 }
 
-// readBaselines reads several as one.
+// readBaselines reads several baselines and merges them.
 func (s *Source) readBaselines(what string, names []string, version string,
 	leave leaver) (all schemas.Baseline, err error) {
 	for _, name := range names {
@@ -57,13 +56,13 @@ func (s *Source) readBaselines(what string, names []string, version string,
 	return all, nil
 }
 
-// Checked are the runs of a check.
+// Checked has the runs of a check and its result.
 type Checked struct {
-	Runs   []analyze.Summary // the newest of each experiment
+	Runs   []analyze.Summary // the newest run of each experiment
 	Result *gate.Result      // nil without a baseline
 	of     *Runs
 	from   *Source
-	// acknowledged is how many acknowledgements the baseline has.
+	// acknowledged is the number of the baseline's acknowledgements.
 	acknowledged int
 }
 
@@ -73,13 +72,14 @@ func (s *Source) Check(names []string, version string, o gate.Options) (*Checked
 	return s.CheckAnd(names, version, o, nil, schemas.Acknowledgement{})
 }
 
-// CheckAnd is Check that first acknowledges exceeded metrics in the baseline's file; see [gate.Acknowledge].
+// CheckAnd does what Check does, and first acknowledges exceeded metrics in the baseline's file; see
+// [gate.Acknowledge].
 func (s *Source) CheckAnd(names []string, version string, o gate.Options, acknowledge []string,
 	as schemas.Acknowledgement) (*Checked, error) {
 	var baseline *schemas.Baseline
 	var beside *Runs
 	var err error
-	if o.Baseline != "" { // the baseline is read first, since trials that it contains are checked
+	if o.Baseline != "" { // the baseline is read first, since trials of a search are checked if the baseline has them
 		if baseline, beside, err = s.readBaseline("the baseline", cmp.Or(o.BaselineAt, o.Baseline), version,
 			leaveTrials); err != nil {
 			return nil, err
@@ -131,11 +131,11 @@ func (s *Source) acknowledge(b *schemas.Baseline, r *gate.Result, o *gate.Option
 	return nil
 }
 
-// mostLocated is for how many experiments a check says where they grew, since that needs the tables of their runs.
-// A baseline file of more experiments has no places.
+// mostLocated is the most experiments for which a check says where memory grew, since it has to read the tables of
+// their runs. A baseline file with more experiments has no places.
 const mostLocated = 100
 
-// locate says where the experiments that regressed grew.
+// locate finds where the memory of the regressed experiments grew.
 func (c *Checked) locate(beside *Runs) {
 	left := mostLocated
 	for i := range c.Result.Experiments {
@@ -152,13 +152,14 @@ func (c *Checked) locate(beside *Runs) {
 	}
 }
 
-// places returns the peak of a run by place, or nil if its tables cannot be read, which changes no verdict.
+// places returns a run's peak by place in the code. It returns nil if the run's tables cannot be read, which does not
+// change the verdict.
 func (r *Runs) places(id string) []schemas.BaselinePlace {
 	i := slices.IndexFunc(r.Runs, func(run store.Run) bool { return run.ID == id })
 	if i < 0 {
 		return nil
 	}
-	run, err := store.OpenRun(r.Runs[i].Dir) // the list of a store does not have whole manifests
+	run, err := store.OpenRun(r.Runs[i].Dir) // the list of a store has only parts of manifests
 	if err != nil {
 		return nil
 	}
@@ -187,8 +188,8 @@ func (c *Checked) Baseline(version string) schemas.Baseline {
 	return b
 }
 
-// Accuracy compares predictions with measurements: files of baselines or runs. Without names of predictions, Accuracy
-// takes the predicted ones among the runs.
+// Accuracy compares predictions with measurements. Each of them is a run or a baseline file. Without names of
+// predictions, it takes the predicted runs among all.
 func (s *Source) Accuracy(predicted, measured []string, version string) (doc predict.AccuracyDocument, err error) {
 	if len(predicted) == 0 {
 		_, runs, err := s.Summaries(measured, leaveNone)
@@ -229,13 +230,13 @@ func (s *Source) Accuracy(predicted, measured []string, version string) (doc pre
 	return doc, nil
 }
 
-// isFile tells a file from the name of a run.
+// isFile distinguishes a file's name from a run's name.
 func isFile(name string) bool {
 	st, err := os.Stat(name)
 	return err == nil && st.Mode().IsRegular()
 }
 
-// newest leaves out what later runs have replaced.
+// newest leaves out runs that later runs have replaced.
 func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	kept, left := gate.Newest(runs)
 	notes := compare.NewGrouped()
