@@ -19,10 +19,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// ConfigFile is the file in a paper's folder that says how the paper is to look.
+// ConfigFile is the name of the file in a paper's folder that configures the paper.
 const ConfigFile = "paper.yaml"
 
-// Config is the content of a [ConfigFile]. Methods, and runs without one, are named as dpsight runs lists them.
+// Config is the content of a [ConfigFile]. Methods, and runs without a method, have the names that dpsight runs lists.
 type Config struct {
 	Runs     []string            `yaml:"runs"`     // the runs of the paper, if the command line names none
 	Baseline string              `yaml:"baseline"` // the run to compare with, if the command line names none
@@ -30,26 +30,26 @@ type Config struct {
 	Order    []string            `yaml:"order"`    // the methods that come first
 	Labels   map[string]string   `yaml:"labels"`   // names of methods in the main table
 	Short    map[string]string   `yaml:"short"`    // names of methods in other tables and in figures
-	Heads    map[string]string   `yaml:"heads"`    // two lines, parted by "|"
-	Cite     map[string]string   `yaml:"cite"`     // keys of references
+	Heads    map[string]string   `yaml:"heads"`    // a short name in two lines, separated by "|"
+	Cite     map[string]string   `yaml:"cite"`     // keys of references, by method
 	Tables   []string            `yaml:"tables"`   // the tables to write; empty = all
 	Figures  []string            `yaml:"figures"`  // the figures to write; empty = all
-	Columns  map[string][]string `yaml:"columns"`  // columns of a table, in their order
+	Columns  map[string][]string `yaml:"columns"`  // columns of a table, in this order
 	Ablation []string            `yaml:"ablation"` // runs whose changes the ablation table compares
-	Units    Units               `yaml:"units"`    // the units, if the values are not to choose them
-	Digits   map[string]int      `yaml:"digits"`   // of a kind of figure: memory, time, percent, ratio, rate, energy
+	Units    Units               `yaml:"units"`    // fixed units, in place of units chosen by the values
+	Digits   map[string]int      `yaml:"digits"`   // by kind of figure: memory, time, percent, ratio, rate, energy
 	Widths   Widths              `yaml:"widths"`   // the widths of the document, in cm
-	Styles   []string            `yaml:"styles"`   // what figures are drawn for
-	Steps    string              `yaml:"steps"`    // peak, or all: whether memory is drawn over all recorded steps too
+	Styles   []string            `yaml:"styles"`   // places that figures are drawn for
+	Steps    string              `yaml:"steps"`    // "peak", or "all" to draw memory over all recorded steps too
 }
 
-// The values of [Config.Steps].
+// The possible values of [Config.Steps].
 const (
 	PeakStep = "peak"
 	AllSteps = "all"
 )
 
-// Units are those that are not chosen by the values.
+// Units are the units that a configuration fixes.
 type Units struct {
 	Memory string `yaml:"memory"` // GiB or MiB
 	Time   string `yaml:"time"`   // s or ms
@@ -59,10 +59,10 @@ type Units struct {
 // Widths are the widths of the document, in cm.
 type Widths struct {
 	Column float64 `yaml:"column"` // of one column
-	Page   float64 `yaml:"page"`   // of the whole text
+	Page   float64 `yaml:"page"`   // width of the whole text
 }
 
-// The defaults, and what each setting may be.
+// The default settings, and the possible values of each setting.
 var (
 	defaultWidths = Widths{8.5, 17.6}
 	allTables     = []string{"main", "components", "phases", "pivot", "repeats", "accuracy", "ablation"}
@@ -70,8 +70,8 @@ var (
 	digitKinds    = []string{"memory", "time", "percent", "ratio", "rate", "energy"}
 )
 
-// ReadConfig reads the named file or, without a name, the [ConfigFile] of a folder. If a folder has no such file, or a
-// new one is to be written, nothing is configured.
+// ReadConfig reads the named file or, without a name, the [ConfigFile] of a folder. If the folder has no such file, or
+// if a new one is about to be written, the configuration is empty.
 func ReadConfig(name, dir string, anew bool) (*Config, error) {
 	path := name
 	if path == "" {
@@ -100,7 +100,7 @@ func ReadConfig(name, dir string, anew bool) (*Config, error) {
 	return c, nil
 }
 
-// check refuses settings that would silently have no effect.
+// check refuses settings that would have no effect.
 func (c *Config) check() error {
 	oneOf := func(what, value string, allowed ...string) error {
 		if value == "" || slices.Contains(allowed, value) {
@@ -140,7 +140,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// name is the label that a configuration gives a run or, without one, another.
+// name returns the label that the configuration gives a run, or else the other name.
 func (c *Config) name(run, other string) string {
 	if l := c.Labels[run]; l != "" {
 		return l
@@ -148,11 +148,11 @@ func (c *Config) name(run, other string) string {
 	return other
 }
 
-// wants reports whether an exhibit is requested. Without names, all are.
+// wants reports whether the user wants a table or figure. Without names the user wants all.
 func wants(asked []string, name string) bool { return len(asked) == 0 || slices.Contains(asked, name) }
 
-// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. Init overwrites an existing file
-// only with force, since the user may have edited it.
+// Init writes a [ConfigFile] into a folder, which it creates, and returns its path. It overwrites an existing file only
+// with force, since the user may have edited it.
 func Init(dir string, m *Model) (string, error) {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Lstat(path); err == nil && !m.Force {
@@ -167,7 +167,7 @@ func Init(dir string, m *Model) (string, error) {
 	}))
 }
 
-// settings are the text of a [ConfigFile] with the defaults for a paper of the runs.
+// settings returns the text of a [ConfigFile] with the default settings for a paper about the runs.
 func settings(m *Model) string {
 	plain := newBuilder(m, &Config{Widths: defaultWidths})
 	p, known := plain.paper, plain.labels
@@ -213,7 +213,7 @@ func settings(m *Model) string {
 	return b.String()
 }
 
-// quote writes a value as YAML reads it back, whatever it has.
+// quote returns a value as a YAML string, whatever characters it contains.
 func quote(s string) string {
 	text, err := yaml.Marshal(s)
 	if err != nil || strings.Count(string(text), "\n") > 1 || strings.ContainsAny(s, ",[]{}:#|") {

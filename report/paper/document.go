@@ -46,7 +46,7 @@ const preamble = `\documentclass[10pt,twocolumn,a4paper]{article}
 \raggedbottom
 `
 
-// document is main.tex.
+// document returns main.tex.
 func (b *builder) document() string {
 	var t strings.Builder
 	cjk := ""
@@ -60,7 +60,7 @@ func (b *builder) document() string {
 	}
 	fmt.Fprintf(&t, "\\begin{document}\n\\twocolumn["+
 		"\\begin{center}\\Large\\bfseries %s\\end{center}\\vspace{2mm}]\n", title)
-	if early := b.early(); early != "" { // a table as wide as a page comes to the foot of the page on which it is read
+	if early := b.early(); early != "" { // LaTeX puts a page-wide table at the foot of the page on which it reads it
 		fmt.Fprintf(&t, "\\begingroup\\expandafter\\let\\csname dps-table*\\expandafter\\endcsname"+
 			"\\csname table*\\endcsname\n"+
 			"\\expandafter\\def\\csname table*\\endcsname{\\csname dps-table*\\endcsname[b]}\n"+
@@ -89,10 +89,10 @@ func (b *builder) document() string {
 	return t.String()
 }
 
-// early is the main table if it is as wide as a page and not high: LaTeX sets such a table at the foot of the first
-// page if it is read before the text, and at no other place of that page. early is empty for other tables.
+// early returns the main table if it is as wide as a page and low. LaTeX can put such a table only at the foot of the
+// first page, and only if it reads the table before the text. For other tables it returns "".
 func (b *builder) early() string {
-	const mostLines = 24 // with the text above them
+	const mostLines = 24 // including the text above the lines
 	for _, g := range b.tables {
 		if g.Name == "main" && g.Wide && len(g.Lines) <= mostLines {
 			return g.Name
@@ -101,7 +101,7 @@ func (b *builder) early() string {
 	return ""
 }
 
-// foreign reports whether some label needs fonts that not every TeX has.
+// foreign reports whether some label needs fonts that a TeX installation may lack.
 func (b *builder) foreign() bool {
 	return slices.ContainsFunc(b.paper.Methods, func(key string) bool {
 		l := b.labels[key]
@@ -109,11 +109,11 @@ func (b *builder) foreign() bool {
 	})
 }
 
-// shownTogether is the order of tables and figures in the document.
+// shownTogether is the order of the tables and figures in the document.
 var shownTogether = []string{"main", "breakdown", "waterfall", "step", "components", "roles", "ladder", "steps", "time",
 	"phases", "tradeoff", "repeats", "lines", "pivot", "heatmap", "largest", "trend", "accuracy", "ablation"}
 
-// private reports whether some run trains privately: a run that only computes norms does not.
+// private reports whether some run trains privately. A run that only computes norms does not.
 func (b *builder) private() bool {
 	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
 		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool {
@@ -123,7 +123,7 @@ func (b *builder) private() bool {
 	})
 }
 
-// sentences say what each table and figure shows.
+// sentences returns the sentences that refer to each table and figure.
 func (b *builder) sentences() string {
 	what := map[string]string{"main": "compares what each %s costs", "components": "breaks the peaks down by component",
 		"phases":  "shows which phase of a step sets the peak, and which takes the time",
@@ -183,7 +183,7 @@ func (b *builder) sentences() string {
 	return strings.Join(parts, "")
 }
 
-// captions returns captions.tex: the texts under the figures, as \dpsCaption{name}.
+// captions returns captions.tex, which defines the text under each figure as \dpsCaption{name}.
 func (b *builder) captions() string {
 	var t strings.Builder
 	t.WriteString("% Written by dpsight: the captions of the figures. Tables have theirs in their own files.\n" +
@@ -196,7 +196,7 @@ func (b *builder) captions() string {
 	return t.String()
 }
 
-// style is style.tex: what figures and tables need of a document.
+// style returns style.tex, which a document needs for the figures and tables.
 func style() string {
 	tables, err := files.ReadFile("tables.tex")
 	if err != nil {
@@ -205,7 +205,7 @@ func style() string {
 	return "% Written by dpsight.\n" + plates.StyleTeX() + string(tables)
 }
 
-// cited are the keys of the references that the document cites.
+// cited returns the keys of the references that the document cites.
 func (b *builder) cited() (keys []string) {
 	add := func(key string) {
 		if key != "" && !slices.Contains(keys, key) {
@@ -224,7 +224,7 @@ func (b *builder) cited() (keys []string) {
 	return keys
 }
 
-// commands compile the document. BibTeX fails if nothing is cited.
+// commands returns the commands that compile the document. BibTeX is left out if nothing is cited, since it would fail.
 func (b *builder) commands() string {
 	if len(b.cited()) == 0 {
 		return "pdflatex main && pdflatex main"
@@ -232,7 +232,7 @@ func (b *builder) commands() string {
 	return "pdflatex main && bibtex main && pdflatex main && pdflatex main"
 }
 
-// readme returns README.md: how the folder was made, what is in it, and what is not.
+// readme returns README.md, which says how the folder was made, what it contains, and what was left out.
 func (b *builder) readme() string {
 	var t strings.Builder
 	t.WriteString("# Tables and figures of runs\n\nWritten by:\n\n```\n" + commandLine(b.model.Command) + "\n```\n\n" +
@@ -273,7 +273,7 @@ func (b *builder) readme() string {
 	return t.String()
 }
 
-// labelLines says which runs the labels mean if they differ from the runs' names.
+// labelLines say which runs the labels stand for, if labels differ from the runs' names.
 func (b *builder) labelLines() (lines []string) {
 	for _, key := range b.paper.Methods {
 		l := b.labels[key]
@@ -282,7 +282,7 @@ func (b *builder) labelLines() (lines []string) {
 	return lines
 }
 
-// commandLine is a command as a shell reads it.
+// commandLine returns a command with its words quoted for a shell.
 func commandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

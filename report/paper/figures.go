@@ -18,21 +18,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Plate is a figure of a paper, with its caption and the figures behind it.
+// A Plate is a figure of a paper, with its caption and the data behind it.
 type Plate struct {
 	Name    string
 	Finding Text
 	Caption Text
 	figure  plates.Figure
-	data    [][]string // a header, and rows in bytes, seconds or as the header says
-	aside   bool       // the figure's files are written, and the document does not show it
+	data    [][]string // a header, then rows in bytes, in seconds or in the header's unit
+	aside   bool       // the figure's files are written, but the document does not include it
 }
 
-// allFigures are the kinds, in the order of the document.
+// allFigures are the names of all kinds of figures, in the order of the document.
 var allFigures = []string{"breakdown", "waterfall", "step", "steps", "time", "tradeoff", "lines", "heatmap", "roles",
 	"ladder", "largest", "trend", "accuracy"}
 
-// styles are the places that figures are drawn for, by the names that paper.yaml has.
+// style returns the place that a figure is drawn for, by its name in paper.yaml.
 func (b *builder) style(name string) (style plates.Style, known bool) {
 	name, dark := strings.CutSuffix(name, "-dark")
 	switch name {
@@ -53,7 +53,7 @@ func (b *builder) style(name string) (style plates.Style, known bool) {
 	return style, true
 }
 
-// stylesOf returns the styles of the configuration; without any, "column".
+// stylesOf returns the configured styles, or "column" without any.
 func (c *Config) stylesOf() []string {
 	if len(c.Styles) == 0 {
 		return []string{"column"}
@@ -61,7 +61,7 @@ func (c *Config) stylesOf() []string {
 	return c.Styles
 }
 
-// makeFigures makes the figures that are asked for and have something to show.
+// makeFigures makes the figures that the user wants and that have something to show.
 func (b *builder) makeFigures() {
 	makers := map[string]func() []Plate{"breakdown": b.breakdownPlate, "waterfall": b.waterfallPlate,
 		"step": b.stepPlates, "time": b.timePlate, "tradeoff": b.tradeoffPlate, "lines": b.linesPlates,
@@ -96,7 +96,7 @@ func (b *builder) makeFigures() {
 	})
 }
 
-// nothingDrawn says why a figure is missing. Figures of steps give the reason for each run.
+// nothingDrawn has, by figure, the reason why it is missing. Figures of steps give the reason for each run.
 var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
 	"waterfall": "no peak differs from a baseline's in more than one component",
 	"time":      "no run has times of phases", "tradeoff": "too few runs have a peak and a time",
@@ -106,11 +106,11 @@ var nothingDrawn = map[string]string{"breakdown": "no peak is broken down",
 	"trend":    "no experiment was run at two revisions",
 	"accuracy": "no two predicted runs are of experiments that were measured too"}
 
-// rareFigures are figures that few stores have data for: the paper notes that one is left out only if the user named
-// it.
+// rareFigures are figures for which few stores have data. The paper notes that such a figure is missing only if the
+// user named it.
 var rareFigures = []string{"largest", "trend", "accuracy"}
 
-// fileName returns a figure's file name in one style. The style column adds no suffix.
+// fileName returns a figure's file name in one style. The style "column" adds no suffix.
 func fileName(name, style string) string {
 	if style == "column" {
 		return name
@@ -118,7 +118,7 @@ func fileName(name, style string) string {
 	return name + "-" + style
 }
 
-// plateFiles are a figure's: for LaTeX, as PDF, SVG and PNG, and the data behind it.
+// plateFiles returns a figure's files: LaTeX source, PDF, SVG, PNG, and the data behind it.
 func (b *builder) plateFiles(p *Plate) (out []folder.File) {
 	for _, name := range b.config.stylesOf() {
 		style, _ := b.style(name)
@@ -142,7 +142,7 @@ func (b *builder) plateFiles(p *Plate) (out []folder.File) {
 	}})
 }
 
-// state is how an entry's value is drawn.
+// state returns how an entry's value is drawn.
 func state(e *exhibits.Entry) plates.State {
 	switch {
 	case e.Status == schemas.StatusOOM:
@@ -159,19 +159,19 @@ func state(e *exhibits.Entry) plates.State {
 	return plates.Measured
 }
 
-// bar is an entry's bar, still without segments.
+// bar returns an entry's bar without segments.
 func (b *builder) bar(e *exhibits.Entry, g *exhibits.Group) plates.Bar {
 	return plates.Bar{Label: b.name(e), Group: b.placeName(g), State: state(e), NotPrivate: e.NormsOnly()}
 }
 
-// explainMark adds what the mark of runs that are not private means, if the figure has one.
+// explainMark explains the mark of runs that are not private, if the figure has the mark.
 func (p *Plate) explainMark(marked bool) {
 	if marked {
 		p.Caption = append(p.Caption, span{kind: words, text: " †: computes only norms, not private."})
 	}
 }
 
-// normsOnly reports whether a method computes norms and is not private.
+// normsOnly reports whether a method only computes norms and is not private.
 func (b *builder) normsOnly(key string) bool {
 	e := b.paper.Find(key)
 	return e != nil && e.NormsOnly()
@@ -189,7 +189,7 @@ func markedLines(p *Plate) bool {
 // marked reports whether a bar has the mark.
 func marked(bar plates.Bar) bool { return bar.NotPrivate }
 
-// beyond adds what lies so far away that the figure leaves it out.
+// beyond adds to the caption the names that lie outside the figure's axes.
 func (p *Plate) beyond(axes string, names []Text) {
 	if len(names) > 0 {
 		p.Caption = append(append(append(p.Caption, span{kind: words, text: " Beyond the " + axes + ": "}),
@@ -197,8 +197,8 @@ func (p *Plate) beyond(axes string, names []Text) {
 	}
 }
 
-// far are the names whose largest magnitudes are so far above all others that one scale would hide the others: one or
-// two names, beside three others at least.
+// far returns the names whose largest magnitude is so far above all others that a common scale would hide the others.
+// It returns one or two names, and none if fewer than three others remain.
 func far(largest map[string]float64) (names []string) {
 	const times, most, rest = 4, 2, 3
 	all := slices.SortedFunc(maps.Keys(largest), func(a, b string) int {
@@ -212,10 +212,10 @@ func far(largest map[string]float64) (names []string) {
 	return nil
 }
 
-// name is an entry's label in figures.
+// name returns an entry's label in figures.
 func (b *builder) name(e *exhibits.Entry) string { return b.labels[e.Key].drawn() }
 
-// drawn is the short label in figures, which have no fonts for Chinese, Japanese and Korean.
+// drawn returns the short label for figures, which have no fonts for Chinese, Japanese and Korean.
 func (l Label) drawn() string {
 	if hasCJK(l.Short) {
 		return l.plain
@@ -223,7 +223,7 @@ func (l Label) drawn() string {
 	return l.Short
 }
 
-// placeName returns a group's name in figures; "" if there is only one group.
+// placeName returns a group's name in figures, or "" if there is only one group.
 func (b *builder) placeName(g *exhibits.Group) string {
 	if len(b.paper.Groups) < 2 {
 		return ""
@@ -231,7 +231,7 @@ func (b *builder) placeName(g *exhibits.Group) string {
 	return strings.ReplaceAll(place(&b.paper, g).text(), "\u202f", "\u2009")
 }
 
-// baseLabel is the baseline's label, empty without a baseline.
+// baseLabel returns the baseline's label, or "" without a baseline.
 func (b *builder) baseLabel() string {
 	for i := range b.paper.Groups {
 		if e := b.paper.Groups[i].Baseline(); e != nil && b.comparedAny() {
@@ -241,7 +241,7 @@ func (b *builder) baseLabel() string {
 	return ""
 }
 
-// capacity is the memory of the runs' GPU, 0 where it is not known.
+// capacity returns the memory of the runs' largest GPU, or 0 if unknown.
 func (b *builder) capacity() (bytes float64) {
 	for _, m := range b.model.Manifests {
 		for _, g := range m.GPUs {
@@ -255,7 +255,7 @@ func bytesText(n int64) string       { return strconv.FormatInt(n, 10) }
 func floatText(v float64) string     { return strconv.FormatFloat(v, 'g', -1, 64) }
 func (p *Plate) row(cells ...string) { p.data = append(p.data, cells) }
 
-// breakdownPlate shows what each peak is made of.
+// breakdownPlate makes the figure of the categories of each peak.
 func (b *builder) breakdownPlate() []Plate {
 	p := Plate{Name: "breakdown", data: [][]string{{"method", "setting", "category", "bytes"}}}
 	f := plates.Breakdown{Baseline: b.baseLabel(), Capacity: b.capacity()}
@@ -301,14 +301,14 @@ func (b *builder) breakdownPlate() []Plate {
 	return []Plate{p}
 }
 
-// waterfallPlate shows what each method adds to the baseline's peak.
+// waterfallPlate makes the figure of what each method adds to the baseline's peak.
 func (b *builder) waterfallPlate() []Plate {
 	g := b.paper.Last()
 	base := g.Baseline()
 	if base == nil || base.PeakBytes == nil {
 		return nil
 	}
-	const slight = 0.005 // of the net: less has no bar
+	const slight = 0.005 // share of the net difference below which a change has no bar
 	p := Plate{Name: "waterfall", data: [][]string{{"method", "category", "delta_bytes"}}}
 	f := plates.Waterfall{Baseline: b.name(base), Base: float64(*base.PeakBytes)}
 	single := map[schemas.Category][]Text{}
@@ -380,7 +380,7 @@ func (b *builder) waterfallPlate() []Plate {
 	return []Plate{p}
 }
 
-// fileWord returns a key as part of a file's name.
+// fileWord converts a key for use in a file's name.
 func fileWord(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -390,7 +390,7 @@ func fileWord(key string) string {
 	}, key)
 }
 
-// phaseKey is a phase as figures know it.
+// phaseKey returns the key under which figures know a phase.
 func phaseKey(phase string) string {
 	switch phase {
 	case schemas.PhaseBackwardNorm:
@@ -401,7 +401,7 @@ func phaseKey(phase string) string {
 	return phase
 }
 
-// timePlate shows where the time of a step goes.
+// timePlate makes the figure of the phases of each step's time.
 func (b *builder) timePlate() []Plate {
 	p := Plate{Name: "time", data: [][]string{{"method", "setting", "phase", "s"}}}
 	f := plates.Time{Baseline: b.baseLabel(), Digits: b.ratioUnit().digits}
@@ -444,7 +444,7 @@ func (b *builder) timePlate() []Plate {
 	}
 	p.figure = f
 	p.Finding = plain("Where the time of a step goes.")
-	drawn := func(e *exhibits.Entry) *float64 { // the bars' ratio: what lies beyond the axis has its own words
+	drawn := func(e *exhibits.Entry) *float64 { // a bar's ratio; values beyond the axis have their own words
 		if slices.Contains(distant, e.Key) {
 			return nil
 		}
@@ -469,7 +469,7 @@ func (b *builder) timePlate() []Plate {
 	return []Plate{p}
 }
 
-// tradeoffPlate shows time and peak of each method, to choose one.
+// tradeoffPlate makes the figure of time against peak, by which a reader chooses a method.
 func (b *builder) tradeoffPlate() []Plate {
 	p := Plate{Name: "tradeoff", data: [][]string{{"method", "setting", "step_s", "low_s", "high_s", "peak_bytes"}}}
 	f := plates.Tradeoff{Baseline: b.baseLabel()}
@@ -494,9 +494,9 @@ func (b *builder) tradeoffPlate() []Plate {
 			panel.Points = append(panel.Points, point)
 			p.row(point.Label, panel.Title, floatText(point.Time), low, high, bytesText(*e.PeakBytes))
 		}
-		least := 3 // points, with the one that others are compared with
+		least := 3 // the fewest points of a figure, with the baseline's
 		if f.Baseline != "" && !b.private() {
-			least++ // two settings of one training: the main table says that
+			least++ // the main table already compares two settings of one training
 		}
 		if len(panel.Points) >= least {
 			f.Panels = append(f.Panels, panel)
@@ -540,10 +540,10 @@ func (b *builder) tradeoffPlate() []Plate {
 	return []Plate{p}
 }
 
-// look is the number of a method's marker, the same in all figures.
+// look returns the number of a method's marker, which is the same in all figures.
 func (b *builder) look(key string) int { return max(0, slices.Index(b.paper.Methods, key)) }
 
-// linesPlates show how peak and time grow with the innermost swept parameter.
+// linesPlates make the figures of how peak and time grow with the innermost swept parameter.
 func (b *builder) linesPlates() (out []Plate) {
 	if len(b.paper.Swept) == 0 || len(b.paper.Groups) < 2 {
 		return nil
@@ -602,7 +602,7 @@ func rising(p *Plate) bool {
 	return lines
 }
 
-// lines makes a figure of one value, converted to its unit, with a panel for each place of the outer parameters.
+// lines makes a figure of one value in its unit, with a panel for each combination of the outer parameters.
 func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float64, unit string,
 	f plates.Lines) *Plate {
 	p := &Plate{Name: name, data: [][]string{{"method", "setting", b.paper.Swept[len(b.paper.Swept)-1], unit}}}
@@ -633,7 +633,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 		}
 		for _, key := range b.paper.Methods {
 			series := plates.Series{Label: b.labels[key].drawn(), Look: b.look(key)}
-			name := series.Label // in the data
+			name := series.Label // the series' name in the data
 			if b.normsOnly(key) {
 				series.Label += plates.Mark
 			}
@@ -668,7 +668,7 @@ func (b *builder) lines(name string, of func(*exhibits.Entry) *float64, by float
 	return p
 }
 
-// heatmapPlate shows which swept values of each method fit.
+// heatmapPlate makes the figure of which swept values fit, by method.
 func (b *builder) heatmapPlate() []Plate {
 	if len(b.paper.Groups) < 2 {
 		return nil
@@ -715,7 +715,7 @@ func (b *builder) heatmapPlate() []Plate {
 	return []Plate{p}
 }
 
-// accuracyPlate holds predictions beside measurements.
+// accuracyPlate makes the figure of predictions against measurements.
 func (b *builder) accuracyPlate() []Plate {
 	rows := b.model.Accuracy
 	if len(rows) < 2 {

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// fullest is the entry of the last group whose peak is the highest of those that have a view with something to show;
-// nil without any. The document shows this entry's run where it has room for one run only.
+// fullest returns the entry with the highest peak among the entries of the last group for whose views has is true, or
+// nil if there is none. The document shows this entry's run where it has room for one run only.
 func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entry) {
 	g := b.paper.Last()
 	for i := range g.Entries {
@@ -30,15 +30,15 @@ func (b *builder) fullest(has func(*exhibits.View) bool) (highest *exhibits.Entr
 	return highest
 }
 
-// stepPlates show when and why each method's step peaks, a figure each. The document has the figure of the highest
-// peak.
+// stepPlates make, for each method, a figure of when and why its step peaks. The document includes the figure with the
+// highest peak.
 func (b *builder) stepPlates() []Plate {
 	return b.overEvents("step", func(v *exhibits.View) *exhibits.Step { return v.Step },
 		"Allocated memory over one step{}, in the order of allocator events (not of time).",
 		"the peak is in no recorded step")
 }
 
-// wholePlates show each method's memory over all recorded steps, if the user asks for them.
+// wholePlates make, for each method, a figure of its memory over all recorded steps, if the user wants such figures.
 func (b *builder) wholePlates() []Plate {
 	if b.config.Steps != AllSteps {
 		if slices.Contains(b.config.Figures, "steps") {
@@ -51,8 +51,8 @@ func (b *builder) wholePlates() []Plate {
 		"fewer than two steps were recorded")
 }
 
-// overEvents makes a figure for each entry of the last group whose view has a stretch of events, and names the others
-// with the causes. without is the cause if only the stretch is missing.
+// overEvents makes a figure for each entry of the last group whose view has a stretch of events, and names the other
+// entries with the reasons. without is the reason if only the stretch is missing.
 func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step, caption,
 	without string) (out []Plate) {
 	has := func(v *exhibits.View) bool {
@@ -92,7 +92,7 @@ func (b *builder) overEvents(name string, of func(*exhibits.View) *exhibits.Step
 	return out
 }
 
-// drawnOver is the picture of a stretch of events; the data behind it goes to p.
+// drawnOver returns the picture of a stretch of events, and adds the data behind it to p.
 func drawnOver(e *exhibits.Entry, s *exhibits.Step, p *Plate) plates.Step {
 	f := plates.Step{Cause: s.Cause(e), Run: len(s.Steps) > 0}
 	header := []string{"event"}
@@ -121,7 +121,7 @@ func drawnOver(e *exhibits.Entry, s *exhibits.Step, p *Plate) plates.Step {
 		f.Phases = append(f.Phases, plates.Span{Key: phaseKey(x.Phase), Name: strings.ToLower(name),
 			From: float64(x.From - s.FromEvent), To: float64(x.To - s.FromEvent)})
 	}
-	const mostSteps = 8 // that are told apart
+	const mostSteps = 8 // the most steps that are named separately
 	each := (len(s.Steps) + mostSteps - 1) / mostSteps
 	for i := 0; i < len(s.Steps); i += each {
 		last := min(i+each, len(s.Steps)) - 1
@@ -135,7 +135,7 @@ func drawnOver(e *exhibits.Entry, s *exhibits.Step, p *Plate) plates.Step {
 	return f
 }
 
-// peaks is the sentence that says where an entry peaks.
+// peaks returns the sentence that says when an entry's memory peaks.
 func (b *builder) peaks(e *exhibits.Entry, s *exhibits.Step) Text {
 	at := ""
 	switch phase, step := s.RunPeakAt.Phase, s.RunPeakAt.Step; {
@@ -147,7 +147,7 @@ func (b *builder) peaks(e *exhibits.Entry, s *exhibits.Step) Text {
 	return append(b.labels[e.Key].fullWords(), span{kind: words, text: " peak" + b.plural(e) + at + "."})
 }
 
-// inside is a phase within a sentence: "backward", "the norm pass".
+// inside returns a phase's name within a sentence: "backward", "the norm pass".
 func inside(phase string) string {
 	name := strings.ToLower(phaseName(phase).text())
 	switch {
@@ -159,7 +159,7 @@ func inside(phase string) string {
 	return name
 }
 
-// rolesPlate shows which modules and operations hold the highest peak.
+// rolesPlate makes the figure of the modules and operations that hold the highest peak.
 func (b *builder) rolesPlate() []Plate {
 	e := b.fullest(func(v *exhibits.View) bool { return v.Matrix != nil })
 	if e == nil {
@@ -196,7 +196,7 @@ func (b *builder) rolesPlate() []Plate {
 	return []Plate{p}
 }
 
-// roleName is a module's role on an axis.
+// roleName returns the name of a module's role on an axis.
 func roleName(role string) string {
 	switch role {
 	case "":
@@ -207,7 +207,7 @@ func roleName(role string) string {
 	return upper(strings.ReplaceAll(role, "_", " "))
 }
 
-// opName is an operation of autograd's in words: "Layer norm" of NativeLayerNormBackward0.
+// opName returns the name of one of autograd's operations in words: "Layer norm" for NativeLayerNormBackward0.
 func opName(op string) string {
 	switch {
 	case op == "":
@@ -239,11 +239,11 @@ func opName(op string) string {
 	return first
 }
 
-// operations are what people call an operation, or a part of its name, where that is not torch's word.
+// operations are the usual names of operations, or of parts of their names, where torch's differ.
 var operations = map[string]string{"Bmm": "Batched matmul", "Nll": "NLL",
 	"Gelu": "GELU", "Relu": "ReLU", "Silu": "SiLU", "Elu": "ELU"}
 
-// ladderPlate shows what uses the device's memory beside the tensors, at each allocator's peak.
+// ladderPlate makes the figure of all memory on the device, including memory outside tensors, at each allocator's peak.
 func (b *builder) ladderPlate() []Plate {
 	p := Plate{Name: "ladder", data: [][]string{{"method", "rung", "bytes"}}}
 	f := plates.Ladder{Names: map[string]string{}}
@@ -294,11 +294,12 @@ func (b *builder) ladderPlate() []Plate {
 	return []Plate{p}
 }
 
-// rungsTogether is the key of rungs that are drawn as one.
+// rungsTogether is the key of the rungs that are drawn as one.
 const rungsTogether = "context"
 
-// joinedRungs are the rungs that a run of a group cannot tell apart, in the order of [plates.RungKeys], so that one
-// colour means the same in every bar. some reports whether other runs of the group tell some of them apart.
+// joinedRungs returns the rungs that some run of a group cannot separate, in the order of [plates.RungKeys]. They are
+// drawn as one, so that a colour means the same in every bar. some reports whether other runs of the group can separate
+// some of these rungs.
 func (b *builder) joinedRungs(g *exhibits.Group) (together []string, some bool) {
 	var all []string
 	for i := range g.Entries {
@@ -325,7 +326,7 @@ func (b *builder) joinedRungs(g *exhibits.Group) (together []string, some bool) 
 	return together, some
 }
 
-// largestPlate shows the largest batch of each method on each device.
+// largestPlate makes the figure of the largest batch by method and device.
 func (b *builder) largestPlate() []Plate {
 	p := Plate{Name: "largest", data: [][]string{{"method", "device", "batch", "open"}}}
 	f := plates.Largest{Baseline: b.baseLabel()}
@@ -371,7 +372,7 @@ func (b *builder) largestPlate() []Plate {
 	return []Plate{p}
 }
 
-// trendPlate shows the peaks of experiments over revisions of their code.
+// trendPlate makes the figure of the peaks of experiments over revisions of their code.
 func (b *builder) trendPlate() []Plate {
 	r := b.model.Trend
 	if r == nil {
@@ -380,7 +381,7 @@ func (b *builder) trendPlate() []Plate {
 	p := Plate{Name: "trend", data: [][]string{{"experiment", "revision", "peak_bytes"}}}
 	f := plates.Trend{Axis: "Peak memory", Quantity: plates.Bytes}
 	for _, name := range r.Names {
-		const most = 7 // digits of a revision, and a plus
+		const most = 7 // digits of a revision; a plus may follow
 		if len(name) > most {
 			mark := strings.TrimLeft(name, "0123456789abcdef")
 			name = name[:most] + mark

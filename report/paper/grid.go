@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// A Grid is a table of a paper.
+// A Grid is a table of a paper, independent of its format.
 type Grid struct {
 	Name    string // name of the table's files
-	Wide    bool   // as wide as a page, not as a column
-	Finding Text   // the caption's first sentence, which is in bold
+	Wide    bool   // as wide as a page instead of a column
+	Finding Text   // the caption's first sentence, in bold
 	Caption Text
-	First   Text   // over the labels
-	Groups  []over // over the heads; none if no head belongs to a group
+	First   Text   // the head of the labels' column
+	Groups  []over // groups of heads; none if no heads belong together
 	Heads   []head
 	Lines   []Line
 	Notes   []note
 }
 
-// An over stands over several heads.
+// An over is a heading above several heads.
 type over struct {
 	text  Text
 	heads int
@@ -27,17 +27,17 @@ type over struct {
 // A head is the text over a column.
 type head struct {
 	text  Text
-	lines []Text // text in two lines, for a narrow column; else nil
-	note  string // the letter of its note
-	key   string // key in results.json of the figure in the column
+	lines []Text // the text in two lines, for a narrow column; else nil
+	note  string // the letter of the column's note
+	key   string // the key in results.json of the column's figure
 }
 
-// A Line is a row, or what parts rows.
+// A Line is a row, or a separator between rows.
 type Line struct {
 	kind   lineKind
 	label  Text
 	cells  []Cell
-	run    string // the id of the run that the figures come from
+	run    string // the id of the run with the row's figures
 	italic bool
 	indent bool
 }
@@ -46,46 +46,46 @@ type lineKind int
 
 const (
 	row     lineKind = iota
-	ruled            // a rule: the next line is compared with those above, or is their sum
-	thin             // a thin rule: the lines below are not private
-	space            // a little space
-	heading          // a label over the rows that follow
+	ruled            // a rule: the next line is a sum, or is compared with the lines above
+	thin             // a thin rule: the next lines are not private
+	space            // a little vertical space
+	heading          // a label above the rows that follow
 )
 
 // A Cell is one place of a table.
 type Cell struct {
-	text    string // a number as LaTeX's siunitx reads it, or words
+	text    string // a number in the form that LaTeX's siunitx reads, or words
 	word    bool   // text is words
 	best    bool   // in bold
 	marked  bool   // on grey
 	italic  bool   // predicted
-	atLeast bool   // bounded
+	atLeast bool   // at least this value, since the run's peak is bounded
 	value   float64
-	known   bool // value is one: in bytes, ms, joules, per cent
+	known   bool // value holds a value: in bytes, ms, joules or per cent
 	unit    unit
 }
 
-// A note stands under the table.
+// A note stands below a table.
 type note struct {
 	letter string // "" for a legend
 	text   Text
 }
 
-// absent is a cell for which there is no value: the baseline is not compared with itself, a run has no such phase, a
-// component has no bytes.
+// absent returns a cell for which no value can exist: the baseline's difference from itself, a phase that the run does
+// not have, a component without bytes.
 func absent() Cell { return Cell{text: "–", word: true} }
 
-// unmeasured is a cell whose value nobody knows. An unmeasured cell is empty, as the legend says.
+// unmeasured returns a cell whose value is unknown. It is empty, and the legend explains that.
 func unmeasured() Cell { return Cell{word: true} }
 
 func wordCell(text string) Cell { return Cell{text: text, word: true} }
 
-// figure is a cell with a number.
+// figure returns a cell with a number.
 func figure(v float64, u unit, signed bool) Cell {
 	return Cell{text: number(v, u, signed), value: v, known: true, unit: u}
 }
 
-// optional is the cell of a value, or the cell without if the value is nil.
+// optional returns the cell of a value, or the cell without if the value is nil.
 func optional[T int64 | float64](v *T, u unit, without Cell) Cell {
 	if v == nil {
 		return without
@@ -93,7 +93,7 @@ func optional[T int64 | float64](v *T, u unit, without Cell) Cell {
 	return figure(float64(*v), u, false)
 }
 
-// shown is a cell's text for people.
+// shown returns a cell's text for people.
 func (c *Cell) shown() string {
 	text := c.text
 	if !c.word {
@@ -105,9 +105,9 @@ func (c *Cell) shown() string {
 	return text
 }
 
-// markBest marks the best cells of a column among some lines: those that print like the lowest, or the highest. It
-// marks none if one of them has no figure, since the best is then unknown. If runs are not methods, the baseline
-// may be the best. What prints as zero is none: its sign alone would make it so.
+// markBest marks the best cells of a column among some lines: the cells that print like the lowest value, or like the
+// highest. It marks none if one of the lines has no exact figure, since the best is then unknown, or if the runs are
+// not methods. A value that prints as zero is never marked.
 func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	if !b.methods() {
 		return
@@ -134,22 +134,22 @@ func (b *builder) markBest(lines []*Line, column int, highest bool) {
 	}
 }
 
-// zero reports whether a cell prints as zero, whatever its sign.
+// zero reports whether a cell prints as zero, with any sign.
 func (c *Cell) zero() bool { return strings.Trim(c.text, "+-0.") == "" }
 
-// columnOf is the place of a column by its key, -1 without.
+// columnOf returns the index of the column with a key, or -1.
 func (g *Grid) columnOf(key string) int {
 	return slices.IndexFunc(g.Heads, func(h head) bool { return h.key == key })
 }
 
-// note adds a note and returns its letter. A table has at most three.
+// note adds a note below the table and returns its letter. A table has at most three notes.
 func (g *Grid) note(text Text) string {
 	letter := string(rune('a' + len(g.Notes)))
 	g.Notes = append(g.Notes, note{letter, text})
 	return letter
 }
 
-// decorated is a cell's text with the emphasis that Markdown and text give it.
+// decorated returns a cell's text with the emphasis of a format such as Markdown.
 func (c *Cell) decorated(bold, italic, mark string) string {
 	text := c.shown()
 	if c.best {
@@ -164,7 +164,7 @@ func (c *Cell) decorated(bold, italic, mark string) string {
 	return text
 }
 
-// title returns a head in one line, with the group over it.
+// title returns a column's head in one line, with the heading of its group.
 func (g *Grid) title(column int) Text {
 	h := g.Heads[column]
 	at := 0
@@ -180,7 +180,7 @@ func (g *Grid) title(column int) Text {
 	return h.text
 }
 
-// caption is the whole caption.
+// caption returns the whole caption.
 func (g *Grid) caption(write func(Text) string, strong func(string) string) string {
 	parts := []string{}
 	if len(g.Finding) > 0 {

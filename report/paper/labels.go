@@ -13,14 +13,14 @@ import (
 
 // A Label names a method in a paper.
 type Label struct {
-	Full  string // in the main table
-	Short string // in figures and in other tables
-	Head  string // Short in two lines, parted by "|", over narrow columns
-	Cite  string // the key of its reference
-	plain string // replaces the label if no font has it
+	Full  string // used in the main table
+	Short string // used in figures and other tables
+	Head  string // Short in two lines, separated by "|", for narrow columns
+	Cite  string // key of the method's reference
+	plain string // replaces the label where no font has its characters
 }
 
-// methods are the labels of methods that dpsight knows.
+// methods has the labels of the methods that dpsight knows.
 var methods = map[string]Label{
 	"vanilla":     {Full: "Non-private", Short: "Non-private", Head: "Non-|private"},
 	"loop":        {Full: "Per-example loop", Short: "Per-example loop", Head: "Example|loop"},
@@ -35,7 +35,7 @@ var methods = map[string]Label{
 	"norm_only":   {Full: "Norms only, not private", Short: "Norms only", Head: "Norms|only"},
 }
 
-// Lengths of names without a label, in characters.
+// Longest names of entries without a label, in characters.
 const (
 	mostOfName = 24
 	mostOfHead = 11
@@ -93,7 +93,7 @@ func labels(p *exhibits.Paper, c *Config) map[string]Label {
 	return out
 }
 
-// variant is the label of one of several entries of a known method.
+// variant returns the label of an entry whose known method has several entries.
 func variant(e *exhibits.Entry) (l Label, known bool) {
 	l, known = methods[e.Method()]
 	which := ", " + cut(strings.ReplaceAll(strings.Join(e.Variant, ", "), "_", " "), mostOfHead)
@@ -103,8 +103,8 @@ func variant(e *exhibits.Entry) (l Label, known bool) {
 	return l, known
 }
 
-// settingLabels are the labels of experiments without a method whose names say nothing but the parameters that they
-// differ in: "Rank 4" of rank4.
+// settingLabels returns labels for experiments without a method, if their names only state the parameters that differ:
+// "Rank 4" for rank4.
 func settingLabels(p *exhibits.Paper) map[string]Label {
 	var entries []*exhibits.Entry
 	var ids []identity.Identity
@@ -145,7 +145,7 @@ func settingLabels(p *exhibits.Paper) map[string]Label {
 	return out
 }
 
-// unique numbers a label that another has.
+// unique appends a number to a label that is already taken.
 func unique(label string, taken map[string]bool) string {
 	for n := 2; taken[label]; n++ {
 		base, _, _ := strings.Cut(label, " (#")
@@ -154,7 +154,7 @@ func unique(label string, taken map[string]bool) string {
 	return label
 }
 
-// cut shortens a name in its middle.
+// cut shortens a name by leaving out its middle.
 func cut(name string, most int) string {
 	runes := []rune(name)
 	if len(runes) <= most {
@@ -164,7 +164,7 @@ func cut(name string, most int) string {
 	return strings.TrimSpace(string(runes[:head])) + "…" + strings.TrimSpace(string(runes[len(runes)-(most-1-head):]))
 }
 
-// twoLines divides a label where its halves are most equal in length.
+// twoLines divides a label at the place where its halves are most equal in length.
 func twoLines(label string) string {
 	if len([]rune(label)) <= mostOfHead-3 {
 		return label
@@ -188,7 +188,7 @@ func twoLines(label string) string {
 	return cut(first, mostOfHead) + "|" + cut(second, mostOfHead)
 }
 
-// said returns one of the label's forms.
+// said returns one form of a label as text.
 func (l Label) said(form string) Text {
 	if hasCJK(form) {
 		return Text{{kind: foreign, text: units.OneLine(form), alt: l.plain}}
@@ -196,7 +196,7 @@ func (l Label) said(form string) Text {
 	return plain(form)
 }
 
-// full is the label of the main table.
+// full returns the label for the main table.
 func (l Label) full() Text {
 	t := l.said(l.Full)
 	if l.Cite != "" {
@@ -207,7 +207,7 @@ func (l Label) full() Text {
 
 func (l Label) short() Text { return l.said(l.Short) }
 
-// categoryNames are what components are called.
+// categoryNames are the names of components in a paper.
 var categoryNames = map[schemas.Category]string{
 	schemas.Parameters: "Parameters", schemas.Buffers: "Buffers", schemas.OptimizerState: "Optimizer state",
 	schemas.SummedGradients: "Summed gradients", schemas.Noise: "Noise", schemas.Gradients: "Gradients",
@@ -220,7 +220,7 @@ var categoryNames = map[schemas.Category]string{
 	schemas.Script: "Script's own", schemas.Slack: "Slack", schemas.Untraced: "Untraced", schemas.Other: "Other",
 }
 
-// phaseNames are what phases are called.
+// phaseNames are the names of phases in a paper.
 var phaseNames = map[string]string{
 	schemas.PhaseForward: "Forward", schemas.PhaseBackward: "Backward", schemas.PhaseBackwardNorm: "norm pass",
 	schemas.PhaseBackwardGrad: "gradient pass", schemas.PhaseClip: "Clip", schemas.PhaseAccumulate: "Accumulate",
@@ -235,11 +235,11 @@ func phaseName(phase string) Text {
 	return plain(cut(strings.ReplaceAll(phase, "_", " "), mostOfName))
 }
 
-// symbols are the variables of parameters that papers have letters for.
+// symbols are the letters that papers use for some parameters.
 var symbols = map[string]string{"batch_size": "B", "seq_len": "T", "physical_batch_size": "b", "rank": "r",
 	"num_layers": "L", "hidden_dim": "d"}
 
-// parameter is "T = 512", or "precision bf16".
+// parameter returns a parameter with its value: "T = 512" or "precision bf16".
 func parameter(name, value string) Text {
 	if name == exhibits.GPU {
 		return plain(strings.TrimPrefix(strings.TrimPrefix(value, "NVIDIA "), "GeForce "))
@@ -253,7 +253,7 @@ func parameter(name, value string) Text {
 	return plain(strings.ReplaceAll(name, "_", " ") + " " + value)
 }
 
-// place is the values of a group's swept parameters.
+// place returns the values of a group's swept parameters.
 func place(p *exhibits.Paper, g *exhibits.Group) Text {
 	var parts []Text
 	for i, name := range p.Swept {

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// A markup is how a language writes the lines of a table.
+// A markup says how a language writes the lines of a table.
 type markup struct {
 	text    func(Text) string
 	italic  func(string) string
-	heading func(string) string // a line of its own
+	heading func(string) string // a line of its own above rows
 	label   func(string) string // the beginning of a row
 	cell    func(c *Cell, italic bool) string
-	end     string // of a row
+	end     string // end of a row
 }
 
-// writeBody writes the lines below the heads. Rules and space are left out: pages have styles for these.
+// writeBody writes the lines below the heads. It leaves out rules and space, since pages have styles for them.
 func (g *Grid) writeBody(b *strings.Builder, m markup) {
 	for i := range g.Lines {
 		l := &g.Lines[i]
@@ -42,10 +42,10 @@ func (g *Grid) writeBody(b *strings.Builder, m markup) {
 	}
 }
 
-// angles escapes what would begin a tag.
+// angles escapes the characters that would begin a tag.
 var angles = strings.NewReplacer("<", "&lt;", ">", "&gt;")
 
-// html writes a cell of a table; italic is true if its line is italic.
+// html returns a cell of an HTML table. italic says whether the cell's whole line is in italics.
 func (c *Cell) html(italic bool) string {
 	text, style := angles.Replace(c.shown()), ""
 	if c.best {
@@ -94,7 +94,7 @@ func (n note) begin() string {
 	return "(" + n.letter + ") "
 }
 
-// mark is the letter of a column's note.
+// mark returns the letter of a column's note.
 func (g *Grid) mark(column int) string {
 	if n := g.Heads[column].note; n != "" {
 		return " (" + n + ")"

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// legend explains the special cells that a table has.
+// legend adds a note that explains the special cells of a table.
 func (g *Grid) legend() {
 	var parts []string
 	for _, special := range []struct {
@@ -35,8 +35,8 @@ func (g *Grid) legend() {
 	}
 }
 
-// mainNotes adds what changes how the main table reads, at most three notes in the order of their columns. The other
-// notes are in README.md.
+// mainNotes adds notes that change how readers understand the main table, at most three, in the order of the columns.
+// Further notes go to README.md.
 func (b *builder) mainNotes(g *Grid) {
 	if c := g.columnOf("freed_delta_bytes"); c >= 0 {
 		keep, base := "the runs keep it", "the baseline frees it"
@@ -63,7 +63,7 @@ func (b *builder) mainNotes(g *Grid) {
 	}
 }
 
-// timeNote says how the time of a step and the rate differ, and in how many steps the GPU was slowed down.
+// timeNote says how the columns of step time and rate differ, and in how many steps the GPU was slowed down.
 func (b *builder) timeNote(g *Grid) (text Text) {
 	if g.columnOf("step_ms") < 0 {
 		return nil
@@ -78,7 +78,7 @@ func (b *builder) timeNote(g *Grid) (text Text) {
 	return append(text, slowed...)
 }
 
-// energyNote says which runs' energy was measured in a run of its own; nil if no run's energy was.
+// energyNote names the runs whose energy was measured in a separate run. It returns nil if there are none.
 func (b *builder) energyNote() Text {
 	var lent []Text
 	var keys []string
@@ -90,7 +90,7 @@ func (b *builder) energyNote() Text {
 			}
 		}
 	}
-	const most = 3 // that are named
+	const most = 3 // the most runs that are named
 	switch {
 	case len(lent) == 0:
 		return nil
@@ -103,12 +103,13 @@ func (b *builder) energyNote() Text {
 		len(lent), len(b.paper.Methods)))
 }
 
-// lentEnergy reports whether an entry's energy is of a bare run of the same experiment.
+// lentEnergy reports whether an entry's energy comes from a bare run of the same experiment.
 func lentEnergy(e *exhibits.Entry) bool {
 	return slices.ContainsFunc(e.Remarks, func(r compare.Remark) bool { return r.Kind == compare.RemarkEnergyLent })
 }
 
-// energyMixed reports whether some energy is of bare runs, and some of runs with instrumentation, which costs energy.
+// energyMixed reports whether some energies come from bare runs and others from runs with instrumentation, which itself
+// costs energy.
 func (b *builder) energyMixed() bool {
 	kinds := map[bool]bool{}
 	for _, x := range b.paper.Groups {
@@ -121,8 +122,8 @@ func (b *builder) energyMixed() bool {
 	return len(kinds) > 1
 }
 
-// rowNotes adds what changes how rows of some groups read: that the GPU was slowed down, if the table has times and no
-// other note says it, and that a run has smaller physical batches.
+// rowNotes adds notes that change how readers understand the rows of some groups: that the GPU was slowed down, if the
+// table has times, and that a run has smaller physical batches.
 func (b *builder) rowNotes(g *Grid, groups []exhibits.Group, times bool) {
 	if text := b.slowed(groups); times && len(text) > 0 {
 		g.Notes = append(g.Notes, note{text: text})
@@ -147,10 +148,11 @@ func (b *builder) rowNotes(g *Grid, groups []exhibits.Group, times bool) {
 	}
 }
 
-// slowed says of which runs the GPU was slowed down in how many timed steps; nil where in less than half of each.
+// slowed says for which runs, and in how many timed steps, the GPU was slowed down. It returns nil if no run was slowed
+// in half of its steps.
 func (b *builder) slowed(groups []exhibits.Group) Text {
-	var shares []string          // in order
-	names := map[string][]Text{} // of the runs, by share
+	var shares []string          // the shares in order
+	names := map[string][]Text{} // the runs' names, by share
 	reasons, many, runs, hit := int64(0), 0, 0, []*exhibits.Group(nil)
 	for i := range groups {
 		for k := range groups[i].Entries {
@@ -215,7 +217,7 @@ func (b *builder) slowed(groups []exhibits.Group) Text {
 	return plain(fmt.Sprintf("%sin at least half of the timed steps of %d of %d runs (README.md).", start, many, runs))
 }
 
-// kept says which loops keep .grad of the step before while others free it; nil where all do, or none.
+// kept says which training loops keep .grad from the previous step. It returns nil if all loops or none do.
 func (b *builder) kept(groups []exhibits.Group) Text {
 	if shown := (exhibits.Paper{Groups: groups}); !shown.Freed() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A unit divides what is known in bytes, milliseconds or joules.
+// A unit divides values that are known in bytes, milliseconds or joules.
 type unit struct {
 	name   string
 	size   float64
@@ -28,7 +28,7 @@ var (
 	kilo    = unit{name: "kJ", size: 1000, digits: 2}
 )
 
-// largest is the largest magnitude among values.
+// largest returns the largest magnitude among values.
 func largest(values []float64) (most float64) {
 	for _, v := range values {
 		most = max(most, math.Abs(v))
@@ -36,11 +36,11 @@ func largest(values []float64) (most float64) {
 	return most
 }
 
-// chosen returns the unit of a column: the requested one, else the larger one if a value reaches it.
+// chosen returns the unit of a column: the configured unit, or else the larger unit if some value reaches it.
 func chosen(asked string, values []float64, large, small unit) unit {
 	switch {
 	case asked == small.name, asked != large.name && largest(values) < large.size:
-		if small == millis && largest(values) < 10 { // integers would say nothing of values that small
+		if small == millis && largest(values) < 10 { // whole numbers are too coarse for such small values
 			small.digits = 2
 		}
 		return small
@@ -48,8 +48,8 @@ func chosen(asked string, values []float64, large, small unit) unit {
 	return large
 }
 
-// number prints a value, rounded once, half to even. A value other than zero never looks like zero: a value that is too
-// small for the digits is "<0.01" or, among values with signs, a zero with a sign.
+// number prints a value, rounded once, half to even. A value other than zero never looks like zero: if it is too small
+// for the digits, it prints as "<0.01" or, among values with signs, as a zero with a sign.
 func number(v float64, u unit, signed bool) string {
 	x := v / u.size
 	if u.most > 0 && math.Abs(x) >= math.Pow10(u.most) {
@@ -74,7 +74,7 @@ func number(v float64, u unit, signed bool) string {
 	return text
 }
 
-// pretty is a number for people: separated thousands and a true minus sign.
+// pretty formats a number for people, with separated thousands and a true minus sign.
 func pretty(text string) string {
 	sign := ""
 	switch {
@@ -89,7 +89,7 @@ func pretty(text string) string {
 	return sign + units.Grouped(text)
 }
 
-// grouped separates the thousands of a parameter's value, if it is a whole number, as tables separate theirs.
+// grouped separates the thousands of a parameter's value if it is a whole number, as tables do.
 func grouped(value string) string {
 	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return units.Grouped(value)

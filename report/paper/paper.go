@@ -19,21 +19,22 @@ import (
 //go:embed tables.tex references.bib
 var files embed.FS
 
-// A Model is what a paper is made of.
+// A Model has everything that a paper is made of.
 type Model struct {
 	Study     compare.Study
 	Manifests []*schemas.Manifest
-	Accuracy  []predict.AccuracyExperiment // with both peaks and the error, the largest first
+	Accuracy  []predict.AccuracyExperiment // experiments with both peaks and the error, the largest error first
 	Views     map[string]*exhibits.View    // by run id
 	Largest   []exhibits.Largest
-	Trend     *exhibits.Revisions // nil where no experiment was run at several revisions
+	Trend     *exhibits.Revisions // nil if no experiment was run at several revisions
 	Config    *Config
-	Names     []string // names of the runs, as the command line has them
+	Names     []string // names of the runs on the command line
 	Command   []string // command that writes the paper
 	Notes     []string // notes on what was chosen and left out
 	Warnings  []string // warnings of the JSON documents that the numbers come from
 	Force     bool
-	// Written is called after each file, with the numbers of files done and in all. May be nil.
+	// Written is called after each file, with the number of files written so far and of all files. It may be nil. May
+	// be nil.
 	Written func(done, of int)
 }
 
@@ -45,7 +46,7 @@ type builder struct {
 	labels map[string]Label
 	tables []*Grid
 	plates []Plate
-	left   []string // what is not shown, and why
+	left   []string // what is left out, and why
 }
 
 func newBuilder(m *Model, c *Config) *builder {
@@ -55,7 +56,7 @@ func newBuilder(m *Model, c *Config) *builder {
 	return b
 }
 
-// Write makes the paper in dir, and gives the paths written, the document first.
+// Write writes the paper into the folder dir, and returns the written paths, the document first.
 func Write(dir string, m Model) ([]string, error) {
 	b := newBuilder(&m, m.Config)
 	if len(b.paper.Groups) == 0 {
@@ -67,7 +68,7 @@ func Write(dir string, m Model) ([]string, error) {
 	return folder.Write(dir, b.files(), folder.Options{Force: m.Force, Written: m.Written})
 }
 
-// makeTables makes the tables that are asked for and have something to show.
+// makeTables makes the tables that the user wants and that have something to show.
 func (b *builder) makeTables() {
 	makers := map[string]func() *Grid{"main": b.mainTable, "components": b.componentsTable, "phases": b.phasesTable,
 		"pivot": b.pivotTable, "repeats": b.repeatsTable, "accuracy": b.accuracyTable, "ablation": b.ablationTable}
@@ -84,14 +85,14 @@ func (b *builder) makeTables() {
 	}
 }
 
-// nothingFor says, by table, why the table is missing.
+// nothingFor has, by table, the reason why it is missing.
 var nothingFor = map[string]string{"components": "no peak is broken down",
 	"phases": "no run has phases", "pivot": "no parameter varies while the method does not",
 	"repeats":  "no experiment was repeated and timed",
 	"accuracy": "no predicted run is of an experiment that was measured too",
 	"ablation": "ablation in " + ConfigFile + " does not name two runs with peaks"}
 
-// files are all that is written.
+// files returns all files of the paper.
 func (b *builder) files() []folder.File {
 	text := func(name string, content func() string) folder.File {
 		return folder.File{Name: name, Write: func(w io.Writer) error {
@@ -122,7 +123,7 @@ func (b *builder) files() []folder.File {
 	return out
 }
 
-// memoryUnit returns the unit of the whole paper, so that all tables use the same unit.
+// memoryUnit returns the unit of memory for the whole paper, so that all its tables share a unit.
 func (b *builder) memoryUnit() unit {
 	u := chosen(b.config.Units.Memory, b.values(peakOf), gib, mib)
 	if u.name == mib.name && largest(b.values(peakOf)) < 10*mib.size {
@@ -150,7 +151,7 @@ func (b *builder) ratioUnit() unit {
 	return u
 }
 
-// digits is the number of digits that the configuration gives a kind of figure, else the one that the values need.
+// digits returns the configured number of digits for a kind of figure, or else the number otherwise.
 func (b *builder) digits(kind string, otherwise int) int {
 	if n, ok := b.config.Digits[kind]; ok {
 		return n
@@ -158,14 +159,14 @@ func (b *builder) digits(kind string, otherwise int) int {
 	return otherwise
 }
 
-// methods reports whether the paper compares methods, and not runs of a script.
+// methods reports whether the paper compares methods, rather than other settings of a script.
 func (b *builder) methods() bool {
 	return slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
 		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Method() != "" })
 	})
 }
 
-// baselineName is what others are compared with, as a word within a sentence.
+// baselineName returns what entries are compared with, as a word within a sentence.
 func (b *builder) baselineName() string {
 	for i := range b.paper.Groups {
 		if e := b.paper.Groups[i].Baseline(); e != nil {
@@ -178,7 +179,8 @@ func (b *builder) baselineName() string {
 	return "the baseline"
 }
 
-// subject begins a finding about all that is compared with the baseline; "" if dpsight has no words for that.
+// subject returns the subject of a sentence about all entries that are compared with the baseline, or "" if dpsight has
+// no word for them.
 func (b *builder) subject() string {
 	if b.private() && b.baselineName() == "non-private training" {
 		return "Private training"
@@ -186,7 +188,7 @@ func (b *builder) subject() string {
 	return ""
 }
 
-// sweptWords are "B and T", or the names of the swept parameters.
+// sweptWords name the swept parameters: "B and T".
 func (b *builder) sweptWords() string {
 	words := make([]string, len(b.paper.Swept))
 	for i, p := range b.paper.Swept {
@@ -205,7 +207,7 @@ func parameterWords(name string) string {
 	return strings.ReplaceAll(name, "_", " ")
 }
 
-// common is what all runs have alike, in a few words of a caption.
+// common returns the settings that all runs share, in a few words for a caption.
 func (b *builder) common() string {
 	fact := func(what string) string {
 		for _, f := range b.model.Study.Configuration.Common {

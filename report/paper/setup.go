@@ -13,7 +13,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// facts gathers what several runs say of one thing: each value once, in the order of the runs.
+// facts collects the different values of one setting over several runs, in the order of the runs.
 type facts []string
 
 func (f *facts) add(value string) {
@@ -22,10 +22,10 @@ func (f *facts) add(value string) {
 	}
 }
 
-// text is "a", "a and b", or empty.
+// text returns "a", "a and b", or "".
 func (f facts) text() string { return joinWords(f) }
 
-// gather collects a fact of all runs.
+// gather collects one fact of all runs.
 func (b *builder) gather(of func(*schemas.Manifest) string) facts {
 	var f facts
 	for _, m := range b.model.Manifests {
@@ -34,7 +34,7 @@ func (b *builder) gather(of func(*schemas.Manifest) string) facts {
 	return f
 }
 
-// param is the text of a parameter of all runs.
+// param returns the values of a parameter over all runs.
 func (b *builder) param(name string) facts {
 	return b.gather(func(m *schemas.Manifest) string {
 		switch v := m.Params[name].(type) {
@@ -64,7 +64,7 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// setup is setup.tex.
+// setup returns setup.tex.
 func (b *builder) setup() string {
 	var t strings.Builder
 	t.WriteString("% Setup: what a reader needs to repeat the runs. Written by dpsight from the recordings.\n")
@@ -89,10 +89,10 @@ func (b *builder) setup() string {
 	return t.String()
 }
 
-// kernels are the names of torch's kernels of attention.
+// kernels are the names of torch's attention kernels.
 var kernels = map[string]string{"flash": "flash", "efficient": "memory-efficient", "math": "math", "cudnn": "cuDNN"}
 
-// hardware says what the runs ran on and with.
+// hardware describes the devices and software of the runs.
 func (b *builder) hardware() Text {
 	gpus := b.gather(func(m *schemas.Manifest) string {
 		if m.Source == schemas.Predicted || len(m.GPUs) == 0 {
@@ -181,7 +181,7 @@ func (b *builder) hardware() Text {
 	return text
 }
 
-// sentence joins before and text by "; ". sentence returns "" if text is empty.
+// sentence joins before and text with "; ". It returns "" if text is empty.
 func sentence(before, text string) string {
 	if text == "" {
 		return ""
@@ -189,7 +189,7 @@ func sentence(before, text string) string {
 	return before + "; " + text
 }
 
-// optimizers have references.
+// optimizers has the names and references of optimizers.
 var optimizers = map[string]struct {
 	name  string
 	cites []string
@@ -199,7 +199,7 @@ var optimizers = map[string]struct {
 	"sgd":   {"SGD", nil},
 }
 
-// trained says what was trained, by the parameters that have words.
+// trained describes what was trained, by the parameters that have words.
 func (b *builder) trained() Text {
 	param := func(name, before, after string) Text {
 		v := b.param(name)
@@ -289,7 +289,7 @@ func (b *builder) trained() Text {
 	return append(t, span{kind: words, text: "."})
 }
 
-// parted joins texts by a mark.
+// parted joins texts with a separator.
 func parted(texts []Text, mark string) (t Text) {
 	for i, text := range texts {
 		if i > 0 {
@@ -300,7 +300,7 @@ func parted(texts []Text, mark string) (t Text) {
 	return t
 }
 
-// sequences are the sizes of the batches, as authors write them.
+// sequences states the sizes of the batches as papers do.
 func sequences(batch, length facts) string {
 	either := func(f facts) string {
 		out := make([]string, len(f))
@@ -315,7 +315,7 @@ func sequences(batch, length facts) string {
 	return either(batch) + " sequences of " + either(length) + " tokens"
 }
 
-// scripts are the scripts of the runs, empty if a command names none.
+// scripts names the scripts of the runs. It is empty if no command names one.
 func (b *builder) scripts() Text {
 	scripts := b.gather(func(m *schemas.Manifest) string {
 		for _, word := range m.Command {
@@ -332,9 +332,9 @@ func (b *builder) scripts() Text {
 	return list(texts)
 }
 
-// parameters is the number of the model's parameters if all have four bytes, else the bytes that they hold. parameters
-// is empty if no peak is broken down or the runs differ. Allocators round the size of a tensor up, by far less than the
-// last printed digit.
+// parameters states the number of the model's parameters if each has four bytes, or else their bytes. It is empty if no
+// peak is broken down, or if the runs differ. The allocator rounds each tensor's size up, by far less than the last
+// printed digit.
 func (b *builder) parameters() Text {
 	var bytes int64
 	for _, g := range b.paper.Groups {
@@ -357,7 +357,7 @@ func (b *builder) parameters() Text {
 		u := b.memoryUnit()
 		return plain("parameters of " + pretty(number(float64(bytes), u, false)) + "\u202f" + u.name)
 	}
-	const each = 4 // bytes
+	const each = 4 // bytes of a parameter
 	count, name := float64(bytes)/each, ""
 	for _, of := range []struct {
 		size float64
@@ -375,7 +375,7 @@ func (b *builder) parameters() Text {
 	return plain(pretty(strconv.FormatFloat(count, 'f', digits, 64)) + name + " parameters")
 }
 
-// accountants have references.
+// accountants has the references of privacy accountants.
 var accountants = map[string]string{"prv": "gopi2021numerical", "rdp": "mironov2017renyi"}
 
 // privacy states what the private runs guarantee, if that was recorded.
@@ -424,7 +424,7 @@ func (b *builder) privacy() Text {
 		}
 		return "ε\u202f=\u202f" + float(p.Epsilon) + " at δ\u202f=\u202f" + float(p.Delta)
 	})
-	// Without Poisson sampling or a reached ε, the rate is only the length of a list of batches.
+	// Without Poisson sampling or a reached ε, the sample rate only reflects the number of batches.
 	if v := private(func(p *schemas.Privacy) string { return float(p.SampleRate) }); len(v) > 0 &&
 		(poisson || len(reached) > 0) {
 		parts = append(parts, parse("sampling rate *q*\u202f=\u202f"+v.text()))
@@ -447,7 +447,7 @@ func (b *builder) privacy() Text {
 	return append(t, span{kind: words, text: "."})
 }
 
-// measurement says how the figures came about.
+// measurement says how the figures were measured.
 func (b *builder) measurement() Text {
 	t := parse("Peaks are `max_memory_allocated`.")
 	if len(exhibits.ComponentsOf(b.paper.Last()).Entries) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Columns of the main table, as paper.yaml names them.
+// The columns of the main table, by their names in paper.yaml.
 const (
 	colPeak     = "peak"
 	colDelta    = "delta"
@@ -22,29 +22,29 @@ const (
 	colEnergy   = "energy"
 )
 
-// mainColumns are all of them, in their order.
+// mainColumns are all columns of the main table, in order.
 var mainColumns = []string{colPeak, colDelta, colPercent, colFreed, colStep, colSlowdown, colRate, colEnergy}
 
-// mostNarrow is how many columns a main table in a column has.
+// mostNarrow is the most columns of a main table that is as wide as a text column.
 const mostNarrow = 5
 
-// A column is what a table shows of each entry.
+// A column is one figure of every entry of a table.
 type column struct {
 	name, over string
 	head       Text
-	key        string // of results.json
+	key        string // in results.json
 	unit       unit
 	signed     bool
-	highest    bool // the best is the highest
+	highest    bool // the highest value is the best
 	of         func(*exhibits.Entry) *float64
 }
 
-// compares reports whether a column compares entries with their baseline.
+// compares reports whether a column compares entries with their baselines.
 func (c *column) compares() bool {
 	return slices.Contains([]string{colDelta, colPercent, colFreed, colSlowdown}, c.name)
 }
 
-// What stands in the place of the peak of a run that did not end well.
+// Words that replace the peak of a run that did not end well.
 const (
 	ranOut     = "OOM"
 	endedEarly = "failed"
@@ -57,7 +57,7 @@ func floatOf(v *int64) *float64 {
 	return new(float64(*v))
 }
 
-// values returns a value of every entry.
+// values returns one figure of every entry.
 func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {
@@ -71,7 +71,8 @@ func (b *builder) values(of func(*exhibits.Entry) *float64) (out []float64) {
 	return out
 }
 
-// The figures of an entry, nil where it has none. Deltas are over the entry's baseline, which has no delta itself.
+// These functions return a figure of an entry, or nil if it has none. Deltas compare an entry with its baseline, which
+// itself has no delta.
 func peakOf(e *exhibits.Entry) *float64 { return floatOf(e.PeakBytes) }
 
 func compared(e *exhibits.Entry) *compare.OverheadRun {
@@ -116,7 +117,7 @@ func ratioOf(e *exhibits.Entry) *float64 {
 	return e.Overhead.StepRatio
 }
 
-// spread is the largest of (high - low) / median over entries with repeats.
+// spread returns the largest value of (high - low) / median among entries with repeats.
 func (b *builder) spread() (most float64) {
 	for _, g := range b.paper.Groups {
 		for i := range g.Entries {
@@ -128,13 +129,13 @@ func (b *builder) spread() (most float64) {
 	return most
 }
 
-// Spreads of repeats from which on a digit says nothing.
+// Spreads of repeats from which on a further digit means nothing.
 const (
 	spreadOfValue = 0.01
 	spreadOfRatio = 0.02
 )
 
-// mainColumn describes a column of the main table.
+// mainColumn returns the description of a column of the main table.
 func (b *builder) mainColumn(name string) column {
 	memory, step, ratio := b.memoryUnit(), b.stepUnit(), b.ratioUnit()
 	share := percent
@@ -162,7 +163,7 @@ func (b *builder) mainColumn(name string) column {
 	return column{colEnergy, "Energy", plain(energy.name + "/step"), "joules_per_step", energy, false, false, joule}
 }
 
-// rateColumn is in tokens or, if some run counts no tokens, in samples.
+// rateColumn counts tokens or, if some run has no tokens, samples.
 func (b *builder) rateColumn() column {
 	tokens := func(e *exhibits.Entry) *float64 { return e.TokensPerS }
 	samples := func(e *exhibits.Entry) *float64 { return e.SamplesPerS }
@@ -182,7 +183,7 @@ func (b *builder) rateColumn() column {
 	return c
 }
 
-// mainTable says what each method costs.
+// mainTable makes the table of each method's cost.
 func (b *builder) mainTable() *Grid {
 	g := &Grid{Name: "main", First: plain(b.first())}
 	names := b.config.Columns["main"]
@@ -223,8 +224,7 @@ func (b *builder) mainTable() *Grid {
 	return g
 }
 
-// worthColumn reports whether a column says anything: it has a figure or, if it compares no run with another, more than
-// one figure.
+// worthColumn reports whether a column has figures. A column that compares no entries must have more than one.
 func (b *builder) worthColumn(name string) bool {
 	switch name {
 	case colPeak: // the column of peaks also shows that a run went out of memory
@@ -245,7 +245,7 @@ func (b *builder) worthColumn(name string) bool {
 	return known > 0
 }
 
-// entries is the number of experiments of all settings.
+// entries returns the number of experiments over all settings.
 func (b *builder) entries() (n int) {
 	for i := range b.paper.Groups {
 		n += len(b.paper.Groups[i].Entries)
@@ -253,12 +253,12 @@ func (b *builder) entries() (n int) {
 	return n
 }
 
-// comparedAny reports whether some entry is compared with another.
+// comparedAny reports whether some entry has a baseline.
 func (b *builder) comparedAny() bool {
 	return len(b.values(deltaOf)) > 0
 }
 
-// mainGroup adds the rows of one place of the swept parameters.
+// mainGroup adds the rows of one combination of the swept parameters.
 func (b *builder) mainGroup(g *Grid, group *exhibits.Group, columns []column) {
 	if len(b.paper.Groups) > 1 {
 		if len(g.Lines) > 0 {
@@ -298,7 +298,7 @@ func pick(lines []Line, at []int) (out []*Line) {
 	return out
 }
 
-// cellOf returns a column's cell for an entry: its figure, or the run's end in place of its peak.
+// cellOf returns an entry's cell in a column: its figure or, in place of a failed run's peak, how the run ended.
 func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
 	v := c.of(e)
 	switch {
@@ -322,7 +322,7 @@ func (b *builder) cellOf(e *exhibits.Entry, c column) Cell {
 	return cell
 }
 
-// first is what the rows are.
+// first returns the heading above the rows' labels.
 func (b *builder) first() string {
 	if b.methods() {
 		return "Method"
@@ -330,7 +330,7 @@ func (b *builder) first() string {
 	return "Run"
 }
 
-// mainCaption answers what each method costs.
+// mainCaption writes the caption of the main table, which says what each method costs.
 func (b *builder) mainCaption(g *Grid, columns []column) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name })
@@ -374,8 +374,8 @@ func joinWords(words []string) string {
 	return list(texts).text()
 }
 
-// mainFinding returns a sentence that the figures in the columns prove: the best and the worst entry in both respects,
-// else the ranges of both.
+// mainFinding returns a sentence that the columns' figures prove: which entries are lowest and highest in both peak and
+// step time, or else the ranges of both.
 func (b *builder) mainFinding(has func(column string) bool) Text {
 	if len(b.paper.Groups) == 1 && b.subject() != "" && has(colPeak) && has(colStep) {
 		if best, worst := b.extremes(&b.paper.Groups[0]); best != nil && worst != nil {
@@ -400,7 +400,7 @@ func (b *builder) mainFinding(has func(column string) bool) Text {
 	return plain("What each " + strings.ToLower(b.first()) + " needs.")
 }
 
-// plural is the ending of a verb after a label: dpsight's own labels of gradients are plural.
+// plural returns the ending of a verb after an entry's label, since some of dpsight's labels are plural.
 func (b *builder) plural(e *exhibits.Entry) string {
 	if strings.HasSuffix(b.labels[e.Key].Full, "s") {
 		return ""
@@ -410,7 +410,7 @@ func (b *builder) plural(e *exhibits.Entry) string {
 
 func (l Label) fullWords() Text { return l.said(l.Full) }
 
-// inside is the full label within a sentence.
+// inside returns the full label for use within a sentence.
 func (l Label) inside() Text {
 	if len(l.Full) > 1 && l.Full[1] >= 'a' && l.Full[1] <= 'z' {
 		return l.said(strings.ToLower(l.Full[:1]) + l.Full[1:])
@@ -418,8 +418,8 @@ func (l Label) inside() Text {
 	return l.said(l.Full)
 }
 
-// extremes returns the entry that is lowest in peak and step time, and the entry that is highest in both. Each is nil
-// if no entry is, or if fewer than two entries have both figures.
+// extremes returns the entry that is lowest in both peak and step time, and the entry that is highest in both. Each is
+// nil if there is no such entry, or if fewer than two entries have both figures.
 func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	var all []*exhibits.Entry
 	for i := range g.Entries {
@@ -454,15 +454,16 @@ func (b *builder) extremes(g *exhibits.Group) (best, worst *exhibits.Entry) {
 	return best, worst
 }
 
-// singles reports whether every run has a batch of one sample: what is the cheapest there need not be so elsewhere.
+// singles reports whether every run has a batch of one sample. A method that is cheapest there may not be cheapest with
+// larger batches.
 func (b *builder) singles() bool {
 	return !slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
 		return slices.ContainsFunc(g.Entries, func(e exhibits.Entry) bool { return e.Fact("batch_size") != "1" })
 	})
 }
 
-// fairSubject is the subject of a finding about entries that are not [exhibits.Entry.Smaller], and says so where others
-// are there.
+// fairSubject returns the subject of a finding about entries that are not [exhibits.Entry.Smaller]. If there are
+// smaller ones too, the subject states that it leaves them out.
 func (b *builder) fairSubject() string {
 	subject := b.subject()
 	if subject != "" && slices.ContainsFunc(b.paper.Groups, func(g exhibits.Group) bool {
@@ -473,11 +474,11 @@ func (b *builder) fairSubject() string {
 	return subject
 }
 
-// none leaves nothing out of a range.
+// none is false for every entry, so that a range leaves nothing out.
 func none(*exhibits.Entry) bool { return false }
 
-// range2 is the lowest and the highest value of all groups, and of how many, without baselines, what only computes
-// norms, and what without says.
+// range2 returns the lowest and the highest value over all groups, and the number of values. It leaves out baselines,
+// methods that only compute norms, and entries for which without is true.
 func (b *builder) range2(of func(*exhibits.Entry) *float64, without func(*exhibits.Entry) bool) (low, high float64,
 	n int) {
 	for _, g := range b.paper.Groups {
@@ -496,7 +497,7 @@ func (b *builder) range2(of func(*exhibits.Entry) *float64, without func(*exhibi
 	return low, high, n
 }
 
-// rangeWords is "7.4 to 10.9", or one number.
+// rangeWords return "7.4 to 10.9", or a single number.
 func rangeWords(low, high float64, u unit, signed bool) string {
 	a, z := pretty(number(low, u, signed)), pretty(number(high, u, signed))
 	if a == z {
@@ -505,7 +506,7 @@ func rangeWords(low, high float64, u unit, signed bool) string {
 	return a + " to " + z
 }
 
-// changed says by how many per cent a peak is changed.
+// changed says by how many per cent a peak changes.
 func changed(low, high float64) string {
 	if low > 0 {
 		return "adds " + rangeWords(low, high, percent, false) + "\u202f% to the peak"

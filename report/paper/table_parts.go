@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// heads are the columns of a table that has one an entry.
+// heads returns the columns of a table with a column for each entry.
 func (b *builder) heads(entries []exhibits.Entry) (heads []head) {
 	for i := range entries {
 		l := b.labels[entries[i].Key]
@@ -27,7 +27,8 @@ func (b *builder) heads(entries []exhibits.Entry) (heads []head) {
 	return heads
 }
 
-// where names, as the end of a sentence, the values of the swept parameters that a table of one place shows.
+// where returns the end of a sentence that names the values of the swept parameters, if a table shows only one
+// combination.
 func (b *builder) where() Text {
 	if len(b.paper.Groups) < 2 {
 		return nil
@@ -35,7 +36,7 @@ func (b *builder) where() Text {
 	return join(Text{{kind: words, text: " at "}}, place(&b.paper, b.paper.Last()))
 }
 
-// componentsTable says what each peak is made of.
+// componentsTable makes the table of the components of each peak.
 func (b *builder) componentsTable() *Grid {
 	c := exhibits.ComponentsOf(b.paper.Last())
 	if len(c.Entries) == 0 {
@@ -103,8 +104,7 @@ func (b *builder) componentsTable() *Grid {
 	return g
 }
 
-// keptOf says what part of the gradients at the peaks is kept from the step before: "" if the kept part is not most of
-// each peak's gradients.
+// keptOf says which part of the gradients at the peaks is kept from the previous step.
 func keptOf(entries []exhibits.Entry) string {
 	all, some := true, false
 	for i := range entries {
@@ -127,7 +127,7 @@ func keptOf(entries []exhibits.Entry) string {
 	return "mostly "
 }
 
-// upper begins a sentence with s.
+// upper capitalises the first letter of s.
 func upper(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if size == 0 {
@@ -145,7 +145,7 @@ func any64(values []int64) bool {
 	return false
 }
 
-// phasesTable says which phase sets the peak and which takes the time.
+// phasesTable makes the table of each phase's memory and time.
 func (b *builder) phasesTable() *Grid {
 	p := exhibits.PhasesOf(b.paper.Last())
 	if len(p.Entries) == 0 || len(p.Rows) == 0 {
@@ -215,7 +215,7 @@ func (b *builder) phasesTable() *Grid {
 	return g
 }
 
-// missing is the cell of a phase without a value, whether the entry has the phase or not.
+// missing returns the cell of a phase without a value. has says whether the entry has the phase.
 func missing(has bool) Cell {
 	if has {
 		return unmeasured()
@@ -223,7 +223,7 @@ func missing(has bool) Cell {
 	return absent()
 }
 
-// phasesFinding says which phase sets the peaks, and which takes the longest, if it is the same for all entries.
+// phasesFinding says which phase sets the peaks and which phase takes longest, if all entries agree.
 func phasesFinding(p *exhibits.Phases, highest, longest []int) Text {
 	family := func(rows []int) string {
 		name := ""

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// pivotTable says how the cost changes with the swept parameters.
+// pivotTable makes the table of how the cost changes with the swept parameters.
 func (b *builder) pivotTable() *Grid {
 	if len(b.paper.Swept) == 0 || len(b.paper.Groups) < 2 {
 		return nil
@@ -109,7 +109,7 @@ func (b *builder) pivotTable() *Grid {
 	return g
 }
 
-// rivalsAt are the lines from one on whose entries can be the best of a column.
+// rivalsAt returns the lines, from line from on, whose entries may be the best of a column.
 func (b *builder) rivalsAt(g *Grid, from, column int) (lines []*Line) {
 	for i := from; i < len(g.Lines); i++ {
 		l := &g.Lines[i]
@@ -127,7 +127,7 @@ func (b *builder) rivalsAt(g *Grid, from, column int) (lines []*Line) {
 	return lines
 }
 
-// repeatsTable says how sure the times are.
+// repeatsTable makes the table of how certain the times are.
 func (b *builder) repeatsTable() *Grid {
 	group := b.paper.Last()
 	var entries []*exhibits.Entry
@@ -219,7 +219,7 @@ func (b *builder) repeatsTable() *Grid {
 	return g
 }
 
-// accuracyTable holds predicted peaks beside measured ones, the largest error first.
+// accuracyTable compares predicted peaks with measured ones, the largest error first.
 func (b *builder) accuracyTable() *Grid {
 	rows := b.model.Accuracy
 	if len(rows) == 0 {
@@ -254,7 +254,7 @@ func (b *builder) accuracyTable() *Grid {
 	return g
 }
 
-// ablationTable says what each of several changes saves, one after the other.
+// ablationTable makes the table of what each of several successive changes saves.
 func (b *builder) ablationTable() *Grid {
 	var entries []*exhibits.Entry
 	for _, name := range b.config.Ablation {

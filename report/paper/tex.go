@@ -48,7 +48,7 @@ func (g *Grid) writeTeX(w io.Writer) error {
 	return err
 }
 
-// columns are siunitx's, each of the format of its numbers.
+// columns returns siunitx's column types, each with the format of the column's numbers.
 func (g *Grid) columns() string {
 	var specs []string
 	for c := range g.Heads {
@@ -86,7 +86,7 @@ func (g *Grid) columns() string {
 	return strings.Join(specs, " ")
 }
 
-// isNumber reports whether siunitx reads the cell: siunitx does not read "<0.01".
+// isNumber reports whether siunitx can read the cell. It cannot read "<0.01".
 func (c *Cell) isNumber() bool { return !c.word && c.text[0] != '<' }
 
 func (g *Grid) writeHeads(b *strings.Builder) {
@@ -146,7 +146,7 @@ func (g *Grid) writeLine(b *strings.Builder, l *Line) {
 	}
 }
 
-// tex returns a cell of a siunitx column. italic is true if its line is in italics.
+// tex returns a cell of a siunitx column. italic says whether the cell's whole line is in italics.
 func (c *Cell) tex(italic bool) string {
 	text := c.text
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Text is words and what they contain. Each format writes it in its own way.
+// A Text is a sequence of words, code, symbols and references. Each format writes it in its own way.
 type Text []span
 
 type span struct {
@@ -29,13 +29,13 @@ const (
 	foreign      // words for which some TeX installations lack fonts; alt replaces them there
 )
 
-// marks delimit the kinds in the sentences of this package. Names of runs never pass through [parse].
+// marks delimit the kinds of spans in this package's sentences. Names of runs never pass through [parse].
 var marks = []struct {
 	open, close string
 	kind        kind
 }{{"**", "**", bold}, {"[@", "]", cite}, {"`", "`", code}, {"*", "*", symbol}}
 
-// parse reads the marks of a sentence.
+// parse returns a sentence as a text, according to its marks.
 func parse(sentence string) (t Text) {
 	for sentence != "" {
 		at, which := len(sentence), -1
@@ -58,13 +58,13 @@ func parse(sentence string) (t Text) {
 	return t
 }
 
-// plain returns a text without marks, as a user wrote it.
+// plain returns a user's text, in which marks mean nothing.
 func plain(s string) Text { return Text{{kind: words, text: units.OneLine(s)}} }
 
-// join puts texts behind each other.
+// join appends texts to one another.
 func join(texts ...Text) Text { return slices.Concat(texts...) }
 
-// format puts texts into the places {} of a sentence.
+// format replaces each {} in a sentence by a text.
 func format(sentence string, texts ...Text) (t Text) {
 	for _, text := range texts {
 		before, after, _ := strings.Cut(sentence, "{}")
@@ -74,7 +74,7 @@ func format(sentence string, texts ...Text) (t Text) {
 	return append(t, parse(sentence)...)
 }
 
-// list is "a", "a and b", "a, b and c".
+// list joins texts: "a", "a and b", "a, b and c".
 func list(texts []Text) (t Text) {
 	for i, text := range texts {
 		switch {
@@ -89,7 +89,7 @@ func list(texts []Text) (t Text) {
 	return t
 }
 
-// text is the words alone.
+// text returns the words without marks.
 func (t Text) text() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -100,7 +100,7 @@ func (t Text) text() string {
 	return b.String()
 }
 
-// tex writes for LaTeX.
+// tex returns the text as LaTeX.
 func (t Text) tex() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -127,7 +127,7 @@ func (t Text) tex() string {
 	return b.String()
 }
 
-// markdown writes for Markdown.
+// markdown returns the text as Markdown.
 func (t Text) markdown() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -149,7 +149,7 @@ func (t Text) markdown() string {
 var markdownEscaper = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "|", `\|`, "[", `\[`,
 	"<", "&lt;", "&", "&amp;")
 
-// html writes for a page.
+// html returns the text as HTML.
 func (t Text) html() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -169,7 +169,7 @@ func (t Text) html() string {
 	return b.String()
 }
 
-// texCommands are the characters that LaTeX reads as something else, or that its fonts lack.
+// texCommands replace characters that LaTeX interprets, or that its fonts lack.
 var texCommands = map[rune]string{
 	'\\': `\textbackslash{}`, '{': `\{`, '}': `\}`, '$': `\$`, '&': `\&`, '#': `\#`, '%': `\%`, '_': `\_`,
 	'~': `\textasciitilde{}`, '^': `\textasciicircum{}`, '<': `\textless{}`, '>': `\textgreater{}`, '|': `\textbar{}`,
@@ -179,8 +179,8 @@ var texCommands = map[rune]string{
 	'³': `$^{3}$`, '²': `$^{2}$`, '⁰': `$^{0}$`, '→': `$\rightarrow$`, '·': `$\cdot$`, 'µ': `\textmu{}`, '†': `$\dagger$`,
 }
 
-// escape writes what LaTeX prints as s. A character that its fonts lack is shown as a question mark, Chinese, Japanese
-// and Korean ones only outside of labels.
+// escape returns LaTeX source that prints s. A character that LaTeX's fonts lack becomes a question mark. Chinese,
+// Japanese and Korean characters are kept in labels.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -203,5 +203,5 @@ func isCJK(r rune) bool {
 		r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xfff0
 }
 
-// hasCJK reports whether a text needs fonts that not every TeX has.
+// hasCJK reports whether a text needs fonts that a TeX installation may lack.
 func hasCJK(s string) bool { return strings.ContainsFunc(s, isCJK) }

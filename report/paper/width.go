@@ -12,7 +12,7 @@ const (
 	smallType    = 9.0
 )
 
-// fits reports whether the table's natural width is at most the width of its place.
+// fits reports whether the table's natural width is at most the width of its place in the document.
 func (g *Grid) fits(widths Widths) bool {
 	size, gap, place := footnoteType, 2.0, widths.Column
 	if g.Wide {
@@ -47,7 +47,7 @@ func widest(t Text, size float64) (w float64) {
 	for _, s := range t {
 		switch s.kind {
 		case cite:
-			w += 1.6 * size // "[12]" and its space
+			w += 1.6 * size // width of "[12]" and its space
 		case code:
 			w += 0.6 * size * float64(len(s.text))
 		default:
@@ -57,8 +57,8 @@ func widest(t Text, size float64) (w float64) {
 	return w
 }
 
-// widthOf is at least the width of a text in a font like Times, in em, so that a table that fits by widthOf fits when
-// printed.
+// widthOf returns an upper bound for the width of a text in a font like Times, in em. A table that fits by this bound
+// fits in print.
 func widthOf(text string) (em float64) {
 	for _, r := range text {
 		switch {
@@ -77,15 +77,16 @@ func widthOf(text string) (em float64) {
 	return em
 }
 
-// fit fits a table to its place before its caption and its notes are written, since these speak of what is left.
+// fit fits a table to its place. It must run before caption and notes are written, since these describe what is left of
+// the table.
 func (b *builder) fit(g *Grid) {
 	for _, what := range g.fit(b.config.Widths) {
 		b.left = append(b.left, fmt.Sprintf("table %s has no room for %s", g.Name, what))
 	}
 }
 
-// fit makes a table as wide as a page if it does not fit a column. fit removes what does not fit a page either: the
-// last columns or, from a table that is too high, lines. left names what was removed.
+// fit makes a table as wide as a page if it does not fit into a column. If it does not fit onto a page either, fit
+// removes its last columns or, if it is too high, its last lines. left names what was removed.
 func (g *Grid) fit(widths Widths) (left []string) {
 	if !g.Wide && !g.fits(widths) {
 		g.Wide = true
@@ -109,13 +110,13 @@ func (g *Grid) fit(widths Widths) (left []string) {
 			break
 		}
 	}
-	for n := len(g.Lines); n > 0 && g.Lines[n-1].kind != row; n-- { // such a line separates nothing any more
+	for n := len(g.Lines); n > 0 && g.Lines[n-1].kind != row; n-- { // a separator at the end separates nothing
 		g.Lines = g.Lines[:n-1]
 	}
 	return left
 }
 
-// dropColumn takes the last column out and gives its title.
+// dropColumn removes the last column and returns its title.
 func (g *Grid) dropColumn() string {
 	last := len(g.Heads) - 1
 	title := g.title(last).text()

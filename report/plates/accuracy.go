@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// A Prediction is a predicted peak beside the measured one, both in bytes.
+// A Prediction is a predicted peak with the measured peak, both in bytes.
 type Prediction struct {
 	Label               string
 	Predicted, Measured float64
 }
 
-// Accuracy shows how near predictions came: a point for each, the line on which they are right, and the names of the
-// points that are farthest from the line.
+// Accuracy shows how close predictions are to measurements: a point for each, the line of exact predictions, and the
+// names of the points farthest from the line.
 type Accuracy struct {
 	Points []Prediction
 }
 
 const (
-	farNames = 5    // how many points are named
-	farOff   = 0.01 // by what part the named points are off at least
-	farRatio = 20.  // between the largest and the smallest value, beyond which axes are logarithmic
+	farNames = 5    // the most points that are named
+	farOff   = 0.01 // the smallest relative error of a named point
+	farRatio = 20.  // ratio of the largest to the smallest value from which on axes are logarithmic
 )
 
 // Draw draws the figure.
@@ -58,12 +58,12 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	}
 	top := 0.5 * s.Label
 	a.box = box{d.left(a), top, s.Width - 1.5*s.Label, top + tall}
-	if s.Width > 2*tall { // near a square, with room for names
+	if s.Width > 2*tall { // nearly square, with room for names
 		a.box.x1 = a.box.x0 + 1.6*tall
 	}
 	d.open(a)
 	d.dashed(soft, 0.5, point{a.box.x0, a.box.y1}, point{a.box.x1, a.box.y0})
-	var right []point // the line of right predictions in pieces, which no name may touch
+	var right []point // pieces of the line of exact predictions, which no name may touch
 	const pieces = 100
 	for i := range pieces + 1 {
 		part := float64(i) / pieces
@@ -94,8 +94,8 @@ func (f Accuracy) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// decades are ticks of an axis of logarithms: at 1, 2 and 5 of each power of ten, or at every power where those are
-// many.
+// decades returns the ticks of a logarithmic axis: at 1, 2 and 5 of each power of ten, or only at powers of ten if
+// there are many.
 func decades(from, to float64) (out []tick) {
 	steps := []float64{1, 2, 5}
 	if to-from > 2 {
@@ -113,7 +113,7 @@ func decades(from, to float64) (out []tick) {
 	return out
 }
 
-// power10 is a number as an axis of logarithms has it: 0.05, 200, or 1e−9.
+// power10 formats a number for a logarithmic axis: 0.05, 200, or 1e−9.
 func power10(v float64) string {
 	if v >= 1e-3 && v < 1e5 {
 		return strconv.FormatFloat(v, 'f', -1, 64)

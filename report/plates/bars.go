@@ -11,14 +11,14 @@ type State int
 // The states.
 const (
 	Measured  State = iota
-	Predicted       // outlined by dashes
-	Bounded         // at least this much: events were lost
-	OOM             // out of memory: a hatched bar up to the device's capacity
-	Failed          // failed or timed out: named, and no bar
-	NotRun          // left out of bars and lines; an empty cell
+	Predicted       // drawn with a dashed outline
+	Bounded         // at least this much, since events were lost
+	OOM             // out of memory: drawn as a hatched bar up to the device's capacity
+	Failed          // failed or timed out: named, without a bar
+	NotRun          // left out of bars and lines, and an empty cell of a heat map
 )
 
-// A Segment is a part of a bar: bytes of a category or seconds of a phase.
+// A Segment is a part of a bar: the bytes of a category or the seconds of a phase.
 type Segment struct {
 	Key   string // a category or a phase, as in results.json
 	Value float64
@@ -27,15 +27,14 @@ type Segment struct {
 // A Bar is one run.
 type Bar struct {
 	Label    string
-	Group    string // the value of the outer swept parameter, as "batch 8": one panel each. "" if there is none
+	Group    string // the outer swept parameter's value, such as "batch 8", which has its own panel; "" for none
 	Segments []Segment
 	State    State
-	// NotPrivate runs do a part of a private method's work, and are not private. A dagger marks the labels of such
-	// runs.
+	// NotPrivate runs do a part of a private method's work but are not private. A dagger marks their labels.
 	NotPrivate bool
 }
 
-// total is the sum of a bar's segments.
+// total returns the sum of a bar's segments.
 func (b Bar) total() (sum float64) {
 	for _, s := range b.Segments {
 		sum += s.Value
@@ -45,17 +44,17 @@ func (b Bar) total() (sum float64) {
 
 // Breakdown shows the composition of each run's peak: stacked bars of bytes from 0.
 type Breakdown struct {
-	Bars     []Bar             // in the order in which they are read, segments in stacking order
-	Baseline string            // the label of the bar that others are compared with, in each group; "" for none
-	Capacity float64           // memory of the device, in bytes: the length of bars that ran out of memory; 0 if unknown
-	Names    map[string]string // names of categories, where the package's own do not fit
+	Bars     []Bar             // in reading order, with segments in stacking order
+	Baseline string            // the label of the bar that the others in its group are compared with; "" for none
+	Capacity float64           // the device's memory in bytes, and the length of bars of state OOM; 0 if unknown
+	Names    map[string]string // names of categories that replace the package's own
 }
 
 // Time shows the parts of a step's time: stacked bars of seconds from 0.
 type Time struct {
 	Bars     []Bar
 	Baseline string
-	Digits   int               // digits behind the point of the ratio of a bar's time to the baseline's
+	Digits   int               // decimals of the ratio of a bar's time to the baseline's
 	Names    map[string]string // names of phases
 }
 
@@ -67,7 +66,7 @@ func (f Breakdown) Draw(s Style) (*Drawing, error) {
 		change: percent, brief: wholePercent})
 }
 
-// ratio is how many times the base a value is.
+// ratio returns a function that formats how many times the base a value is.
 func ratio(digits int) func(v, base float64) string {
 	return func(v, base float64) string { return decimal(v/base, digits) + "×" }
 }
@@ -79,23 +78,23 @@ func (f Time) Draw(s Style) (*Drawing, error) {
 		change: ratio(f.Digits)})
 }
 
-// MostBars is how many bars a figure shows, a slide fewer. Draw leaves later ones out and names them in
+// MostBars is the most bars in a figure. A slide has fewer. Draw leaves out further bars and names them in
 // [Drawing.LeftOut].
 const MostBars = 24
 
-// bars is what breakdowns and times have in common.
+// bars has what the figures Breakdown and Time share.
 type bars struct {
 	all      []Bar
 	baseline string
 	capacity float64
 	names    map[string]string
 	colours  map[string]colour
-	order    []string // of the keys in a legend
+	order    []string // order of the keys in the legend
 	unit     func(float64) unit
 	axis     string
-	line     bool // a dashed line at the baseline's total
+	line     bool // whether a dashed line marks the baseline's total
 	change   func(v, base float64) string
-	brief    func(v, base float64) string // where change has no room; nil for none
+	brief    func(v, base float64) string // a shorter form if change has no room; nil for none
 
 	d      *Drawing
 	of     unit
@@ -103,20 +102,20 @@ type bars struct {
 	keys   []string
 	groups []group
 
-	changes bool // changes stand after the totals
-	lines   int  // of the labels with the most
+	changes bool // whether changes stand after the totals
+	lines   int  // the most lines of a label
 	left    float64
-	scale   float64 // points a byte or a second
+	scale   float64 // points per byte or second
 }
 
-// A group is the bars of one panel; rows without a bar of theirs are empty.
+// A group has the bars of one panel. A row without a bar is empty.
 type group struct {
 	title string
 	rows  map[string]Bar
 	base  float64
 }
 
-// slightest is the length, in points, of a segment that is seen: 0.3 mm.
+// slightest is the length, in points, from which on a segment is visible: 0.3 mm.
 const slightest = 0.85
 
 func drawBars(s Style, f bars) (*Drawing, error) {
@@ -128,7 +127,7 @@ func drawBars(s Style, f bars) (*Drawing, error) {
 		}
 	}
 	if f.most <= 0 {
-		return nil, ErrEmpty // all runs went out of memory, or failed: a table shows that better
+		return nil, ErrEmpty // all runs failed or ran out of memory, which a table shows better
 	}
 	f.of = f.unit(f.most)
 	for _, b := range f.all {
@@ -141,7 +140,7 @@ func drawBars(s Style, f bars) (*Drawing, error) {
 	return f.d, nil
 }
 
-// choose takes as many bars as the place has room for.
+// choose keeps as many bars as the place has room for.
 func (f *bars) choose() {
 	const ofSlide, panelsOfSlide = 8, 3
 	inGroup := map[string]int{}
@@ -163,7 +162,7 @@ func (f *bars) choose() {
 	}
 }
 
-// arrange divides the bars into groups and collects the labels of the rows, in the order in which they are met.
+// arrange divides the bars into groups and returns the labels of the rows, in the order of their first bars.
 func (f *bars) arrange() (rows []string) {
 	for _, b := range f.all {
 		i := slices.IndexFunc(f.groups, func(g group) bool { return g.title == b.Group })
@@ -172,7 +171,7 @@ func (f *bars) arrange() (rows []string) {
 			f.groups = append(f.groups, group{title: b.Group, rows: map[string]Bar{}})
 		}
 		label := b.Label
-		for n := 2; ; n++ { // two runs of one label are two rows
+		for n := 2; ; n++ { // two runs with one label get two rows
 			if _, taken := f.groups[i].rows[label]; !taken {
 				break
 			}
@@ -189,13 +188,13 @@ func (f *bars) arrange() (rows []string) {
 	return rows
 }
 
-// A line of panels is groups side by side, with the rows that any of these groups has.
+// A panelLine is a line of panels: groups side by side, and the rows in which any of them has a bar.
 type panelLine struct {
 	groups []group
 	rows   []string
 }
 
-// panelLines divides the groups.
+// panelLines divides the groups into lines of panels.
 func (f *bars) panelLines(rows []string, across int) (out []panelLine) {
 	for groups := range slices.Chunk(f.groups, across) {
 		l := panelLine{groups: groups}
@@ -209,7 +208,7 @@ func (f *bars) panelLines(rows []string, across int) (out []panelLine) {
 	return out
 }
 
-// pageTall is the height of a figure that has a page's height for itself and its caption.
+// pageTall is the greatest height of a figure that shares a page only with its caption.
 var pageTall = Centimetres(19)
 
 // label returns the lines of a row's label.
@@ -250,7 +249,7 @@ func (f *bars) layout(rows []string) {
 	gap := 1.2 * s.Label
 	panel := (s.Width - f.left - float64(across-1)*gap) / float64(across)
 	f.tellApart()
-	const mostOfPanel = 0.5 // for what stands after the bars
+	const mostOfPanel = 0.5 // share of a panel for the texts after the bars
 	if f.endWidth(true) > mostOfPanel*panel && f.brief != nil {
 		f.change = f.brief
 	}
@@ -271,7 +270,7 @@ func (f *bars) layout(rows []string) {
 		top += 0.5 * s.Label
 		drawLegend(0)
 	}
-	ticks := []tick{{0, "0"}} // as tall as any
+	ticks := []tick{{0, "0"}} // all ticks are equally high
 	between := d.below(&axes{xTicks: ticks}) + 0.9*s.Label
 	under := d.below(&axes{xTicks: ticks, xLabel: f.axis}) + 0.5*s.Label
 	lines := f.panelLines(rows, across)
@@ -311,14 +310,14 @@ func (f *bars) layout(rows []string) {
 	}
 }
 
-// reach makes an axis longer, up to the tick beyond the longest bar, where a panel has room for it.
+// reach extends an axis to the tick beyond the longest bar if the panel has room.
 func (f *bars) reach(a *axes, panel float64) {
 	n := len(a.xTicks)
 	if n < 2 {
 		return
 	}
 	next := a.xTicks[n-1].at + a.xTicks[n-1].at - a.xTicks[n-2].at
-	const little = 0.6 // of a step between ticks, that the axis may lack
+	const little = 0.6 // share of a tick's distance by which the axis may be extended
 	if a.x1-a.xTicks[n-1].at < little*(next-a.xTicks[n-1].at) || a.x(next) > a.box.x0+panel {
 		return
 	}
@@ -326,9 +325,8 @@ func (f *bars) reach(a *axes, panel float64) {
 	a.xTicks = ticks(0, next, n)
 }
 
-// fit returns the lines of panels that the place is tall enough for, and the height of a row: bars are thinner where
-// there are many. around is the height of legend and axis, titled and between the height that each line of panels
-// takes.
+// fit returns the lines of panels for which the place is high enough, and the height of a row. Many bars are thinner.
+// around is the height of the legend and the axis. titled and between are heights that each line of panels takes.
 func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting []panelLine, size float64) {
 	d, s := f.d, f.d.style
 	most, high := pageTall, max(1.62*s.Label, float64(f.lines)*s.line()+1)
@@ -354,11 +352,11 @@ func (f *bars) fit(lines []panelLine, around, titled, between float64) (fitting 
 	}
 }
 
-// tellApart gives values as many digits as it takes that a total which is compared with the baseline's has two of them,
-// and is not printed as the same number where the comparison says that it is another.
+// tellApart gives values enough digits to distinguish totals: each total that is compared with the baseline has at
+// least two digits, and does not print like the baseline's if the change says that they differ.
 func (f *bars) tellApart() {
 	const most, significant = 2, 10
-	tiny := f.of.size * significant / math.Pow(10, float64(f.of.digits+most)) // what no digits here help
+	tiny := f.of.size * significant / math.Pow(10, float64(f.of.digits+most)) // below this, two more digits do not help
 	wanting := func() bool {
 		for _, g := range f.groups {
 			for _, b := range g.rows {
@@ -382,7 +380,7 @@ func (f *bars) tellApart() {
 	}
 }
 
-// endWidth returns the width of the widest text after a bar. With `with`, the text includes the change.
+// endWidth returns the width of the widest text after a bar. If with is true, the text includes the change.
 func (f *bars) endWidth(with bool) (w float64) {
 	for _, g := range f.groups {
 		for _, b := range g.rows {
@@ -416,8 +414,8 @@ func (f *bars) end(g group, b Bar, with bool) (total, change label) {
 	return total, change
 }
 
-// keep merges the keys that are too small to be seen in any bar, or that a legend has no room for, into one minor
-// segment at the end of each bar.
+// keep merges keys into one minor segment at the end of each bar: keys that are too small to see in any bar, or for
+// which the legend has no room.
 func (f *bars) keep() {
 	widest := map[string]float64{}
 	for _, g := range f.groups {
@@ -458,10 +456,10 @@ func (f *bars) keep() {
 	}
 }
 
-// minor reports whether a segment is one of those that are merged.
+// minor reports whether a segment was merged into the minor one.
 func (f *bars) minor(s Segment) bool { return !slices.Contains(f.keys, s.Key) }
 
-// rest is the sum of a bar's minor segments.
+// rest returns the sum of a bar's minor segments.
 func (f *bars) rest(b Bar) (sum float64) {
 	for _, s := range b.Segments {
 		if f.minor(s) {
@@ -471,7 +469,7 @@ func (f *bars) rest(b Bar) (sum float64) {
 	return sum
 }
 
-// entries returns the legend: the keys that are kept, in stacking order, and the rest where it is seen.
+// entries returns the legend's entries: the kept keys in stacking order, and the minor segment if it is visible.
 func (f *bars) entries() (out []entry) {
 	for _, key := range f.keys {
 		out = append(out, entry{nameOf(key, f.names), f.colours[key]})
@@ -496,7 +494,7 @@ func (f *bars) colour(key string) colour {
 func (f *bars) panel(g group, rows []string, named bool) {
 	d := f.d
 	a := d.current
-	inBar := map[string]bool{} // keys whose name is inside a segment
+	inBar := map[string]bool{} // keys whose names are written inside a segment
 	for i, row := range rows {
 		y := a.y(float64(i + 1))
 		if named {
@@ -515,8 +513,8 @@ func (f *bars) panel(g group, rows []string, named bool) {
 	}
 }
 
-// dashedLine marks the baseline's total, with gaps where something is written on it. A margin in the page's
-// colour parts it from dark bars.
+// dashedLine marks the baseline's total, with gaps at texts. A margin in the page's colour separates the line from dark
+// bars.
 func (f *bars) dashedLine(x float64, rows int) {
 	d := f.d
 	a := d.current
@@ -528,7 +526,7 @@ func (f *bars) dashedLine(x float64, rows int) {
 			d.dashed(text, 0.5, point{x, from}, point{x, to})
 		}
 	}
-	half := min(0.6*d.style.Label, step/2) // of a line of text
+	half := min(0.6*d.style.Label, step/2) // half of a line of text
 	for i := range rows {
 		middle := a.box.y0 + (float64(i)+0.5)*step
 		if d.covers(box{x - 0.5, middle - half, x + 0.5, middle + half}) {
@@ -570,7 +568,7 @@ func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 		if b.State == Predicted {
 			d.frame(all, text, 0.5, true)
 		}
-		if b.State == Bounded { // open: two lines that go on beyond the bar
+		if b.State == Bounded { // an open end: two lines that continue beyond the bar
 			d.dashed(text, 0.5, point{all.x1, all.y0}, point{all.x1 + 5, all.y0})
 			d.dashed(text, 0.5, point{all.x1, all.y1}, point{all.x1 + 5, all.y1})
 		}
@@ -586,7 +584,7 @@ func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 	}
 	d.beside(total, tip)
 	change.dx = total.dx + wide(total) + 2
-	change.dy += (total.size - change.size) * capital / 2 // on one baseline
+	change.dy += (total.size - change.size) * capital / 2 // both texts on one baseline
 	c := change
 	c.dy += c.size * capital / 2
 	if change.text != "" && d.free(c, tip) {
@@ -594,7 +592,7 @@ func (f *bars) bar(g group, b Bar, y float64, named map[string]bool) {
 	}
 }
 
-// inside writes a segment's value into it where there is room, with its name once.
+// inside writes a segment's value into it if there is room, and the segment's name once per figure.
 func (f *bars) inside(part box, s Segment, c colour, named map[string]bool) {
 	const least = 9.07 // 3.2 mm
 	d := f.d

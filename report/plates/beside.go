@@ -2,8 +2,8 @@ package plates
 
 import "slices"
 
-// nameBeside writes lines of values beside a box, at the first of several places within limits where they cover no
-// text, mark or piece of a line.
+// nameBeside writes lines of text near the box around, at the first of several places within limits where the text
+// covers no other text, mark or piece of a line. It reports whether there was such a place.
 func (d *Drawing) nameBeside(limits box, lines []string, around box, line []point, marks []box) bool {
 	size := d.style.Value
 	height := 1.1 * size * float64(len(lines))

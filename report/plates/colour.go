@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A colour has a name, by which a document that inputs [StyleTeX] uses it, and may differ on a dark page.
+// A colour has a name, which documents that input [StyleTeX] use, and may differ on a dark page.
 type colour struct {
 	name        string
 	light, dark canvas.Color
@@ -28,21 +28,21 @@ var (
 	text   = colour{"dpsText", 0x1a1a1a, 0xf0f0f0}
 	soft   = colour{"dpsSoft", 0x5c5c5c, 0xb4b4b4}
 	grid   = colour{"dpsGrid", 0xe2e2e2, 0x3a4047}
-	ink    = both("dpsInk", 0x1a1a1a) // on a light fill of either page
-	white  = both("white", 0xffffff)  // on a dark fill of either page
+	ink    = both("dpsInk", 0x1a1a1a) // text on a light fill, on both pages
+	white  = both("white", 0xffffff)  // text on a dark fill, on both pages
 	accent = both("dpsAccent", 0xd55e00)
-	minor  = both("dpsMinor", 0xe4e4e4) // what is too small for a colour
+	minor  = both("dpsMinor", 0xe4e4e4) // segments too small for a colour
 )
 
-// A heat map's one hue.
+// The hue of heat maps, from its palest to its darkest colour.
 var (
 	rampPale   = both("dpsRampPale", 0xdfe9f4)
 	rampMiddle = both("dpsRampMiddle", 0x5b9bd5)
 	rampDark   = both("dpsRampDark", 0x174a7c)
 )
 
-// phases are the colours of phases, which are no categories: one neutral ramp, and sand for work on gradients between
-// passes.
+// phases are the colours of phases: a neutral ramp, and sand for work on gradients between passes. Categories have
+// other colours.
 var phases = map[string]colour{
 	"forward":       both("dpsForward", 0xc3ceda),
 	"backward":      both("dpsOnePass", 0x4f6a83),
@@ -61,7 +61,7 @@ var categories = func() map[string]colour {
 	return all
 }()
 
-// categoryKeys are the categories in stacking order.
+// categoryKeys are the keys of the categories in stacking order.
 var categoryKeys = func() (keys []string) {
 	for _, row := range schemas.CategoryTable {
 		keys = append(keys, row.Category)
@@ -77,7 +77,7 @@ func camel(key string) string {
 	return b.String()
 }
 
-// inkOn is the colour of letters on a fill.
+// inkOn returns the colour of text on a fill.
 func inkOn(fill colour) colour {
 	if fill.light.Luminance() > 0.3 {
 		return ink
@@ -85,8 +85,9 @@ func inkOn(fill colour) colour {
 	return white
 }
 
-// StyleTeX returns the source that a document inputs once, after xcolor and pgfplots. If \dpsTheme (light or dark),
-// \dpsLab or \dpsVal are defined before, as for sizes other than 7 and 6.5 points, they keep their values.
+// StyleTeX returns LaTeX source that a document must input once, after xcolor and pgfplots. If the document defines
+// \dpsTheme (light or dark), \dpsLab or \dpsVal before, for example for sizes other than 7 and 6.5 points, they keep
+// their values.
 func StyleTeX() string {
 	var b strings.Builder
 	b.WriteString("% Colours and sizes of the figures. Needs xcolor and pgfplots.\n")

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// slack is what layout adds to the widths of this package's font, for documents whose font is wider: Computer Modern
-// is, by a few per cent.
+// slack is the factor by which layout enlarges the widths of this package's font, since a document's font may be a few
+// per cent wider, as Computer Modern is.
 const slack = 1.06
 
 // Heights of a line of text above and below its baseline, in multiples of its size.
@@ -24,12 +24,12 @@ const (
 	capital = 0.72 // height of a capital letter and of a digit
 )
 
-// A face is a font and the widths of the characters that were asked for.
+// A face is a font with the widths of the characters used so far.
 type face struct {
 	font   *sfnt.Font
 	mu     sync.Mutex
 	buffer sfnt.Buffer
-	widths map[rune]float64 // in multiples of the size; negative: the font lacks it
+	widths map[rune]float64 // in multiples of the size; negative if the font lacks the character
 }
 
 func parsed(ttf []byte) func() *face {
@@ -47,7 +47,7 @@ var (
 	bold    = parsed(liberationsansbold.TTF)
 )
 
-// eastAsian is a system font for the characters that the built-in one lacks, or nil if none is found.
+// eastAsian returns a system font for characters that the built-in font lacks, or nil if none is found.
 var eastAsian = sync.OnceValue(func() *face {
 	for _, pattern := range []string{
 		"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
@@ -59,9 +59,9 @@ var eastAsian = sync.OnceValue(func() *face {
 		`C:\Windows\Fonts\msyh.ttc`,
 		`C:\Windows\Fonts\simsun.ttc`,
 	} {
-		files, _ := filepath.Glob(pattern) // the patterns are well formed
+		files, _ := filepath.Glob(pattern) // Glob cannot fail, since the patterns are valid
 		for _, name := range files {
-			data, err := os.Open(name) // stays open: glyphs are read when they are drawn
+			data, err := os.Open(name) // the file stays open, since glyphs are read when they are drawn
 			if err != nil {
 				continue
 			}
@@ -77,7 +77,7 @@ var eastAsian = sync.OnceValue(func() *face {
 	return nil
 })
 
-// width is a character's advance in multiples of the size.
+// width returns a character's advance in multiples of the size.
 func (f *face) width(r rune) (float64, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,7 @@ func (f *face) width(r rune) (float64, bool) {
 	return w, w >= 0
 }
 
-// outline is a character's outline for a font of size points, about its origin, y downward.
+// outline returns a character's outline around its origin in a font of size points, y downward.
 func (f *face) outline(r rune, size float64) sfnt.Segments {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,15 +117,15 @@ func faceOf(heavy bool) *face {
 	return regular()
 }
 
-// A run is a piece of text that one font draws; without a font, its characters are drawn as boxes.
+// A run is a piece of text drawn with one font. Without a font its characters are drawn as boxes.
 type run struct {
 	text  string
 	face  *face
-	own   bool // the built-in font's
+	own   bool // whether the font is the built-in one
 	width float64
 }
 
-// runs divides a text by the fonts that have its characters.
+// runs divides a text into runs of characters that one font has.
 func runs(s string, size float64, heavy bool) (out []run) {
 	for _, r := range s {
 		f, own := faceOf(heavy), true
@@ -148,7 +148,7 @@ func runs(s string, size float64, heavy bool) (out []run) {
 	return out
 }
 
-// measure is a text's width in points.
+// measure returns a text's width in points.
 func measure(s string, size float64, heavy bool) float64 {
 	w := 0.0
 	for _, r := range runs(s, size, heavy) {
@@ -157,7 +157,7 @@ func measure(s string, size float64, heavy bool) float64 {
 	return w
 }
 
-// Lacks reports whether no font at hand draws some character of a label, which is then drawn as a box in PDF and PNG.
+// Lacks reports whether no available font has some character of a label. PDF and PNG then show a box.
 func Lacks(label string) bool {
 	for _, r := range runs(label, 1, false) {
 		if r.face == nil {
@@ -167,15 +167,15 @@ func Lacks(label string) bool {
 	return false
 }
 
-// clean makes a label one line of printable characters, in which underscores are spaces.
+// clean returns a label as one line of printable characters, with spaces for underscores.
 func clean(label string) string {
 	return strings.Join(strings.FieldsFunc(label, func(r rune) bool {
 		return r == '_' || r <= ' ' || r == 0x7f
 	}), " ")
 }
 
-// longest is how many characters of a label are shown, and narrowest where it is wrapped. A Chinese character counts as
-// two.
+// longest is the number of characters of a label that are shown, and narrowest the length from which on a label is
+// wrapped. A Chinese character counts as two.
 const (
 	longest = 24
 	wrapAt  = 18
@@ -195,7 +195,7 @@ func length(s string) (n int) {
 	return n
 }
 
-// Short is a label as figures show it: one longer than 24 characters is cut in its middle.
+// Short returns a label as figures show it. A label longer than 24 characters is shortened in its middle.
 func Short(label string) string {
 	s := clean(label)
 	if length(s) <= longest {
@@ -215,8 +215,8 @@ func Short(label string) string {
 	return strings.TrimRight(string(all[:head]), " -") + "…" + strings.TrimLeft(string(all[tail:]), " -")
 }
 
-// wrapped returns a label in one line, or in two if it is longer than 18 characters: broken at the space or hyphen
-// nearest to its middle, else in the middle.
+// wrapped returns a label in one line, or in two lines if it is longer than 18 characters. It breaks at the space or
+// hyphen nearest to the middle, or else in the middle.
 func wrapped(label string) []string {
 	s := Short(label)
 	if length(s) <= wrapAt {

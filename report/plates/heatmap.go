@@ -10,27 +10,27 @@ import (
 // A Cell is a value of a heat map.
 type Cell struct {
 	Value float64
-	State State // NotRun: an empty cell
+	State State // NotRun means an empty cell
 }
 
-// Heatmap shows a value for every pair of a row and a column: methods and swept values, or roles of modules and
-// operations.
+// Heatmap shows a value for each combination of a row and a column, such as methods and swept values, or roles of
+// modules and operations.
 type Heatmap struct {
 	Rows     []string
 	Columns  []string
-	Column   string // what columns are, as "Sequence length (tokens)"; "" for nothing
+	Column   string // title of the columns, such as "Sequence length (tokens)"; "" for none
 	Cells    [][]Cell
 	Quantity Quantity
-	Most     float64 // the largest value of a paper's figures, which share its unit; 0 if the cells choose their own
+	Most     float64 // the largest value in all figures of a paper with this unit; 0 if the cells determine it
 }
 
-// MostRows and MostColumns are how many a heat map has at most; a narrow place has room for fewer columns.
+// MostRows and MostColumns are the most that a heat map has. A narrow place has room for fewer columns.
 const (
 	MostRows    = 40
 	MostColumns = 24
 )
 
-// ramp is the colour of a part of the largest value: one hue, from pale to dark.
+// ramp returns the colour for a part of the largest value, from pale to dark.
 func ramp(part float64) colour {
 	percent := int(math.Round(max(0, min(1, part)) * 100))
 	from, to, p := rampPale, rampMiddle, 2*percent
@@ -62,7 +62,7 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 			left = max(left, wide(d.lab(l))+3.5)
 		}
 	}
-	least := 0.0 // of a column: its widest value
+	least := 0.0 // width of a column: its widest value
 	for i := range f.Rows {
 		for k := range f.Columns {
 			l := d.val(f.text(of, i, k))
@@ -73,7 +73,7 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	columns := min(len(f.Columns), MostColumns, max(1, int((s.Width-left)/least)))
 	d.LeftOut = append(d.LeftOut, f.Columns[columns:]...)
 	each := (s.Width - left) / float64(columns)
-	if widest := Centimetres(4) * s.Label / 7; each > widest { // in a wide place, cells keep near their names
+	if widest := Centimetres(4) * s.Label / 7; each > widest { // in a wide place, cells stay near their rows' names
 		each = widest
 		left = (s.Width - each*float64(columns) + left) / 2
 	}
@@ -136,7 +136,7 @@ func (f Heatmap) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// most is the largest value of the cells.
+// most returns the largest value of the cells.
 func (f Heatmap) most() (most float64) {
 	for _, row := range f.Cells {
 		for _, c := range row {
@@ -148,7 +148,7 @@ func (f Heatmap) most() (most float64) {
 	return most
 }
 
-// unit is the unit of the printed values, which get a digit more if none of the values reaches 1.
+// unit returns the unit of the printed values, with one digit more if no value reaches 1.
 func (f Heatmap) unit() unit {
 	most := f.most()
 	of := f.Quantity.unitOf(max(most, f.Most))
@@ -158,10 +158,11 @@ func (f Heatmap) unit() unit {
 	return of
 }
 
-// Unit is the name of the unit of the printed values. A caption has to name the unit, since the figure has no axis.
+// Unit returns the name of the printed values' unit. A caption has to name it, since the figure has no axis for the
+// values.
 func (f Heatmap) Unit() string { return f.unit().name }
 
-// narrow is a heading in at most three lines of a width.
+// narrow wraps a heading to at most three lines of a width.
 func (d *Drawing) narrow(s string, width float64) (out []string) {
 	s = Short(s)
 	if wide(d.lab(s)) <= width {

@@ -1,18 +1,18 @@
 package plates
 
-// Ladder shows what uses a device's memory besides the tensors: stacked bars of bytes, with the rungs of dpsight
-// ladder.
+// Ladder shows all memory in use on a device, including memory outside tensors: stacked bars of bytes, with the rungs
+// of dpsight ladder.
 type Ladder struct {
-	Bars  []Bar // segments have the keys of [RungKeys], in that order
+	Bars  []Bar // with segments whose keys are in [RungKeys], in that order
 	Names map[string]string
 }
 
-// RungKeys are the keys of rungs that have a colour, from what is allocated to what others use.
+// RungKeys are the keys of the rungs that have a colour, from allocated to memory that other processes use.
 var RungKeys = []string{"allocated", "pending_free", "cached", "non_torch", "context", "modules", "driver",
 	"driver_reserve", "other_processes"}
 
-// rungs are the colours of rungs, which are no categories: from the allocator's blue-greys to greys for memory outside
-// torch.
+// rungs are the colours of rungs: from blue-greys for the allocator's to greys for memory outside torch. Categories
+// have other colours.
 var rungs = map[string]colour{
 	"allocated":       both("dpsAllocated", 0x4f6a83),
 	"pending_free":    both("dpsPendingFree", 0x8299ae),
@@ -36,14 +36,14 @@ type LargestRow struct {
 	Label  string
 	Device string
 	Batch  float64
-	State  State // OOM: not even one fits; Bounded: the search ended before memory did
+	State  State // OOM: no batch fits; Bounded: the search ended before it reached a limit
 }
 
-// Largest shows the largest batch by method and device.
+// Largest shows the largest batch that fits, by method and device.
 type Largest struct {
 	Rows     []LargestRow
-	Baseline string // the label that others are compared with on each device; "" for none
-	Axis     string // "Largest batch" where it is ""
+	Baseline string // the label that the others are compared with on each device; "" for none
+	Axis     string // title of the axis; "" means "Largest batch"
 }
 
 var batches = map[string]colour{"batch": phases["backward"]}

@@ -6,13 +6,13 @@ type entry struct {
 	colour colour
 }
 
-const swatch = 0.85 // of a legend's swatch, in multiples of the size of values
+const swatch = 0.85 // width of a legend's colour field, in multiples of the size of values
 
-// MostLegendRows is how many rows a legend has. Keys without room in these rows are drawn without an entry.
+// MostLegendRows is the most rows of a legend. Keys for which these rows have no room get no entry.
 const MostLegendRows = 3
 
-// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. legend
-// draws nothing: its caller calls draw once y is known.
+// legend lays entries out in rows, from the left edge at x0 to the right edge at x1, and reports their height. It draws
+// nothing: the caller calls draw once y is known.
 func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw func(y float64)) {
 	if len(entries) == 0 {
 		return 0, func(float64) {}
@@ -33,13 +33,13 @@ func (d *Drawing) legend(entries []entry, x0, x1 float64) (height float64, draw 
 	}
 }
 
-// legendPlaces are the places of entries within a width: how far from the left, and in which row. Entries stand in
-// columns, or one behind the other where that takes fewer rows.
+// legendPlaces returns the places of entries within a width: their distance from the left, and their row. Entries stand
+// in columns, or directly after one another if that takes fewer rows.
 func (d *Drawing) legendPlaces(entries []entry, width float64) (at []point, rows int) {
 	gap := 1.2 * d.style.Value
 	n := len(entries)
 	for ; n > 1; n-- {
-		total := -gap // no gap after the last entry
+		total := -gap // there is no gap after the last entry
 		for _, w := range d.legendColumns(entries, n) {
 			total += w
 		}
@@ -61,7 +61,7 @@ func (d *Drawing) legendPlaces(entries []entry, width float64) (at []point, rows
 	if row+1 < inColumns {
 		return at, row + 1
 	}
-	n = (len(entries) + inColumns - 1) / inColumns // no row of one beside rows of many
+	n = (len(entries) + inColumns - 1) / inColumns // avoids a row with one entry among fuller rows
 	columns := d.legendColumns(entries, n)
 	for i := range entries {
 		at[i] = point{0, float64(i / n)}
@@ -72,7 +72,7 @@ func (d *Drawing) legendPlaces(entries []entry, width float64) (at []point, rows
 	return at, inColumns
 }
 
-// legendWidth is what an entry takes, with the gap after it.
+// legendWidth returns the width of an entry and of the gap after it.
 func (d *Drawing) legendWidth(e entry) float64 {
 	return (swatch+0.35+1.2)*d.style.Value + wide(d.val(e.name))
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Quantity says what values are.
+// A Quantity says which kind of values a figure shows.
 type Quantity int
 
 // The quantities.
 const (
 	Bytes   Quantity = iota
 	Seconds          // seconds of a step
-	Ratio            // ratio to the baseline, printed with ×
-	Count            // a number of samples, or of anything else
+	Ratio            // a ratio to the baseline, printed with ×
+	Count            // a number of samples or other things
 )
 
-// unitOf returns the unit for values of at most most.
+// unitOf returns the unit for values up to most.
 func (q Quantity) unitOf(most float64) unit {
 	switch q {
 	case Bytes:
@@ -34,7 +34,7 @@ func (q Quantity) unitOf(most float64) unit {
 	return unit{"", 1, 0}
 }
 
-// titled is an axis's title with its unit.
+// titled returns an axis's title with its unit.
 func (u unit) titled(axis string) string {
 	if u.name == "" || axis == "" {
 		return axis
@@ -42,13 +42,13 @@ func (u unit) titled(axis string) string {
 	return axis + " (" + u.name + ")"
 }
 
-// A Series is one method over the swept values.
+// A Series has one method's values at the swept values.
 type Series struct {
 	Label  string
 	Values []float64 // one for each swept value
 	States []State   // nil if all values are measured
-	Accent bool      // the series that the finding is about
-	Look   int       // of its method, in every figure: a marker, and dashes or none
+	Accent bool      // whether the finding is about this series
+	Look   int       // number of the method's look in all figures: marker, dashes and colour
 }
 
 func (s Series) state(i int) State {
@@ -58,32 +58,32 @@ func (s Series) state(i int) State {
 	return Measured
 }
 
-// A LinesPanel is one setting of the other parameters.
+// A LinesPanel has the series of one combination of the other parameters.
 type LinesPanel struct {
 	Title  string
-	X      string // the swept parameter, as "Sequence length"
+	X      string // the swept parameter, such as "Sequence length"
 	At     []float64
-	Names  []string // names of the places At, if the places are no numbers
+	Names  []string // names of the places in At, if they are not numbers
 	Series []Series
 }
 
 // Lines shows how peak or time grows with a swept parameter.
 type Lines struct {
 	Panels   []LinesPanel
-	Axis     string // what values are, as "Peak over non-private"
+	Axis     string // title of the values, such as "Peak over non-private"
 	Quantity Quantity
 }
 
-// MostLines is how many lines a panel has.
+// MostLines is the most lines in a panel.
 const MostLines = 10
 
 type linesPanel struct {
 	LinesPanel
-	at   []float64 // the positions along the axis; for doubling values their logarithms
+	at   []float64 // positions along the axis; logarithms if the swept values double
 	axes axes
 	of   unit
-	fits float64 // height that the labels at the right need
-	tail float64 // first the width that the labels need, then the width that they get
+	fits float64 // height that the labels at the right edge need
+	tail float64 // width that the labels need, and later the width that they get
 }
 
 // Draw draws the figure.
@@ -113,7 +113,7 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	}
 	need := 0.0
 	for i, p := range panels {
-		own := high > 4*least // axes of their own, where one scale would hide the smaller
+		own := high > 4*least // panels have their own axes if a common scale would hide the smaller values
 		if own {
 			p.of = f.Quantity.unitOf(max(p.axes.y1, -p.axes.y0))
 		} else {
@@ -159,8 +159,8 @@ func (f Lines) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// panel chooses what is drawn of one setting: series that have a value, over axes that hold all of them. panel returns
-// nil if fewer than two places were swept or every value is 0.
+// panel returns what is drawn of one setting: the series that have a value, and axes that include all values. It
+// returns nil if fewer than two places were swept, or if every value is 0.
 func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 	q := &linesPanel{LinesPanel: p}
 	q.Series = nil
@@ -198,7 +198,7 @@ func (f Lines) panel(d *Drawing, p LinesPanel) *linesPanel {
 
 func plotted(s State) bool { return s == Measured || s == Predicted || s == Bounded }
 
-// doubles reports whether swept values grow by factors and not by differences.
+// doubles reports whether swept values grow by factors, and not by differences.
 func doubles(at []float64) bool {
 	for i := range at {
 		if at[i] <= 0 || i > 0 && at[i] < 1.5*at[i-1] {
@@ -208,8 +208,8 @@ func doubles(at []float64) bool {
 	return true
 }
 
-// ticks are at the swept values. A tick whose number would overlap its neighbour's, or leave the edges, has no
-// number.
+// ticks returns a tick at each swept value. A tick has no number if the number would overlap its neighbour's or extend
+// beyond the edges.
 func (p *linesPanel) ticks(d *Drawing, edge, last float64) {
 	p.axes.xTicks = nil
 	for i, v := range p.at {
@@ -227,14 +227,14 @@ func (p *linesPanel) ticks(d *Drawing, edge, last float64) {
 	}
 }
 
-// amount writes a swept value as text: 16,384 or 0.5.
+// amount formats a swept value: 16,384 or 0.5.
 func amount(v float64) string {
-	const most = 6 // digits behind the point
+	const most = 6 // most decimals
 	_, fraction, _ := strings.Cut(strings.TrimRight(strconv.FormatFloat(v, 'f', most, 64), "0"), ".")
 	return units.Fixed(v, len(fraction))
 }
 
-// end returns the text at a line's right end: its name, and its last value.
+// end returns the text at a line's right end: the series' name, and its last value.
 func (f Lines) end(p *linesPanel, r Series) (name, last string) {
 	if i := lastKnown(r, len(p.At)); i >= 0 {
 		value := p.of.in(r.Values[i])
@@ -262,7 +262,7 @@ func lastKnown(r Series, n int) int {
 	return -1
 }
 
-// A look tells lines apart: by the marker, by dashes and by colour. One method has one look in all figures of a paper.
+// A look distinguishes lines by marker, by dashes and by colour. A method has the same look in all figures of a paper.
 type look struct {
 	colour colour
 	dash   bool
@@ -270,10 +270,11 @@ type look struct {
 	hollow bool
 }
 
-// shapes are the markers in the order in which methods get them: as many as a figure names methods.
+// shapes are the markers, in the order in which methods get them. There are as many as a figure names methods.
 var shapes = []int{0, 4, 3, 5, -3, 6, 7, 8, 9, 10}
 
-// lookOf returns the look of a number. The first twenty differ, and neighbours in both marker and dashes.
+// lookOf returns the look with a number. The first twenty looks differ, and neighbours differ in both marker and
+// dashes.
 func lookOf(n int) look {
 	l := look{colour: text, sides: shapes[n%len(shapes)], dash: n%2 == 1}
 	if n/len(shapes)%2 == 1 {
@@ -320,7 +321,7 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 		}
 		tags = append(tags, tag{t, line[len(line)-1].x, line[len(line)-1].y})
 	}
-	// Names are at the right edge, from the top down, a line apart.
+	// Names stand at the right edge, from the top down, at least a line apart.
 	slices.SortStableFunc(tags, func(a, b tag) int {
 		if a.y < b.y {
 			return -1
@@ -339,13 +340,13 @@ func (f Lines) draw(d *Drawing, p *linesPanel) {
 	for i, t := range tags {
 		t.label.dx = 3.5
 		d.beside(t.label, point{a.box.x1, ys[i]})
-		if t.x < a.box.x1-hair || math.Abs(ys[i]-t.y) > 1 { // a line from the end to its name
+		if t.x < a.box.x1-hair || math.Abs(ys[i]-t.y) > 1 { // a line leads from the end to its name
 			d.line(grid, 0.5, point{t.x + 2.2, t.y}, point{a.box.x1 + 2, ys[i]})
 		}
 	}
 }
 
-// spread moves sorted places apart, as little as it can, within from and to.
+// spread moves sorted places at least apart from one another, as little as possible, within from and to.
 func spread(ys []float64, apart, from, to float64) {
 	for i := range ys {
 		ys[i] = max(ys[i], from)
@@ -360,7 +361,7 @@ func spread(ys []float64, apart, from, to float64) {
 	}
 }
 
-// gone draws where a line leaves the axes because memory ran out: a dotted line up, and a cross.
+// gone marks where a series ends because memory ran out: a dotted line upward, and a cross.
 func (f Lines) gone(d *Drawing, a *axes, at float64, line []point, l look) {
 	x, y := a.x(at), a.box.y0+2
 	if len(line) > 0 {
@@ -416,7 +417,7 @@ func (d *Drawing) marker(p point, l look) {
 	}
 }
 
-// cross marks a point that competes with no other.
+// cross draws the mark of a point that is not private.
 func (d *Drawing) cross(p point, stroke colour) {
 	r := d.scaled(1.5)
 	d.line(stroke, d.scaled(0.7), point{p.x - r, p.y - r}, point{p.x + r, p.y + r})

@@ -8,7 +8,7 @@ import (
 // Mark follows the label of a run that is not private and does a part of a private method's work.
 const Mark = "\u2009†"
 
-// names are what figures call a category or a phase, where that is not its key with spaces.
+// names are the names of categories and phases in figures where they differ from the key with spaces.
 var names = map[string]string{
 	"optimizer_state":       "Optimizer state",
 	"summed_gradients":      "Summed gradients",
@@ -29,11 +29,11 @@ var names = map[string]string{
 	"modules":               "CUDA modules",
 }
 
-// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Other phases are drawn as minor
-// ones.
+// PhaseKeys are the keys of the phases that have a colour, in the order of a step. Other phases have the colour of
+// minor ones.
 var PhaseKeys = []string{"forward", "backward", "norm_pass", "gradient_pass", "clip", "noise", "optimizer"}
 
-// nameOf is a key in words: the caller's name, this package's, or the key with spaces and a capital.
+// nameOf returns the name of a key: the caller's name, this package's, or the key with spaces and a capital.
 func nameOf(key string, callers map[string]string) string {
 	if s := callers[key]; s != "" {
 		return s
@@ -49,7 +49,7 @@ func nameOf(key string, callers map[string]string) string {
 	return strings.ToUpper(string(first[:1])) + string(first[1:])
 }
 
-// within is a label inside of a sentence: a word that begins with one capital begins small.
+// within returns a label for use inside a sentence: if its first word has only one capital, it becomes small.
 func within(label string) string {
 	all := []rune(label)
 	if len(all) > 1 && unicode.IsUpper(all[0]) && unicode.IsLower(all[1]) {
@@ -58,7 +58,7 @@ func within(label string) string {
 	return string(all)
 }
 
-// shortName returns a name as written within a segment, in small letters.
+// shortName returns a key's name as it is written into a segment, in small letters.
 func shortName(key string, callers map[string]string) string {
 	s := nameOf(key, callers)
 	if callers[key] == "" && key == "backward" {

@@ -7,14 +7,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A unit is what an axis counts in.
+// A unit is the unit of an axis or of printed values.
 type unit struct {
 	name   string
 	size   float64 // in bytes or seconds
-	digits int     // of a printed value
+	digits int     // decimals of a printed value
 }
 
-// unitOfBytes is GiB, or MiB where every value is below 1 GiB, and so on down for tiny models.
+// unitOfBytes returns GiB, or MiB if every value is below 1 GiB, and smaller units for tiny models.
 func unitOfBytes(most float64) unit {
 	for _, u := range []unit{{"GiB", 1 << 30, 1}, {"MiB", 1 << 20, 1}, {"KiB", 1 << 10, 1}} {
 		if most >= u.size {
@@ -27,7 +27,7 @@ func unitOfBytes(most float64) unit {
 	return unit{"B", 1, 0}
 }
 
-// unitOfSeconds is s, or ms where every value is below 1 s.
+// unitOfSeconds returns s, or ms if every value is below 1 s.
 func unitOfSeconds(most float64) unit {
 	if most >= 1 {
 		return unit{"s", 1, 1}
@@ -38,10 +38,10 @@ func unitOfSeconds(most float64) unit {
 	return unit{"ms", 1e-3, 2}
 }
 
-// in is a value in a unit, rounded once, from the exact value.
+// in formats a value in the unit, rounded once from the exact value.
 func (u unit) in(v float64) string { return decimal(v/u.size, u.digits) }
 
-// decimal prints a number. A number above 0 and below half of the last digit is printed as "<0.1".
+// decimal formats a number. A number above 0 but below half of the last digit prints as "<0.1".
 func decimal(v float64, digits int) string {
 	s := units.Fixed(math.Abs(v), digits)
 	if v == 0 {
@@ -56,7 +56,7 @@ func decimal(v float64, digits int) string {
 	return s
 }
 
-// signed prints a change.
+// signed formats a change.
 func signed(v float64, digits int) string {
 	s := decimal(v, digits)
 	if v > 0 && s[0] != '<' {
@@ -65,7 +65,7 @@ func signed(v float64, digits int) string {
 	return s
 }
 
-// percent is a change in per cent of a base, as "+7.4 %".
+// percent formats a value's change from a base: "+7.4 %".
 func percent(v, base float64) string {
 	p := (v/base - 1) * 100
 	if math.Abs(p) >= 1000 {
@@ -74,17 +74,17 @@ func percent(v, base float64) string {
 	return signed(p, 1) + "\u2009%"
 }
 
-// wholePercent is a change in per cent without decimals.
+// wholePercent formats a change in per cent without decimals.
 func wholePercent(v, base float64) string { return signed((v/base-1)*100, 0) + "\u2009%" }
 
-// ticks are round values from low to high: at least two, and at most most steps.
+// ticks returns round values from low to high: at least two ticks, and at most most steps between them.
 func ticks(low, high float64, most int) (out []tick) {
 	if !(high > low) {
 		return nil
 	}
 	raw := (high - low) / float64(max(most, 1))
 	power := math.Floor(math.Log10(raw)) + 1
-	for _, m := range []float64{10, 5, 2, 1, 0.5, 0.2, 0.1} { // of the power of ten above raw
+	for _, m := range []float64{10, 5, 2, 1, 0.5, 0.2, 0.1} { // factors of the power of ten above raw
 		step := m / 10 * math.Pow(10, power)
 		if step < raw*(1-1e-9) && len(out) > 1 {
 			break

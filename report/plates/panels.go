@@ -2,11 +2,11 @@ package plates
 
 import "math"
 
-// panelGrid lays panels of equal size out side by side, as many as fit, in rows under one another. Each panel has its
-// own axes.
+// panelGrid places panels of equal size, as many side by side as fit, in rows below one another. Each panel has its own
+// axes.
 type panelGrid struct {
 	across, down int
-	width        float64 // of one panel including its margin
+	width        float64 // of one panel with its margin
 	gap          float64
 }
 
@@ -28,10 +28,10 @@ func (g panelGrid) tall(s Style, want, rest float64) float64 {
 	return want
 }
 
-// x is where a panel begins.
+// x returns the left edge of panel i.
 func (g panelGrid) x(i int) float64 { return float64(i%g.across) * (g.width + g.gap) }
 
-// mostPanels is how many panels a place has room for.
+// mostPanels returns the most panels for which a place has room.
 func mostPanels(s Style) int {
 	if s.slide() {
 		return 3
@@ -39,7 +39,7 @@ func mostPanels(s Style) int {
 	return 12
 }
 
-// letter returns a panel's title: "(a) name" among several; for a single one the name alone, or none.
+// letter returns a panel's title: "(a) name" among several panels, and only the name, or nothing, for a single panel.
 func letter(i, of int, title string) string {
 	if of == 1 {
 		return Short(title)
@@ -51,7 +51,8 @@ func letter(i, of int, title string) string {
 	return s
 }
 
-// between is the range from low to high, with a little room at either end that is not 0, never empty.
+// between returns a range that includes low and high, with a little room at each end that is not 0. The range is never
+// empty.
 func between(low, high float64) (from, to float64) {
 	if high == low {
 		high = low + max(1, math.Abs(low)*0.1)

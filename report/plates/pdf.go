@@ -16,11 +16,11 @@ import (
 
 const family = "Liberation Sans"
 
-// PDF writes the figure as a page of its size. The fonts that it uses are embedded, cut to the characters that occur;
-// characters that the built-in font lacks are outlines.
+// PDF writes the figure as a page of the figure's size. It embeds the fonts that the figure uses, reduced to the
+// characters that occur.
 func (d *Drawing) PDF(w io.Writer) error {
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: d.Width(), Ht: d.height}})
-	f.SetCatalogSort(true) // the same figure is the same file
+	f.SetCatalogSort(true) // so that the same figure gives the same file
 	f.SetCreationDate(time.Unix(0, 0).UTC())
 	f.SetModificationDate(time.Unix(0, 0).UTC())
 	f.SetProducer("dpsight", true)
@@ -45,7 +45,7 @@ func (d *Drawing) PDF(w io.Writer) error {
 	return nil
 }
 
-// uses reports whether some text is heavy, or some is not.
+// uses reports whether some text is heavy, if heavy is true, or not heavy otherwise.
 func (d *Drawing) uses(heavy bool) bool {
 	for _, i := range d.items {
 		if i.label != nil && i.label.bold == heavy {
@@ -132,7 +132,7 @@ func (p pdf) text(l label, at point) {
 
 const slantDegrees = 12
 
-// origin is the place where a label's baseline begins, with its direction: horizontal or upward.
+// origin returns the place where a label's baseline begins, and whether the text is turned upward.
 func (l label) origin(at point) (x, y float64, turned bool) {
 	x, y = at.x+l.dx, at.y+l.dy
 	w := measure(l.text, l.size, l.bold)
@@ -190,11 +190,11 @@ func (r run) trace(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
 	}
 }
 
-// tracedAt is the size in which outlines are read: large, so that nothing is rounded.
+// tracedAt is the font size at which outlines are read: large, so that rounding does not matter.
 const tracedAt = 512
 
 func missing(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
-	// The inner rectangle runs the other way round, so its inside stays empty.
+	// The inner rectangle is drawn in the opposite direction, so that its inside stays empty.
 	for _, inset := range []float64{0.1, 0.16} {
 		b := box{x + inset*size, y - capital*size + (inset-0.1)*size, x + (1-inset)*size, y - (inset-0.1)*size}
 		corners := []point{{b.x0, b.y0}, {b.x1, b.y0}, {b.x1, b.y1}, {b.x0, b.y1}}
@@ -209,7 +209,7 @@ func missing(x, y, size float64, draw func(sfnt.SegmentOp, [3]point)) {
 	}
 }
 
-// circlePath is a circle's outline as four curves.
+// circlePath draws a circle's outline as four curves.
 func circlePath(c point, r float64, draw func(sfnt.SegmentOp, [3]point)) {
 	k := r * 4 / 3 * (math.Sqrt2 - 1)
 	draw(sfnt.SegmentOpMoveTo, [3]point{{c.x + r, c.y}})

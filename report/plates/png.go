@@ -14,10 +14,10 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
-// dots is the resolution of a PNG, in dots an inch.
+// dots is the resolution of a PNG, in dots per inch.
 const dots = 300
 
-// PNG writes the figure as a picture of 300 dots an inch.
+// PNG writes the figure as a picture with 300 dots per inch.
 func (d *Drawing) PNG(w io.Writer) error {
 	const scale = dots / 72.
 	img := image.NewRGBA(image.Rect(0, 0, int(math.Round(d.Width()*scale)), int(math.Round(d.height*scale))))
@@ -43,7 +43,7 @@ type bitmap struct {
 	args   [][3]point
 	box    box
 	raster vector.Rasterizer
-	cover  []uint8 // how much of each point the path covers
+	cover  []uint8 // how much of each pixel the path covers
 }
 
 func (p *bitmap) begin() {
@@ -117,8 +117,8 @@ func (p *bitmap) paint(c colour) {
 	p.blend(area, color.RGBA{uint8(red), uint8(green), uint8(blue), 255})
 }
 
-// blend paints what the path covers of an area. Most points of a large area are covered wholly or not at all, and the
-// rasterizer's own painting mixes colours for such points too.
+// blend paints the pixels of an area that the path covers. Most pixels of a large area are covered completely or not at
+// all, and the rasterizer's own painting mixes colours for those too.
 func (p *bitmap) blend(area image.Rectangle, c color.RGBA) {
 	width, size := area.Dx(), area.Dx()*area.Dy()
 	if cap(p.cover) < size {
@@ -186,7 +186,7 @@ func (p *bitmap) circle(i item) {
 	p.paint(*i.fill)
 }
 
-// stroke paints each straight piece, lengthened by half its width at both ends so that corners are filled.
+// stroke paints each straight piece of a line, lengthened by half of its width at both ends so that corners are filled.
 func (p *bitmap) stroke(points []point, width float64, dash bool, c colour) {
 	for i := range points[:len(points)-1] {
 		p.begin()

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// ErrEmpty says that a figure would show nothing, and is left out.
+// ErrEmpty reports that a figure would show nothing, so that it is left out.
 var ErrEmpty = errors.New("nothing to draw")
 
-// A Figure is any kind of figure.
+// A Figure is a figure of any kind.
 type Figure interface {
 	Draw(Style) (*Drawing, error)
 }
 
-// A point is a place on the figure in points, from its top left corner.
+// A point is a place in the figure, in points from its top left corner.
 type point struct{ x, y float64 }
 
 type box struct{ x0, y0, x1, y1 float64 }
@@ -23,7 +23,7 @@ type box struct{ x0, y0, x1, y1 float64 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 func (b box) height() float64 { return b.y1 - b.y0 }
 
-// hair is a distance too small to be seen, from rounding.
+// hair is a distance too small to see, which may come from rounding.
 const hair = 0.01
 
 func (b box) overlaps(o box) bool {
@@ -42,36 +42,36 @@ const (
 	end
 )
 
-// An item is one drawn thing. In pgfplots, an item is placed in its axes, by its data.
+// An item is one drawn thing: a shape or a label. In pgfplots source, an item within axes is placed by its data.
 type item struct {
-	axes   *axes // nil: beside all axes
-	drawn  bool  // drawn by pgfplots itself: an axis with its ticks, grid and labels
+	axes   *axes // nil if outside all axes
+	drawn  bool  // whether pgfplots draws the item itself: an axis with its ticks, grid and labels
 	fill   *colour
 	stroke *colour
-	width  float64 // of the stroke
+	width  float64 // width of the stroke
 	dash   bool
-	points []point // of a polygon if it is filled, else of a line; the centre of a circle
-	radius float64 // of a circle
+	points []point // corners of a polygon if the item is filled, else points of a line; the centre of a circle
+	radius float64 // radius of a circle
 	label  *label
 }
 
-// A label is a line of text. The anchor of a label is the item's only point, moved by (dx, dy).
+// A label is a line of text. Its anchor is the item's only point, moved by (dx, dy).
 type label struct {
 	text   string
 	size   float64
-	value  bool // has the size of values
+	value  bool // whether the text has the size of values
 	bold   bool
 	slant  bool
-	turned bool // read from below
+	turned bool // whether the text runs upward
 	anchor anchor
 	colour colour
 	dx, dy float64
 	box    box
 }
 
-// A Drawing is a figure, laid out.
+// A Drawing is a figure with a finished layout.
 type Drawing struct {
-	LeftOut []string // labels of what did not fit
+	LeftOut []string // labels of the parts that had no room
 	style   Style
 	height  float64
 	items   []item
@@ -81,16 +81,16 @@ type Drawing struct {
 
 func newDrawing(s Style) *Drawing { return &Drawing{style: s} }
 
-// Width and Height are the figure's, in points.
+// Width returns the figure's width in points.
 func (d *Drawing) Width() float64 { return d.style.Width }
 
-// Height is the figure's height in points.
+// Height returns the figure's height in points.
 func (d *Drawing) Height() float64 { return d.height }
 
-// axes are a rectangle of the figure and the data range that it shows.
+// axes are a rectangle of the figure with the range of data that it shows.
 type axes struct {
 	box            box
-	x0, x1, y0, y1 float64 // data at the left, right, bottom and top
+	x0, x1, y0, y1 float64 // data at the left, right, bottom and top edges
 	xTicks, yTicks []tick
 	xLabel, yLabel string
 	title          string
@@ -106,7 +106,7 @@ type tick struct {
 func (a *axes) x(v float64) float64 { return a.box.x0 + (v-a.x0)/(a.x1-a.x0)*a.box.width() }
 func (a *axes) y(v float64) float64 { return a.box.y1 - (v-a.y0)/(a.y1-a.y0)*a.box.height() }
 
-// data converts a place on the figure to its data.
+// data converts a place in the figure to data.
 func (a *axes) data(p point) point {
 	return point{a.x0 + (p.x-a.box.x0)/a.box.width()*(a.x1-a.x0), a.y0 + (a.box.y1-p.y)/a.box.height()*(a.y1-a.y0)}
 }
@@ -116,8 +116,8 @@ func (d *Drawing) add(i item) {
 	d.items = append(d.items, i)
 }
 
-// rect fills a rectangle, which a line in the page's colour parts from its neighbours where parted is set. The
-// rectangle is never thinner than a hairline.
+// rect fills a rectangle. If parted, a line in the page's colour separates it from its neighbours. The rectangle is
+// never thinner than a hairline.
 func (d *Drawing) rect(b box, fill colour, parted bool) {
 	const hairline = 0.25
 	if b.width() < hairline {
@@ -158,7 +158,7 @@ func (d *Drawing) frame(b box, stroke colour, width float64, dash bool) {
 // hatch fills a rectangle with slanting lines.
 func (d *Drawing) hatch(b box, stroke colour) {
 	const apart = 3.2
-	for c := b.x0 - b.height() + apart/2; c < b.x1; c += apart { // c is where the line meets the bottom
+	for c := b.x0 - b.height() + apart/2; c < b.x1; c += apart { // c is the x where the line meets the bottom
 		from, to := point{c, b.y1}, point{c + b.height(), b.y0}
 		if from.x < b.x0 {
 			from = point{b.x0, b.y1 - (b.x0 - c)}
@@ -170,17 +170,17 @@ func (d *Drawing) hatch(b box, stroke colour) {
 	}
 }
 
-// scaled scales the size of a marker or the width of a line with the letters. v is the size or width for letters of 7
-// points.
+// scaled scales the size of a marker or the width of a line with the size of the letters. v is the size or width for
+// letters of 7 points.
 func (d *Drawing) scaled(v float64) float64 { return v * d.style.Label / 7 }
 
-// lab and val are labels of the two sizes.
+// lab and val return labels in the sizes for names and for values.
 func (d *Drawing) lab(s string) label { return label{text: s, size: d.style.Label, colour: text} }
 func (d *Drawing) val(s string) label {
 	return label{text: s, size: d.style.Value, value: true, colour: text}
 }
 
-// boxAt is what a label covers if it is written at p.
+// boxAt returns the area that a label covers if it is written at p.
 func (l label) boxAt(p point) box {
 	w := wide(l)
 	x, y := p.x+l.dx, p.y+l.dy
@@ -206,7 +206,7 @@ func descends(r rune) bool {
 	return strings.ContainsRune("gjpqyQ,;()[]{}|_$@µ/\\", r) || r > 0x2ff && r != '−'
 }
 
-// write writes a label whose baseline begins, ends or has its middle at p.
+// write writes a label whose baseline begins at p, ends at p or has its middle at p, by the label's anchor.
 func (d *Drawing) write(l label, p point) {
 	if l.text == "" {
 		return
@@ -215,16 +215,16 @@ func (d *Drawing) write(l label, p point) {
 	d.add(item{points: []point{p}, label: &l})
 }
 
-// beside writes a label whose line has its middle at the height of p.
+// beside writes a label that is vertically centred on p.
 func (d *Drawing) beside(l label, p point) {
 	l.dy += l.size * capital / 2
 	d.write(l, p)
 }
 
-// wide is the width that a label may take in any document.
+// wide returns the largest width that a label may take in a document.
 func wide(l label) float64 { return measure(l.text, l.size, l.bold) * slack }
 
-// fit cuts a label to a width.
+// fit returns a label's text, shortened to a width.
 func fit(l label, width float64) string {
 	for all := []rune(l.text); wide(l) > width && len(all) > 0; {
 		all = all[:len(all)-1]
@@ -233,7 +233,7 @@ func fit(l label, width float64) string {
 	return l.text
 }
 
-// free reports whether a label at p would lie over no other label and inside the drawing's width.
+// free reports whether a label at p would overlap no other label and stay within the drawing's width.
 func (d *Drawing) free(l label, p point) bool {
 	b := l.boxAt(p)
 	if b.x0 < 0 || b.x1 > d.style.Width {
@@ -247,7 +247,7 @@ func (d *Drawing) free(l label, p point) bool {
 	return true
 }
 
-// along writes numbers at the bottom of axes whose box is known: as many as fit well apart.
+// along writes numbers below axes with a known box: as many as fit without touching.
 func (d *Drawing) along(a *axes) {
 	const most = 8
 	for n := most; n >= 1; n-- {
@@ -263,7 +263,7 @@ func (d *Drawing) along(a *axes) {
 	}
 }
 
-// open makes axes the place of what is drawn next, and draws their grid; nil ends that.
+// open draws the grid of axes and places later items in them. open(nil) ends that.
 func (d *Drawing) open(a *axes) {
 	d.current = a
 	if a == nil {
@@ -328,7 +328,7 @@ func (d *Drawing) open(a *axes) {
 	}
 }
 
-// below is the height that numbers and title of axes take under them.
+// below returns the height of the numbers and the title under the axes.
 func (d *Drawing) below(a *axes) float64 {
 	size, h := d.style.Label, 2.0
 	if len(a.xTicks) > 0 {
@@ -340,7 +340,7 @@ func (d *Drawing) below(a *axes) float64 {
 	return h
 }
 
-// left is the width that numbers and title of axes take beside them.
+// left returns the width of the numbers and the title left of the axes.
 func (d *Drawing) left(a *axes) float64 {
 	size, w := d.style.Label, 0.0
 	for _, t := range a.yTicks {
@@ -352,8 +352,8 @@ func (d *Drawing) left(a *axes) float64 {
 	return w
 }
 
-// Misplaced lists the texts that stick out of the figure or lie over another, and texts under 6 points. Tests ask every
-// drawing for its misplaced texts.
+// Misplaced lists the shapes and texts that stick out of the figure, the texts that overlap others, and texts smaller
+// than 6 points. Tests call it for every drawing.
 func (d *Drawing) Misplaced() (out []string) {
 	all := box{0, 0, d.style.Width, d.height}
 	for i, it := range d.items {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Band is a category over the step's allocator events.
+// A Band has the bytes of one category over the step's allocator events.
 type Band struct {
 	Key    string
 	Values []float64 // bytes from event At[i] to event At[i+1]
@@ -16,32 +16,32 @@ type Band struct {
 
 // A Span is a phase of the step.
 type Span struct {
-	Key, Name string  // Name is used if the key's words do not fit
-	From, To  float64 // events
+	Key, Name string  // Name replaces the key's own words
+	From, To  float64 // as events
 }
 
-// Step shows when and why one step's memory peaks: stacked areas over its allocator events, which are in order but
-// not to scale in time.
+// Step shows when and why the memory of one step peaks: stacked areas over its allocator events. The axis shows the
+// order of events, and is not to scale in time.
 type Step struct {
-	At     []float64 // events at which values begin; the last one ends the step, so there is one more than values
+	At     []float64 // events at which values begin, and last the event at which the step ends
 	Bands  []Band    // in stacking order
 	Phases []Span
 	Cause  string // the key of the category to name at the peak; "" for none
-	Run    bool   // the figure shows all steps of a run, and steps stand in the place of phases
+	Run    bool   // whether the figure shows all steps of a run, with steps in place of phases
 	Names  map[string]string
 }
 
-// MostStretches is how many pieces a step is drawn in. Each piece shows the moment of its highest total.
+// MostStretches is the most pieces in which a step is drawn. A piece shows the moment of its highest total.
 const MostStretches = 300
 
-// reduced is the step in at most MostStretches pieces, with bands summed up in stacking order: each band has the height
-// of its upper edge.
+// reduced is a step in at most MostStretches pieces. Bands are summed in stacking order, so that each has the height of
+// its upper edge.
 type reduced struct {
 	at    []float64
 	tops  [][]float64
 	keys  []string
-	peak  int     // the piece with the highest total
-	event float64 // event of the peak, and how much each band has there
+	peak  int     // index of the piece with the highest total
+	event float64 // the peak's event, and each band's bytes there
 	here  []float64
 }
 
@@ -114,7 +114,7 @@ func (f Step) Draw(s Style) (*Drawing, error) {
 	if s.slide() {
 		height = s.Height * 0.62
 	}
-	// Room above the peak for its name, in the axis's unit.
+	// There must be room for the peak's name above it, in the axis's unit.
 	room := 2.1 * s.Label / (height - 2.1*s.Label) * peak / of.size
 	a := &axes{x0: first / thousand, x1: last / thousand, y1: peak/of.size + room, xLine: true, yLine: true,
 		xLabel: events, yLabel: "Allocated (" + of.name + ")"}
@@ -156,7 +156,7 @@ func (f Step) colour(key string) colour {
 	return minor
 }
 
-// areas fills the bands from the highest down, so that each covers what lies under it.
+// areas fills the bands from the highest down, so that each covers the lower part of the previous one.
 func (f Step) areas(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	for b, tops := range slices.Backward(r.tops) {
 		line := []point{{a.x(r.at[0] / thousand), a.y(0)}}
@@ -180,14 +180,14 @@ func (f Step) areas(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	}
 }
 
-// A place is where a band's name fits in it.
+// A place is a place in a band where the band's name fits.
 type place struct {
-	x, y float64 // of the label's middle
+	x, y float64 // the label's middle
 	ok   bool
 }
 
-// placeIn finds where a band is tall enough over the width of a label. placeIn prefers places within a phase and near
-// the middle of the axes.
+// placeIn finds a place where a band is high enough over the whole width of a label. It prefers places within a phase
+// and near the middle of the axes.
 func (f Step) placeIn(d *Drawing, a *axes, r reduced, b int, l label, of unit, thousand float64) (best place) {
 	w := wide(l) + 4
 	var found []place
@@ -238,8 +238,8 @@ func (f Step) label(d *Drawing, key string) label {
 	return l
 }
 
-// unplaced are the bands that are seen and have no room for their names, in stacking order: those with the largest
-// areas that a legend has room for.
+// unplaced returns, in stacking order, the visible bands that have no room for their names. If the legend has too
+// little room, the bands with the largest areas remain.
 func (f Step) unplaced(d *Drawing, a *axes, r reduced, of unit, thousand float64) (out []entry) {
 	var areas []float64
 	for b, key := range r.keys {
@@ -275,7 +275,7 @@ func (f Step) name(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	}
 }
 
-// mark names the peak above it, with its size and the category that the caller names.
+// mark writes the peak's name above it, with its size and the category that the caller names.
 func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	x, y := a.x(r.event/thousand), a.y(r.tops[len(r.tops)-1][r.peak]/of.size)
 	l := d.lab(fmt.Sprintf("Peak %s %s", of.in(r.tops[len(r.tops)-1][r.peak]), of.name))
@@ -292,44 +292,44 @@ func (f Step) mark(d *Drawing, a *axes, r reduced, of unit, thousand float64) {
 	at := max(min(x+4, d.style.Width-whole), a.box.x0+2)
 	base := a.box.y0 + 0.35*d.style.Label + ascent*l.size
 	tip := point{max(min(x+3, at+whole), at-1), base - 0.2*l.size}
-	if tip.x > at { // below the words, not through them
+	if tip.x > at { // the line ends below the words and does not cross them
 		tip.y = base + descent*l.size
 	}
 	d.line(text, 0.4, point{x, y}, tip)
 	d.circle(point{x, y}, d.scaled(1.4), text, text, 0.3)
-	l.anchor = end // so that the two labels join in any font
+	l.anchor = end // so that the two labels touch in any font
 	d.write(l, point{at + wide(l), base})
 	d.write(more, point{at + wide(l) + gap, base})
 }
 
-// phaseBar is drawn above a step: its phases, narrow ones raised on a tick.
+// phaseBar is the line of phases above the axes. Names of narrow phases are raised on a tick.
 type phaseBar struct {
 	height float64
-	ends   []float64 // places of the axis where phases begin and end
+	ends   []float64 // places on the axis where phases begin and end
 	names  []phaseName
 }
 
 type phaseName struct {
 	label label
 	x     float64 // middle of the phase
-	level int     // 0: beside the axis
+	level int     // 0 is the level next to the axes
 }
 
-// leastRepeats is how often phases must follow one another in the same order to be drawn as one.
+// leastRepeats is the number of repetitions in the same order from which on phases are drawn as one loop.
 const leastRepeats = 3
 
-// loop is the key of phases that are drawn as one.
+// loop is the key of repeated phases that are drawn as one.
 const loop = "loop"
 
-// folded are the phases in order, with the phases of a loop as one phase that names each once: "forward, backward ×
-// 32".
+// folded returns the phases in order. A loop is one phase, whose name lists each of its phases once: "forward, backward
+// × 32".
 func (f Step) folded() (out []Span) {
 	all := slices.Clone(f.Phases)
 	if f.Run {
 		return all
 	}
 	slices.SortStableFunc(all, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	const longest = 6 // phases of a round
+	const longest = 6 // the most phases of a loop's round
 	same := func(a, b Span) bool { return a.Key == b.Key && a.Name == b.Name }
 	for i := 0; i < len(all); {
 		period, times := 1, 1
@@ -363,10 +363,10 @@ func (f Step) folded() (out []Span) {
 	return out
 }
 
-// unnamed reports whether a phase has no memory of its own, and so no name where it is narrow.
+// unnamed reports whether a phase uses no memory of its own, so that it has no name if it is narrow.
 func unnamed(key string) bool { return key == "zero_grad" || key == "between" }
 
-// phaseName is a phase's name in the line above the axes.
+// phaseName returns a phase's name for the line above the axes.
 func (f Step) phaseName(p Span) string {
 	if p.Name == "" {
 		return shortName(p.Key, f.Names)
@@ -374,7 +374,7 @@ func (f Step) phaseName(p Span) string {
 	return p.Name
 }
 
-// phases places the names in up to three levels. A name that has no room in any level is left out.
+// phases places the names of phases in up to three levels. A name without room in any level is left out.
 func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	const levels = 3
 	var taken [levels][][2]float64
@@ -383,7 +383,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	if len(f.Phases) == 0 {
 		return out
 	}
-	widest := f.folded() // first: the narrow ones take the remaining room
+	widest := f.folded() // without the narrow phases, which take the remaining room later
 	slices.SortStableFunc(widest, func(a, b Span) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
 	for _, p := range widest {
 		x0, x1 := a.x(max(p.From/thousand, a.x0)), a.x(min(p.To/thousand, a.x1))
@@ -398,7 +398,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 		l.anchor = middle
 		out.ends = append(out.ends, x0, x1)
 		mid, half := (x0+x1)/2, wide(l)/2+2
-		if mid-half < a.box.x0 && x1-x0 < 2*half { // may hang over the axes a little
+		if mid-half < a.box.x0 && x1-x0 < 2*half { // a name may extend a little beyond the axes
 			mid = max(mid, half)
 		}
 		at := max(min(mid, d.style.Width-half), half)
@@ -412,7 +412,7 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 			if level > 0 && (x1-x0 < slightest || unnamed(p.Key)) {
 				break // too narrow to see, or without memory of its own
 			}
-			crossed := false // a tick must not cross the names under it, nor a tick this name
+			crossed := false // a tick must not cross the names below it, and no tick may cross this name
 			for below := range level {
 				for _, o := range taken[below] {
 					crossed = crossed || mid >= o[0] && mid <= o[1]
@@ -436,13 +436,13 @@ func (f Step) phases(d *Drawing, a *axes, thousand float64) (out phaseBar) {
 	return out
 }
 
-// draw draws the phases. The lines that part them stand beside the column of the peak, and do not hide it.
+// draw draws the line of phases. Lines between phases stand beside the column of the peak, so that they do not hide it.
 func (p phaseBar) draw(d *Drawing, a *axes, peak box) {
 	if p.height == 0 {
 		return
 	}
 	y := a.box.y0 - 1.5
-	const width = 0.5 // of a line
+	const width = 0.5 // width of a line
 	for _, x := range p.ends {
 		if x > a.box.x0+1 && x < a.box.x1-1 {
 			at := x

@@ -1,16 +1,16 @@
 package plates
 
-// A Style is where a figure is printed.
+// A Style describes the place where a figure is printed.
 type Style struct {
-	Width  float64 // in points of 1/72 inch: the figure is as wide as this, exactly
-	Height float64 // the greatest height, if the place limits it, as a slide does; else 0
+	Width  float64 // in points of 1/72 inch, exactly the figure's width
+	Height float64 // the greatest height, if the place limits it like a slide; else 0
 	Label  float64 // size of names and of numbers along axes, in points
 	Value  float64 // size of values, in points
-	Dark   bool    // a dark page
-	Wide   bool    // the place has room for four panels in a row; else for two
+	Dark   bool    // whether the page is dark
+	Wide   bool    // whether four panels have room in a row, and not only two
 }
 
-// The places that have a width of their own.
+// The styles of common places.
 var (
 	Column  = Style{Width: Centimetres(8.5), Label: 7, Value: 6.5}
 	IEEE    = Style{Width: Centimetres(8.8), Label: 7, Value: 6.5}
@@ -19,19 +19,19 @@ var (
 	Slide   = Style{Width: Centimetres(14.6), Height: Centimetres(7.15), Label: 11, Value: 10}
 )
 
-// Centimetres is a length in points.
+// Centimetres converts centimetres to points.
 func Centimetres(cm float64) float64 { return cm * 72 / 2.54 }
 
-// OnDark is the same place on a dark page.
+// OnDark returns the style for a dark page.
 func (s Style) OnDark() Style {
 	s.Dark = true
 	return s
 }
 
-// slide reports whether the style has a height to keep.
+// slide reports whether the style limits the height.
 func (s Style) slide() bool { return s.Height > 0 }
 
-// panels is the most panels side by side.
+// panels returns the most panels side by side.
 func (s Style) panels() int {
 	if s.Wide {
 		return 4
@@ -39,5 +39,5 @@ func (s Style) panels() int {
 	return 2
 }
 
-// line is the height of a line of labels.
+// line returns the height of a line of labels.
 func (s Style) line() float64 { return 1.16 * s.Label }

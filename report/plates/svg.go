@@ -10,7 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
-// SVG writes the figure with its texts as text. Each text names its width, so that a viewer without the font keeps the
+// SVG writes the figure with its texts as text. Each text states its width, so that a viewer without the font keeps the
 // layout.
 func (d *Drawing) SVG(w io.Writer) error {
 	var b bytes.Buffer

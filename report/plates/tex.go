@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// TeX writes the figure as a tikzpicture of exactly its width, for pgfplots. The document inputs [StyleTeX] before it.
+// TeX writes the figure as a tikzpicture of exactly its width, for pgfplots. The document must input [StyleTeX] before
+// it.
 func (d *Drawing) TeX(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\\begin{tikzpicture}[x=1bp, y=1bp, inner sep=0pt] %% %.2f cm wide\n", d.Width()*2.54/72)
@@ -34,7 +35,7 @@ func (d *Drawing) TeX(w io.Writer) error {
 	return nil
 }
 
-// bp is a length or a place in points, as short as it can be printed.
+// bp formats a length or a coordinate in points, as short as possible.
 func bp(v float64) string { return short(v, 2) }
 
 func short(v float64, digits int) string {
@@ -87,7 +88,7 @@ func texTicks(b *bytes.Buffer, axis string, all []tick) {
 	fmt.Fprintf(b, "  %stick={%s}, %sticklabels={%s},\n", axis, strings.Join(at, ","), axis, strings.Join(texts, ","))
 }
 
-// number is a value along an axis, to eight digits: a byte of a GiB shows.
+// number formats a value along an axis with eight digits, so that one byte of a GiB is visible.
 func number(v float64) string {
 	if s := strconv.FormatFloat(v, 'g', 9, 64); !strings.Contains(s, "e") {
 		return s
@@ -95,7 +96,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', 9, 64)
 }
 
-// at is a point in the words of its axes, or of the picture.
+// at returns a point in the coordinates of its axes or, without axes, of the picture.
 func (d *Drawing) at(i item, p point) string {
 	if i.axes == nil {
 		return fmt.Sprintf("(%s,%s)", bp(p.x), bp(d.height-p.y))
@@ -104,7 +105,7 @@ func (d *Drawing) at(i item, p point) string {
 	return fmt.Sprintf("(axis cs:%s,%s)", number(round(v.x)), number(round(v.y)))
 }
 
-// round takes away what computing back from points left behind.
+// round removes the error of converting data to points and back.
 func round(v float64) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 10, 64), 64)
 	if r < 1e-9 && r > -1e-9 {
@@ -139,7 +140,7 @@ func (d *Drawing) texItem(b *bytes.Buffer, i item) {
 		fmt.Fprintf(b, "\\path[%s] %s rectangle %s;\n", options, d.at(i, i.points[0]), d.at(i, i.points[2]))
 		return
 	}
-	if len(i.points) > 12 && i.axes != nil { // a series: pgfplots reads it as data
+	if len(i.points) > 12 && i.axes != nil { // a series, which pgfplots reads as data
 		fmt.Fprintf(b, "\\addplot[forget plot,%s] coordinates {", options)
 		for k, p := range i.points {
 			if k%8 == 0 {
@@ -192,7 +193,7 @@ func (d *Drawing) texLabel(b *bytes.Buffer, i item) {
 	fmt.Fprintf(b, "\\node[%s] at %s {%s};\n", how, d.at(i, i.points[0]), tex(l.text))
 }
 
-// tex is a text as TeX reads it.
+// tex escapes a text for TeX.
 func tex(s string) string { return texReplacer.Replace(printable(s)) }
 
 var texReplacer = strings.NewReplacer(`\`, `\textbackslash{}`, `{`, `\{`, `}`, `\}`, `$`, `\$`, `&`, `\&`, `#`, `\#`,

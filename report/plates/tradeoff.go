@@ -7,31 +7,32 @@ import (
 	"strings"
 )
 
-// A Point is one run: the time and the memory that it needs.
+// A Point has the step time and the peak of one run.
 type Point struct {
 	Label             string
-	Time, Peak        float64 // seconds of a step, bytes
-	TimeLow, TimeHigh float64 // fastest and slowest of repeats; both 0 without repeats
+	Time, Peak        float64 // seconds of a step, and bytes
+	TimeLow, TimeHigh float64 // the fastest and the slowest repeat; both 0 without repeats
 	State             State   // only measured, predicted and bounded points are drawn
-	Base              bool    // never on the front: the baseline, or a run of a panel without private runs
-	NotPrivate        bool    // never on the front either: drawn as a cross, with a dagger behind the name
-	Look              int     // look of the point's method, as in a [Series]
+	Base              bool    // the baseline, or in a panel without private runs: never on the front
+	NotPrivate        bool    // drawn as a cross, with a dagger after the name; it is never on the front
+	Look              int     // number of the look of the point's method, as in a [Series]
 }
 
-// A TradeoffPanel is one setting.
+// A TradeoffPanel has the points of one setting.
 type TradeoffPanel struct {
 	Title  string
 	Points []Point
 }
 
-// Tradeoff shows time and peak of each method, and the front of private methods that no other private method beats in
-// both.
+// Tradeoff shows the step time and the peak of each method. The front joins the private methods that no other private
+// method beats in both.
 type Tradeoff struct {
 	Panels   []TradeoffPanel
-	Baseline string // the label of the point, in each panel, over which both axes count in per cent; "" for none
+	Baseline string // label of the point from which both axes of a panel count in per cent; "" for absolute axes
 }
 
-// MostNamed is how many points of a panel are named. If a panel has more points, only those on the front are named.
+// MostNamed is the most points of a panel that are all named. In a panel with more points, only the points on the front
+// are named.
 const MostNamed = 12
 
 // spot is a point in the units of the axes.
@@ -41,15 +42,15 @@ type spot struct {
 	x, y         float64
 	low, high    float64
 	front, other bool
-	cross        bool // not private
+	cross        bool // whether the run is not private
 	outside      bool
-	said         string // of a point outside: where it is
+	said         string // for a point outside the axes: its values
 }
 
 type tradeoffPanel struct {
 	spots []spot
 	axes  axes
-	stair []point // the front's points within the axes, in data
+	stair []point // corners of the front within the axes, in data
 }
 
 // Draw draws the figure.
@@ -77,7 +78,7 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 		xName, yName = "Step time"+over, "Peak"+over
 	}
 	g := gridOf(s, len(panels))
-	const least = 3.5 // cm, of a panel's height, beside which the name of its axis stands
+	const least = 3.5 // in cm: from this height of a panel on, the axis's title stands beside it
 	if wide(d.lab(yName)) > Centimetres(least) {
 		xName, yName = "Step time over the baseline (%)", "Peak over the baseline (%)"
 	}
@@ -130,7 +131,8 @@ func (f Tradeoff) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// apart reports, for times and for peaks, whether panels differ so much that one scale would hide the smaller ones.
+// apart reports, for times and for peaks, whether panels differ so much that a common scale would hide the smaller
+// ones.
 func apart(panels []*tradeoffPanel) (x, y bool) {
 	const most = 4
 	differ := func(of func(*tradeoffPanel) float64) bool {
@@ -145,7 +147,7 @@ func apart(panels []*tradeoffPanel) (x, y bool) {
 	return x, y
 }
 
-// share gives panels the same axes, unless they are too far apart.
+// share gives all panels the same axes, unless the panels are too far apart.
 func share(panels []*tradeoffPanel) {
 	x, y := apart(panels)
 	all := axes{x0: math.Inf(1), x1: math.Inf(-1), y0: math.Inf(1), y1: math.Inf(-1)}
@@ -163,7 +165,7 @@ func share(panels []*tradeoffPanel) {
 	}
 }
 
-// OwnAxes reports whether a panel has an axis that others do not share.
+// OwnAxes reports whether some panel has axes that differ from the other panels'.
 func (f Tradeoff) OwnAxes() bool {
 	bytes, seconds := f.units()
 	var panels []*tradeoffPanel
@@ -176,7 +178,7 @@ func (f Tradeoff) OwnAxes() bool {
 	return x || y
 }
 
-// HasRanges reports whether a point has a bar from its fastest to its slowest repeat.
+// HasRanges reports whether some point has a bar from its fastest to its slowest repeat.
 func (f Tradeoff) HasRanges() bool {
 	return slices.ContainsFunc(f.Panels, func(p TradeoffPanel) bool {
 		return slices.ContainsFunc(p.Points, func(q Point) bool {
@@ -185,7 +187,7 @@ func (f Tradeoff) HasRanges() bool {
 	})
 }
 
-// signed are ticks with a sign where they are changes of the baseline's values.
+// signed adds signs to ticks that are changes from the baseline's values.
 func (f Tradeoff) signed(all []tick) []tick {
 	for i, t := range all {
 		if f.Baseline != "" && t.at > 0 {
@@ -195,7 +197,7 @@ func (f Tradeoff) signed(all []tick) []tick {
 	return all
 }
 
-// Outside are the points beyond the axes, each with its place: the figure itself has only the points' names.
+// Outside lists the points beyond the axes with their values, since the figure shows only their names.
 func (f Tradeoff) Outside() (out []string) {
 	bytes, seconds := f.units()
 	for _, p := range f.Panels {
@@ -262,7 +264,7 @@ func (f Tradeoff) panel(p TradeoffPanel, bytes, seconds unit) *tradeoffPanel {
 	return out
 }
 
-// shown is the look of a point: that of its method, filled on the front.
+// shown returns a point's look: its method's, filled if the point is on the front.
 func (t spot) shown() look {
 	l := t.look
 	l.colour, l.hollow = text, !t.front
@@ -279,7 +281,7 @@ func drawable(p Point) bool {
 	return (p.State == Measured || p.State == Predicted || p.State == Bounded) && p.Time > 0 && p.Peak > 0
 }
 
-// front marks the private points that no other private point beats in both time and peak, fastest first.
+// front marks the private points that no other private point beats in both time and peak, and sorts them by time.
 func (p *tradeoffPanel) front() {
 	slices.SortStableFunc(p.spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y)) })
 	best := math.Inf(1)
@@ -291,7 +293,8 @@ func (p *tradeoffPanel) front() {
 	}
 }
 
-// fit finds the axes. A point that is far beyond all others, in one direction, is outside: an arrow names such a point.
+// fit chooses the axes. A point that is far beyond all others in one direction is outside the axes, where an arrow
+// names it.
 func (p *tradeoffPanel) fit() {
 	far := func(of func(spot) float64) float64 {
 		var all []float64
@@ -317,9 +320,9 @@ func (p *tradeoffPanel) fit() {
 	}
 	p.axes.x0, p.axes.x1 = between(x0, x1)
 	p.axes.y0, p.axes.y1 = between(y0, y1)
-	p.axes.x1 += 0.06 * (p.axes.x1 - p.axes.x0) // for the names of the slowest
+	p.axes.x1 += 0.06 * (p.axes.x1 - p.axes.x0) // room for the names of the slowest points
 	tall := p.axes.y1 - p.axes.y0
-	p.axes.y1 += 0.1 * tall // for the names above the highest points
+	p.axes.y1 += 0.1 * tall // room for the names above the highest points
 	lowest := math.Inf(1)
 	for _, t := range p.spots {
 		if t.front && !t.outside {
@@ -327,7 +330,7 @@ func (p *tradeoffPanel) fit() {
 			lowest = min(lowest, t.y)
 		}
 	}
-	if p.axes.y0 < 0 && lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // and below the front
+	if p.axes.y0 < 0 && lowest-p.axes.y0 < 0.25*tall && lowest < 0.25*tall { // room below the front
 		p.axes.y0 = lowest - 0.25*tall
 	}
 }
@@ -378,7 +381,7 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 		}
 	}
 	unnamed := p.clusters(in, 4*radius)
-	for _, clear := range []bool{true, false} { // first those whose names stand clear of other points
+	for _, clear := range []bool{true, false} { // first names that can stand clear of other points
 		unnamed = slices.DeleteFunc(unnamed, func(c []spot) bool { return p.nameCluster(d, c, stair, marks, in, clear) })
 	}
 	for _, c := range unnamed {
@@ -388,7 +391,7 @@ func (f Tradeoff) draw(d *Drawing, p *tradeoffPanel) {
 	}
 }
 
-// clusters are the points that are named, those closer than two markers together. Names on the front come first.
+// clusters groups the named points that are closer together than two markers. Names of points on the front come first.
 func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out [][]spot) {
 	many := len(p.spots) > MostNamed
 	spots := slices.Clone(p.spots)
@@ -422,7 +425,7 @@ func (p *tradeoffPanel) clusters(in func(x, y float64) point, near float64) (out
 }
 
 // nameCluster writes the names of points that lie together, in as few lines as find a place where they cover nothing.
-// With clear, they must not be nearer to a point of another name either.
+// If clear, they must also stay nearer to their own points than to others.
 func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks []box,
 	in func(x, y float64) point, clear bool) bool {
 	var names []string
@@ -436,7 +439,7 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 		marks = slices.Clone(marks)
 		for _, t := range p.spots {
 			if !t.outside && !slices.Contains(names, t.label) {
-				const high, across = 9, 3 // around a point
+				const high, across = 9, 3 // distances around a point
 				at := in(t.x, t.y)
 				marks = append(marks, box{at.x - across, at.y - high, at.x + across, at.y + high})
 			}
@@ -457,13 +460,13 @@ func (p *tradeoffPanel) nameCluster(d *Drawing, c []spot, stair []point, marks [
 	return false
 }
 
-// limits are where names may stand.
+// limits returns the area in which names may stand.
 func (p *tradeoffPanel) limits(d *Drawing) box {
 	a := p.axes.box
 	return box{a.x0 + 1, a.y0 - 1, a.x1 + hair, a.y1}
 }
 
-// arrow points to a point beyond the axes, with its name.
+// arrow draws an arrow toward a point beyond the axes, with the point's name.
 func (p *tradeoffPanel) arrow(d *Drawing, t spot, in func(x, y float64) point) {
 	a := p.axes.box
 	tip := in(t.x, t.y)

@@ -2,12 +2,13 @@ package plates
 
 import "math"
 
-// A Block is what one run adds to the baseline's peak.
+// A Block shows what one run adds to the baseline's peak.
 type Block struct {
 	Label string
-	// Changes are signed bytes by category, in stacking order. Callers net bytes that only move between two categories.
+	// Changes are signed bytes by category, in stacking order. The caller has already offset bytes that only move
+	// between two categories.
 	Changes []Segment
-	// Names are of the categories in this block, where the figure's do not fit.
+	// Names are names of categories in this block that replace the figure's.
 	Names map[string]string
 }
 
@@ -15,11 +16,11 @@ type Block struct {
 type Waterfall struct {
 	Blocks   []Block
 	Baseline string  // the baseline's label
-	Base     float64 // the baseline's peak in bytes, for the net in per cent; 0 for no per cent
+	Base     float64 // the baseline's peak in bytes, for the net change in per cent; 0 to omit it
 	Names    map[string]string
 }
 
-// A step of a waterfall reaches from one sum to the next.
+// A fall is one row of a waterfall. It reaches from one sum to the next.
 type fall struct {
 	name     string
 	colour   colour
@@ -28,21 +29,21 @@ type fall struct {
 	net      bool
 }
 
-// label is the name beside a row.
+// label returns the name beside a row.
 func (r fall) label(d *Drawing) label {
 	l := d.val(r.name)
 	l.bold, l.anchor, l.dx = r.net, end, -3
 	return l
 }
 
-// value is the text behind a row's bar.
+// value returns the text after a row's bar.
 func (r fall) value(d *Drawing) label {
 	l := d.val(r.text)
 	l.bold, l.dx = r.net, 2.5
 	return l
 }
 
-// slightPart is the smallest part of the net that a row of a waterfall may have.
+// slightPart is the smallest share of the net change for which a waterfall has a row.
 const slightPart = 0.005
 
 // Draw draws the figure.
@@ -86,7 +87,7 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	}
 	per := (len(blocks) + across - 1) / across
 	tallest := 0.0
-	heights := make([]float64, across) // of the panels, in rows
+	heights := make([]float64, across) // heights of the panels, in rows
 	for i, b := range blocks {
 		heights[i/per] += b.tall(d) + gapOfBlocks
 	}
@@ -119,8 +120,8 @@ func (f Waterfall) Draw(s Style) (*Drawing, error) {
 	return d, nil
 }
 
-// unit is the unit of the baseline's peak, as in a paper's tables, or a smaller one if that would hide the largest
-// change.
+// unit returns the unit of the baseline's peak, as in a paper's tables, or a smaller unit if that one would hide the
+// largest change.
 func (f Waterfall) unit(most float64) unit {
 	const least, longest = 0.1, 100
 	of := unitOfBytes(max(most, f.Base))
@@ -133,10 +134,10 @@ func (f Waterfall) unit(most float64) unit {
 	return of
 }
 
-// gapOfBlocks parts two blocks, in rows.
+// gapOfBlocks is the gap between two blocks, in rows.
 const gapOfBlocks = 0.35
 
-// shown is a block with the rows that are drawn of it.
+// shown is a block with the rows of it that are drawn.
 type shown struct {
 	label string
 	rows  []fall
@@ -152,11 +153,11 @@ func (b shown) title(d *Drawing) (lines []label) {
 	return lines
 }
 
-// tall is the height of a block, in rows.
+// tall returns the height of a block, in rows.
 func (b shown) tall(d *Drawing) float64 { return float64(max(len(b.rows), len(b.title(d)))) }
 
-// widths returns the width of the names beside the bars, and how many points a byte has: as many points as leave room
-// for the text behind each bar. A block's name stands beside those of its first rows.
+// widths returns the width of the names beside the bars, and the number of points per byte: the most that leaves room
+// for the text after each bar. A block's name stands left of the names of its first rows.
 func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left, scale float64) {
 	for _, b := range blocks {
 		titles := b.title(d)
@@ -181,7 +182,7 @@ func (f Waterfall) widths(d *Drawing, blocks []shown, panel, low float64) (left,
 	return left, scale
 }
 
-// blocks are the rows of every block that the place has room for, and their number.
+// blocks returns the rows of each block for which the place has room, and the number of rows.
 func (f Waterfall) blocks(d *Drawing, of unit) (out []shown, rows int) {
 	most := 48
 	if d.style.slide() {
