@@ -12,19 +12,19 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A tableSet is one subject of a report: tables of a page's width for people, and one as wide as necessary for
-// programs.
+// A tableSet has the tables on one subject of a report: tables as wide as a page for people, and one table of any width
+// for programs.
 type tableSet struct {
 	name   string
 	tables []table.Table
-	// names are the LaTeX files of tables, beyond the set's name; empty = numbers.
+	// names are appended to the set's name for the tables' LaTeX files. Without names, numbers are.
 	names []string
-	// csv is the CSV file's contents: nil = tables.
+	// csv is the content of the CSV file; nil means tables.
 	csv []table.Table
 }
 
-// outputs are the set's files: Markdown on one page, one LaTeX file for each table, so that each can be \input
-// separately, and CSV.
+// outputs returns the set's files: one Markdown page, one LaTeX file for each table, so that each can be \input
+// separately, and one CSV file.
 func (s *tableSet) outputs() []folder.File {
 	csv := s.csv
 	if csv == nil {
@@ -51,7 +51,7 @@ func (s *tableSet) outputs() []folder.File {
 	return files
 }
 
-// tableSets returns the tables of the report. The overhead's tables are included only if there is a baseline.
+// tableSets returns the tables of the report. The tables of the overhead are included only if there is a baseline.
 func (m *Model) tableSets() []tableSet {
 	s := &m.Study
 	sets := []tableSet{
@@ -80,11 +80,11 @@ func (m *Model) tableSets() []tableSet {
 		tableSet{name: "runs", tables: []table.Table{RunsTable(analyze.Runs(s.Runs))}})
 }
 
-// runsATable is the most runs side by side before a table is split.
+// runsATable is the most runs with columns side by side before a table is split.
 const runsATable = 8
 
-// across returns a set of tables with a column for each cell, split if there are many cells. across leaves out a part
-// without rows.
+// across returns a set of tables with a column for each cell, split if there are many cells. A part without rows is
+// left out.
 func across(name string, s *compare.Study, make func(s *compare.Study, from, to int) table.Table,
 	csv []table.Table) tableSet {
 	set := tableSet{name: name, csv: csv}
@@ -99,7 +99,7 @@ func across(name string, s *compare.Study, make func(s *compare.Study, from, to 
 	return set
 }
 
-// phaseSet has a table an experiment.
+// phaseSet has a table for each experiment.
 func phaseSet(s *compare.Study) tableSet {
 	set := tableSet{name: "phases"}
 	names := uniqueNames{}
@@ -122,10 +122,10 @@ func phaseSet(s *compare.Study) tableSet {
 	return set
 }
 
-// uniqueNames holds the file names in use, in lower case, because some file systems ignore case.
+// uniqueNames has the file names in use, in lower case since some file systems ignore case.
 type uniqueNames map[string]bool
 
-// of returns a file name for the i-th label.
+// of returns an unused file name for label i.
 func (u uniqueNames) of(label string, i int) string {
 	name, plain := fileName(label), fileName(label)
 	for k := i + 1; name == "" || u[strings.ToLower(name)]; k++ {
@@ -135,7 +135,7 @@ func (u uniqueNames) of(label string, i int) string {
 	return name
 }
 
-// fileName keeps of a label what is safe in the name of a file on every system, and in LaTeX.
+// fileName returns the characters of a label that are safe in a file's name on every system, and in LaTeX.
 func fileName(label string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {

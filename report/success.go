@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// SuccessTables prints by method how many runs ended well and their figures, and for each other run why it failed
-// and where its log is.
+// SuccessTables returns a table of each method's runs that ended well, with their figures, and a table of the other
+// runs, with why they failed and where their logs are.
 func SuccessTables(doc compare.SuccessDocument) []table.Table {
 	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{
 		{Title: "Method", Key: "method"},

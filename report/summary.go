@@ -15,15 +15,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Limits of a summary, in lines. A narrow terminal breaks lines.
+// Limits of a summary, in lines. A narrow terminal wraps lines.
 const (
 	summaryLines    = 60
 	summaryNotes    = 12
 	summaryFailures = 6
 )
 
-// writeSummary writes summary.txt: the main table, what failed, notes, and what the other files are. It has at most
-// summaryLines lines, whatever the runs are. The tables have the rest.
+// writeSummary writes summary.txt: the main table, failures, notes, and a list of the other files. The summary has at
+// most summaryLines lines, for any runs. The tables have the rest. The tables have the rest.
 func (m *Model) writeSummary(w io.Writer) error {
 	s := &m.Study
 	title := cmp.Or(m.Title, "dpsight report")
@@ -32,11 +32,11 @@ func (m *Model) writeSummary(w io.Writer) error {
 		m.Notes, m.undrawn()), summaryNotes,
 		"the tables and the page have them")
 	contents := m.contents()
-	taken := 3 + len(notes) + 1 + len(contents) // the title, and the blank lines around the tables
+	taken := 3 + len(notes) + 1 + len(contents) // lines of the title, and blank lines around the tables
 	for _, t := range failures {
 		taken += 4 + len(t.Rows) + len(t.Notes)
 	}
-	const head = 5 // of the main table: its title, its columns, a rule, what is left out and what a column means
+	const head = 5 // lines beside the main table's rows: title, columns, rule, rows left out, a column's meaning
 	main := mainTable(s, summaryLines-taken-head)
 	if _, err := io.WriteString(w, screen.Wrap(title+"\n\n", screen.Of(w).Columns, "")); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (m *Model) writeSummary(w io.Writer) error {
 	return err
 }
 
-// limited keeps at most so many sentences. If it cuts some, the last one says how many and where they are.
+// limited keeps at most most sentences. If it leaves out some, the last one states how many, and where to find them.
 func limited(all []string, most int, where string) []string {
 	if len(all) <= most {
 		return all
@@ -62,8 +62,8 @@ func limited(all []string, most int, where string) []string {
 	return append(slices.Clone(all[:most-1]), fmt.Sprintf("%d more: %s", len(all)-most+1, where))
 }
 
-// mainTable has the peak and the step of each experiment, and both compared with the baseline, which stands above it.
-// Of more experiments than most, it has the highest peaks and their baselines.
+// mainTable has the peak and the step time of each experiment, both compared with its baseline, which is in a row above
+// it. If there are more than most experiments, it has those with the highest peaks and their baselines.
 func mainTable(s *compare.Study, most int) table.Table {
 	t := table.Table{Title: "Peak and step", Columns: []table.Column{
 		{Title: "Run", Key: "run"},
@@ -116,10 +116,10 @@ func mainTable(s *compare.Study, most int) table.Table {
 	return t
 }
 
-// besideBaselines returns the cells of a study in its order, except that each baseline comes before the cells that are
+// besideBaselines returns the cells of a study in order, except that each baseline is just before the cells that are
 // compared with it.
 func besideBaselines(s *compare.Study) (out []*compare.Cell) {
-	first := map[string]int{} // place of a baseline's first cell
+	first := map[string]int{} // place of each baseline's first cell
 	place := func(c *compare.Cell) int {
 		if c.Baseline == nil {
 			return len(s.Cells)
@@ -150,8 +150,8 @@ func besideBaselines(s *compare.Study) (out []*compare.Cell) {
 	return out
 }
 
-// foremost keeps at most so many cells, the highest peaks and their baselines, in their order. It also counts the
-// others.
+// foremost keeps, in order, at most most cells: those with the highest peaks, and their baselines. It also returns the
+// number of other cells.
 func foremost(cells []*compare.Cell, most int) (kept []*compare.Cell, left int) {
 	if len(cells) <= most {
 		return cells, 0
@@ -185,7 +185,8 @@ func foremost(cells []*compare.Cell, most int) (kept []*compare.Cell, left int) 
 		len(cells) - len(chosen)
 }
 
-// failuresInShort returns the success of each method and the first failures. If all runs ended well it returns nothing.
+// failuresInShort returns a table of how many runs of each method ended well, and a table of the first failures. If all
+// runs ended well it returns nothing.
 func failuresInShort(s *compare.Study) (tables []table.Table) {
 	success := SuccessTables(compare.Success(s.Runs))
 	if len(success) < 2 {
@@ -202,7 +203,7 @@ func failuresInShort(s *compare.Study) (tables []table.Table) {
 	return tables
 }
 
-// failedInShort names the first requests that failed for want of memory. The table says what held the memory.
+// failedInShort names the first requests that failed because memory was short. The tables say what held the memory.
 func failedInShort(s *compare.Study) (notes []string) {
 	const most = 3
 	for i := range s.Runs {
@@ -214,7 +215,7 @@ func failedInShort(s *compare.Study) (notes []string) {
 	return limited(notes, most, "tables/failed_requests.md")
 }
 
-// verdictsInShort says whether the parts of the peaks were proved to be all of them, with the runs for which they were
+// verdictsInShort says whether the breakdowns of the peaks were proved complete, and names the runs for which they were
 // not.
 func verdictsInShort(s *compare.Study) (notes []string) {
 	const most = 4

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// The CSV files of tables with a column for each run. Such a file has a row for each run and item, since programs group
-// more easily than they transpose.
+// The CSV files for tables with a column for each run. In such a file each row is one item of one run, since programs
+// can group rows more easily than transpose a table.
 
 func tidyConfiguration(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting",
@@ -85,8 +85,8 @@ func tidyPhasePeakDeltas(s *compare.Study) []table.Table {
 		})
 }
 
-// tidyPhasePeaks returns the phase peaks of each run's main device, as the printed table shows them. phases.csv has
-// every device.
+// tidyPhasePeaks returns the phase peaks of each run's main device, as the printed table shows them. phases.csv has all
+// devices.
 func tidyPhasePeaks(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "phase",
 		For: table.Programs}, table.Column{Key: "peak_bytes", For: table.Programs})}

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/report/prose"
 )
 
-// tellModuleTimes fills in the warnings of each run.
+// tellModuleTimes writes the warnings of each run.
 func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
@@ -22,7 +22,7 @@ func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
 	return doc
 }
 
-// timeWords states a caveat about times.
+// timeWords put a remark on times into words.
 func timeWords(r timing.Remark) string {
 	switch r.Kind {
 	case timing.RemarkOnlyInstrumented:
@@ -49,7 +49,7 @@ func timeWords(r timing.Remark) string {
 	panic(fmt.Sprintf("no words for the remark %d", r.Kind))
 }
 
-// capturedWords say why captured steps have no time.
+// capturedWords say why steps captured in a CUDA graph have no time.
 func capturedWords(steps []int64) string {
 	who, has := fmt.Sprintf("step %d", steps[0]), "has"
 	if n := len(steps); n > 1 {
@@ -59,7 +59,7 @@ func capturedWords(steps []int64) string {
 		"dpsight.step() after each replay of a graph to time it", who, has)
 }
 
-// noEnergyWords say why a run whose GPU was sampled has no energy.
+// noEnergyWords say why a run has no energy although its GPU was sampled.
 func noEnergyWords(why timing.NoEnergy) string {
 	switch why {
 	case timing.EnergyNotRead:

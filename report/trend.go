@@ -18,11 +18,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// nothingToSay is shown if no test can tell whether there is a difference.
+// nothingToSay is shown if no test can tell whether a value changed.
 const nothingToSay = "~"
 
-// TrendTables prints, for people, a row for each level: between which points the level held, and by which step it
-// began. As records, for programs, it prints a row for each point.
+// TrendTables has a row for each level. A level is a stretch of points between which an experiment's value did not
+// change. The row has the level's first and last point, and the change with which the level began. As records, for
+// programs, there is a row for each point.
 func TrendTables(doc trend.Document, records bool) []table.Table {
 	if records {
 		return []table.Table{trendRecords(doc)}
@@ -30,7 +31,7 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit) + " over " + overNames[doc.Over], Document: doc}
 	badge := trendBadge(&doc)
-	if badge != "" { // the badge is the same for all: a narrow terminal has room for it once
+	if badge != "" { // a common badge is shown once, since a narrow terminal has little room
 		t.Title += " [" + badge + "]"
 	}
 	for _, c := range []table.Column{{Title: "Experiment", Names: true}, {Title: "From", Names: true, Priority: 9},
@@ -51,7 +52,7 @@ func TrendTables(doc trend.Document, records bool) []table.Table {
 	return []table.Table{t}
 }
 
-// trendBadge returns the badge that all experiments share; "" if they differ.
+// trendBadge returns the badge that all experiments share, or "" if they differ.
 func trendBadge(doc *trend.Document) (badge string) {
 	for i := range doc.Experiments {
 		own := doc.Experiments[i].Identity.Badge()
@@ -63,13 +64,13 @@ func trendBadge(doc *trend.Document) (badge string) {
 	return badge
 }
 
-// overNames and pointNames say what points are.
+// overNames and pointNames are the words for the points of a trend.
 var (
 	overNames  = map[trend.Over]string{trend.Revision: "revisions", trend.Date: "days"}
 	pointNames = map[trend.Over]string{trend.Revision: "revisions", trend.Date: "points"}
 )
 
-// levelRows are the levels of one experiment, with its badge or without.
+// levelRows returns the rows for the levels of one experiment. badged says whether they have its badge.
 func levelRows(doc *trend.Document, e *trend.Experiment, badged bool) (rows [][]table.Cell) {
 	value, delta := quantityCells(doc.Unit)
 	for i, l := range e.Levels() {
@@ -105,7 +106,7 @@ func levelRows(doc *trend.Document, e *trend.Experiment, badged bool) (rows [][]
 	return rows
 }
 
-// pointName is a point's revision, or its day and its revision.
+// pointName returns a point's revision, or its day with its revision.
 func pointName(p *trend.Point, over trend.Over) string {
 	revision := ""
 	if p.Revision != nil {
@@ -117,7 +118,7 @@ func pointName(p *trend.Point, over trend.Over) string {
 	return strings.TrimSpace(p.Started.UTC().Format(time.DateOnly) + " " + revision)
 }
 
-// percentWords are a step in percent of the level before.
+// percentWords state a change in per cent of the level before it.
 func percentWords(s *trend.Step) string {
 	if s.Ratio == nil {
 		return table.Absent().Text
@@ -125,7 +126,7 @@ func percentWords(s *trend.Step) string {
 	return signed((*s.Ratio-1)*100, 1)
 }
 
-// signed returns a number with its sign and digits digits after the point.
+// signed formats a number with its sign and digits decimals.
 func signed(v float64, digits int) string {
 	text := units.Fixed(v, digits)
 	if v > 0 {
@@ -134,10 +135,10 @@ func signed(v float64, digits int) string {
 	return text
 }
 
-// largestPercent is the growth from which on a percentage is not shown, because there was almost nothing before.
+// largestPercent is the growth above which a percentage is not shown, since the value before was almost nothing.
 const largestPercent = 1000
 
-// mostParts is how many categories or phases a step names.
+// mostParts is the most categories or phases that are named for a change.
 const mostParts = 2
 
 // stepWhere names the categories or phases that changed most.
@@ -176,7 +177,8 @@ func stepModules(s *trend.Step) string {
 	return text
 }
 
-// stepPlace says where a step is: in which categories or phases, and in which module of the first.
+// stepPlace names the categories or phases that changed most, and the module that changed most within the first of
+// them.
 func stepPlace(s *trend.Step) string {
 	where, module := stepWhere(s), stepModules(s)
 	if where != "" && module != "" {
@@ -185,7 +187,7 @@ func stepPlace(s *trend.Step) string {
 	return where + module
 }
 
-// trendRecords has a row for each point, with the step that begins there.
+// trendRecords has a row for each point, with the change at that point if there is one.
 func trendRecords(doc trend.Document) table.Table {
 	doc.Warnings = trendWarnings(&doc)
 	t := table.Table{Document: doc}
@@ -230,7 +232,7 @@ func trendRecords(doc trend.Document) table.Table {
 	return t
 }
 
-// trendNotes explains how steps are found, and which experiments are followed.
+// trendNotes explain how changes are found, and which experiments the trend follows.
 func trendNotes(doc *trend.Document) (notes []string) {
 	steps, single, undecided := 0, true, false
 	for i := range doc.Experiments {
@@ -270,7 +272,7 @@ func trendNotes(doc *trend.Document) (notes []string) {
 	return append(notes, said...)
 }
 
-// trendWarnings says what does not count, and what else changed at a step.
+// trendWarnings name the runs that do not count, and what else changed where a value did.
 func trendWarnings(doc *trend.Document) []string {
 	out := []string{}
 	if len(doc.Twins) > 0 {
@@ -319,7 +321,7 @@ func trendWarnings(doc *trend.Document) []string {
 	return out
 }
 
-// committedTogether reports whether two points are different commits of one second, which is the resolution of Git's
+// committedTogether reports whether two points are different commits within the same second, the resolution of Git's
 // times.
 func committedTogether(a, b *trend.Point) bool {
 	if a.Committed == nil || b.Committed == nil || !a.Committed.Equal(*b.Committed) {
@@ -334,7 +336,7 @@ func committedTogether(a, b *trend.Point) bool {
 	return commit(a) != commit(b)
 }
 
-// TrendFigure draws the experiments' points and their steps.
+// TrendFigure returns the picture of the experiments' points and changes.
 func TrendFigure(doc trend.Document) figure.Figure {
 	all := of(len(doc.Experiments), func(i int) *identity.Identity { return &doc.Experiments[i].Identity })
 	title := metricName(doc.Value) + " over " + overNames[doc.Over]
@@ -373,17 +375,17 @@ func TrendFigure(doc trend.Document) figure.Figure {
 	return figure.Figure{Name: "trend", Title: "What changed, and when", Picture: t, Badge: string(all)}
 }
 
-// unitNames are the units that axes show.
+// unitNames are the units on axes.
 var unitNames = map[compare.Unit]string{compare.UnitMS: "ms", compare.UnitPerSecond: "a second",
 	compare.UnitJoules: "J"}
 
-// WriteTrend draws the picture of a trend into dir, as [WriteExplanation] does.
+// WriteTrend draws the picture of a trend into the folder dir, as [WriteExplanation] does.
 func WriteTrend(dir string, doc trend.Document, force bool) ([]string, error) {
 	return writeFigure(dir, TrendFigure(doc), force)
 }
 
-// writeFigure draws one picture into dir, which it creates, and returns the written paths. Without force it
-// replaces only pictures with its own title (*folder.ForeignError).
+// writeFigure draws one picture into the folder dir, which it creates, and returns the written paths. Without force it
+// overwrites only pictures with its own title, and otherwise returns a *folder.ForeignError.
 func writeFigure(dir string, f figure.Figure, force bool) (written []string, err error) {
 	defer func() { err = folder.Unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {

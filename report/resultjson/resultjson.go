@@ -1,9 +1,10 @@
-// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces. Notebooks
-// and scripts that read those files keep working: the keys are the same, and the values are true.
+// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces. Notebooks and
+// scripts that read such files keep working: the keys are the same. Their values are dpsight's, where the profiler's
+// were wrong too.
 //
-// "mb" means MiB there. What a run does not hold is null, never 0. The snapshots are an exception, since the profiler's
-// snapshots have no nulls, and readers sort the values and take the highest: a snapshot with an unknown value is left
-// out. One key is added, "dpsight". The key "dpsight" has the run's id and says how its figures are known, since a
+// In such files "mb" means MiB. A value that the run does not have is null, never 0. The snapshots are an exception:
+// the profiler's have no nulls, and readers sort the values and take the highest. So a snapshot with an unknown value
+// is left out. The key "dpsight" is new. It has the run's id, and whether the run was measured or predicted, since a
 // prediction must not pass for a measurement.
 package resultjson
 
@@ -24,7 +25,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// Document is one *_result.json.
+// Document is the content of one *_result.json.
 type Document struct {
 	Experiment   string     `json:"experiment"`
 	Config       config     `json:"config"`
@@ -35,7 +36,7 @@ type Document struct {
 	Dpsight      provenance `json:"dpsight"`
 }
 
-// config holds the run's parameters; null if a user's script has none.
+// config holds the run's parameters. It is null if a user's script has none.
 type config struct {
 	VocabSize any `json:"vocab_size"`
 	HiddenDim any `json:"hidden_dim"`
@@ -45,7 +46,7 @@ type config struct {
 	BatchSize any `json:"batch_size"`
 }
 
-// breakdown has the components at the peak, and the totals at the end of the last step.
+// breakdown has the bytes of the components at the peak, and the totals at the end of the last step.
 type breakdown struct {
 	ModelParametersMB *float64 `json:"model_parameters_mb"`
 	GradientsMB       *float64 `json:"gradients_mb"`
@@ -71,7 +72,7 @@ type provenance struct {
 	Status  string  `json:"status"`
 	Source  string  `json:"source"` // measured, predicted or imported
 	Profile *string `json:"profile"`
-	// ActivationHooksHeldMB is what DP hooks hold, in MiB. Autograd holds nearly all of it anyway.
+	// ActivationHooksHeldMB is the MiB that DP hooks hold. Autograd holds nearly all of these bytes too.
 	ActivationHooksHeldMB *float64 `json:"activation_hooks_held_mb"`
 	Warnings              []string `json:"warnings"`
 }
@@ -97,17 +98,17 @@ func New(p analyze.ComponentProfile) Document {
 	return d
 }
 
-// snapshots returns the points whose values are all known, in the profiler's order of time. dpsight's experiments
-// make the optimizer before they wrap it, while the profiler's own wrap first. A run makes twice as many steps as
-// requested, since half of them are bare, and records the events of some. The recorded steps are numbered from 0
-// and are at most as many as requested: notebooks rely on both.
+// snapshots returns the points at which all values are known, in the order in which the profiler lists them. dpsight's
+// experiments make the optimizer before they wrap the model, while the profiler's experiments wrap the model first. A
+// run makes twice as many steps as requested, since half of them are bare, and records the events of some. The recorded
+// steps are numbered from 0 and are at most as many as requested: notebooks rely on both.
 func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	asked, limited := p.Params["num_iter"].(float64)
-	number := map[int]int{} // by iteration of the run
+	number := map[int]int{} // index by iteration of the run
 	out := []snapshot{}
 	for i := range p.Points {
 		at := &p.Points[i]
-		if plain && at.Point < analyze.AfterWarmup { // the profiler makes no snapshots of plain training's set-up
+		if plain && at.Point < analyze.AfterWarmup { // the profiler makes no snapshots of the set-up of plain training
 			continue
 		}
 		if at.Allocated == nil || at.Reserved == nil || at.Highest == nil || at.TimeNS == nil {
@@ -133,8 +134,8 @@ func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	return out
 }
 
-// pointName returns the profiler's name of a point. iteration -1 means none. For plain training the profiler counts
-// from after the warm-up.
+// pointName returns the profiler's name of a point. iteration is -1 for a point outside all iterations. For plain
+// training, the profiler begins to count after the warm-up.
 func pointName(point analyze.Point, iteration int, plain bool) string {
 	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp",
 		analyze.OptimizerCreated: "optimizer_created",
@@ -151,10 +152,10 @@ func pointName(point analyze.Point, iteration int, plain bool) string {
 	return fmt.Sprintf("%d_%s", number, place)
 }
 
-// renamed are methods that the profiler has under another name.
+// renamed maps dpsight's names of methods to the profiler's.
 var renamed = map[string]string{"flash": "flash_clip", "bk": "bookkeeping", "flash_bk": "flash_clip_bookkeeping"}
 
-// experiment is the profiler's name of the method, else the run's own.
+// experiment returns the profiler's name of the method, or else the run's own name.
 func experiment(p *analyze.ComponentProfile) string {
 	m := p.Method()
 	if name, ok := renamed[m]; ok {
@@ -174,9 +175,9 @@ func runName(p *analyze.ComponentProfile) string {
 }
 
 // WriteAll writes runs to out. A single run goes to the file out. Several runs go to a folder, one file each. A single
-// run goes to a folder too if the folder exists or out ends like a folder's name. WriteAll returns the paths of files
-// in a folder. Without force, WriteAll only replaces what an export wrote, and writes nothing if a file is another's
-// ([schemas.ForeignError]).
+// run goes to a folder too if the folder exists, or if out ends with a slash. WriteAll returns the paths of files that
+// it wrote into a folder. Without force it overwrites only files that an export wrote. If there is any other file at a
+// path, it writes nothing ([schemas.ForeignError]).
 func WriteAll(out string, profiles []analyze.ComponentProfile, force bool) (paths []string, err error) {
 	defer func() {
 		var p *os.PathError
@@ -233,7 +234,7 @@ func IsExport(path string) bool {
 	return err == nil && json.Unmarshal(b, &head) == nil && head.Dpsight != nil && head.Dpsight.RunID != ""
 }
 
-// IsFolder reports whether a name denotes a folder, existing or not.
+// IsFolder reports whether a path means a folder, even one that does not exist yet.
 func IsFolder(name string) bool {
 	if name == "" {
 		return false
@@ -242,8 +243,8 @@ func IsFolder(name string) bool {
 	return err == nil && st.IsDir() || name[len(name)-1] == '/' || os.IsPathSeparator(name[len(name)-1])
 }
 
-// FileNames returns a distinct file name for each run: NAME_result.json, with the run's id if several share a name.
-// A run that is named after its method has the name that the profiler would give it.
+// FileNames returns a different file name for each run: NAME_result.json, with the run's id if several runs share a
+// name. A run with its method's name gets the profiler's name of that method.
 func FileNames(profiles []analyze.ComponentProfile) []string {
 	names, count := make([]string, len(profiles)), map[string]int{}
 	for i := range profiles {
@@ -253,7 +254,7 @@ func FileNames(profiles []analyze.ComponentProfile) []string {
 			names[i] = experiment(p)
 		}
 		names[i] = units.FileName(names[i])
-		count[strings.ToLower(names[i])]++ // some file systems do not tell case apart
+		count[strings.ToLower(names[i])]++ // some file systems ignore case
 	}
 	for i := range profiles {
 		if count[strings.ToLower(names[i])] > 1 {

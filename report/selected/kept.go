@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// keeper makes the kept document of a run. The keeper makes no document for a prediction whose report has no
-// confidence, since confidence depends on what is known of predictions today.
+// keeper returns the function that reduces a run to its kept document. It makes no document for a prediction whose
+// report has no confidence, since such a confidence must be computed with the present records of known errors.
 func keeper() store.Keeper {
 	return store.Keeper{Version: analyze.KeptVersion, Want: analyze.SummaryTables | analyze.ListTables,
 		Make: func(t *schemas.Tables, s *schemas.Summary) bool {
@@ -30,7 +30,7 @@ func keeper() store.Keeper {
 		}}
 }
 
-// keeper reports its progress if a store has no summaries of many runs.
+// keeper shows progress if the store lacks the summaries of many runs.
 func (s *Source) keeper() store.Keeper {
 	k := keeper()
 	if s.Doing != nil {
@@ -39,9 +39,9 @@ func (s *Source) keeper() store.Keeper {
 	return k
 }
 
-// summarizedEvents is how many allocator events a run may have for its summary to be written when it is ingested. The
-// summary is made from the tables, which must be read: for a million events, that would take as long as the import of
-// their snapshot. The summary of a larger run is made when a store of many runs first needs it.
+// summarizedEvents is the most allocator events with which a run gets its summary as soon as it is ingested. The
+// summary is made from the tables: for a million events, reading them would take as long as importing their snapshot.
+// The summary of a larger run is made when a store of many runs first needs it.
 const summarizedEvents = 500_000
 
 // WriteSummaries writes the summaries of runs that have just been ingested, by their folders.
@@ -49,7 +49,7 @@ func WriteSummaries(dirs ...string) {
 	for _, dir := range dirs {
 		report, err := schemas.ReadIngestReport(dir)
 		if err != nil {
-			continue // what cannot be read has no summary
+			continue // a run that cannot be read gets no summary
 		}
 		var events int64
 		for _, d := range report.Devices {
@@ -61,14 +61,14 @@ func WriteSummaries(dirs ...string) {
 	}
 }
 
-// kept reduces the runs for comparisons and checks, without their phases (see [Runs.addPhases]), and gives those that
-// could be read.
+// kept reduces the runs for comparisons and checks, without their phases (see [Runs.addPhases]), and returns the runs
+// that could be read.
 func (r *Runs) kept() (read *Runs, sums []analyze.Summary, err error) {
 	var reader analyze.KeptReader
 	return fromKept(r, store.KeptCompared, reader.Summary, analyze.SummaryTables, analyze.Summarize)
 }
 
-// addPhases gives runs that were reduced by [Runs.kept] their phases.
+// addPhases adds the phases to runs that [Runs.kept] reduced.
 func (r *Runs) addPhases(sums []analyze.Summary) {
 	lacking := map[string]int{}
 	for i := range sums {
@@ -99,7 +99,7 @@ func (r *Runs) addPhases(sums []analyze.Summary) {
 	}
 }
 
-// listed are the rows of the list of runs.
+// listed returns the rows of the list of runs.
 func (r *Runs) listed() (read *Runs, rows []analyze.RunsRow, err error) {
 	var reader analyze.KeptReader
 	return fromKept(r, store.KeptRow, reader.Row, analyze.ListTables, analyze.ListRun)
@@ -109,7 +109,7 @@ func (r *Runs) listed() (read *Runs, rows []analyze.RunsRow, err error) {
 func fromKept[T any](r *Runs, kind store.KeptKind, decode func(origin, data []byte) (T, error), want schemas.Want,
 	from func(schemas.Tables) T) (read *Runs, out []T, err error) {
 	had := make([]T, len(r.Runs))
-	out = had[:0] // the values read so far overwrite only places that were read already
+	out = had[:0] // out reuses had's memory: it only overwrites values that were already read
 	decoded := r.Selection.Kept(r.from.keeper(), kind, func(i int, origin, data []byte) bool {
 		var err error
 		had[i], err = decode(origin, data)

@@ -11,20 +11,20 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// List is the table of the runs that a command names. A name stands for all runs that have it.
+// List returns the table of the runs that a command names. A name stands for all runs with that name.
 func (s *Source) List(names []string) (doc analyze.RunsDocument, err error) {
 	r, err := s.SelectEach(names)
 	if err != nil {
 		return doc, err
 	}
-	if len(r.Runs) == 1 { // of several runs, the note was already given
+	if len(r.Runs) == 1 { // for several runs, the note was already printed
 		r.WarnPending()
 	}
 	return r.List()
 }
 
-// selectEvery is [Source.SelectEach] that also says which names stand for several runs: a user who changes or
-// removes runs by name must know.
+// selectEvery does what [Source.SelectEach] does, and notes which names stand for several runs. A user who changes or
+// removes runs by name must know that.
 func (s *Source) selectEvery(names []string) (*Runs, error) {
 	r, err := s.SelectEach(names)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Source) selectEvery(names []string) (*Runs, error) {
 	return r, nil
 }
 
-// Tag gives the runs of a name tags and takes others from them, and says how many runs that changed.
+// Tag adds tags to the runs with a name and removes others, and prints how many runs changed.
 func (s *Source) Tag(name string, add, remove []string) error {
 	for _, tag := range slices.Concat(add, remove) {
 		if err := schemas.CheckTag(tag); err != nil {
@@ -69,7 +69,7 @@ func (s *Source) Tag(name string, add, remove []string) error {
 	return nil
 }
 
-// Usage is how many bytes the selected runs take, by kinds of files, the largest run first.
+// Usage returns the size of the selected runs' files by kind, the largest run first.
 func (s *Source) Usage(names []string) (doc report.UsageDocument, err error) {
 	r, err := s.selectEvery(names)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *Runs) usage() (doc report.UsageDocument, err error) {
 	return report.NewUsageDocument(runs), nil
 }
 
-// Show is all that is known of each selected run without its tables.
+// Show returns everything that is known of each selected run without its tables.
 func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
 	r, err := s.selectEvery(names)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *Source) Show(names []string) (doc report.ShownDocument, err error) {
 	return doc, nil
 }
 
-// Remove removes runs, one after another, if the answer to a question is yes. asked says whether a user could be asked.
-// Remove refuses a run that is being recorded.
+// Remove removes runs, one after another, after the user has confirmed it. confirm's result asked says whether the user
+// could be asked. Remove returns an error for a run that is being recorded.
 func (s *Source) Remove(names []string, confirm func(question string) (yes, asked bool)) error {
 	r, err := s.selectEvery(names)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Report is what a report shows of runs that a command names.
+// Report returns the model of a report on the runs that a command names.
 func (s *Source) Report(names []string, baseline string) (m report.Model, err error) {
 	r, err := s.Select(names)
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 	return r.Model(baseline)
 }
 
-// Model returns what a report shows of the runs: compared with the named baseline, if any, and with the memory of
-// the GPUs that NVML sampled explained.
+// Model returns the model of a report on the runs. It compares them with the named baseline, if any, and has the ladder
+// of each GPU that NVML sampled.
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}
@@ -68,11 +68,11 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	return m, nil
 }
 
-// mostTimelines is how many runs keep their timelines while a report reads all runs: a run's timeline takes about a
-// megabyte.
+// mostTimelines is the most runs whose timelines are kept in memory while a report reads all runs. A run's timeline
+// takes about a megabyte.
 const mostTimelines = 32
 
-// addTimelines reads the timelines that the report draws and has not kept.
+// addTimelines reads the timelines that the report draws and that were not kept.
 func (r *Runs) addTimelines(m *report.Model) error {
 	lacking := map[string]*compare.Cell{}
 	for _, i := range m.Timed() {

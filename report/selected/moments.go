@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// moments analyses a moment of each selected run. The runs that lack the moment are listed beside those that have it.
+// moments analyses one moment of each selected run. Runs that lack the moment are listed too.
 func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	many := len(r.Runs) > 1
 	var lacking lacks
@@ -21,8 +21,8 @@ func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, err
 	return out, lacking.all()
 }
 
-// withoutEvents handles a run without allocator events: a single run is an error, one of many is listed without
-// devices.
+// withoutEvents handles the error of a run without allocator events. For a single run the error is returned. One of
+// many runs is listed without devices.
 func withoutEvents(err error, many bool) error {
 	var none *memory.NoEventsError
 	switch {
@@ -36,14 +36,14 @@ func withoutEvents(err error, many bool) error {
 	return schemas.WithHint(err, "dpsight phases and dpsight overhead need none")
 }
 
-// lacks are the runs without the requested moment. Runs without the moment are listed beside the others. If no run has
+// lacks collects the errors of runs without the requested moment. Such runs are listed beside the others. If no run has
 // the moment, the first run's error says why.
 type lacks struct {
 	first *memory.NoMomentError
 	any   bool // some run has the moment
 }
 
-// note is what becomes of one run's error.
+// note decides what to do with one run's error.
 func (l *lacks) note(err error, many bool) error {
 	var missing *memory.NoMomentError
 	switch {
@@ -58,7 +58,7 @@ func (l *lacks) note(err error, many bool) error {
 	return withoutEvents(err, many)
 }
 
-// all is the error of runs that all lack the moment.
+// all returns an error if all runs lack the moment.
 func (l *lacks) all() error {
 	switch {
 	case l.first == nil || l.any:

@@ -10,10 +10,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// plainWord is a word that no shell takes apart.
+// plainWord matches a word that needs no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// word is a path as a shell takes it for one word.
+// word quotes a path, if necessary, so that a shell reads it as one word.
 func word(path string) string {
 	if plainWord.MatchString(path) {
 		return path
@@ -21,8 +21,8 @@ func word(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// AfterIngest returns the command that shows what was ingested, "" if nothing was ingested. The command names a run,
-// since a command without one takes the newest run by its own time, which may be another.
+// AfterIngest returns the command that shows a run which was just ingested, or "" if none was. The command names the
+// run, since a command without a name would show the run with the latest start, which may be another run.
 func (s *Source) AfterIngest(doc schemas.Ingested) string {
 	var stores []string
 	for _, dir := range doc.Dirs {
@@ -36,7 +36,7 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 		return ""
 	case len(stores) > 1:
 		for _, of := range stores {
-			if filepath.Base(of) == of { // the bare name could mean a run of that name
+			if filepath.Base(of) == of { // the bare name could mean a run with that name
 				of = "./" + of
 			}
 			command += " " + word(of)
@@ -51,7 +51,7 @@ func (s *Source) AfterIngest(doc schemas.Ingested) string {
 	return command + " --store " + word(stores[0])
 }
 
-// showing returns the command that shows most about one run of a store.
+// showing returns the command that shows the most about one run of a store.
 func showing(of, dir string) string {
 	const list = "dpsight runs"
 	run, err := store.OpenRun(dir)

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// mostExplained is how many runs a page explains against the baseline: each explanation reads the run and the
-	// baseline.
+	// mostExplained is the most runs that a page compares with the baseline in words. Each such explanation reads the
+	// run and the baseline.
 	mostExplained = 12
-	// pagePoints is how many stretches of events a page has of a device whose events do not fit.
+	// pagePoints is the number of points into which a page divides a device's events if they do not fit one by one.
 	pagePoints = 600
 )
 
-// page collects what a page shows of a report's runs: the documents that the commands print, and the blocks.
+// page collects the contents of the page on a report's runs: the documents that commands print, and the blocks.
 func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
-	r = r.quiet(r.Selection) // the report itself says what there is to say of the runs
+	r = r.quiet(r.Selection) // the report itself already prints the warnings about its runs
 	b := page.NewBuilder(title)
 	r.firstDocuments(b)
 	r.otherDocuments(b, study)
@@ -36,8 +36,8 @@ func (r *Runs) page(title string, study compare.Study) (*page.Builder, error) {
 	return b, err
 }
 
-// firstDocuments adds what a reader needs for any view: the list of the runs, and their breakdown, which it
-// returns.
+// firstDocuments adds the documents that every view of the page needs: the list of runs, and their breakdown, which it
+// also returns.
 func (r *Runs) firstDocuments(b *page.Builder) memory.BreakdownDocument {
 	list, err := r.List()
 	b.Document("runs", []table.Table{report.RunsTable(list)}, err)
@@ -49,7 +49,7 @@ func (r *Runs) firstDocuments(b *page.Builder) memory.BreakdownDocument {
 	return breakdown
 }
 
-// otherDocuments adds what the other commands print of the runs.
+// otherDocuments adds the documents that other commands print about the runs.
 func (r *Runs) otherDocuments(b *page.Builder, study compare.Study) {
 	if study.Overhead != nil {
 		b.Document("overhead", report.OverheadTables(study), nil)
@@ -67,14 +67,14 @@ func (r *Runs) otherDocuments(b *page.Builder, study compare.Study) {
 	r.explained(b, study)
 }
 
-// quiet returns the given runs without any warnings about them.
+// quiet returns some runs as a selection that prints no warnings.
 func (r *Runs) quiet(some *store.Selection) *Runs {
 	from := &Source{Store: r.from.Store, Named: r.from.Named, Recording: r.from.Recording}
 	from.Say, from.Note, from.Warn = func(string) {}, func(string) {}, func(string) {}
 	return &Runs{some, from, nil}
 }
 
-// explained adds why each run of a study takes more or less than its baseline.
+// explained adds an explanation of each run's difference from its baseline.
 func (r *Runs) explained(b *page.Builder, study compare.Study) {
 	if study.Baseline == nil {
 		return
@@ -112,7 +112,7 @@ func (r *Runs) explained(b *page.Builder, study compare.Study) {
 	}
 }
 
-// addBlocks adds the blocks of a run. A run without blocks is shown by its documents.
+// addBlocks adds the blocks of a run. For a run without blocks, the page shows only documents.
 func addBlocks(b *page.Builder, in *schemas.Tables) error {
 	devices, err := blocks.Of(in)
 	if err != nil {
@@ -138,7 +138,8 @@ func addBlocks(b *page.Builder, in *schemas.Tables) error {
 	return nil
 }
 
-// peakWindow returns the step of the peak or, if the peak lies in none, the events around it.
+// peakWindow returns the first and last event of the peak's step or, if the peak lies in no step, of a window around
+// the peak.
 func peakWindow(d *blocks.Device, peak memory.Moment) (from, to int64) {
 	for i := range d.Steps {
 		if s := &d.Steps[i]; s.BeginSeq < peak.Event && peak.Event <= s.EndSeq {

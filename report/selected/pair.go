@@ -11,8 +11,8 @@ import (
 
 const pairHint = "as in dpsight explain vanilla ghost; dpsight runs lists the runs"
 
-// Explain explains why the second of two runs takes more or less than the first. labels gives the names to show;
-// without labels, Explain shows the runs' own names.
+// Explain explains why the second of two runs takes more or less than the first. labels are the names to show. Without
+// labels, Explain shows the runs' own names.
 func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err error) {
 	r, err := s.Select(names)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err e
 	if err != nil {
 		return doc, err
 	}
-	if len(sides) != 2 { // a store of two runs, one of them unreadable
+	if len(sides) != 2 { // as for a store of two runs if one of them cannot be read
 		return doc, schemas.WithHint(errors.New("only one of the two runs can be read"), pairHint)
 	}
 	for i, label := range labels {

@@ -17,7 +17,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Paper returns what a paper shows of runs that a command names or, if it names none, of the configuration's runs.
+// Paper returns the model of a paper about the runs that a command names or, if it names none, about the
+// configuration's runs.
 func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m paper.Model, err error) {
 	if len(names) == 0 {
 		names = c.Runs
@@ -40,7 +41,7 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 		return m, err
 	}
 	var searched []analyze.Summary
-	if len(trials(r).Runs) == 0 && len(tried.Runs) > 0 { // else the paper is about the trials themselves
+	if len(trials(r).Runs) == 0 && len(tried.Runs) > 0 { // otherwise the paper is about the trials themselves
 		if _, searched, err = tried.summarize(); err != nil {
 			return m, err
 		}
@@ -63,18 +64,18 @@ func (s *Source) Paper(names []string, baseline string, c *paper.Config) (m pape
 	return m, nil
 }
 
-// trials returns the runs that searches tried.
+// trials returns the runs that are trials of a search.
 func trials(r *Runs) *Runs {
 	return &Runs{r.Only(slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
 		return run.Manifest.Suite == nil || !run.Manifest.Suite.Search
 	})), r.from, nil}
 }
 
-// viewed is summarize with what figures of single runs show, by run id.
+// viewed does what summarize does, and also returns, by run id, the views that figures of single runs need.
 func (r *Runs) viewed(whole bool) (read *Runs, sums []analyze.Summary, views map[string]*exhibits.View, err error) {
 	views = map[string]*exhibits.View{}
 	read, err = r.Each(analyze.SummaryTables|exhibits.ViewTables, true, func(in schemas.Tables) error {
-		ledgers := memory.NewLedgers(&in) // the ledgers are made once for the summary and the view
+		ledgers := memory.NewLedgers(&in) // the summary and the view share the ledgers
 		s := analyze.SummarizeWith(&in, ledgers)
 		sums = append(sums, s)
 		if s.BrokenDown() {
@@ -103,7 +104,8 @@ func accuracies(runs []analyze.Summary) []predict.AccuracyExperiment {
 	return rows
 }
 
-// withoutPredicted removes predictions of measured experiments, which would count as experiments of their own.
+// withoutPredicted removes predictions of experiments that were also measured, since they would count as separate
+// experiments.
 func withoutPredicted(runs []analyze.Summary) []analyze.Summary {
 	measured := map[string]bool{}
 	key := func(s *analyze.Summary) string { return s.Script + " " + identity.ParamsText(s.Params) }

@@ -6,17 +6,17 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Remade looks at runs before and after their tables are made again, and reports what moved.
+// Remade compares runs before and after their tables are made again, and reports which bytes moved.
 type Remade struct{ before map[string]peaks }
 
-// peaks are what a run's peaks consist of, by the rules of a version.
+// peaks has the composition of a run's peaks, and the version of the rules that made it.
 type peaks struct {
 	run     store.Run
 	rules   int
 	devices []memory.DeviceBreakdown
 }
 
-// Before looks at a run before its tables are made again. If its tables cannot be read, nothing is reported as
+// Before keeps a run's peaks before its tables are made again. If its tables cannot be read, nothing is reported as
 // moved.
 func (r *Remade) Before(dir string) {
 	if p, ok := peaksOf(dir); ok {
@@ -27,7 +27,7 @@ func (r *Remade) Before(dir string) {
 	}
 }
 
-// Tell adds to the document what moved in the runs that were looked at before.
+// Tell adds to the document which bytes moved in the runs for which Before was called.
 func (r *Remade) Tell(doc *schemas.Ingested) {
 	for _, dir := range doc.Dirs {
 		was, ok := r.before[dir]

@@ -11,19 +11,20 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// A Source is a store to select runs from, with callbacks for notes about what a result does not show.
+// A Source is a store from which runs are selected, with callbacks for messages about the selection.
 type Source struct {
 	Store string
-	// Named is true if the command names the store. A command without runs then means all of its runs, else the
-	// newest suite or run.
+	// Named is true if the command names the store. If it is true, a command without run arguments means all runs of
+	// the store. If not, it means the newest suite or run.
 	Named bool
-	// Where is a condition on the runs. Runs for which the condition is not true are left out. "" takes all.
+	// Where is a condition on the runs. Runs that do not fulfil it are left out. "" keeps all runs.
 	Where string
-	// Recording says how far a run is that a collector is still at work at, nil for any other folder.
+	// Recording returns how far a run has come that a collector is still recording, and nil for any other folder.
 	Recording func(dir string) *store.Progress
-	// Say reports what was selected, Note what was left out, Warn what could not be read or has no tables.
+	// Say gets messages about what was selected, Note about what was left out, and Warn about runs that could not be
+	// read or have no tables.
 	Say, Note, Warn func(text string)
-	// Doing is called with the progress of long work, the last time with done equal to of. Doing may be nil.
+	// Doing is called with the progress of long work, the last time with done equal to of. It may be nil.
 	Doing func(text string, done, of int)
 }
 
@@ -31,17 +32,17 @@ type Source struct {
 type Runs struct {
 	*store.Selection
 	from    *Source
-	leftOut []string // what was removed from the selection
+	leftOut []string // notes on runs that were removed from the selection
 }
 
-// Only is the source with a condition on its runs.
+// Only returns the source with a condition on its runs.
 func (s *Source) Only(where string) *Source {
 	only := *s
 	only.Where = where
 	return &only
 }
 
-// Select resolves RUN arguments.
+// Select returns the runs that the RUN arguments of a command name.
 func (s *Source) Select(names []string) (*Runs, error) {
 	if (s.Named || s.Where != "") && len(names) == 0 {
 		return s.SelectEach(nil)
@@ -49,18 +50,19 @@ func (s *Source) Select(names []string) (*Runs, error) {
 	return s.announce(store.OpenIndexed(s.Store).Resolve(names))
 }
 
-// SelectEach is Select, but a name stands for all runs that have it, and no name for the whole store.
+// SelectEach does what Select does, but a name stands for all runs with that name, and no name stands for the whole
+// store.
 func (s *Source) SelectEach(names []string) (*Runs, error) {
 	return s.announce(store.OpenIndexed(s.Store).ResolveEach(names))
 }
 
-// Folder selects one run by its folder, and prints nothing about the run.
+// Folder selects one run by its folder, and prints no messages.
 func (s *Source) Folder(dir string) (*Runs, error) {
 	sel, err := store.Open(s.Store).Resolve([]string{dir})
 	return &Runs{Selection: sel, from: s}, err
 }
 
-// SuiteRuns selects the runs of a suite by their folders, and prints nothing about the runs.
+// SuiteRuns selects the runs of a suite by their folders, and prints no messages.
 func (s *Source) SuiteRuns(suite *store.Suite, dirs []string) (*Runs, error) {
 	sel, err := store.Open(s.Store).Resolve(dirs)
 	if err != nil {
@@ -88,13 +90,13 @@ func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 	for _, w := range warnings {
 		s.Warn(w)
 	}
-	if len(sel.Runs) > 1 { // a single run without tables is refused by name
+	if len(sel.Runs) > 1 { // a single run without tables is an error elsewhere
 		r.WarnPending()
 	}
 	return r, nil
 }
 
-// WarnPending says which runs have no tables, and which are still running.
+// WarnPending warns of runs that have no tables, and of runs that are still being recorded.
 func (r *Runs) WarnPending() {
 	if n := r.Pending().Note(); n != "" {
 		r.from.Note(n)
@@ -107,28 +109,28 @@ func (r *Runs) WarnPending() {
 // Ingested returns an error if no run has tables.
 func (r *Runs) Ingested() error { return r.Pending().Err() }
 
-// A leaver returns the runs without those that a command does not look at, and notes what it left out.
+// A leaver removes the runs that a command ignores from a selection, and notes what it removed.
 type leaver func(*Runs) *Runs
 
-// leaveNone takes nothing out.
+// leaveNone removes no runs.
 func leaveNone(r *Runs) *Runs { return r }
 
-// leaveTrials takes out what searches tried.
+// leaveTrials removes the trials of searches.
 func leaveTrials(r *Runs) *Runs { return leaveTrialsBut(nil)(r) }
 
-// leaveTrialsBut takes out what searches tried and the baseline has not.
+// leaveTrialsBut removes the trials of searches that are not in the baseline.
 func leaveTrialsBut(baseline *schemas.Baseline) leaver {
 	return func(r *Runs) *Runs {
 		return r.without(analyze.WithoutTrials(r.Runs, manifest, r.IsNamed, baseline), report.TrialsNote)
 	}
 }
 
-// leaveSuperseded takes out the runs that did not end well and that were made again.
+// leaveSuperseded removes failed runs that were rerun.
 func leaveSuperseded(r *Runs) *Runs {
 	return r.without(analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests), report.SupersededNote)
 }
 
-// without returns the runs that are kept; note says how many runs are not.
+// without returns a selection of only the kept runs. note describes how many runs were removed.
 func (r *Runs) without(kept []store.Run, note func(runs int) string) *Runs {
 	n := len(r.Runs) - len(kept)
 	if n == 0 {
@@ -150,7 +152,7 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	return withConfidence(t), nil
 }
 
-// ReadWithin is [Read], of the blocks that live in a window.
+// ReadWithin does what [Read] does, for the blocks that live within a window.
 func ReadWithin(r store.Run, want schemas.Want, w store.Window) (schemas.Tables, error) {
 	t, err := store.LoadWithin(r, want, w)
 	if err != nil {
@@ -159,8 +161,9 @@ func ReadWithin(r store.Run, want schemas.Want, w store.Window) (schemas.Tables,
 	return withConfidence(t), nil
 }
 
-// withConfidence adds how sure a prediction is, and why, which the reports of older versions do not say. All tables
-// that this package reads go through withConfidence: an analysis never has a level without its reasons.
+// withConfidence adds a prediction's confidence with its doubts, which reports of older versions lack. This package
+// passes all tables that it reads through withConfidence, so that no analysis has a level of confidence without its
+// doubts.
 func withConfidence(t *schemas.Tables) schemas.Tables {
 	in := *t
 	in.Confidence = report.ConfidenceOf(t)
@@ -176,7 +179,7 @@ func Prediction(dir string) (run predict.PredictionRun, err error) {
 	return predict.Predict(in), nil
 }
 
-// Probe reads the run of a search in a folder.
+// Probe reads the search's run in a folder.
 func Probe(dir string) (run report.Probe, err error) {
 	in, err := prediction(dir)
 	if err != nil {
@@ -193,7 +196,8 @@ func prediction(dir string) (in schemas.Tables, err error) {
 	return Read(r, predict.Tables)
 }
 
-// Each is [store.Selection.Each] that warns about runs that cannot be read. Each returns the runs that could be read.
+// Each does what [store.Selection.Each] does, and warns of runs that cannot be read. It returns the runs that could be
+// read.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
 	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(withConfidence(t)) })
 	for _, d := range damaged {
@@ -202,7 +206,7 @@ func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) e
 	return &Runs{sel, r.from, r.leftOut}, err
 }
 
-// rows analyses each run. If there are several runs, those without tables are listed by their manifests.
+// rows analyses each run. If there are several runs, it lists those without tables by their manifests.
 func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	var out []T
 	_, err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {
@@ -213,7 +217,7 @@ func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)
 	return out, err
 }
 
-// RowsOf analyses each run, and refuses those without tables.
+// RowsOf analyses each run, and returns an error if a run has no tables.
 func RowsOf[T any](r *Runs, want schemas.Want, one func(schemas.Tables) T) ([]T, error) {
 	var out []T
 	_, err := r.Each(want, false, func(in schemas.Tables) error {
@@ -223,13 +227,13 @@ func RowsOf[T any](r *Runs, want schemas.Want, one func(schemas.Tables) T) ([]T,
 	return out, err
 }
 
-// always is an analysis that every run has.
+// always adapts an analysis that cannot fail.
 func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
-// Summaries selects runs without those that leave removes, and reduces them. Summaries returns an error if no run has
-// tables.
+// Summaries selects runs, removes those that leave ignores, and reduces the rest to summaries. It returns an error if
+// no run has tables.
 func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
 	if err != nil {
@@ -238,7 +242,8 @@ func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summa
 	return r.summarize()
 }
 
-// Kept is [Source.Summaries] for comparisons and checks of many runs, which look at what [analyze.KeptReader] gives.
+// Kept does what [Source.Summaries] does, for comparisons and checks of many runs. Its summaries have only what
+// [analyze.KeptReader] provides.
 func (s *Source) Kept(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.reduced(names, leave)
 	if err != nil {
@@ -247,7 +252,7 @@ func (s *Source) Kept(names []string, leave leaver) (*Runs, []analyze.Summary, e
 	return r.kept()
 }
 
-// reduced selects runs that are to be reduced.
+// reduced selects the runs that are then reduced to summaries.
 func (s *Source) reduced(names []string, leave leaver) (*Runs, error) {
 	r, err := s.Select(names)
 	if err != nil {
@@ -258,20 +263,20 @@ func (s *Source) reduced(names []string, leave leaver) (*Runs, error) {
 	}
 	if ended := slices.DeleteFunc(slices.Clone(r.Runs), func(run store.Run) bool {
 		return run.Manifest.Status == schemas.StatusRunning && !run.Ingested()
-	}); len(ended) < len(r.Runs) && len(ended) > 0 { // [Runs.WarnPending] already said which runs are still running
+	}); len(ended) < len(r.Runs) && len(ended) > 0 { // [Runs.WarnPending] already named the running runs
 		r = &Runs{r.Only(ended), r.from, r.leftOut}
 	}
 	r = leaveSuperseded(leave(r))
 	return r, r.Ingested()
 }
 
-// Summaries reduces the runs.
+// Summaries reduces the runs to summaries.
 func (r *Runs) Summaries() ([]analyze.Summary, error) {
 	_, sums, err := r.summarize()
 	return sums, err
 }
 
-// summarize reduces the runs, and gives those that could be read.
+// summarize reduces the runs to summaries, and returns the runs that could be read.
 func (r *Runs) summarize() (read *Runs, sums []analyze.Summary, err error) {
 	read, err = r.Each(analyze.SummaryTables, true, func(in schemas.Tables) error {
 		sums = append(sums, analyze.Summarize(in))

@@ -16,43 +16,43 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Served is what a server shows of runs: the page's documents, and on request the blocks of a device.
+// Served has what a server sends about runs: the page's documents and, on request, the blocks of a device.
 type Served struct {
-	// First is what the page needs to show anything. Whole is everything, which takes several more readings of the
-	// runs at the first request.
+	// First has the documents that the page needs to show anything. Whole returns all documents, for which the first
+	// request reads the runs several more times.
 	First Told
 	Whole func() (Told, error)
 
 	runs   *Runs
 	places []servedPlace
-	most   int64 // events that are given one by one
+	most   int64 // the most events that are sent one by one
 
 	mu   sync.Mutex
 	last *servedDevice
 }
 
-// Told is what a page needs about itself, and what the commands print, as JSON.
+// Told is the page's facts about itself and the documents that commands print, as JSON.
 type Told struct{ About, Documents []byte }
 
-// servedPlace is a device of a run.
+// servedPlace is one device of one run.
 type servedPlace struct {
 	run    int
 	place  identity.Place
 	events int64
 }
 
-// servedDevice is what was read of a device for the last request: all of its blocks or, if there are too many, the
-// bytes of all blocks by category.
+// servedDevice is what was read about a device for the last request: all of its blocks or, if they are too many, the
+// bytes by category.
 type servedDevice struct {
-	i      int // place
+	i      int // index into places
 	all    *blocks.Device
 	bytes  schemas.Tables
-	whole  *timeline.DeviceTimeline // a line of all events, beside which each window is shown
-	points int                      // of whole
+	whole  *timeline.DeviceTimeline // a line of all events, which is sent beside each window
+	points int                      // number of points of whole
 }
 
-// Served reads what a page shows of the named runs, or of all runs of a store. Runs without tables appear only in the
-// page's list.
+// Served reads what the page shows about the named runs, or about all runs of the store. Runs without tables appear
+// only in the page's list.
 func (s *Source) Served(names []string) (*Served, error) { return s.served(names, page.MostServed) }
 
 func (s *Source) served(names []string, most int64) (*Served, error) {
@@ -105,7 +105,7 @@ func told(b *page.Builder) (t Told, err error) {
 	return t, err
 }
 
-// placeOf is a device of a run by its name, and how many allocator events it has.
+// placeOf returns the place of a run's device by its name, and the number of its allocator events.
 func placeOf(in *schemas.Tables, device string, rank int32) (p identity.Place, events int64) {
 	if in.Report == nil {
 		return p, 0
@@ -118,20 +118,20 @@ func placeOf(in *schemas.Tables, device string, rank int32) (p identity.Place, e
 	return identity.Place{}, 0
 }
 
-// Devices is the number of devices that the server can show.
+// Devices returns the number of devices that the server can show.
 func (s *Served) Devices() int { return len(s.places) }
 
-// warm loads the device that is shown first, if there is only one choice.
+// warm reads the device that the page shows first, if there is only one.
 func (s *Served) warm() {
 	if len(s.places) == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.read(0) // a request will return the error
+		s.read(0) // an error is returned to the request
 	}
 }
 
-// Device returns the Arrow streams of a device over a range of events: every block that lives in it, and points of all
-// events. For a range that is too long, Device returns more points and no blocks.
+// Device returns the Arrow streams of a device for a range of events: every block that lives within the range, and
+// points of all events. If the range is too long, Device returns more points and no blocks.
 func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	within, want := timeline.EventRange{}, blocks.Tables
 	if to-from > s.most {
 		within, want = timeline.EventRange{From: &from, To: &to}, blocks.Tables&^schemas.WantMemory
-		window.From, window.To = 1, 0 // none
+		window.From, window.To = 1, 0 // an empty window
 	}
 	var in schemas.Tables
 	failed := make(chan error, 1)
@@ -165,7 +165,7 @@ func (s *Served) Device(i int, from, to int64, points int) ([]byte, error) {
 	return page.Streams(&d, line)
 }
 
-// line gives points of a range of a device's events.
+// line returns points for a range of a device's events.
 func (s *Served) line(i int, within timeline.EventRange, points int) (*timeline.DeviceTimeline, error) {
 	d, err := s.read(i)
 	if err != nil {
@@ -192,12 +192,12 @@ func (s *Served) line(i int, within timeline.EventRange, points int) (*timeline.
 	return nil, fmt.Errorf("run %s has no timeline on %s", d.bytes.Manifest.RunID, within.Device)
 }
 
-// read reads what is kept of a device, until another is asked for.
+// read reads a device and keeps the result until another device is requested.
 func (s *Served) read(i int) (*servedDevice, error) {
 	if s.last != nil && s.last.i == i {
 		return s.last, nil
 	}
-	s.last = nil // two at once would take twice the memory
+	s.last = nil // keeping two would take twice the memory
 	at, d := &s.places[i], &servedDevice{i: i}
 	run := s.runs.Runs[at.run]
 	if at.events > s.most {

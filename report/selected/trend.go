@@ -7,9 +7,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Trend follows each experiment over the revisions or the days of its runs. A name stands for all runs that have it,
-// and no name for the whole store. Trend reads the tables of the runs beside a step to find whose bytes changed. If
-// these tables cannot be read, the step has no modules.
+// Trend follows each experiment over the revisions or the days of its runs. A name stands for all runs with that name,
+// and no name for the whole store. Where a value changes from one revision to the next, Trend reads the tables of the
+// runs before and after, to find the modules whose bytes changed. If these tables cannot be read, the modules are
+// unknown.
 func (s *Source) Trend(names []string, along string, value compare.Metric) (doc trend.Document, err error) {
 	over, err := trend.ParseOver(along)
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// absentText is shown for an unknown fact.
+// absentText is shown in place of an unknown value.
 const absentText = "–"
 
-// Absent is a cell for a fact that is not known.
+// Absent returns a cell for an unknown value.
 func Absent() Cell { return Cell{Text: absentText} }
 
-// Text is a cell of words.
+// Text returns a cell of words.
 func Text(s string) Cell { return Cell{s, s} }
 
-// Count is a cell with a number of things.
+// Count returns a cell with a number of things.
 func Count(n int64) Cell { return Cell{units.Grouped(strconv.FormatInt(n, 10)), n} }
 
-// Bytes shows bytes in MiB and keeps bytes.
+// Bytes returns a cell that shows bytes in MiB. Its value is in bytes.
 func Bytes(n int64) Cell { return Cell{units.InMiB(n), n} }
 
-// DeltaBytes is [Bytes] with the difference's sign.
+// DeltaBytes does what [Bytes] does for a difference, with its sign.
 func DeltaBytes(n int64) Cell {
 	t := units.InMiB(n)
 	if n > 0 && t[0] != '<' {
@@ -31,10 +31,10 @@ func DeltaBytes(n int64) Cell {
 	return Cell{t, n}
 }
 
-// Milliseconds shows and keeps milliseconds.
+// Milliseconds returns a cell with milliseconds.
 func Milliseconds(ms float64) Cell { return Cell{units.Fixed(ms, msDigits(ms)), ms} }
 
-// DeltaMilliseconds is [Milliseconds] with the difference's sign.
+// DeltaMilliseconds does what [Milliseconds] does for a difference, with its sign.
 func DeltaMilliseconds(ms float64) Cell {
 	c := Milliseconds(ms)
 	if ms > 0 {
@@ -50,13 +50,13 @@ func msDigits(ms float64) int {
 	return 1
 }
 
-// Ratio shows how many times as much: 1.07×.
+// Ratio returns a cell with a ratio: 1.07×.
 func Ratio(r float64) Cell { return Cell{units.Fixed(r, 3) + "×", r} }
 
-// Number shows a number with digits digits after the point.
+// Number returns a cell with a number, with digits decimals.
 func Number(x float64, digits int) Cell { return Cell{units.Fixed(x, digits), x} }
 
-// Optional is cell(*v), or an absent cell.
+// Optional returns cell(*v), or an absent cell if v is nil.
 func Optional[T any](v *T, cell func(T) Cell) Cell {
 	if v == nil {
 		return Absent()
@@ -64,7 +64,7 @@ func Optional[T any](v *T, cell func(T) Cell) Cell {
 	return cell(*v)
 }
 
-// Size formats bytes in the largest binary unit that they fill: 61.25 GiB, 512 B.
+// Size formats bytes in the largest binary unit that is not above them: 61.25 GiB, 512 B.
 func Size(n int64) string {
 	size := n
 	if size < 0 {

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// gap is the space between two columns.
+	// gap is the number of spaces between two columns.
 	gap = 2
-	// shortText is the narrowest that a column of texts is made: a shorter text stays on one line.
+	// shortText is the smallest width to which a column of texts is narrowed: shorter texts stay on one line.
 	shortText = 24
-	// longName is the narrowest that the first column, which has names, is made: a run's id stays on one line, a path
-	// may not.
+	// longName is the smallest width to which the first column, which has names, is narrowed: a run's id stays on one
+	// line, a path may not.
 	longName = 44
 )
 
-// A layout is a table as lines of text: which columns are shown, and how wide.
+// A layout says how a table is printed as lines of text: which columns are shown, and their widths.
 type layout struct {
-	columns []int // by their place in the table
-	widths  []int // of the columns shown
+	columns []int // indices into the table's columns
+	widths  []int // of the shown columns
 	hidden  []int
 }
 
-// layoutFor fits a table to a number of columns of a terminal, 0 for as many as it needs. On a terminal, layoutFor
-// hides empty columns. If the table is still too wide, layoutFor breaks headings and long texts. Last, layoutFor hides
-// columns: zeros first, then the lowest priority, and among equals the rightmost.
+// layoutFor fits a table to the width of a terminal in characters. 0 means any width. On a terminal, it hides empty
+// columns. If the table is still too wide, it wraps headings and long texts. Last, it hides columns: those of zeros
+// first, then those with the lowest priority, and among equals the rightmost.
 func layoutFor(t *Table, most int) layout {
 	all := layout{}
 	natural, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
@@ -64,7 +64,7 @@ func layoutFor(t *Table, most int) layout {
 		}
 	}
 	slices.SortStableFunc(byPriority, func(a, b int) int { return cmp.Compare(priority[b], priority[a]) })
-	first := 0 // what the column takes that goes last
+	first := 0 // width of the column that is hidden last
 	if len(byPriority) > 0 && len(shown) > 1 {
 		first = gap + least[byPriority[0]]
 	}
@@ -88,8 +88,8 @@ func layoutFor(t *Table, most int) layout {
 	return fitted
 }
 
-// narrow makes the widest of some columns narrower until all of them fit into room together, and returns the remaining
-// room.
+// narrow makes the widest of some columns narrower until together they fit into room, and returns the room that
+// remains.
 func narrow(widths, columns []int, room int) int {
 	room += gap
 	for _, j := range columns {
@@ -105,7 +105,7 @@ func narrow(widths, columns []int, room int) int {
 	return room
 }
 
-// widen gives the room that is left to the columns that would take more, evenly.
+// widen divides the remaining room evenly among the columns that need more.
 func (l *layout) widen(room int, natural func(i int) int) {
 	for room > 0 {
 		grown := false
@@ -120,7 +120,7 @@ func (l *layout) widen(room int, natural func(i int) int) {
 	}
 }
 
-// widths are how wide a column is with each cell on one line, and how narrow it can be.
+// widths returns the width of a column with each cell on one line, and its smallest width.
 func (t *Table) widths(j int) (natural, least int) {
 	c := t.Columns[j]
 	natural, least = screen.Width(c.Title), longestWord(c.Title)
@@ -158,7 +158,7 @@ func isEmpty(text string) bool { return text == "" || text == absentText }
 
 func isZero(text string) bool { return isEmpty(text) || strings.Trim(text, "0.") == "" }
 
-// note names the hidden columns, and says how to see them.
+// note names the hidden columns, and how to see them.
 func (l *layout) note(t *Table) string {
 	if len(l.hidden) == 0 {
 		return ""
@@ -171,7 +171,7 @@ func (l *layout) note(t *Table) string {
 		strings.Join(titles, ", "))
 }
 
-// broken is a cell's text in lines that are as wide as its column.
+// broken returns a cell's text in lines that fit the width of its column.
 func broken(text string, width int) (lines []string) {
 	if screen.Width(text) <= width {
 		return []string{text}
@@ -182,7 +182,7 @@ func broken(text string, width int) (lines []string) {
 	return lines
 }
 
-// cut breaks a line that is too wide for its column within a word.
+// cut breaks a word that is too wide for its column into lines.
 func cut(line string, width int) (lines []string) {
 	var part strings.Builder
 	for _, r := range line {

@@ -36,7 +36,7 @@ func writeMarkdown(w io.Writer, t *Table) error {
 	return err
 }
 
-// pipes writes the columns and rows, with an empty line before notes.
+// pipes writes the columns and rows as a Markdown table, with an empty line before notes.
 func (t *Table) pipes(b *strings.Builder) {
 	for _, c := range t.Columns {
 		b.WriteString("| " + Markdown(c.Title) + " ")
@@ -65,14 +65,14 @@ var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", 
 	"&gt;", "[", `\[`,
 	"]", `\]`, "#", `\#`, "&", "&amp;", "$", `\$`, "\n", " ", "\r", " ")
 
-// Markdown is a text as Markdown shows it, in a row.
+// Markdown escapes a text for a row of a Markdown table.
 func Markdown(s string) string { return units.Printable(markdownEscapes.Replace(s)) }
 
-// latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
+// latexWidth is the number of characters, in the size of text, that fit across a page with two columns.
 const latexWidth = 110
 
-// writeLaTeX writes a tabular with booktabs' rules, ready for \input. A table wider than a page continues below
-// itself, with its first column again. Caption and float are left to the paper.
+// writeLaTeX writes a tabular with booktabs' rules, ready for \input. A table wider than a page continues below, with
+// its first column repeated. The paper adds a caption and a float.
 func writeLaTeX(w io.Writer, t *Table) error {
 	var b strings.Builder
 	b.WriteString("% needs \\usepackage{booktabs}\n")
@@ -89,7 +89,7 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	if t.Blocks == nil {
 		t.tabulars(&b)
 	}
-	// Notes come below the tabular: inside, a row of \linewidth would stretch the last column.
+	// Notes stand below the tabular: in it, a row of \linewidth would stretch the last column.
 	for _, n := range t.Notes {
 		b.WriteString("\\par\\smallskip\\noindent{\\footnotesize " + latex(n) + "\\par}\n")
 	}
@@ -97,7 +97,7 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	return err
 }
 
-// tabulars writes all columns, on as many pages' widths as they need.
+// tabulars writes all columns, in as many tabulars below one another as they need.
 func (t *Table) tabulars(b *strings.Builder) {
 	for i, columns := range t.pages(latexWidth) {
 		if i > 0 {
@@ -107,7 +107,7 @@ func (t *Table) tabulars(b *strings.Builder) {
 	}
 }
 
-// tabular writes some of the columns.
+// tabular writes one tabular with some of the columns.
 func (t *Table) tabular(b *strings.Builder, columns []int) {
 	b.WriteString("\\begin{tabular}{@{}")
 	for _, j := range columns {
@@ -124,7 +124,7 @@ func (t *Table) tabular(b *strings.Builder, columns []int) {
 				b.WriteString(" & ")
 			}
 			s := latex(text(j))
-			if i == 0 && strings.HasPrefix(s, "[") { // otherwise the preceding \\ would take it as its argument
+			if i == 0 && strings.HasPrefix(s, "[") { // otherwise the preceding \\ would take the text as its argument
 				s = "{}" + s
 			}
 			b.WriteString(s)
@@ -139,8 +139,8 @@ func (t *Table) tabular(b *strings.Builder, columns []int) {
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
 }
 
-// pages divides the columns into as few parts as possible, each at most `most` wide, and all of about the same width.
-// Columns of one subject stay together unless they are too wide themselves.
+// pages divides the columns into as few parts as possible. Each part is at most most wide, and all have about the same
+// width. Columns of one subject stay together unless they are too wide.
 func (t *Table) pages(most int) [][]int {
 	widths := make([]int, len(t.Columns))
 	var subjects [][]int
@@ -149,7 +149,7 @@ func (t *Table) pages(most int) [][]int {
 		for _, row := range t.Rows {
 			widths[j] = max(widths[j], screen.Width(row[j].Text))
 		}
-		widths[j] += 2 // the space between columns
+		widths[j] += 2 // space between columns
 		if j == 1 || j > 1 && c.Begins {
 			subjects = append(subjects, nil)
 		}
@@ -171,9 +171,9 @@ func (t *Table) pages(most int) [][]int {
 	return parts
 }
 
-// divided fills parts from the left, each with the first column.
+// divided fills parts of at most most width from the left, each beginning with the first column.
 func divided(widths []int, subjects [][]int, most int) (parts [][]int) {
-	at := most // as if the part before were full
+	at := most // as if the previous part were full
 	put := func(columns []int, w int) {
 		if at+w > most {
 			parts, at = append(parts, []int{0}), widths[0]
@@ -237,7 +237,7 @@ func writeRecords(w io.Writer, t *Table, header bool) error {
 	return cw.Error()
 }
 
-// csvCell returns a value as a spreadsheet shows it. Words that look like a formula are defused.
+// csvCell returns a value for a CSV file. Text that a spreadsheet would take for a formula is escaped.
 func csvCell(value any) string {
 	text, words := value.(string)
 	if !words {
@@ -277,8 +277,8 @@ func writeJSON(w io.Writer, t *Table) error {
 	return e.Encode(doc)
 }
 
-// printableJSON escapes the characters that [units.Printable] replaces and JSON does not escape. Only strings
-// contain them.
+// printableJSON escapes the characters that [units.Printable] replaces and JSON does not escape. Only strings can
+// contain such characters.
 type printableJSON struct{ w io.Writer }
 
 func (p printableJSON) Write(b []byte) (int, error) {

@@ -1,4 +1,4 @@
-// Package table is the one model of a printed table, and the formats that it is printed in.
+// Package table has one model for all printed tables, and the formats in which they are printed.
 package table
 
 import (
@@ -9,47 +9,47 @@ import (
 	"strings"
 )
 
-// A Table is what every subcommand prints: titled columns, rows of cells, footnotes.
+// A Table is what subcommands print: titled columns, rows of cells, and notes.
 type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]Cell // as many cells as columns
-	// Stream, if not nil, yields the rows in place of Rows while they are written: millions of rows do not fit in
+	// Stream, if not nil, yields the rows while they are written, and replaces Rows: millions of rows do not fit into
 	// memory as cells.
 	Stream iter.Seq[[]Cell]
-	// Blocks, if not nil, are what people read in place of columns and rows, which are for programs then.
+	// Blocks, if not nil, are what people read. Only programs then read the columns and rows.
 	Blocks []Block
 	Notes  []string
-	// Document is what the JSON format prints instead of the rows, if a schema defines that.
+	// Document, if not nil, is what the JSON format prints in place of the rows. A schema defines it.
 	Document any
 }
 
-// A Block is a short separate text: a title, and below it labels with their texts.
+// A Block is a short text of its own: a title, and below it labels with their texts.
 type Block struct {
 	Title string
 	Parts []Part
 }
 
-// A Part is one thing that a block says.
+// A Part is a label of a block with its text.
 type Part struct{ Label, Text string }
 
-// A Column has a title for people and a key, with its unit, for programs. Numbers are aligned right.
+// A Column has a title for people and a key, with its unit, for programs. A column of numbers is aligned right.
 type Column struct {
 	Title string
 	Key   string
 	Right bool
 	For   Audience
-	// Begins says that the column begins another subject, as time after memory: a table too wide for a page is divided
-	// there first.
+	// Begins says that the column begins a new subject, such as time after memory. A table too wide for a page is first
+	// divided at such columns.
 	Begins bool
-	// Names says that the column names a row's subject. Like the first column, it is never hidden.
+	// Names says that the column names a row's subject. Like the first column, such a column is never hidden.
 	Names bool
-	// Priority says how long the column stays if a terminal is too narrow for all: the lowest go first, and of
-	// equals the rightmost. Columns of zeros go before all others.
+	// Priority says in which order columns are hidden if a terminal is too narrow: the lowest priority first, and among
+	// equals the rightmost column. Columns of zeros are hidden before all others.
 	Priority int
 }
 
-// ForPrograms hides the columns of a key from people.
+// ForPrograms hides the columns with a key from people.
 func (t *Table) ForPrograms(key string) {
 	for i := range t.Columns {
 		if t.Columns[i].Key == key {
@@ -58,23 +58,24 @@ func (t *Table) ForPrograms(key string) {
 	}
 }
 
-// An Audience is whom a column is for. A table of one run names the run in its title, a CSV file in every row.
+// An Audience says who reads a column. For example, a table on one run names the run in its title for people, and in
+// every row of a CSV file for programs.
 type Audience int
 
 // The audiences.
 const (
 	Everybody Audience = iota
-	People             // not in CSV
-	Programs           // in CSV only
+	People             // left out of CSV
+	Programs           // only in CSV
 )
 
-// A Cell has a text for people and the bare value for programs. A nil value is absent: null in JSON, empty in CSV.
+// A Cell has a text for people and the bare value for programs. A nil value means unknown: null in JSON, empty in CSV.
 type Cell struct {
 	Text  string
 	Value any
 }
 
-// isZero reports whether a cell has no value, or a number that is 0.
+// isZero reports whether a cell has no value, or the value 0.
 func (c Cell) isZero() bool {
 	switch v := c.Value.(type) {
 	case nil:
@@ -94,7 +95,7 @@ type Format struct {
 	write func(io.Writer, *Table) error
 }
 
-// Formats lists every format, the default first.
+// Formats lists all formats, the default first.
 var Formats = []Format{
 	{"table", "aligned text", writeText},
 	{"json", "one JSON document", writeJSON},
@@ -103,7 +104,7 @@ var Formats = []Format{
 	{"latex", "a LaTeX table (booktabs)", writeLaTeX},
 }
 
-// Names lists the formats' names, for help and for flags' choices.
+// Names returns the formats' names, for help and for the choices of flags.
 func Names() []string {
 	names := make([]string, len(Formats))
 	for i, f := range Formats {
@@ -112,13 +113,13 @@ func Names() []string {
 	return names
 }
 
-// Write prints tables in a format, one after another. In JSON, Write prints only one document: the first table's.
+// Write prints tables in a format, one after another. In JSON, it prints only one document: the first table's.
 func Write(w io.Writer, format string, tables ...Table) error {
 	for _, f := range Formats {
 		if f.Name != format {
 			continue
 		}
-		if f.Name == "csv" { // text for people only is not a record
+		if f.Name == "csv" { // a CSV file has no text for people
 			tables = slices.DeleteFunc(slices.Clone(tables), func(t Table) bool {
 				return len(t.Columns) > 0 && len(t.keys()) == 0
 			})
@@ -131,7 +132,7 @@ func Write(w io.Writer, format string, tables ...Table) error {
 				break
 			}
 			if i > 0 && f.Name == "csv" && slices.Equal(tables[i].keys(), tables[i-1].keys()) {
-				if err := writeRecords(w, &tables[i], false); err != nil { // one CSV file, one header
+				if err := writeRecords(w, &tables[i], false); err != nil { // one CSV file has one header
 					return err
 				}
 				continue
@@ -154,7 +155,7 @@ func Write(w io.Writer, format string, tables ...Table) error {
 	return fmt.Errorf("format %q is not one of %s", format, strings.Join(Names(), ", "))
 }
 
-// rows gives the rows, wherever they are.
+// rows returns the table's rows, from Stream or from Rows.
 func (t *Table) rows() iter.Seq[[]Cell] {
 	if t.Stream != nil {
 		return t.Stream
@@ -162,7 +163,7 @@ func (t *Table) rows() iter.Seq[[]Cell] {
 	return slices.Values(t.Rows)
 }
 
-// whole is the table with all its rows in Rows, for formats that align columns.
+// whole returns the table with all rows in Rows, for formats that align columns.
 func (t *Table) whole() *Table {
 	if t.Stream == nil {
 		return t
@@ -172,7 +173,7 @@ func (t *Table) whole() *Table {
 	return &all
 }
 
-// forPeople leaves out the columns that only programs want.
+// forPeople returns the table without the columns that only programs read.
 func (t *Table) forPeople() *Table {
 	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.For == Programs }) {
 		return t
@@ -191,7 +192,7 @@ func (t *Table) forPeople() *Table {
 	return &shown
 }
 
-// keys are the columns of a CSV file.
+// keys returns the keys of the columns, which are the header of a CSV file.
 func (t *Table) keys() []string {
 	var keys []string
 	for i := range t.Columns {
@@ -202,7 +203,7 @@ func (t *Table) keys() []string {
 	return keys
 }
 
-// DropZero removes the column of a title or key from all tables if the column has only zeros in all of them.
+// DropZero removes the column with a title or key from all tables, if it has only zeros in all of them.
 func DropZero(tables []Table, name string) {
 	at := func(t *Table) int {
 		return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == name || c.Key == name })
@@ -226,7 +227,7 @@ func DropZero(tables []Table, name string) {
 	}
 }
 
-// WithoutZero is the table without the column of a title or key if that column has only zeros.
+// WithoutZero returns the table without the column with a title or key, if that column has only zeros.
 func (t Table) WithoutZero(name string) Table {
 	one := []Table{t}
 	DropZero(one, name)

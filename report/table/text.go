@@ -9,10 +9,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// mostNotes is how many notes a table has on a terminal. Elsewhere, and with --wide, a table has all notes.
+// mostNotes is the most notes of a table on a terminal. Elsewhere, and with --wide, a table has all notes.
 const mostNotes = 3
 
-// withoutRepeats takes a note that all tables have out of all but the last.
+// withoutRepeats removes a note that all tables have from all tables except the last.
 func withoutRepeats(tables []Table) []Table {
 	shared := func(note string) bool {
 		return !slices.ContainsFunc(tables, func(t Table) bool { return !slices.Contains(t.Notes, note) })
@@ -24,7 +24,7 @@ func withoutRepeats(tables []Table) []Table {
 	return out
 }
 
-// writeText aligns columns with spaces. On a terminal, writeText keeps to the terminal's width.
+// writeText aligns columns with spaces. On a terminal, it keeps to the terminal's width.
 func writeText(w io.Writer, t *Table) error {
 	out := screen.Of(w)
 	l := layoutFor(t, out.Columns)
@@ -82,7 +82,7 @@ func (t *Table) writeBlocks(b *strings.Builder, out screen.Output) {
 	}
 }
 
-// line writes one row, on as many lines as its highest cell has. A heading's last line is the one above its column.
+// line writes one row, in as many lines as its highest cell. A heading ends on the line just above its column.
 func (l *layout) line(b *strings.Builder, t *Table, text func(j int) string, heading func(string) string) {
 	cells, height := make([][]string, len(l.columns)), 1
 	for i, j := range l.columns {
@@ -119,7 +119,7 @@ func (l *layout) line(b *strings.Builder, t *Table, text func(j int) string, hea
 	}
 }
 
-// widthOf is how wide a shown column is.
+// widthOf returns the width of shown column j.
 func (l *layout) widthOf(j int) int {
 	for i := range l.columns {
 		if l.columns[i] == j {

@@ -1,2 +1,2 @@
-// Package watch shows runs that are being recorded on a terminal: the page's Live view, as text.
+// Package watch shows runs on a terminal while they are being recorded: the page's Live view, as text.
 package watch

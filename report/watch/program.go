@@ -16,13 +16,13 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// again is the time between two readings.
+// again is the time between two readings of the runs.
 const again = 500 * time.Millisecond
 
 // Reader returns the runs that are being recorded.
 type Reader func() []*page.Live
 
-// nothing returns the text for the case that none of the named runs, or none at all, is being recorded.
+// nothing returns the text that is shown if no run, or none of the named ones, is being recorded.
 func nothing(names []string) string {
 	if len(names) == 0 {
 		return "Nothing is being recorded. A run appears here when it begins, in the same store."
@@ -30,11 +30,11 @@ func nothing(names []string) string {
 	return "Nothing of " + strings.Join(names, ", ") + " is being recorded. What has ended is shown by dpsight breakdown."
 }
 
-// keys are what the last line says.
+// keys is the last line of the screen.
 const keys = "q quit   tab next run   p pause"
 
-// Show shows runs on a terminal until the user ends it. With names, Show shows only these runs. If in or out is no
-// terminal, Show prints once what is being recorded.
+// Show shows runs on a terminal until the user ends it. With names, it shows only the runs with these names. If in or
+// out is no terminal, it prints the present state once.
 func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	o := screen.Of(out)
 	file, ok := o.Writer.(*os.File)
@@ -49,7 +49,7 @@ func Show(in *os.File, out io.Writer, names []string, read Reader) error {
 	return err
 }
 
-// once prints what is being recorded now.
+// once prints the present state of the runs that are being recorded.
 func once(out io.Writer, columns int, names []string, read Reader) error {
 	runs := read()
 	text := nothing(names)
@@ -70,8 +70,8 @@ type model struct {
 	names  []string
 	screen Screen
 	runs   []*page.Live
-	known  bool   // something was read
-	chosen string // id of the run that is shown; empty = the newest
+	known  bool   // whether something was read
+	chosen string // id of the chosen run; empty means the newest
 	paused bool
 }
 
@@ -82,7 +82,7 @@ type (
 
 func (m model) Init() tea.Cmd { return m.look }
 
-// look reads on a separate goroutine, so that keys are answered meanwhile.
+// look reads the runs on a separate goroutine, so that keys are handled meanwhile.
 func (m model) look() tea.Msg { return seen(m.read()) }
 
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -117,7 +117,7 @@ func (m *model) next() {
 	}
 }
 
-// shown is the place of the run that is shown: the newest, if the chosen one has gone.
+// shown returns the index of the shown run: the newest, if the chosen run has ended.
 func (m *model) shown() int {
 	for i, l := range m.runs {
 		if l.RunID == m.chosen {

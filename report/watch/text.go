@@ -12,7 +12,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/units"
 )
 
-// A Screen is how many lines and columns fit, and what the terminal can show.
+// A Screen has the number of lines and columns that fit, and what the terminal can show.
 type Screen struct {
 	Columns, Lines int
 	Colours        bool
@@ -27,11 +27,11 @@ func (s Screen) bold(text string) string {
 }
 
 const (
-	fewestChart = 5 // lines, below which the curve says nothing
+	fewestChart = 5 // lines below which a curve shows nothing
 	labels      = 14
 )
 
-// Text describes the state of a run. The text has no more lines and columns than the screen.
+// Text describes the state of a run. The text fits into the lines and columns of the screen.
 func (s Screen) Text(l *page.Live) string {
 	p, d := highest(l)
 	var top []string
@@ -80,7 +80,7 @@ func (s Screen) Text(l *page.Live) string {
 	return strings.Join(lines, "\n")
 }
 
-// standing says how far a run is.
+// standing says how far a run has come.
 func standing(l *page.Live, p *page.LiveProcess) string {
 	state := "running"
 	switch {
@@ -110,7 +110,7 @@ func standing(l *page.Live, p *page.LiveProcess) string {
 	return text
 }
 
-// share formats a part of the device's memory, with a bar if there is room.
+// share formats the used part of a device's memory, with a bar if there is room.
 func (s Screen) share(name string, bytes, limit int64) string {
 	text := fmt.Sprintf("%-10s %s", name, units.MiB(bytes))
 	if limit <= 0 {
@@ -125,14 +125,14 @@ func (s Screen) share(name string, bytes, limit int64) string {
 	return text + fmt.Sprintf(" %.1f %%", 100*part)
 }
 
-// chart draws the highest allocated of each column of time: full blocks if every event was recorded, light ones if
-// there are only torch's counters. The area after now is empty.
+// chart draws the highest allocated in each column of time: with full blocks if every event was recorded, and with
+// light blocks if only torch's counters are known. The time after now stays empty.
 func (s Screen) chart(l *page.Live, d *page.LiveDevice, lines int) []string {
 	width := s.Columns - labels - 1
 	if width < 10 || len(d.Points) == 0 {
 		return nil
 	}
-	height := lines - 1 // the last has the axis
+	height := lines - 1 // the last line has the axis
 	span := max(1, l.NowNS-l.StartNS)
 	if l.Planned > 0 && !l.Ended {
 		if p, _ := highest(l); p != nil && p.Steps > 2 {
@@ -184,7 +184,7 @@ func (s Screen) chart(l *page.Live, d *page.LiveDevice, lines int) []string {
 
 func ms(ns int64) string { return fmt.Sprintf("%.1f ms", float64(ns)/1e6) }
 
-// highest is the device that is nearest to its limit, with its process.
+// highest returns the device that is nearest to its memory limit, and its process.
 func highest(l *page.Live) (p *page.LiveProcess, d *page.LiveDevice) {
 	for i := range l.Processes {
 		q := &l.Processes[i]
@@ -200,7 +200,7 @@ func highest(l *page.Live) (p *page.LiveProcess, d *page.LiveDevice) {
 	return p, d
 }
 
-// Finding says what a finding is.
+// Finding puts a finding of a running run into words.
 func Finding(f page.LiveFinding) string {
 	switch f.Kind {
 	case page.LiveReservedGrows:

@@ -1,4 +1,4 @@
-// Package web is the built front end of the page: scripts/page.sh builds it from the sources beside this file. The
+// Package web has the built front end of the page. scripts/page.sh builds it from the sources beside this file. The
 // front end is committed in packed form, so that neither a build nor an install needs Node.
 package web
 
@@ -18,7 +18,7 @@ var (
 	style []byte
 )
 
-// Script is the page's program, and Style its style sheet.
+// Script is the page's program, and Style is its style sheet.
 var (
 	Script = sync.OnceValue(func() []byte { return unpacked(script) })
 	Style  = sync.OnceValue(func() []byte { return unpacked(style) })

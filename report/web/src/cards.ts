@@ -1,5 +1,5 @@
-// The cards that a run may be held against, with the memory that torch has of them (total_memory): what their profiles
-// in collect/phantom/profiles say, as a test holds.
+// The cards that a run can be compared with, and the memory that torch reports for them (total_memory). A test compares
+// this list with the profiles in collect/phantom/profiles.
 
 export interface Card {
   name: string

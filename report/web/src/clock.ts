@@ -1,11 +1,12 @@
 /**
- * A Clock tells when events were, in µs after the first. It knows all events up to the last, or those alone that are
- * shown; what happened between two of these has the time of the earlier.
+ * A Clock knows the times of events, in µs after the first. It knows either all events up to the last, or only the
+ * shown events. An event between two known events has the time of the earlier one.
  */
 export class Clock {
   private readonly us: Float64Array
 
-  /** The steps are from each known event to the next. Of events null all are known, from the first on. */
+  /** steps has the time from each known event to the next. If events is null, all events are known, from the first
+      on. */
   constructor(
     steps: ArrayLike<number>,
     private readonly events: Uint32Array | null,
@@ -18,20 +19,20 @@ export class Clock {
     return this.events ? this.events[this.events.length - 1] : this.us.length
   }
 
-  /** at is when an event was, or the last that is known before it; event 0 is the state before the first. */
+  /** at returns the time of an event, or of the last known event before it. Event 0 is the state before the first. */
   at(event: number): number {
     if (!this.events) return this.us[Math.min(Math.max(event, 1), this.us.length) - 1]
     return this.us[lastAtMost(this.events, event)]
   }
 
-  /** eventAt is the last known event that was at most then. */
+  /** eventAt returns the last known event at or before a time. */
   eventAt(us: number): number {
     const i = lastAtMost(this.us, us)
     return this.events ? this.events[i] : i + 1
   }
 }
 
-/** lastAtMost returns the place of the last value that is at most v, and 0 if there is none. */
+/** lastAtMost returns the index of the last value that is at most v, or 0 if there is none. */
 function lastAtMost(values: ArrayLike<number>, v: number): number {
   let low = 0,
     high = values.length - 1

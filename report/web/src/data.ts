@@ -1,4 +1,4 @@
-// What the file has: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
+// The data in the page's file: the documents that dpsight's commands print, and the blocks of devices as Arrow streams.
 
 import { tableFromIPC, type Table } from 'apache-arrow'
 import { Clock } from './clock'
@@ -18,7 +18,7 @@ export interface Identity {
   profile: string | null
   params: Record<string, unknown>
   confidence?: string
-  /** What the peak is at least and at most, where recording began late and some sizes are not known. */
+  /** Bounds of a peak that is not known exactly, since recording began late and some sizes are unknown. */
   peak_low_bytes?: number
   peak_high_bytes?: number
 }
@@ -237,7 +237,7 @@ export interface About {
 export const about = async (first: boolean) => (await aboutPart(first)) as About
 export const documents = async (first: boolean) => (await documentsPart(first)) as Documents
 
-/** What all pieces of a kind have in common, in columns; names are places in texts. */
+/** Properties that pieces of one kind share, in columns. Names are indices into texts. */
 export interface Kinds {
   requested: Float64Array
   slack: Float64Array
@@ -254,7 +254,7 @@ export interface Device {
   meta: DeviceMeta
   kind: Uint32Array
   begin: Uint32Array
-  end: Uint32Array // 0xffffffff: to the end of the recording
+  end: Uint32Array // 0xffffffff means the end of the recording
   address: Uint32Array
   next: Uint8Array
   kinds: Kinds
@@ -275,7 +275,7 @@ export interface Device {
   reserved: { event: Uint32Array; bytes: Float64Array }
   segments: { event: Uint32Array; action: Uint8Array; address: Float64Array; bytes: Float64Array }
   failed: { event: Uint32Array; bytes: Float64Array }
-  clock: Clock | null // where it is known when events were
+  clock: Clock | null // null if the times of events are unknown
   samples: { us: Float64Array; used: Float64Array }
   host: { us: Float64Array; resident: Float64Array; pinned: Float64Array } // pinned: -1 = unknown
   marks: { event: Uint32Array; label: string[] }
@@ -290,7 +290,7 @@ const words = (t: Table | undefined, name: string): string[] => {
   return c ? Array.from(c, (v) => String(v)) : []
 }
 
-/** Tables decodes Arrow streams that follow each other, each with its length before it. */
+/** tablesOf decodes successive Arrow streams, each with its length before it. */
 export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   const tables = new Map<string, Table>()
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -303,14 +303,14 @@ export function tablesOf(bytes: Uint8Array): Map<string, Table> {
   return tables
 }
 
-/** summed are the numbers that differ by so much, each from the one before. */
+/** summed returns numbers from the differences of each number to the previous one. */
 function summed(differences: Int32Array): Uint32Array {
   const out = Uint32Array.from(differences)
   for (let k = 1; k < out.length; k++) out[k] += out[k - 1]
   return out
 }
 
-/** Device decodes the available blocks of the i-th device. */
+/** device decodes the available blocks of the i-th device. */
 export async function device(i: number, meta: DeviceMeta): Promise<Device> {
   const bytes = meta.detail === 'none' ? new Uint8Array() : await devicePart(i, meta.from, meta.to)
   const tables = tablesOf(bytes)

@@ -1,4 +1,4 @@
-// Numbers as the command line prints them: MiB with two decimals and commas, a true minus, milliseconds.
+// Formats numbers as the command line prints them: MiB with two decimals and commas, a true minus sign, milliseconds.
 
 const two = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
 const one = new Intl.NumberFormat('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
@@ -10,7 +10,7 @@ const minus = (text: string) => text.replace('-', '−')
 
 export const count = (n: number) => minus(none.format(n))
 
-/** Bytes in MiB without the unit, as in a column. */
+/** Formats bytes in MiB without the unit, for use in a column. */
 export function mibs(bytes: number): string {
   if (bytes !== 0 && Math.abs(bytes) < MiB / 100) return (bytes < 0 ? '−' : '') + '<0.01'
   return minus(two.format(bytes / MiB))
@@ -21,7 +21,7 @@ export const mib = (bytes: number | null | undefined) => (bytes == null ? '—' 
 export const signedMibs = (bytes: number) => (bytes > 0 ? '+' : '') + mibs(bytes)
 export const signedMib = (bytes: number) => signedMibs(bytes) + ' MiB'
 
-/** A change of one event: small ones in bytes. */
+/** Formats the change of one event. Small changes are in bytes. */
 export function signedBytes(bytes: number): string {
   if (Math.abs(bytes) < MiB / 100) return (bytes > 0 ? '+' : '') + minus(none.format(bytes)) + ' B'
   return signedMib(bytes)
@@ -38,10 +38,10 @@ export const signedMs = (v: number) => (v > 0 ? '+' : '') + ms(v)
 export const times = (v: number) => '× ' + two.format(v)
 export const fixed = (v: number, digits: number) => minus(v.toFixed(digits))
 
-/** A category as a reader says it. */
+/** Returns a category's name with spaces. */
 export const plain = (category: string) => category.replaceAll('_', ' ')
 
-/** A name with its control characters made visible, so that none can hide or turn text around. */
+/** Returns a name with its control characters made visible, so that none can hide text or reverse its direction. */
 export function shown(name: string): string {
   return name.replace(
     /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,

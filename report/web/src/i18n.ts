@@ -1,4 +1,4 @@
-// What the page says, in English and Chinese. Names of runs, modules, phases and lines are never translated.
+// The page's texts in English and Chinese. Names of runs, modules, phases and lines are never translated.
 
 import { plain } from './format'
 import { state } from './state'

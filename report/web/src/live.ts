@@ -1,4 +1,4 @@
-// What a server says of runs that are being recorded.
+// The state of the runs that are being recorded, as a server sends it.
 
 import { tablesOf } from './data'
 import { asked, served } from './source'
@@ -99,19 +99,20 @@ async function liveRun(id: string): Promise<LiveRun> {
   return run
 }
 
-const soon = 500 // ms between two questions; the server takes about a millisecond for each
+const soon = 500 // ms between two requests; the server takes about a millisecond for each
 
-/** What the last answers were. */
+/** The server's last answers. */
 export const live = {
   rows: [] as LiveRow[],
   run: null as LiveRun | null,
   trouble: '',
   paused: false,
-  wanted: '', // id of the run that is looked at; the newest, if it is empty
+  wanted: '', // id of the run that the reader looks at; empty means the newest
 }
 
-/** follow asks the server for the runs being recorded, as long as the page is open. watched tells whether the view
- * is shown, changed is called when there is something new, and ended when a run has got its tables. */
+/** follow requests the runs that are being recorded from the server, as long as the page is open. watched says
+ * whether the view is shown. follow calls changed when there is something new, and ended when a run has got its
+ * tables. */
 export function follow(watched: () => boolean, changed: () => void, ended: () => void) {
   if (!served) return
   let version = -1

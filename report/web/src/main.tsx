@@ -35,7 +35,7 @@ const shownViews: Record<View, [string, () => preact.JSX.Element]> = {
   live: ['Live', Live],
 }
 const order = shownHere
-const later = new Set<View>(['compare', 'findings', 'phases', 'proof']) // of documents that do not come first
+const later = new Set<View>(['compare', 'findings', 'phases', 'proof']) // views whose documents do not come first
 
 function countOf(v: View): number | null {
   if (v === 'runs') return runs.length
@@ -257,7 +257,7 @@ function copyLink() {
   void navigator.clipboard.writeText(location.href.replace(/#.*$/, '') + toHash(state)).catch(() => undefined)
 }
 
-/** The proof is part of every view. It says why if a run is not exact. */
+/** Shows on every view whether the recording was proved complete and, if it is not exact, why. */
 function Strip() {
   const r = current(),
     cost = docs.cost?.runs.find((c) => c.run_id === r?.id),
@@ -337,7 +337,7 @@ function Keys(p: { close: () => void }) {
   )
 }
 
-/** Whether no view has been chosen, by an address or on the page. */
+/** Whether neither the address nor the reader has chosen a view. */
 let bare = location.hash.length < 2
 for (const chosen of ['hashchange', 'pointerdown', 'keydown'])
   addEventListener(chosen, () => {
@@ -354,12 +354,12 @@ const readAll = () => read(served).then(() => (served ? read(false) : undefined)
 read(served).then(
   () => {
     render(<App />, document.getElementById('app')!)
-    // The server answers faster if it does not read everything else at the same time.
+    // The server answers faster if it does not read all other documents at the same time.
     if (served) void arrived().then(() => read(false))
     follow(
       () => state.view === 'live',
       () => {
-        // Who opens the page while something is recorded wants to see that, unless the address names a view.
+        // A reader who opens the page during a recording wants to see the Live view, unless the address names a view.
         set(bare && live.rows.some((r) => !r.ended) ? { view: 'live' } : {})
         bare = false
       },

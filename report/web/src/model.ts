@@ -1,4 +1,4 @@
-// The runs of the file, and what is decoded of them so far.
+// The runs of the page, and their decoded data so far.
 
 import {
   device as readDevice,
@@ -30,7 +30,7 @@ export let runs: Run[] = []
 const decoded = new Map<number, Device | Promise<void>>()
 const series = new Map<string, Series>()
 
-/** pending is set while there are documents to come. */
+/** pending is true while documents are still to come. */
 export let pending = false
 
 const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.events}`
@@ -38,7 +38,7 @@ const deviceKey = (m: DeviceMeta) => `${m.run_id}/${m.rank}/${m.device}/${m.even
 export function load(a: About, d: Documents, first: boolean) {
   pending = first
   docs = d
-  // Decoded data stays, with its description, if it belongs to the same devices.
+  // Decoded data and its description are kept if they belong to the same devices.
   if (runs.length && a.devices.map(deviceKey).join() === about.devices.map(deviceKey).join())
     about = { ...a, devices: about.devices }
   else {
@@ -79,7 +79,7 @@ export function baseline(): Run | undefined {
   return find(state.base) ?? find(docs.overhead?.baseline ?? '') ?? runs.find((r) => r.main) ?? runs.at(0)
 }
 
-const most = 8 // selected without asking
+const most = 8 // the most runs that are selected by default
 
 export function selected(): Run[] {
   if (state.selected) return runs.filter((r) => state.selected!.includes(r.label))
@@ -93,7 +93,7 @@ export function toggle(r: Run) {
   set({ selected: now.includes(r.label) ? now.filter((l) => l !== r.label) : [...now, r.label] })
 }
 
-/** The devices of a run that the file has data about. */
+/** The devices of a run about which the page has data. */
 export const devicesOf = (r: Run | undefined) =>
   about.devices.map((meta, i) => ({ meta, i })).filter((d) => d.meta.run_id === r?.id)
 
@@ -110,7 +110,7 @@ export function currentDevice() {
 export const breakdownOf = (r: Run | undefined, rank: number, device: string) =>
   r?.breakdown?.devices.find((d) => d.rank === rank && d.device === device)
 
-/** The blocks of the current device; null while they are decoded. */
+/** Returns the blocks of the current device, or null while they are being decoded. */
 export function blocks(): Device | null {
   const at = currentDevice()
   if (!at) return null
@@ -137,13 +137,14 @@ export function blocks(): Device | null {
 }
 export let failed = ''
 
-/** arrived waits for the blocks that have been asked for. */
+/** arrived waits for all requested blocks. */
 export const arrived = () => Promise.all<unknown>([...decoded.values()])
 
-const mostExact = 100_000 // up to so many events in view, the page asks a server for each of them
+const mostExact = 100_000 // with up to this many events in view, the page requests every one of them from the server
 let asking = false
 
-/** nearer asks a server for every event in view that is not loaded. The view stays until they come. */
+/** nearer requests from the server every event in view that is not loaded yet. The view does not change until they
+    come. */
 function nearer(i: number, d: Device) {
   const { from, to } = state,
     has = d.meta
@@ -175,14 +176,14 @@ export function seriesFor(d: Device, by: Dimension, whole: boolean): Series | nu
   const key = `${d.meta.run_id} ${d.meta.rank} ${d.meta.device} ${by} ${String(whole)}`
   const got = series.get(key)
   if (got) return got
-  if (series.size > 4) series.clear() // each takes some MB
+  if (series.size > 4) series.clear() // each series takes some MB
   const points = whole || d.meta.detail === 'points' ? pointsOf(d, about.categories) : null
   const made = points ?? (d.kind.length ? seriesOf(d, by, about.categories, peakEvent(d)) : null)
   if (made) series.set(key, made)
   return made
 }
 
-/** The event of the peak that the run's breakdown shows. */
+/** Returns the event of the peak in the run's breakdown. */
 export function peakEvent(d: Device): number {
   const r = runs.find((run) => run.id === d.meta.run_id)
   return breakdownOf(r, d.meta.rank, d.meta.device)?.at.event ?? d.meta.to

@@ -1,4 +1,4 @@
-// One way to draw, on a canvas or into an SVG file: what is saved is what is seen.
+// A common way to draw on a canvas and into an SVG file, so that a saved picture equals the shown one.
 
 export interface Pen {
   readonly width: number
@@ -6,14 +6,16 @@ export interface Pen {
   rect(x: number, y: number, w: number, h: number, fill: string, alpha?: number): void
   frame(x: number, y: number, w: number, h: number, stroke: string, width?: number): void
   line(points: number[], stroke: string, width?: number, dash?: number[]): void
-  /** stack draws layers on each other, a column a pixel, from the left edge x and the heights of their lower edge on. */
+  /** stack draws layers on top of one another, one column a pixel, from the left edge x. bottom has the height of
+      the lowest layer's lower edge in each column. */
   stack(x: number, bottom: Float64Array, layers: Layer[], paper: string): void
   text(text: string, x: number, y: number, fill: string, align?: 'left' | 'center' | 'right', bold?: boolean): void
   measure(text: string): number
   clip(x: number, y: number, w: number, h: number, inside: () => void): void
 }
 
-/** A layer has the height of its upper edge in each column. Where it is thick enough, paper separates it from the next. */
+/** A layer has, for each column, the height of its upper edge. Where it is thick enough, a line in the paper's
+    colour separates it from the next. */
 export interface Layer {
   fill: string
   top: Float64Array
@@ -26,17 +28,17 @@ const family =
   '"Noto Sans CJK SC", sans-serif'
 export const fontSize = () => (innerWidth >= 2200 ? 14 : 12)
 
-/** sheets are the pictures of the stacks that lie on canvases. */
+/** sheets has, by canvas, the pictures of the stacks drawn on it. */
 const sheets = new WeakMap<HTMLCanvasElement, { canvas: HTMLCanvasElement; image: ImageData }>()
 
-/** rgba are the parts of a colour, from 0 to 255. */
+/** rgba returns the components of a colour, from 0 to 255. */
 function rgba(fill: string): number[] {
   const hex = fill.length < 7 ? fill.replace(/[^#]/g, '$&$&') : fill
   return [1, 3, 5, 7].map((i) => (i < hex.length ? parseInt(hex.slice(i, i + 2), 16) : 255))
 }
 
-/** columnsOf returns the picture of a stack. It writes pixel by pixel, since filling paths of thousands of corners
- * takes ten times as long without a GPU. Pixels on an edge mix the layers by coverage. */
+/** columnsOf returns a stack as a picture. It writes pixel by pixel: without a GPU, filling paths with thousands of
+ * corners takes ten times as long. A pixel on an edge mixes the layers by how much of it they cover. */
 function columnsOf(
   of: HTMLCanvasElement,
   bottom: Float64Array,
@@ -82,7 +84,7 @@ function columnsOf(
       }
       below = above
     }
-    // What the layers cover of the pixel that is mixed, weighted by their alphas.
+    // How much of the mixed pixel the layers cover, weighted by their alphas.
     let row = -1,
       r = 0,
       g = 0,
@@ -116,7 +118,7 @@ function columnsOf(
   return sheet.canvas
 }
 
-/** outlined draws a stack as polygons, in which a run of equal heights is one line. */
+/** outlined draws a stack as polygons. Successive equal heights become one line. */
 function outlined(
   g: Pen,
   area: (points: number[], fill: string) => void,
@@ -167,7 +169,7 @@ export function canvasPen(canvas: HTMLCanvasElement, height: number): Pen {
     for (let i = 2; i < p.length; i += 2) g.lineTo(p[i], p[i + 1])
   }
   g.textBaseline = 'middle'
-  // Setting a font makes the browser read its list of families again.
+  // Setting a font is slow, since the browser then parses the font's list of families again.
   let written: boolean | null = null
   const write = (bold: boolean) => {
     if (bold !== written) g.font = `${bold ? 600 : 400} ${fontSize()}px ${family}`
@@ -227,7 +229,7 @@ const escaped = (s: string) =>
   s.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
 const r = (n: number) => String(Math.round(n * 100) / 100)
 
-/** widthOf is about how wide a text of 12 pixels is: Chinese characters are squares. */
+/** widthOf estimates the width of a text of 12 pixels. Chinese characters are as wide as they are high. */
 export const widthOf = (text: string) => Array.from(text).reduce((w, c) => w + (c > '\u2e80' ? 12.5 : 7), 0)
 
 export function svgPen(width: number, height: number, paper: string): Pen & { done(title: string): string } {
@@ -310,7 +312,7 @@ function readTheme() {
 
 const themes = new Map<string, ReturnType<typeof readTheme>>()
 
-/** Colours of the theme that the page has now. To read them takes some of a frame's time, so it is done once. */
+/** Returns the colours of the page's present theme. Reading them takes part of a frame's time, so it is done once. */
 export function theme() {
   const name = document.documentElement.dataset.theme ?? ''
   let got = themes.get(name)
@@ -318,7 +320,7 @@ export function theme() {
   return got
 }
 
-/** Ink or white, whichever has more contrast on a fill. */
+/** Returns ink or white, whichever has more contrast on a fill. */
 export function inkOn(fill: string): string {
   const c = [1, 3, 5]
     .map((i) => parseInt(fill.slice(i, i + 2), 16) / 255)

@@ -1,4 +1,4 @@
-// What the search field finds: runs, moments, and names in the blocks of the run.
+// The results of the search field: runs, moments, and names in the run's blocks.
 
 import { count, shown } from './format'
 import { t } from './i18n'

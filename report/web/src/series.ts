@@ -1,4 +1,4 @@
-// What a device has allocated after each event, by a property of its blocks.
+// The allocated bytes of a device after each event, by a property of its blocks.
 
 import { forever, type Device } from './data'
 
@@ -10,25 +10,26 @@ export interface Key {
   others: number
 }
 
-/** A series has a state after each of its moments: every event of a range, or the highest of each stretch of events. */
+/** A series has a state for each of its moments. Moments are all events of a range, or the highest event of each
+    stretch of events. */
 export interface Series {
   keys: Key[]
   length: number
-  exact: boolean // a moment is an event
+  exact: boolean // each moment is a single event
   total: Float64Array
-  /** highest is the first moment of the highest total from one moment to another. */
+  /** highest returns the first of the moments with the highest total, between two moments. */
   highest(from: number, to: number): number
   event(i: number): number
   /** index returns the index of the moment at an event, or of the last moment before it. */
   index(event: number): number
-  /** state fills bytes by key. */
+  /** state writes the bytes of each key at moment i into an array. */
   state(i: number, into: Float64Array): void
 }
 
-const everyState = 64 // states are stored at every so many moments, and changes are applied from there
+const everyState = 64 // states are stored at every 64th moment, and changes are applied from there
 
-/** highestOf finds the highest of a stretch without looking at each moment in it. For a page's width of stretches
- * with hundreds of thousands of moments, that would take a frame's time. */
+/** highestOf returns a function that finds the highest moment of a stretch without looking at each moment. For a
+ * page's width of stretches over hundreds of thousands of moments, looking at each would take a frame's time. */
 function highestOf(total: Float64Array): (from: number, to: number) => number {
   const tops = new Int32Array(Math.ceil(total.length / everyState))
   for (let c = 0; c < tops.length; c++) {
@@ -53,7 +54,7 @@ function highestOf(total: Float64Array): (from: number, to: number) => number {
   }
 }
 
-/** Families of like layers: blocks.3.mlp is blocks.*.mlp. */
+/** Joins similar layers into a family: blocks.3.mlp becomes blocks.*.mlp. */
 export const folded = (path: string) => path.replace(/(^|\.)\d+(?=\.|$)/g, '$1*')
 
 const greys = [
@@ -75,7 +76,7 @@ const greys = [
   '#cbbfae',
 ]
 
-/** keysOf says for each kind under which key it counts; -1 is slack's own. */
+/** keysOf returns, for each kind of piece, the key under which its bytes count. -1 is the key of slack. */
 function keysOf(d: Device, by: Dimension, categories: { name: string; color: string }[], peak: number) {
   const n = d.kinds.requested.length,
     of = new Int32Array(n)
@@ -106,7 +107,7 @@ function keysOf(d: Device, by: Dimension, categories: { name: string; color: str
   return { of, keys }
 }
 
-/** What each kind's pieces have just after an event. */
+/** Returns the bytes of each kind's pieces just after an event. */
 export function liveAt(d: Device, event: number): Float64Array {
   const out = new Float64Array(d.kinds.requested.length)
   for (let p = 0; p < d.kind.length; p++) {
@@ -116,7 +117,8 @@ export function liveAt(d: Device, event: number): Float64Array {
   return out
 }
 
-/** seriesOf has the largest keys at an event by themselves, where there are too many. */
+/** seriesOf returns the bytes by key over a range of events. If there are too many keys, those that are largest at
+    an event are separate and the rest are one. */
 export function seriesOf(
   d: Device,
   by: Dimension,
@@ -130,7 +132,7 @@ export function seriesOf(
   const counts = new Uint32Array(n + 1)
   const each = (add: (at: number, key: number, bytes: number) => void) => {
     for (let p = 0; p < d.kind.length; p++) {
-      if (d.end[p] <= from) continue // what a block was before the first of these events
+      if (d.end[p] <= from) continue // the block ended before the first of these events
       const k = d.kind[p],
         begin = Math.max(d.begin[p], from) - from
       const requested = d.kinds.requested[k],
@@ -185,7 +187,7 @@ export function seriesOf(
   }
 }
 
-/** The points of a device whose events are not all here: categories only. */
+/** Returns the points of a device whose events are not all loaded. Points have only categories. */
 export function pointsOf(d: Device, categories: { name: string; color: string }[]): Series | null {
   const p = d.points
   if (!p) return null
@@ -218,7 +220,7 @@ export function pointsOf(d: Device, categories: { name: string; color: string }[
   }
 }
 
-/** A step function's value after an event. */
+/** Returns the value of a step function just after an event. */
 export function levelAt(events: ArrayLike<number>, values: ArrayLike<number>, event: number): number | null {
   let low = 0,
     high = events.length
@@ -230,7 +232,7 @@ export function levelAt(events: ArrayLike<number>, values: ArrayLike<number>, ev
   return low ? values[low - 1] : null
 }
 
-/** The place of the phase that an event belongs to, -1 for none. */
+/** Returns the index of the phase that an event belongs to, or -1 for none. */
 export function phaseAt(d: Device, event: number): number {
   const { begin, end } = d.phases
   let low = 0,

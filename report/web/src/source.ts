@@ -1,6 +1,6 @@
-// Where the data come from: the file itself, or the server that gave the page.
+// The source of the data: the page's file itself, or the server that sent the page.
 
-/** served is set if a server supplies the data. */
+/** served is true if a server supplies the data. */
 export const served = !document.getElementById('about')
 
 function textOf(id: string): string {
@@ -9,7 +9,7 @@ function textOf(id: string): string {
   return e.textContent
 }
 
-/** asked gets what a server has under a path. */
+/** asked requests a path from the server and returns the answer. */
 export async function asked(path: string): Promise<Uint8Array> {
   const answer = await fetch(path, { cache: 'no-store', credentials: 'same-origin' })
   if (!answer.ok) throw new Error((await answer.text()).trim() || `the server says ${answer.status}`)
@@ -26,15 +26,15 @@ async function unpacked(id: string): Promise<Uint8Array> {
 
 const decoded = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as unknown
 
-/** What the page knows of itself, and what the commands print. */
+/** Returns the page's facts about itself and the documents that commands print. */
 export const aboutPart = async (first: boolean) =>
   served ? decoded(await asked(`data/about${only(first)}`)) : (JSON.parse(textOf('about')) as unknown)
 export const documentsPart = async (first: boolean) =>
   decoded(await (served ? asked(`data/documents${only(first)}`) : unpacked('documents')))
 
-/** A server has what comes first before it has all. */
+/** Asks the server for only the documents that are needed first, if first is true. */
 const only = (first: boolean) => (first ? '?first=1' : '')
 
-/** The Arrow streams of a device: of a server, over a range of events. */
+/** Returns the Arrow streams of a device. From a server they cover a range of events. */
 export const devicePart = (i: number, from: number, to: number) =>
   served ? asked(`data/device/${i}?from=${from}&to=${to}`) : unpacked(`device-${i}`)

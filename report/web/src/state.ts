@@ -1,4 +1,4 @@
-// What the reader looks at. All of it is in the address, so that a link shows the same.
+// What the reader looks at. The address contains the whole state, so that a link shows the same.
 
 import type { Dimension } from './series'
 import { served } from './source'
@@ -16,7 +16,7 @@ export const views = [
   'live',
 ] as const
 export type View = (typeof views)[number]
-/** Of a file there is nothing that goes on. */
+/** A page from a file has no Live view, since nothing is being recorded there. */
 export const shownHere = views.filter((v) => served || v !== 'live')
 
 export interface State {
@@ -37,10 +37,10 @@ export interface State {
   sampled: boolean
   host: boolean
   category: string | null
-  mode: string // of a view that has several
+  mode: string // mode of a view that has several modes
   query: string
   only: string // facts that runs are filtered by
-  module: string // chosen among the modules
+  module: string // chosen module
   sort: string
   table: boolean
   limit: string
@@ -81,7 +81,7 @@ const initial: State = {
 const names: Partial<Record<keyof State, string>> = { event: 'ev', category: 'cat', selected: 'sel', query: 'q' }
 const numeric = new Set<keyof State>(['event', 'from', 'to', 'a', 'b'])
 const flags = new Set<keyof State>(['reserved', 'sampled', 'host', 'table'])
-const kept = new Set<keyof State>(['view', 'run', 'lang', 'theme']) // always in the address
+const kept = new Set<keyof State>(['view', 'run', 'lang', 'theme']) // keys that the address always contains
 
 export function fromHash(hash: string): State {
   const given = new URLSearchParams(hash.replace(/^#/, '')),
@@ -117,18 +117,18 @@ const listeners = new Set<Listener>()
 export let state = fromHash(location.hash)
 let pending = false
 
-const calm = 200 // ms between two changes of the address
+const calm = 200 // least ms between two changes of the address
 let writing = 0
 
-/** written puts the state into the address. A browser takes some of a frame's time for it, and refuses it when it comes
- * too often. */
+/** written writes the state into the address. That takes part of a frame's time, and a browser refuses it if it
+ * happens too often. */
 function written() {
   clearTimeout(writing)
   writing = 0
   if (location.hash !== toHash(state)) history.replaceState(null, '', toHash(state))
 }
 
-/** set changes the state, and all that shows it in the next frame. */
+/** set changes the state. The next frame updates everything that shows it. */
 export function set(patch: Partial<State>) {
   state = { ...state, ...patch }
   if (pending) return
@@ -146,7 +146,7 @@ export function onChange(l: Listener) {
 addEventListener('pagehide', written)
 
 addEventListener('hashchange', (e) => {
-  // Writes since then describe the previous state: the address that was navigated to counts.
+  // A pending write has the previous state, while the reader has navigated to a new address, which counts.
   clearTimeout(writing)
   writing = 0
   const next = fromHash(new URL(e.newURL).hash)

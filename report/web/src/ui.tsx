@@ -1,4 +1,4 @@
-// What the views share.
+// Elements that several views share.
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -75,7 +75,7 @@ export function Pick(p: {
   )
 }
 
-/** Bounded says of the run that is looked at that its peak is not known to the byte. */
+/** Bounded says, if it is so, that the peak of the shown run is not known exactly. */
 function Bounded() {
   const row = current()?.row
   if (row?.peak_low_bytes === undefined) return null
@@ -102,7 +102,7 @@ export function Lead(p: { answer: string; children?: ComponentChildren }) {
   )
 }
 
-/** LeadWithout answers for a run that has counters and no allocator events. */
+/** LeadWithout is the answer for a run that has counters and no allocator events. */
 export const LeadWithout = (p: { run: string; peak: number | null | undefined }) => (
   <Lead
     answer={
@@ -113,7 +113,7 @@ export const LeadWithout = (p: { run: string; peak: number | null | undefined })
   />
 )
 
-/** Save offers a chart as a picture and as the table that it is drawn from. */
+/** Save offers a chart for download: as a picture, and as the table behind it. */
 export function Save(p: { name: string; svg: (() => string) | null; rows: () => Cell[][] }) {
   return (
     <>
@@ -164,7 +164,7 @@ export function Save(p: { name: string; svg: (() => string) | null; rows: () => 
 
 const mostRows = 2000
 
-/** Rows shows the table that a chart is drawn from. The first row has the titles. */
+/** Rows shows the table behind a chart. The first row has the titles. */
 export function Rows(p: { rows: Cell[][] }) {
   const [head, ...rows] = p.rows
   return (
@@ -202,7 +202,7 @@ export function Rows(p: { rows: Cell[][] }) {
 
 export const Swatch = (p: { color: string }) => <span class="sw" style={{ background: p.color }} />
 
-/** Composition lists categories, or other keys, with their bars. */
+/** Composition lists categories, or other keys, with bars for their bytes. */
 export function Composition(p: {
   rows: { name: string; label: string; color: string; bytes: number }[]
   total: number
@@ -253,13 +253,13 @@ export const categoryRows = (of: { category: string; bytes: number }[]) =>
     .filter((c) => c.bytes)
     .map((c) => ({ name: c.category, label: category(c.category), color: colorOf(c.category), bytes: c.bytes }))
 
-/** pickCategory dims the others everywhere; the same again ends that. */
+/** pickCategory dims all other categories in every view. Picking the same category again undoes that. */
 export const pickCategory = (name: string) => {
   set({ category: state.category === name ? null : name })
 }
 export const dimmed = (name: string) => state.category !== null && state.category !== name
 
-/** The text of an SVG in the page, with the theme's colours in the place of variables. */
+/** Returns the source of an SVG in the page, with the theme's colours in place of variables. */
 export function textOf(svg: SVGSVGElement | null, title: string): string {
   if (!svg) return ''
   const copy = svg.cloneNode(true) as SVGSVGElement,
@@ -282,7 +282,7 @@ export function textOf(svg: SVGSVGElement | null, title: string): string {
   return new XMLSerializer().serializeToString(copy).replace(/var\(--(\w+)\)/g, (_, k: string) => colors[k] ?? c.ink)
 }
 
-/** Announce tells screen readers of a text, at most four times a second. */
+/** Announce makes screen readers read a text, at most four times a second. */
 export function Announce(p: { text: string }) {
   const [said, say] = useState(''),
     timer = useRef(0)
@@ -304,7 +304,7 @@ export const Missing = (p: { what: string }) => (
     <p class="muted">{p.what}</p>
   </div>
 )
-/** NoRoom replaces the blocks of a run if the file has only its points, or nothing. */
+/** NoRoom replaces the blocks of a run if the page's file has only points, or nothing, about them. */
 export const NoRoom = (p: { run: Run }) => (
   <>
     <Lead

@@ -21,9 +21,9 @@ import {
   range,
 } from './timeline'
 
-/** A drawn piece of a block, or of several that are thinner than a pixel. */
+/** A drawn piece of a block, or several pieces that are thinner than a pixel. */
 interface Box {
-  piece: number // -1: several
+  piece: number // -1 for several pieces
   category: number
   x: number
   y: number
@@ -33,7 +33,8 @@ interface Box {
 
 const bytesOf = (d: Device, p: number) => d.kinds.requested[d.kind[p]] + d.kinds.slack[d.kind[p]]
 
-/** layout stacks the pieces of each column of pixels by category; what is thinner than a pixel is one box of its category. */
+/** layout stacks the pieces of each column of pixels by category. Pieces thinner than a pixel form one box for their
+    category. */
 function layout(d: Device, s: Series, g: Pen) {
   const f = frame(),
     [a, b] = range(s)
@@ -42,7 +43,7 @@ function layout(d: Device, s: Series, g: Pen) {
     bottom = g.height - f.bottom
   let most = 1
   for (let i = a; i <= b; i++) most = Math.max(most, s.total[i])
-  // Around a peak the blocks that stay would leave no room for those that come and go: the axis is cut beneath them.
+  // Around a peak, blocks that stay would leave no room for blocks that come and go, so the axis begins above zero.
   let lowest = most
   for (let i = a; i <= b; i++) lowest = Math.min(lowest, s.total[i])
   const floor = state.mode === 'whole' || lowest < most * 0.5 ? 0 : Math.floor(lowest * 0.72)
@@ -163,7 +164,7 @@ function label(d: Device, p: number): string {
   return shown(d.texts[d.kinds.name[k]] || d.texts[d.kinds.module[k]] || about.categories[d.kinds.category[k]].name)
 }
 
-/** Odd layers are a little darker, so that layers can be told apart inside one category. */
+/** Odd layers are a little darker, so that layers of one category can be distinguished. */
 const oddLayer = (d: Device, p: number) => /(?:^|\.)\d*[13579](?:\.|$)/.test(d.texts[d.kinds.module[d.kind[p]]])
 const shade = (color: string, darker: boolean) =>
   darker
@@ -177,7 +178,8 @@ const shade = (color: string, darker: boolean) =>
         .join('')
     : color
 
-/** The segments that are reserved just after an event, by address; null where their events are not all known. */
+/** Returns the segments reserved just after an event, in the order of addresses. null means that their events are
+    not all known. */
 export function segmentsAt(d: Device, event: number): [number, number][] {
   let fixed: [number, number][] = [],
     mapped: [number, number][] = []
@@ -224,7 +226,7 @@ interface Place {
   piece: number
 } // piece -1: free
 
-/** places are the live blocks and the free pieces between them, segment by segment. */
+/** places returns, by segment, the live blocks and the free pieces between them. */
 function places(d: Device, event: number): { segments: Place[][]; reserved: number; free: number; largest: number } {
   const live: Place[] = []
   for (let p = 0; p < d.kind.length; p++) {

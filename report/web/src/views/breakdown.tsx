@@ -29,7 +29,8 @@ const limits: [string, string][] = cards.map((c) => [c.name, c.title])
 
 const bytesOf = (r: Run | undefined, c: string) => r?.main?.categories.find((q) => q.category === c)?.bytes ?? 0
 
-/** What the device needs beside what torch reserves: its context and the driver's, as the ladder has them. */
+/** Returns the device memory used outside torch's reserved: the CUDA context and the driver, as in the ladder. null
+    if unknown. */
 function outside(r: Run): number | null {
   const run = docs.ladder?.runs.find((l) => l.run_id === r.id)
   for (const g of run?.gpus ?? []) {
@@ -183,7 +184,7 @@ function Bars(p: {
     1,
     ...parts.map((q) => Math.max(sum(q.up), p.overhead ? 0 : (q.r.main?.peak_reserved_bytes ?? 0))),
   )
-  // A card that is not much larger than what is needed is in the picture.
+  // The picture includes a card that is not much larger than the memory needed.
   const near = !p.overhead && p.card.bytes < largest * 1.4,
     high = near ? Math.max(largest, p.card.bytes) : largest
   const low = Math.min(0, ...parts.map((q) => sum(q.down)))
@@ -412,7 +413,7 @@ function Overhead(p: { list: Run[]; base: Run; cats: string[] }) {
   )
 }
 
-/** Fits holds what a run needs against every card. A click shows the card in the chart. */
+/** Fits compares the memory that a run needs with every card. A click shows the card in the chart. */
 function Fits(p: { need: number }) {
   return (
     <>
@@ -446,7 +447,7 @@ function Fits(p: { need: number }) {
   )
 }
 
-/** Drill splits one category by the blocks of the peak. */
+/** Drill splits one category's bytes at the peak by their blocks. */
 function Drill(p: { r: Run; category: string }) {
   const row = p.r.main!.categories.find((c) => c.category === p.category),
     d = blocks()
@@ -614,7 +615,7 @@ export function Ladder(p: { r: Run }) {
   )
 }
 
-/** Ranks are shown side by side if a run has several devices. */
+/** Ranks shows the devices of a run side by side if it has several. */
 function Ranks(p: { r: Run }) {
   const all = p.r.breakdown?.devices ?? []
   if (all.length < 2) return null

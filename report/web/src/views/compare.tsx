@@ -73,7 +73,7 @@ export function Compare() {
   const ranked = steps.slice().sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta)),
     same = ranked.filter((s) => s.delta > 0 === delta > 0),
     first = same.at(0) ?? ranked.at(0),
-    // What is a fifth of the whole is worth its place in the answer.
+    // A second category is named in the answer if it makes at least a fifth of the whole difference.
     second = same.slice(1).find((s) => Math.abs(s.delta) > Math.abs(delta) / 5)
   const who = {
     run: shown(r.label),
@@ -112,7 +112,7 @@ export function Compare() {
     high = Math.max(high, at)
     return { ...s, begin, end: at }
   })
-  // The axis is cut beneath what both have in common, and says so.
+  // The axis begins above zero, at bytes that both runs have, and a text states that.
   const cut = low - (high - low) * 0.35 > high * 0.1 ? low - (high - low) * 0.35 : 0
   const X = (v: number) => ((v - cut) / (high - cut || 1)) * 100,
     isOpen = (k: string) => (open ?? (first ? [first.key] : [])).includes(k)

@@ -7,7 +7,7 @@ import { set, state } from '../state'
 import { Lead, Missing, Rows, Save, Seg } from '../ui'
 import { goTo } from './timeline'
 
-/** How the bytes of a saving are known, before them. */
+/** The sign before the bytes of a saving, by how the saving is known. */
 const signs: Record<string, string> = { at_most: '≤ ', at_least: '≥ ' }
 const saved = (f: Finding) => `${signs[f.confidence] ?? ''}${mib(f.saving?.bytes ?? 0)}`
 const lineOf = (f: Finding) => (f.place.line ? `${f.place.line.file}:${f.place.line.line}` : null)
@@ -24,7 +24,7 @@ export function Findings() {
         <Missing what={about.missing.findings ?? 'Findings are those of the first repeat of an experiment.'} />
       </>
     )
-  // By memory they come in the order of dpsight findings, what grows first.
+  // Sorted by memory, findings keep the order of dpsight findings, which begins with growth.
   const list =
       by === 'time' ? run.findings.toSorted((a, b) => (b.saving?.ms ?? 0) - (a.saving?.ms ?? 0)) : run.findings,
     best = list.reduce<Finding | null>((a, f) => ((f.saving?.bytes ?? 0) > (a?.saving?.bytes ?? 0) ? f : a), null)

@@ -8,7 +8,7 @@ import { set, state } from '../state'
 import { Lead, Missing, Pick, Rows, Save, textOf, useWidth } from '../ui'
 import { binary, nice } from './runs'
 
-/** The device that is nearest to its limit, with its process. */
+/** Returns the device that is nearest to its memory limit, and its process. */
 function highest(r: LiveRun): [LiveProcess | undefined, LiveDevice | undefined] {
   let process = r.processes.at(0),
     device = process?.devices.at(0)
@@ -232,7 +232,8 @@ function Tiles(p: { r: LiveRun; p: LiveProcess | undefined; d: LiveDevice | unde
   )
 }
 
-/** span is how much time the axis has: as long as the planned steps will take, or twice as much whenever it is full. */
+/** span returns the time that the axis covers: as long as the planned steps will take or, without a plan, twice as
+    long whenever the axis is full. */
 function span(r: LiveRun, steps: number): number {
   const now = (r.now_ns - r.start_ns) / 1e6
   if (r.ended) return Math.max(1, now)
@@ -253,7 +254,7 @@ function Memory(p: { r: LiveRun; d: LiveDevice | undefined; svg: { current: SVGS
     end = span(r, Math.max(0, ...r.processes.map((q) => q.steps)))
   let most = Math.max(1, d?.peak_reserved_bytes ?? 0, d?.peak_allocated_bytes ?? 0)
   for (const v of r.samples.bytes) most = Math.max(most, v)
-  const limited = r.limit_bytes > 0 && r.limit_bytes < most * 8 // else all of it would be a line at the foot
+  const limited = r.limit_bytes > 0 && r.limit_bytes < most * 8 // otherwise the curve would be a line at the bottom
   if (limited) most = Math.max(most, r.limit_bytes)
   most *= 1.06
   const X = (at: number) => left + (Math.max(0, at) / end) * (W - left - 14),

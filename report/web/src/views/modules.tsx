@@ -45,7 +45,7 @@ const node = (name: string, path: string): Node => ({
   all: new Float64Array(about.categories.length),
 })
 
-/** tree has the bytes of a moment by module. */
+/** tree returns the bytes of a moment as a tree of modules. */
 function tree(d: Device, event: number, fold: boolean): Node {
   const root = node('', ''),
     slack = about.categories.findIndex((c) => c.name === 'slack')
@@ -82,7 +82,7 @@ function tree(d: Device, event: number, fold: boolean): Node {
   return root
 }
 
-/** itself has what a module holds beside its submodules. */
+/** itself returns the bytes that a module holds outside its submodules, as a node. */
 function itself(n: Node): Node | null {
   if (!n.path || !n.children.size) return null
   const bytes = n.bytes - [...n.children.values()].reduce((a, c) => a + c.bytes, 0)
@@ -99,7 +99,7 @@ function depth(n: Node): number {
   return 1 + Math.max(0, ...[...n.children.values()].map(depth))
 }
 
-/** AtEvent chooses the moment. */
+/** AtEvent lets the reader choose the moment. */
 function AtEvent(p: { of: Device; event: number }) {
   return (
     <>
@@ -187,7 +187,7 @@ export function Modules() {
             module: called(top),
             bytes: mib(top.bytes),
             share: percent(top.bytes, root.bytes),
-            // A layer's own name is a number.
+            // The own name of a layer is only a number, so the path is shown.
             inner: inner ? (/^\d+$/.test(inner.name) ? shown(inner.path) : called(inner)) : '',
             most: mib(inner?.bytes),
           },
@@ -274,7 +274,7 @@ export function Modules() {
   )
 }
 
-/** The largest family of modules that differ by a number: the layers. */
+/** Returns the largest family of modules whose names differ only by a number: the layers. */
 function numbered(root: Node): Node[] {
   let best: Node[] = []
   const walk = (n: Node) => {

@@ -5,7 +5,7 @@ import { svgPen, theme, type Cell } from '../pen'
 import { state } from '../state'
 import { Lead, Missing, Rows, Save } from '../ui'
 
-/** Proof says of each run whether all is accounted for, and what recording took. */
+/** Proof says for each run whether its recording was proved complete, and what recording cost. */
 export function Proof() {
   const r = current(),
     list = docs.cost?.runs ?? []

@@ -15,7 +15,7 @@ const over = (r: Run) =>
 const ratio = (r: Run) => (r.row.step_ms && baseline()?.row.step_ms ? r.row.step_ms / baseline()!.row.step_ms! : null)
 const shortGPU = (r: Run) => (r.row.gpu ?? r.row.profile ?? '').replace(/^NVIDIA /, '')
 
-/** The revision of the script's repository, shortened; a plus sign means changes since. */
+/** Returns the shortened revision of the script's repository. A plus sign means uncommitted changes. */
 const revision = (r: Run) => about.revisions[r.id]?.replace(/^([0-9a-f]{9})[0-9a-f]+/, '$1') ?? null
 
 const columns: Column[] = [
@@ -30,7 +30,7 @@ const columns: Column[] = [
   ['started', 'Started', (r) => r.row.started],
 ]
 
-/** facts are words of the form name=value, which a query can name. */
+/** facts returns a run's facts, which a query can name as name=value. */
 const facts = (r: Run): [string, string][] =>
   [
     ['status', r.row.status],
@@ -42,7 +42,8 @@ const facts = (r: Run): [string, string][] =>
     .filter(([, v]) => v !== '')
     .map(([k, v]) => [k, `${k}=${v}`.replace(/\s+/g, '_').toLowerCase()])
 
-/** A run matches each word of a query: a fact as a whole, anything else as a part of a name or a value. */
+/** Reports whether a run matches each word of a query. A word name=value must equal a fact. Any other word must be a
+    part of a name or a value. */
 function matches(r: Run, query: string): boolean {
   const of = facts(r).map((f) => f[1]),
     text = [r.label, r.id, ...of].join(' ').toLowerCase()
@@ -50,9 +51,9 @@ function matches(r: Run, query: string): boolean {
 }
 const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean)
 
-const mostChips = 6 // values of a fact: a parameter with more is for the search field
+const mostChips = 6 // the most values of a fact that has chips: for facts with more values, there is the search field
 
-/** chips are the facts that divide the runs into a few parts. */
+/** chips returns the facts that divide the runs into a few groups. */
 function chips(list: Run[]): string[] {
   const values = new Map<string, Set<string>>()
   for (const r of list)
@@ -348,7 +349,7 @@ export function Runs() {
   )
 }
 
-/** Ask leads from what a reader wants to know to the view that answers it. */
+/** Ask links questions that readers have to the views that answer them. */
 function Ask() {
   const r = current(),
     base = baseline()
@@ -388,7 +389,8 @@ function Ask() {
   )
 }
 
-/** methodOf names the curve that a run lies on. A prediction is never joined with what was measured. */
+/** methodOf returns the name of the curve to which a run belongs. Predicted and measured runs are never on one
+    curve. */
 const methodOf = (r: Run) =>
   (typeof r.row.params.method === 'string' ? r.row.params.method : r.row.name.replace(/\d+/g, '*')) +
   (r.row.source === 'predicted' ? ` (${t('predicted')})` : '')
@@ -398,9 +400,9 @@ const valueOf = (key: string) => (r: Run) => {
   return typeof v === 'number' ? v : null
 }
 
-const fewest = 2 // values that make a curve
+const fewest = 2 // fewest values for a curve
 
-/** variedIn is the parameter that has the most values in the runs, if it has enough for a curve. */
+/** variedIn returns the parameter with the most different values among the runs, if there are enough for a curve. */
 function variedIn(list: Run[]): string | null {
   const keys = [...new Set(list.flatMap((r) => Object.keys(r.row.params)))].filter((k) => k !== 'seed')
   const values = (k: string) => new Set(list.map(valueOf(k)).filter((v) => v !== null)).size
@@ -408,7 +410,8 @@ function variedIn(list: Run[]): string | null {
   return best.length && best[0].n >= fewest ? best[0].k : null
 }
 
-/** Peaks against step times or against a parameter. A curve joins the runs of a method, measured or predicted. */
+/** Scatter draws peaks against step times or against a parameter. A curve joins the runs of one method, either
+    measured or predicted. */
 function Scatter(p: {
   list: Run[]
   chosen: Set<string>
@@ -529,7 +532,7 @@ function Scatter(p: {
   )
 }
 
-/** Labels beside their points; those that would lie on another are left out, the list has them. */
+/** Places labels beside their points. A label that would overlap another is left out, since the list has it. */
 function placed<T extends { x: number; y: number; text: string }>(all: T[], width: number) {
   const taken: [number, number, number, number][] = all.map((p) => [p.x - 7, p.y - 7, p.x + 7, p.y + 7])
   const out: (T & { end: boolean })[] = []
@@ -556,7 +559,7 @@ function placed<T extends { x: number; y: number; text: string }>(all: T[], widt
   return out
 }
 
-/** Bytes in GiB or MiB have marks at powers of two. */
+/** Returns the marks of an axis of bytes, at powers of two. */
 export function binary(to: number, most: number): number[] {
   let step = 2 ** Math.ceil(Math.log2(to / most || 1))
   if (!Number.isFinite(step)) step = 1

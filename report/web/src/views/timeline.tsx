@@ -31,32 +31,33 @@ interface Frame {
 }
 const frame = (): Frame => ({ left: innerWidth >= 2200 ? 82 : 68, right: 14, top: 12, bottom: 58 })
 
-/** Range is what is in view, in moments. */
+/** range returns the first and the last moment in view. */
 function range(s: Series): [number, number] {
   const a = state.from === null ? 0 : s.index(state.from),
     b = state.to === null ? s.length - 1 : s.index(state.to)
   return b > a ? [a, b] : [Math.max(0, Math.min(a, s.length - 2)), Math.max(1, Math.min(s.length - 1, a + 1))]
 }
 
-/** clockOf tells when events were; nothing is computed on a phantom GPU, so that a prediction has no times. */
+/** clockOf returns the times of events. A prediction has none, since the phantom GPU computes nothing. */
 const clockOf = (d: Device) => (current()?.row.source === 'predicted' ? null : d.clock)
 
-/** byTime says whether the axis is time's. */
+/** byTime reports whether the axis shows time. */
 const byTime = (d: Device) => state.axis === 'time' && clockOf(d) !== null
 
-/** position is where a moment lies on the axis: its event, or its time. */
+/** positions returns a function from a moment to its place on the axis: its event, or its time. */
 function positions(d: Device, s: Series): (i: number) => number {
   const clock = clockOf(d)
   return byTime(d) && clock ? (i) => clock.at(s.event(i)) : (i) => s.event(i)
 }
 
-/** whyNoTimes says why the axis cannot be time's, '' = it can. */
+/** whyNoTimes returns why the axis cannot show time, or '' if it can. */
 function whyNoTimes(d: Device): string {
   if (clockOf(d)) return ''
   return d.clock ? t('A prediction has no times.') : t('Nothing says when the events happened.')
 }
 
-/** columns gives each pixel the moment with the highest total in it: a state that was. */
+/** columns returns, for each pixel, the moment with the highest total in it, so that a column shows a state that
+    existed. */
 function columns(s: Series, at: (i: number) => number, a: number, b: number, width: number): Int32Array {
   const out = new Int32Array(width),
     p0 = at(a),
@@ -64,7 +65,7 @@ function columns(s: Series, at: (i: number) => number, a: number, b: number, wid
     scale = (p1 - p0) / width || 1
   let i = a
   for (let x = 0; x < width; x++) {
-    // The first moment that lies right of the column: times of neighbours may be out of order by microseconds.
+    // The first moment to the right of the column. The times of neighbours may be out of order by microseconds.
     const limit = p0 + (x + 1) * scale
     let low = i,
       high = b + 1
@@ -93,7 +94,7 @@ export function momentAt(d: Device, s: Series, fraction: number): number {
   return low
 }
 
-/** paint draws the areas of all keys, and says where their labels have room. */
+/** areas draws the areas of all keys, and returns where their labels have room. */
 function areas(g: Pen, s: Series, index: Int32Array, left: number, Y: (b: number) => number, paper: string) {
   const n = index.length,
     K = s.keys.length,
@@ -218,7 +219,7 @@ function draw(g: Pen, d: Device, s: Series) {
       line.push(f.left + W, y)
       g.line(line, c.ink, 1.2, [5, 3])
       const text = `${t('reserved')} ${mib(levelAt(res.event, res.bytes, events[1]))}`
-      // The cursor has a label of its own.
+      // The cursor has its own label.
       const right = X(at(cursorAt(d, s))) > f.left + W - 2 * g.measure(text) ? f.left + W / 2 : f.left + W - 4
       const level = Y(levelAt(res.event, res.bytes, s.event(momentAt(d, s, (right - f.left) / W))) ?? 0)
       if (level > f.top + 12) g.text(text, right, level - 8, c.ink, 'right')
@@ -259,7 +260,7 @@ function draw(g: Pen, d: Device, s: Series) {
   g.text(byTime(d) ? t('ms, the host’s clock') : t('event'), f.left, bottom + 50, c.faint)
 }
 
-/** sampledLine has the sampled points of the time of the events in view. */
+/** sampledLine returns the sampled points within the time of the events in view. */
 function sampledLine(
   d: Device,
   us: Float64Array,
@@ -277,7 +278,7 @@ function sampledLine(
   return line
 }
 
-/** sampledAt is what the last sample before an event says, -1 for nothing. */
+/** sampledAt returns the value of the last sample before an event, or -1 for none. */
 function sampledAt(d: Device, us: Float64Array, bytes: Float64Array, event: number): number {
   if (!d.clock || event > d.clock.last) return -1
   const now = d.clock.at(event)
@@ -286,7 +287,7 @@ function sampledAt(d: Device, us: Float64Array, bytes: Float64Array, event: numb
   return last
 }
 
-const narrow = 4 // pixels: strokes of narrower phases would hide what they divide
+const narrow = 4 // width in pixels: the borders of narrower phases would hide the phases
 
 function phaseBands(
   g: Pen,
@@ -350,7 +351,7 @@ export function pan(s: Series, share: number) {
   set({ from: s.event(from), to: s.event(from + wide) })
 }
 
-/** Keys of the timeline and of blocks, which share the axis. */
+/** Handles the keys of the views timeline and blocks, which share the axis. */
 export function axisKeys(e: KeyboardEvent): boolean {
   const d = blocks(),
     s = d && seriesFor(d, state.by, state.scope === 'whole')
@@ -410,7 +411,7 @@ export function axisKeys(e: KeyboardEvent): boolean {
   return true
 }
 
-/** A lies before B: one that would not goes. */
+/** Sets A. If B would then not lie after A, B is removed. */
 const setA = (event: number) => {
   set({ a: event, b: state.b !== null && state.b > event ? state.b : null })
 }
@@ -418,7 +419,7 @@ const setB = (event: number) => {
   set({ b: event, a: state.a !== null && state.a < event ? state.a : null })
 }
 
-/** goTo shows a moment with what lies around it. */
+/** goTo shows a moment and its surroundings. */
 export const goTo = (event: number, patch: Partial<typeof state> = {}) => {
   set({ event, from: Math.max(0, event - 150), to: event + 150, scope: 'exact', ...patch })
 }
@@ -436,7 +437,7 @@ export function grown(s: Series, a: number, b: number) {
     .filter((r) => r.bytes)
 }
 
-/** grownBy says whose bytes there are more of at one moment than at another: by holder, tensor or module, and line. */
+/** grownBy lists whose bytes are more at one moment than at another: by holder, by tensor or module, and by line. */
 function grownBy(d: Device, a: number, b: number): { text: string; bytes: number }[] {
   const out = new Map<string, number>()
   for (let p = 0; p < d.kind.length; p++) {
@@ -827,7 +828,7 @@ export function Timeline() {
   )
 }
 
-/** What was sampled last before an event, beside torch's own counts. */
+/** Returns the values that were sampled last before an event, beside torch's own counters. */
 function known(d: Device, event: number): [string, number][] {
   const all: [string, number][] = [
     ['NVML', sampledAt(d, d.samples.us, d.samples.used, event)],
@@ -842,7 +843,7 @@ interface StepOf {
   i: number
 }
 
-/** Those steps whose events are here. */
+/** Returns the steps whose events are loaded. */
 const recordedSteps = (d: Device, s: Series): StepOf[] =>
   Array.from(d.steps.step, (step, i) => ({ step, i })).filter(
     (q) => d.steps.recorded[q.i] && d.steps.end[q.i] > s.event(0) && d.steps.begin[q.i] < s.event(s.length - 1),
@@ -869,7 +870,7 @@ function StepPick(p: { label: string; all: StepOf[]; chosen: StepOf | undefined;
   )
 }
 
-/** Steps can be gone to, where a run has several. */
+/** Lets the reader go to a step if a run has several. */
 const steps = (d: Device, all: StepOf[]) =>
   all.length < 2 ? null : (
     <StepPick
@@ -882,7 +883,7 @@ const steps = (d: Device, all: StepOf[]) =>
     />
   )
 
-/** The ends of two steps are what is asked for most, of all that A and B can be. */
+/** Offers the ends of two steps as A and B, which is what readers compare most. */
 function ends(d: Device, all: StepOf[]) {
   const at = (event: number | null) => all.find((q) => d.steps.end[q.i] === event),
     end = (i: number) => d.steps.end[i]
@@ -912,7 +913,7 @@ function ends(d: Device, all: StepOf[]) {
 
 let kept: { of: Series; highest: Float64Array } | null = null
 
-/** skyline has the highest total of each column of the whole axis. It stays the same while a reader zooms. */
+/** skyline returns the highest total of each column over the whole axis. It does not change when a reader zooms. */
 function skyline(s: Series, width: number): Float64Array {
   if (kept?.of === s && kept.highest.length === width) return kept.highest
   const index = columns(s, (i) => i, 0, s.length - 1, width)
@@ -957,7 +958,7 @@ function jump(e: PointerEvent & { currentTarget: HTMLCanvasElement }, s: Series)
 
 let down: { x: number; event: number; pinned: boolean } | null = null
 
-/** The pointer moves the cursor, brushes, zooms and pans. place gives the moment that it is over. */
+/** Handles the pointer, which moves the cursor, brushes, zooms and pans. place returns the moment under the pointer. */
 export function pointer(
   place: (e: PointerEvent | WheelEvent | MouseEvent) => number,
   event: (i: number) => number,
