@@ -1,5 +1,5 @@
-// Package agent carries the Python package that records inside the experiment's process. The interpreter itself runs
-// the agent's sitecustomize.py, so a training script is recorded unchanged.
+// Package agent carries the Python package that records inside the experiment's process. The Python interpreter runs
+// the agent's sitecustomize.py when it starts, so a training script is recorded unchanged.
 package agent
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The agent's files are named by patterns: a folder's pattern would leave out __init__.py and take in what an
+// Patterns name the agent's files: a folder's own pattern would leave out __init__.py and include files that an
 // interpreter caches.
 //
 //go:embed python/*.py python/dpsight/*.py
@@ -20,10 +20,10 @@ import (
 //go:embed python/dpsight/masking_rules.json
 var files embed.FS
 
-// FS holds sitecustomize.py and the package dpsight, below the folder python.
+// FS contains sitecustomize.py and the package dpsight, in the folder python.
 func FS() fs.FS { return files }
 
-// Unpack writes the agent below dir. The folder dir/python then belongs on PYTHONPATH.
+// Unpack writes the agent's files into the folder dir. A recorded process needs dir/python on its PYTHONPATH.
 func Unpack(dir string) error {
 	return fs.WalkDir(files, "python", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -41,7 +41,7 @@ func Unpack(dir string) error {
 	})
 }
 
-// Is reports whether a folder holds the package dpsight of this agent.
+// Is reports whether a folder contains this agent's version of the package dpsight.
 func Is(folder string) bool {
 	const root = "python/dpsight"
 	err := fs.WalkDir(files, root, func(name string, entry fs.DirEntry, err error) error {
@@ -63,7 +63,7 @@ func Is(folder string) bool {
 
 var errOther = errors.New("another file")
 
-// MaskingRules is the JSON document of the names and texts that mark secrets. The agent and the collector share it.
+// MaskingRules is a JSON document with the names and texts that mark secrets. Agent and collector share it.
 //
 //go:embed python/dpsight/masking_rules.json
 var MaskingRules []byte

@@ -1,7 +1,7 @@
-"""A few calls by which a training script tells more than hooks can see. Without a recording they do nothing."""
+"""Calls with which a training script tells dpsight what hooks cannot see. Without a recording they do nothing."""
 
 from dpsight.api import attach, config, detach, dump, mark, metric, phase, plan, predict, step, tag
-from dpsight.api import load_ipython_extension as load_ipython_extension  # by %load_ext dpsight
-from dpsight.api import open as open  # not in __all__: import * shall not hide the function of that name
+from dpsight.api import load_ipython_extension as load_ipython_extension  # %load_ext dpsight calls it
+from dpsight.api import open as open  # not in __all__: import * must not hide Python's open
 
 __all__ = ["attach", "config", "detach", "dump", "mark", "metric", "phase", "plan", "predict", "step", "tag"]

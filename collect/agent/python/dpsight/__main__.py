@@ -1,4 +1,4 @@
-"""python -m dpsight: runs the program dpsight, with this interpreter for Python scripts."""
+"""python -m dpsight: runs the program dpsight, which then uses this interpreter for Python scripts."""
 
 from dpsight.client.program import run
 

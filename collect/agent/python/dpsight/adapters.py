@@ -1,7 +1,6 @@
-"""What is known of libraries that train with differential privacy: an adapter for each. It names the library's
-functions by purpose, and the attributes of layers and parameters by contents. hooks/private_training.py hooks
-the functions, taggers/per_sample.py tags the contents. Support for another library only needs another adapter
-here.
+"""Adapters describe libraries that train with differential privacy. Each adapter lists a library's functions by their
+purpose, and the attributes of layers and parameters by their contents. hooks/private_training.py hooks these functions,
+and taggers/per_sample.py tags the contents of the attributes. To support another library, add an adapter here.
 """
 
 from __future__ import annotations
@@ -14,45 +13,44 @@ from dpsight import kinds
 
 
 class Does(enum.Enum):
-    """What a function of a library does. A method's object comes before the arguments that are named here."""
+    """What a function of a library does. The arguments in brackets follow a method's own object."""
 
-    KEEPS_INPUTS = "keeps inputs"  # (layer, …) It is a forward hook, and keeps a layer's inputs in its attributes.
+    KEEPS_INPUTS = "keeps inputs"  # (layer, …) It is a forward hook that keeps inputs in the layer's attributes.
     TAKES_NORMS = "takes norms"  # (layer, …) It computes norms, per-sample gradients or sums, and may let inputs go.
-    RUNS_BACKWARD_TWICE = "runs backward twice"  # () Once for the norms, and once for the sum of clipped gradients.
-    STEPS = "steps"  # () It is an optimizer's step, with the step of another optimizer inside or not.
+    RUNS_BACKWARD_TWICE = "runs backward twice"  # () It runs backward once for norms, once for the clipped sum.
+    STEPS = "steps"  # () It is an optimizer's step, which may call another optimizer's step.
     CLEARS = "clears"  # () It clears gradients.
-    CLIPS = "clip"  # () These three are phases of their own: an optimizer or an engine does so for its parameters.
+    CLIPS = "clip"  # () These three are phases. An optimizer or an engine does them for its parameters.
     ACCUMULATES = "accumulate"
     ADDS_NOISE = "noise"
-    ASKS_FOR_SAMPLES = "asks for samples"  # (parameter) Clipping takes the parameters in turn, and calls it for each.
+    ASKS_FOR_SAMPLES = "asks for samples"  # (parameter) Clipping calls it for each parameter in turn.
     STORES_SAMPLES = "stores samples"  # (param=, grad_sample=) It copies per-sample gradients to the parameter.
     MAKES_NOISE = "makes noise"  # () For one parameter. It returns the noise.
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes of one kind: those with one of these names, and classes that extend them, also in other libraries."""
+    """Classes of one kind: those with one of these names, and all their subclasses, also in other libraries."""
 
     names: tuple[str, ...]
     methods: Mapping[str, Does]
-    # Making an object of this kind sets privacy up. Classes that others put between a class and its object are then
-    # hooked.
+    # Making an object of this kind sets up privacy. The classes between this class and the object's are then hooked.
     sets_up: bool = False
-    parameters: str = ""  # an object's attribute that lists the parameters which it works on, with names or without
-    facts: Mapping[str, str] = field(default_factory=dict)  # what an object says of privacy, by its attribute
+    parameters: str = ""  # name of the attribute that lists an object's parameters, with or without names
+    facts: Mapping[str, str] = field(default_factory=dict)  # attributes that state facts about privacy
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A library. Its modules are hooked one by one as soon as each was imported, before others import its functions
-    by name."""
+    """A library. Each of its modules is hooked right after its import, before other modules import functions from it by
+    name."""
 
     name: str
     modules: tuple[str, ...]
     classes: tuple[Classes, ...] = ()
     functions: Mapping[str, Does] = field(default_factory=dict)
-    layers: Mapping[str, int] = field(default_factory=dict)  # attributes of layers: kinds of tags
-    parameters: Mapping[str, int] = field(default_factory=dict)  # attributes of parameters
+    layers: Mapping[str, int] = field(default_factory=dict)  # attributes of layers, with the kinds of their tags
+    parameters: Mapping[str, int] = field(default_factory=dict)  # attributes of parameters, likewise
 
 
 _PRIVACY = {
@@ -127,8 +125,9 @@ OPACUS = Adapter(
     },
 )
 
-# fastDP, with its book-keeping and bias-only methods. Hooks keep a layer's input and output gradient until the last
-# layer's hook clips all of them. In evaluation each layer keeps its last input. Noise comes with the clipped sum.
+# fastDP, with its book-keeping and bias-only methods. Hooks keep the input and the output gradient of each layer until
+# the last layer's hook clips all layers. In evaluation each layer keeps its last input. The noise is added to the
+# clipped sum.
 FASTDP = Adapter(
     name="fastDP",
     modules=("fastDP.autograd_grad_sample", "fastDP.autograd_grad_sample_dist", "fastDP.privacy_engine"),
@@ -154,7 +153,7 @@ FASTDP = Adapter(
     },
 )
 
-# private-transformers. Its engine runs backward itself, inside the optimizer's step.
+# private-transformers. Its engine runs backward itself, in the step of the optimizer.
 PRIVATE_TRANSFORMERS = Adapter(
     name="private_transformers",
     modules=("private_transformers.autograd_grad_sample", "private_transformers.privacy_engine"),
@@ -183,6 +182,6 @@ PRIVATE_TRANSFORMERS = Adapter(
 )
 
 ADAPTERS = (OPACUS, FASTDP, PRIVATE_TRANSFORMERS)
-# Of all libraries: an attribute of a parameter means what its name says, even in a script without a library.
+# Attributes of parameters in all libraries.
 PARAMETERS: dict[str, int] = {name: kind for adapter in ADAPTERS for name, kind in adapter.parameters.items()}
 LAYERS: dict[str, int] = {name: kind for adapter in ADAPTERS for name, kind in adapter.layers.items()}

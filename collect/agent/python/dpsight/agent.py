@@ -1,5 +1,5 @@
-"""Installs the agent into a process that has just imported torch: all of it, or nothing. Only this module says
-which listeners receive which events, and in which order."""
+"""Installs the agent into a process that has just imported torch. It installs either the whole agent or nothing. Only
+this module decides which listeners receive which events, and in which order."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Install = Callable[[Any, Patches], None]
 
 
 def install(torch: Any, callbacks: Callbacks) -> None:
-    """Hooks into torch. callbacks: what to run when another module has been imported."""
+    """Hooks into torch. callbacks: functions to call when other modules have been imported."""
     recorder.installs_into(torch)
     if problem := why_not(torch):
         refuse(problem)
@@ -67,7 +67,7 @@ def install(torch: Any, callbacks: Callbacks) -> None:
             _when(module, install_into, callbacks, patches)
         dynamo.hide()
         if torch.version.cuda is not None:
-            drains.install()  # the last: where CUDA is there already, recording begins with it
+            drains.install()  # last, since recording begins with it if CUDA has already started
         if hasattr(os, "register_at_fork") and recorder.first("forks"):
             os.register_at_fork(after_in_parent=_forked, after_in_child=recorder.after_fork)
     except Exception:
@@ -78,7 +78,7 @@ def install(torch: Any, callbacks: Callbacks) -> None:
 
 
 def uninstall() -> None:
-    """Takes everything out of the process, which goes on as if the agent had never been there."""
+    """Removes the agent from the process, which continues as if the agent had never been there."""
     gradient_hooks.unwatch()
     recorder.silence()
     installed.undo()
@@ -89,7 +89,7 @@ def uninstall() -> None:
 
 
 def why_not(torch: Any) -> str:
-    """Why a torch cannot be recorded; "" = it can."""
+    """Returns why a version of torch cannot be recorded, or "" if it can."""
     if torch.version.cuda is None:
         if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
             return f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed"
@@ -108,7 +108,7 @@ def _install_hooks(patches: Patches) -> None:
 
 
 def _install_taggers(patches: Patches) -> None:
-    """The listeners, in the order in which they are to look. A bare run has none of them."""
+    """Installs the taggers in the order in which they look at tensors. A bare run has none of them."""
     events.step_ended.subscribe(nodes.step_ended)
     saved.install()
     models.install()
@@ -149,7 +149,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
         script_history.install(patches)
 
 
-# What to install after a module has been imported.
+# What to install after each of these modules has been imported.
 _LATER: dict[str, Install] = {
     "torch.utils.checkpoint": checkpointing.install,
     distributed.DDP: distributed.install_ddp,
@@ -168,7 +168,7 @@ _LATER: dict[str, Install] = {
 
 
 def _when(name: str, install_into: Install, callbacks: Callbacks, patches: Patches) -> None:
-    """Installs once the module of this name has been imported; now, if it has been."""
+    """Installs something once the module with this name has been imported, or at once if it already has been."""
     loaded = sys.modules.get(name)
     if loaded is not None:
         install_into(loaded, patches)

@@ -1,12 +1,12 @@
-"""What a training script may call. Without a recording, all of it does nothing. Only in this module do functions
-import: a script that is not recorded must not load the agent."""
+"""The functions that a training script may call. Without a recording they do nothing. Only here, functions contain
+imports: a script that is not recorded must not load the agent."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-TYPE_CHECKING = False  # type checkers take the name for true; to import typing would take longer than all the rest
+TYPE_CHECKING = False  # type checkers take the name for true; importing typing would take longer than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """What was said before torch was imported."""
+    """What the script called before it imported torch."""
 
     def __init__(self) -> None:
         self.installed = False
@@ -32,12 +32,12 @@ _waiting = Waiting()
 
 
 def _collecting() -> bool:
-    """Whether the agent will record this process, or does already."""
+    """Whether the agent will record this process, or already does."""
     return bool(os.environ.get("DPSIGHT_SPOOL")) and hasattr(sys, "_dpsight_boot")
 
 
 def installed() -> None:
-    """The agent is in place: catches up on earlier calls."""
+    """The agent is installed: repeats the script's earlier calls."""
     _waiting.installed = True
     for say in _waiting.said:
         say()
@@ -45,7 +45,7 @@ def installed() -> None:
 
 
 def _in_place(there: bool) -> None:
-    """The agent is in place, or gone."""
+    """Remembers whether the agent is installed."""
     if there:
         installed()
     else:
@@ -61,7 +61,7 @@ def _recording() -> bool:
 
 
 class _Sparing:
-    """A call never fails, recorded or not. Arguments that cannot be recorded are reported on stderr, once."""
+    """A call never fails, recorded or not. Arguments that cannot be recorded are reported on stderr, once each."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -79,7 +79,7 @@ class _Sparing:
 
 
 class phase:
-    """A named phase of the run, as a context manager or a decorator: with dpsight.phase("setup.data"): …"""
+    """A named phase of the run. It is a context manager and a decorator: with dpsight.phase("setup.data"): …"""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,12 +137,12 @@ class phase:
         return wraps(call)  # type: ignore[return-value]
 
 
-# Flags of a function's code, as inspect has them, which takes milliseconds to import.
+# Flags of a function's code, as inspect defines them. Importing inspect takes milliseconds.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 def _resumed(name: str, body: Any) -> Any:
-    """A generator or a coroutine: the phase is open while its own code runs, and not while it waits to be resumed."""
+    """Wraps a generator or a coroutine: the phase is open while its code runs, and not while it waits to be resumed."""
     resume, value = body.send, None
     while True:
         try:
@@ -157,12 +157,12 @@ def _resumed(name: str, body: Any) -> Any:
             with phase(name):
                 body.close()
             raise
-        except BaseException as error:  # thrown into it
+        except BaseException as error:  # the caller has thrown it into the generator
             resume, value = body.throw, error
 
 
 def step(samples: int | None = None, tokens: int | None = None) -> None:
-    """Ends a training step of this many samples and tokens."""
+    """Ends a training step, which had this many samples and tokens."""
     if _recording():
         from dpsight.recorder import step_limit, steps
 
@@ -172,7 +172,7 @@ def step(samples: int | None = None, tokens: int | None = None) -> None:
 
 
 def mark(name: str) -> None:
-    """Marks a moment."""
+    """Marks the present moment with a name."""
     if _recording():
         from dpsight import kinds
         from dpsight.recorder import recorder
@@ -182,7 +182,7 @@ def mark(name: str) -> None:
 
 
 def tag(tensor: Any, category: str, name: str) -> None:
-    """States what a tensor's memory is: one of dpsight's categories, and a name."""
+    """States what a tensor's memory is for: one of dpsight's categories, and a name."""
     if _recording():
         from dpsight.tags import tags
 
@@ -204,7 +204,7 @@ def config(**params: Any) -> None:
 
 
 def metric(name: str, value: float) -> None:
-    """Reports a value, such as the loss."""
+    """Reports a value of the run, such as the loss."""
     if _recording():
         import time
 
@@ -218,7 +218,7 @@ def metric(name: str, value: float) -> None:
 
 
 def open(path: str | os.PathLike[str] = "runs") -> Store:
-    """The tables of a store, or of one run's folder. This one is for notebooks, and needs pyarrow."""
+    """The tables of a store, or of one run's folder. For notebooks. It needs pyarrow."""
     from dpsight.client.store import Store
 
     return Store(path)
@@ -246,12 +246,12 @@ def attach(
     dumps: int = 3,
     signals: bool = True,
 ) -> Flight:
-    """Records this process from here on. A failed request for memory, dpsight.dump() and SIGUSR2 each write a run
-    into the store.
+    """Records this process from now on. A failed request for memory, dpsight.dump() and SIGUSR2 each write a run into
+    the store.
 
-    events: the most allocator events that torch keeps until they are written. journal_mib: the most that the
-    journal takes on disk; when it is full, recording begins again. dumps: how many failed requests get a run
-    each; of later ones the 1st, the 2nd, the 4th, the 8th … signals: SIGUSR2 writes a run."""
+    events: the most allocator events that torch keeps before they are written. journal_mib: the most disk space that
+    the journal may take. When it is full, recording starts over. dumps: the number of failed requests that each write a
+    run. Of later failures, the 1st, the 2nd, the 4th, the 8th …"""
     from dpsight.flight import session
     from dpsight.flight.settings import Wishes
 
@@ -259,7 +259,7 @@ def attach(
 
 
 def attach_by_environment() -> Flight:
-    """What DPSIGHT_ATTACH=1 asks for. The other variables change it."""
+    """Attaches for DPSIGHT_ATTACH=1, with options from other environment variables."""
     from dpsight.flight import session
     from dpsight.flight.settings import from_environment
 
@@ -267,15 +267,15 @@ def attach_by_environment() -> Flight:
 
 
 def dump(reason: str = "dpsight.dump()", *, wait: bool = True) -> Path | None:
-    """Writes a run of what was recorded and returns its folder; None if nothing records. wait: return only when its
-    tables are made."""
+    """Writes a run with everything recorded so far and returns its folder. Returns None if nothing is being recorded.
+    wait: return only after the run's tables are made."""
     from dpsight.flight import session
 
     return session.dump(reason, wait)
 
 
 def detach() -> None:
-    """Takes the recorder out of this process, which goes on as if it had never been there."""
+    """Removes the recorder from this process, which continues as if it had never been recorded."""
     from dpsight.flight import session
 
     session.detach()
@@ -289,8 +289,8 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def plan(warmup: int, timed: int) -> int:
-    """Announces that dpsight.step() will end each step, and returns how many to run: to each timed (bare) step comes an
-    instrumented one."""
+    """Announces that dpsight.step() will end each step, and returns how many steps to run: for each timed (bare) step
+    there is also an instrumented step."""
 
     def say() -> None:
         from dpsight.recorder import steps

@@ -1,4 +1,5 @@
-"""How it ends: an uncaught exception, the interpreter's exit. No signal handler: it would change the script's own."""
+"""Observes how the process ends: by an uncaught exception or by the interpreter's exit. It sets no signal handler,
+which would replace the script's own."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Ending:
         self._ended = False
 
     def install(self, patches: Patches) -> None:
-        """Chains to the excepthook that is there, and registers the last drain."""
+        """Keeps the present excepthook and calls it later, and registers the last drain."""
         previous = sys.excepthook
 
         def excepthook(kind: Any, value: Any, traceback: Any) -> None:
@@ -35,34 +36,35 @@ class Ending:
 
         patches.set(sys, "excepthook", excepthook)
         if recorder.settings.alone:
-            return  # it was attached to, and its journal goes when it ends
+            return  # a process that was attached to: its journal is removed when it ends
         atexit.register(self.finish)
         at_once = os._exit
 
         @functools.wraps(at_once)
         def _exit(*args: Any, **kwargs: Any) -> None:
             try:
-                # Another thread ends a process whose main one hangs, maybe in what the last drain would wait for.
+                # Another thread may end a process whose main thread hangs, perhaps while it holds what the last drain
+                # needs.
                 if threading.current_thread() is threading.main_thread():
-                    with uninterrupted:  # the script's handlers would have run no more
-                        # A handler that is not held may end the process in the middle of a frame, and the frame
-                        # would stay torn.
+                    with uninterrupted:  # without dpsight the script's handlers would no longer run here
+                        # Without this, a handler could end the process in the middle of a frame, which would stay
+                        # incomplete.
                         if recorder.journal is None or not recorder.journal.busy():
                             self.finish(BRIEF)
                         at_once(*args, **kwargs)
             finally:
                 at_once(*args, **kwargs)
 
-        _exit.__module__ = "os"  # where unpickling finds it, also in a child without the agent
+        _exit.__module__ = "os"  # so that unpickling finds it, also in a child without the agent
         patches.set(os, "_exit", _exit)
 
     def uninstall(self) -> None:
-        """The process goes on, and is recorded no more."""
+        """Removes the hooks. The process continues without being recorded."""
         atexit.unregister(self.finish)
 
     @guarded("recording an exception")
     def _uncaught(self, kind: type[BaseException], value: BaseException, traceback: Any) -> None:
-        """An exception is about to end the process."""
+        """Called when an exception is about to end the process."""
         if recorder.journal is None or not recorder.level:
             return
         self._reason = "exception"
@@ -74,7 +76,8 @@ class Ending:
         recorder.frame(kinds.FRAME_EXCEPTION, {"type": name, "message": message, "oom": _is_oom(value)})
 
     def finish(self, patience: float = PATIENCE) -> None:
-        """The interpreter's exit: drains, and says so. patience: s, for the device's last work."""
+        """Called at the interpreter's exit: drains, and records that the process ended. patience: seconds to wait for
+        the device's last work."""
         if self._ended or recorder.journal is None or not recorder.level or os.getpid() != recorder.pid:
             return
         self._ended = True
@@ -88,7 +91,7 @@ class Ending:
             events.exit_begins.tell()
             drains.drain("exit")
             if drains.failed:
-                drains.drain("exit")  # no later one comes
+                drains.drain("exit")  # the last drain
         tags.flush()
         events.process_ends.tell()
         end = {
@@ -102,7 +105,7 @@ class Ending:
 
 
 def _is_oom(error: BaseException | None) -> bool:
-    """Whether an exception is, or was caused by, CUDA's memory running out."""
+    """Whether an exception is a lack of CUDA memory, or was caused by one."""
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -113,7 +116,7 @@ def _is_oom(error: BaseException | None) -> bool:
 
 
 def refuse(text: str) -> None:
-    """Ends a process that cannot be recorded, with one sentence."""
+    """Ends a process that cannot be recorded, and prints why in one sentence."""
     sys.stderr.write(f"dpsight: {mask(text)}\n")
     raise SystemExit(2)
 

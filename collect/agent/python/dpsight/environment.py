@@ -1,4 +1,5 @@
-"""What changes memory or speed in this process: versions, allocator settings, precision. Absent facts are null."""
+"""Collects what changes memory or speed in this process: versions, allocator settings, precision. Unknown facts are
+null."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dpsight import kinds
 from dpsight.recorder import events, recorder
 from dpsight.torch_compat import private
 
-# Only these variables are ever written, since an environment contains much that is private.
+# Only these environment variables are recorded, since an environment contains much that is private.
 VARIABLES = (
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_CUDA_ALLOC_CONF",
@@ -27,29 +28,31 @@ VARIABLES = (
 
 
 def install() -> None:
-    """Writes the environment when CUDA has begun and when the process ends, and devices when they are seen."""
+    """Arranges that the environment is recorded when CUDA starts and when the process ends, and devices when they are
+    first used."""
     events.cuda_ready.subscribe(_write)
     events.process_ends.subscribe(_write)
     events.devices_seen.subscribe(_write_devices)
 
 
 def _write() -> None:
-    """Writes the present environment. A later one replaces it."""
+    """Writes the present environment, which replaces an earlier one."""
     recorder.frame(kinds.FRAME_ENVIRONMENT, gather())
 
 
 def _write_devices(ordinals: list[int]) -> None:
-    """Writes which GPUs these ordinals of torch's are: CUDA_VISIBLE_DEVICES numbers them as it likes."""
+    """Writes which GPUs torch's device numbers stand for, since CUDA_VISIBLE_DEVICES can change the numbering."""
     recorder.frame(kinds.FRAME_DEVICES, {"devices": [{"device": i, "uuid": _uuid(i)} for i in ordinals]})
 
 
 def _uuid(ordinal: int) -> str | None:
-    """A GPU's UUID without NVML's prefix. Asking for a device's properties puts no context on it."""
+    """A GPU's UUID without NVML's prefix. Reading a device's properties creates no context on it."""
     return _ask(lambda: str(recorder.torch.cuda.get_device_properties(ordinal).uuid))
 
 
 def gather() -> dict[str, Any]:
-    """The environment. torch's old and new names for a setting may warn or refuse: then it is unknown."""
+    """The environment. Reading torch's old and new names for a setting may warn or fail. The setting is then
+    unknown."""
     torch = recorder.torch
     backends = torch.backends
     with warnings.catch_warnings():
@@ -92,7 +95,7 @@ def _opacus() -> str | None:
 def _allocator_settings() -> dict[str, Any] | None:
     if not recorder.cuda:
         return None
-    # Without traces: asking for them would copy the whole history.
+    # Without traces, since torch would copy the whole history.
     settings = private.memory_snapshot((0, 0, False)).get("allocator_settings")
     return {str(k): v for k, v in settings.items()} if settings else None
 
@@ -108,6 +111,6 @@ def _sdpa(cuda: Any) -> list[str]:
 
 
 def _seed(torch: Any) -> int | None:
-    """The seed, if one was set that fits: torch's own default is a random 64-bit number."""
+    """The seed, if the script set one. torch's own default is a random 64-bit number."""
     seed = _ask(torch.initial_seed)
     return seed if seed is not None and seed < 1 << 63 else None

@@ -1,5 +1,6 @@
-"""Failed requests, as the allocator reports them and as the script sees them. Not all reach the script: for a
-convolution torch tries cuDNN's algorithms one after the other, and takes the first whose workspace is available."""
+"""Records failed requests, as the allocator reports them and as the script sees them. Some failures never reach the
+script: for a convolution, torch tries cuDNN's algorithms one after another, and takes the first whose workspace it can
+allocate."""
 
 from __future__ import annotations
 
@@ -36,10 +37,11 @@ from dpsight.torch_compat import CONVOLUTIONS, OPS, private, variables
 
 
 class Unraised:
-    """Requests whose error has not reached Python."""
+    """Failed requests whose errors have not reached Python yet."""
 
     def __init__(self) -> None:
-        # Mark of the latest of each thread. 0: the engine's threads, whose errors reach the thread that waits for them.
+        # By thread, the mark of its latest failed request. Key 0 stands for the engine's threads, whose errors reach
+        # the thread that waits for them.
         self.marks: dict[int, int] = {}
 
 
@@ -47,16 +49,16 @@ _unraised = recorder.part(Unraised)
 
 
 class Requests:
-    """Reports requests that fail."""
+    """Records requests that fail."""
 
     __slots__ = ("_noted",)
 
     def __init__(self) -> None:
-        self._noted = True  # errors are noticed when they reach Python
+        self._noted = True  # whether the agent notices when an error reaches Python
 
     def install(self, patches: Patches) -> None:
-        """Waits for CUDA, and for errors: an error is noticed when its object is made. Code that runs its own
-        graph, as TorchScript does, makes another error of it."""
+        """Waits for CUDA, and for errors. An error has reached Python when its object is made. Code that runs its own
+        graph, such as TorchScript, makes a different error of it."""
         events.cuda_starts.subscribe(self._observe)
         kind = recorder.torch.OutOfMemoryError
         make = kind.__init__
@@ -68,7 +70,7 @@ class Requests:
 
         try:
             patches.set(kind, "__init__", __init__)
-        except TypeError:  # a class that takes no attributes: then all count as the script's
+        except TypeError:  # a class that accepts no attributes: then all errors count as the script's
             self._noted = False
 
     def _observe(self, native: bool) -> None:
@@ -84,8 +86,8 @@ class Requests:
 
     @guarded("recording an out-of-memory error")
     def failed(self, device: int, requested: int, limit: int, free: int) -> None:
-        """torch's observer: called before the error is raised, in the thread that asked. The script may yet catch
-        it."""
+        """torch calls this observer before it raises the error, in the thread that made the request. The script may
+        still catch the error."""
         if recorder.level:
             with uninterrupted:
                 self._failed(device, requested, limit, free)
@@ -94,7 +96,7 @@ class Requests:
         thread.mark_engine()
         recorded, listed = drains.recording, drains.lists_failure()
         module = looks.tried("module", _module, 0) if recorder.tagging else 0
-        # Backward runs on a thread of its own. The line then comes from the thread that waits for it.
+        # Backward runs in the engine's thread. The line then comes from the thread that waits for the engine.
         line = looks.tried("line", lambda: lines.number_of(frame for frame, _ in places()), 0)
         late = looks.tried("passes", _begin_late, 0)
         absorbed = self._noted and _may_be_absorbed()
@@ -115,7 +117,7 @@ class Requests:
         recorder.frame(kinds.FRAME_OOM, info)
         if listed:
             drains.resume_recording()
-            steps.mark_mode()  # tags are bound in what is recorded only
+            steps.mark_mode()  # tags count only for recorded events
         if drains.recording and recorder.tagging:
             looks.tried("tags", lambda: tag(recorded), None)
             if not absorbed:
@@ -129,7 +131,7 @@ class Requests:
 
 
 def _may_be_absorbed() -> bool:
-    """Whether torch may recover from the failed request: only a convolution does."""
+    """Whether torch may recover from the failed request. It does so only in convolutions."""
     frame = script()
     while frame is not None and frame.f_globals.get("__name__") == OPS:
         frame = frame.f_back
@@ -140,7 +142,8 @@ def _may_be_absorbed() -> bool:
 
 
 def _module() -> int:
-    """The number of the module for which this thread asks for memory, if a bare step has no mark of it; 0 = none."""
+    """The number of the module for which this thread requests memory, if the step is bare and so has no mark of it;
+    else 0."""
     if recorder.level >= MODULES:
         return 0
     for frame in frames(script()):
@@ -159,9 +162,9 @@ def _module() -> int:
 
 
 def _begin_late() -> int:
-    """In a step without phases, marks the beginning of the pass in which a request has just failed, unless another
-    mark did. Returns the kind of that mark, 0 = none. The pass follows from the functions that are running. The
-    loss is part of forward."""
+    """In a step without phases, marks the beginning of the pass in which a request has just failed, unless an earlier
+    mark did. Returns the kind of that mark, or 0. The running functions tell which pass it is. The loss is part of
+    forward."""
     inside_backward = in_backward()
     if recorder.level != COUNTERS or not (inside_backward or recorder.without_phases()):
         return 0
@@ -190,7 +193,8 @@ def _begin_late() -> int:
 
 
 def _end_late(begun: int) -> None:
-    """Marks the end of what _begin_late began, so that the script's handling of the failure is not part of it."""
+    """Marks the end of the pass that _begin_late began, so that the script's handling of the failure is not part of
+    it."""
     if begun:
         recorder.mark(begun + 1, kinds.REPAIRED if begun == kinds.FORWARD_BEGIN else 0)
 

@@ -1,6 +1,7 @@
-"""What Python's cyclic garbage collector frees of the device's memory. When it runs depends on how many objects there
-are, so two equal runs may hold another amount at their peaks. A prediction says how much was freed so, and where
-something was it is made again, with a collector that never runs and with one that runs at once."""
+"""Measures how much device memory Python's cyclic garbage collector frees. The number of objects determines when the
+collector runs, so two equal runs may have different peaks. A prediction reports how much was freed in this way. If it
+was more than nothing, the prediction is repeated: once with a collector that never runs, and once with a collector that
+runs at once."""
 
 from __future__ import annotations
 
@@ -20,43 +21,44 @@ from dpsight.recorder.counters import total_freed
 
 NEVER = "never"
 AT_ONCE = "at once"
-# For collections at once: so many objects are visited for each line and each call of a torch function. If a script
-# has more, garbage is collected only at every few of these moments.
+# For collections at once: the number of objects visited for each line and each call of a torch function. If a script
+# has more objects, garbage is collected only at every few of these moments.
 _OBJECTS_A_MOMENT = 5000
-# Visiting so many objects takes about three seconds. After that the collections become rarer, by the square of the
-# visited number, so that a long script is still predicted in minutes. Time would be a better measure, but equal
-# runs would differ.
+# Visiting this many objects takes about three seconds. After that, collections become rarer by the square of the number
+# of visited objects, so that predicting a long script still takes minutes. A limit on time would be more direct, but
+# equal runs would then differ.
 _OBJECTS_IN_ALL = 5_000_000
 _INSTALLED = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), os.path.dirname(__file__), "<"})
-_COUNT_AGAIN = 64  # collections until the objects are counted again
+_COUNT_AGAIN = 64  # collections before the objects are counted again
 
 
 class Garbage:
-    """How much was freed, and how the collector is to run."""
+    """How much garbage was freed, and when the collector runs."""
 
     def __init__(self) -> None:
         self.collected = 0  # bytes that collections freed
-        self.left = 0  # bytes that were garbage at the end, and not yet freed
-        self._before: int | None = None  # bytes freed before the collection that runs
+        self.left = 0  # bytes that were garbage at the end, but not freed
+        self._before: int | None = None  # bytes freed before the present collection
         self._own: dict[CodeType, bool] = {}  # whether code is the script's
-        self._moments = 0  # at which there might have been a collection, since the last one
+        self._moments = 0  # moments for a collection since the last one
         self._collections = 0
-        self._objects = 0  # that the collector knows, when last counted
-        self._looked_at = 0  # objects, in all collections
+        self._objects = 0  # number of objects at the last count
+        self._looked_at = 0  # objects visited by all collections
 
     def install(self) -> None:
-        """Watches each collection of a prediction, and has them come when the collector asked for them."""
+        """Watches each collection of a prediction, and runs the collector at the moments that the prediction asks
+        for."""
         gc.callbacks.append(self._collection)
         events.silenced.subscribe(self._uninstall)
         events.process_ends.subscribe(self._end)
         when = recorder.settings.garbage
         if when == NEVER:
             gc.disable()
-            gc.set_threshold(0)  # a script that turns the collector off and on again finds it off
+            gc.set_threshold(0)  # also if the script turns the collector off and on again
 
     def install_at_once(self) -> None:
-        """Has the collector run before each line, if it is to. Install it after who follows lines: there is room for
-        one tracer before Python 3.12."""
+        """Makes the collector run before each line, if the prediction asks for that. Call this after the code that
+        follows lines is installed: before Python 3.12 there is room for one tracer only."""
         if recorder.settings.garbage == AT_ONCE:
             events.cuda_ready.subscribe(self._begin)
 
@@ -65,7 +67,7 @@ class Garbage:
             gc.callbacks.remove(self._collection)
 
     def facts(self) -> dict[str, int]:
-        """What was freed so far, in bytes."""
+        """The bytes freed so far."""
         return {"collected": self.collected, "left": self.left}
 
     @guarded("watching the garbage collector")
@@ -79,7 +81,7 @@ class Garbage:
             self._before = None
 
     def _end(self) -> None:
-        """What the collector would have freed, had it run."""
+        """Measures what the collector would have freed if it had run."""
         if not recorder.cuda:
             return
         sys.setprofile(None)
@@ -90,7 +92,7 @@ class Garbage:
         self.left, self.collected = self.left + self.collected - collected, collected
 
     def _begin(self) -> None:
-        """Objects from before the device is used are not visited any more, since libraries have many."""
+        """Excludes objects from before the device is used, since libraries have many of them."""
         if threading.current_thread() is not threading.main_thread() or sys.getprofile() is not None:
             return
         if not lines.on and sys.gettrace() is not None:
@@ -104,12 +106,13 @@ class Garbage:
             return
         sys.settrace(self._entered)
         frame: FrameType | None = sys._getframe()
-        while frame is not None:  # those that run already
+        while frame is not None:  # functions that are already running
             frame.f_trace = self._entered(frame, "call", None)
             frame = frame.f_back
 
     def _entered(self, frame: FrameType, _: str, __: Any) -> Callable[..., Any] | None:
-        """Collects before each line of the script and of the modules beside it, but not of installed packages."""
+        """Makes the collector run before each line of the script and of the modules beside it, but not of installed
+        packages."""
         code = frame.f_code
         own = self._own.get(code)
         if own is None:
@@ -117,7 +120,7 @@ class Garbage:
         return self._line if own else None
 
     def _line(self, *_: Any) -> Callable[..., Any]:
-        """The line before may have made garbage without making an object: it may have dropped a reference."""
+        """Collects, since the previous line may have made garbage by dropping a reference, without making an object."""
         self._collect()
         return self._line
 
@@ -126,13 +129,13 @@ class Garbage:
             self._collect()
 
     def _called(self, _: Any, event: str, function: Any) -> None:
-        """Collects before each of torch's functions that is written in C, once there are new objects."""
+        """Collects before each of torch's C functions, if there are new objects."""
         if event == "c_call" and gc.get_count()[0] and _of_torch(function):
             self._collect()
 
     @guarded("collecting garbage at once")
     def _collect(self) -> None:
-        """A script that has turned the collector off chooses its moments itself."""
+        """Collects, unless the script has turned the collector off and so chooses its own moments."""
         if not gc.isenabled():
             return
         self._moments += 1
@@ -148,7 +151,7 @@ class Garbage:
 
 
 def _of_torch(function: Any) -> bool:
-    """Whether a function written in C is torch's, or a tensor's method."""
+    """Whether a C function is torch's, or a method of a tensor."""
     owner = getattr(function, "__self__", None)
     name = getattr(owner, "__module__", None) or getattr(owner, "__name__", None)
     return isinstance(name, str) and name.startswith("torch") or isinstance(owner, recorder.torch.Tensor)

@@ -1,6 +1,6 @@
-"""Which graphs and gradients a thread may read. The engine has a thread for each device; for the host, the waiting
-thread itself runs it. These threads write gradients and release graphs without a lock against readers. Reading
-them at that moment crashes the process."""
+"""Tells which graphs and gradients a thread may read. Autograd's engine has a thread for each device. For the host, the
+waiting thread runs the graph itself. These threads write gradients and release graphs without a lock against readers.
+Reading a graph or a gradient at such a moment crashes the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsight.registry import registry
 from dpsight.torch_compat import private
 
 Safe = Callable[[Any], bool]
-"""Of a device: whether no other thread can be writing gradients there, or letting go of graphs."""
+"""A function of a device: whether no other thread can be writing gradients or releasing graphs there."""
 
 
 def nowhere(_device: Any) -> bool:
@@ -21,8 +21,8 @@ def nowhere(_device: Any) -> bool:
 
 
 def safe_devices() -> Safe | None:
-    """On which devices this thread may read gradients and graphs; None = on all. A run elsewhere may begin at any
-    moment while we look, so a thread that does not train looks at none."""
+    """Returns a function for the devices on which this thread may read gradients and graphs, or None for all devices.
+    In a thread that does not train, another thread's backward may begin at any moment, so no device is safe."""
     if in_backward():
         if thread.trainer is not None or len(runs.trainers) > 1:
             return nowhere

@@ -1,1 +1,2 @@
-"""What a user's own Python calls outside of recorded processes. It runs the program dpsight and reads its output."""
+"""For users' own Python code outside of recorded processes. Its functions run the program dpsight and read its
+output."""

@@ -1,4 +1,4 @@
-"""%load_ext dpsight: the cell magic %%dpsight records a cell, and shows what its memory was for."""
+"""%load_ext dpsight: the cell magic %%dpsight records a cell, and shows the cell's memory by category."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 class Run:
-    """A recorded cell. A notebook shows it as a table of its memory at the peak, by category."""
+    """A recorded cell. A notebook shows it as a table of the cell's memory at the peak, by category."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Run:
         command = [find(), "analyze", "breakdown", os.fspath(folder), "--format", "json"]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         self.problem = done.stderr.strip() if done.returncode else ""
-        # One for each device: allocated_bytes, categories, conservation, …
+        # One entry for each device: allocated_bytes, categories, conservation, …
         self.devices: list[dict[str, Any]] = [] if done.returncode else json.loads(done.stdout)["runs"][0]["devices"]
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ def _row(name: str, size: int, total: int) -> str:
 
 
 def record(line: str, cell: str) -> Run | None:
-    """Records a cell, in a process of its own, with options of dpsight collect."""
+    """Records a cell in its own process, with options of dpsight collect."""
     parser = argparse.ArgumentParser(prog="%%dpsight", add_help=False)
     parser.add_argument("--store", default="runs")
     parser.add_argument("--name", default="cell")
@@ -64,7 +64,7 @@ def record(line: str, cell: str) -> Run | None:
     store = Path(known.store)
     before = {file.parent for file in store.glob("*/run.json")}
     variables = environment()
-    # The cell's own folder counts as the script's folder, so modules beside the notebook are found.
+    # The notebook's folder is searched like the script's folder, so that the cell finds modules beside the notebook.
     variables["PYTHONPATH"] = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as work:
         script = Path(work) / "cell.py"

@@ -1,4 +1,4 @@
-"""What a script or a function would need on a GPU, as dpsight predict says."""
+"""Predicts what a script or a function needs on a GPU, by running dpsight predict."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import Any
 
 from dpsight.client.program import environment, find
 
-# Calls a function by its names: of the file of a script, which is no module, or of a module.
+# Code that calls a function by its name in a script's file, which is no module, or in a module.
 IN_SCRIPT = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='dpsight.predict')[sys.argv[2]]()"
 IN_MODULE = "import importlib, sys; getattr(importlib.import_module(sys.argv[1]), sys.argv[2])()"
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The answer. Sizes are in bytes."""
+    """The result of a prediction. Sizes are in bytes."""
 
-    fits: bool | None  # None if nothing was taken of a device, or the program could not tell
-    peak: int | None  # allocated
-    reserved: int | None  # highest reserved, which is what has to fit
-    memory: int  # of the device
+    fits: bool | None  # None if the run used no GPU memory, or if the answer is unknown
+    peak: int | None  # peak allocated
+    reserved: int | None  # highest reserved, which must fit
+    memory: int  # memory of the device
     device: str
-    breakdown: dict[str, int]  # what is allocated at the peak, by category
+    breakdown: dict[str, int]  # bytes at the peak, by category
     confidence: str | None  # "exact expected", "close" or "indicative"
-    reasons: list[str]  # of the confidence
-    document: dict[str, Any]  # all that dpsight predict --format json says of the run
+    reasons: list[str]  # reasons for the confidence
+    document: dict[str, Any]  # the whole document of dpsight predict --format json about the run
 
 
 class PredictionError(RuntimeError):
-    """There is no prediction: the script failed, or the phantom GPU cannot be had here."""
+    """There is no prediction: the script failed, or the phantom GPU does not work on this machine."""
 
 
 def predict(
@@ -76,7 +76,7 @@ def predict(
 
 
 def _call(function: Callable[[], object]) -> list[str]:
-    """The arguments with which an interpreter calls a function of no arguments, in a process of its own."""
+    """The arguments with which an interpreter calls a function without arguments, in its own process."""
     name, module = function.__qualname__, function.__module__
     if not name.isidentifier():
         raise ValueError(f"dpsight.predict calls a function by the name that a file gives it, and {name} has none")

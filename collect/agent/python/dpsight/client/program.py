@@ -13,12 +13,12 @@ NAME = "dpsight.exe" if os.name == "nt" else "dpsight"
 
 
 def find() -> str:
-    """The program that was installed with this package; of a checkout, which has none, the one on PATH."""
+    """Finds the program that was installed with this package. A checkout has none, and uses the program on PATH."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [
         sysconfig.get_path("scripts"),
         sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")),
-        os.path.join(os.path.dirname(package), "bin"),  # of pip install --target
+        os.path.join(os.path.dirname(package), "bin"),  # after pip install --target
     ]
     for folder in folders:
         path = os.path.join(folder, NAME)
@@ -31,16 +31,16 @@ def find() -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment for the program, which uses this interpreter to run Python."""
+    """The environment for the program, so that it runs Python scripts with this interpreter."""
     return {"DPSIGHT_PYTHON": sys.executable, **os.environ}
 
 
 def run() -> NoReturn:
-    """Becomes the program, with the arguments of this process."""
+    """Replaces this process by the program, with the same arguments."""
     try:
         path = find()
     except FileNotFoundError as error:
         sys.exit(f"dpsight: {error}")
-    if os.name == "nt":  # exec would give the prompt back at once there
+    if os.name == "nt":  # on Windows, exec would return the prompt at once
         sys.exit(subprocess.call([path, *sys.argv[1:]], env=environment()))
     os.execve(path, [path, *sys.argv[1:]], environment())

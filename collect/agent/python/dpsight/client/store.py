@@ -1,4 +1,4 @@
-"""The tables of a store, as Arrow, pandas or polars have them."""
+"""Reads the tables of a store as Arrow, pandas or polars tables."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ except ImportError as error:
 
 
 class Store:
-    """The runs below a folder, or the one run that the folder holds. Each table has the rows of all runs, one run after
-    another by their ids; the column run_id tells them apart."""
+    """The runs in a folder, or the one run whose folder it is. Each table has the rows of all runs, sorted by run id.
+    The column run_id distinguishes the runs."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -29,16 +29,16 @@ class Store:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The manifests of the runs: name, parameters, status, and the other facts of each."""
+        """The manifests of the runs, with name, parameters, status and further facts."""
         return [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in self._folders]
 
     @property
     def tables(self) -> list[str]:
-        """The names of the tables that any of the runs has."""
+        """The names of all tables that at least one run has."""
         return sorted({file.stem for folder in self._folders for file in folder.glob("*.parquet")})
 
     def arrow(self, table: str) -> Any:
-        """A table as a pyarrow.Table. A column that a run lacks is null in its rows."""
+        """Returns a table as a pyarrow.Table. Rows of a run without some column have null in it."""
         files = [folder / f"{table}.parquet" for folder in self._folders]
         parts = [pyarrow.parquet.ParquetFile(file).read() for file in files if file.is_file()]
         if not parts:
@@ -47,11 +47,11 @@ class Store:
         return pyarrow.concat_tables(parts, promote_options="default")
 
     def pandas(self, table: str) -> Any:
-        """A table as a pandas.DataFrame."""
+        """Returns a table as a pandas.DataFrame."""
         return self.arrow(table).to_pandas()
 
     def polars(self, table: str) -> Any:
-        """A table as a polars.DataFrame."""
+        """Returns a table as a polars.DataFrame."""
         import polars  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         return polars.from_arrow(self.arrow(table))

@@ -1,4 +1,4 @@
-"""A flight recorder: it records a process that dpsight did not start.
+"""The flight recorder records a process that dpsight did not start.
 
 session.py   begins, ends and dumps
 settings.py  the options of attach()

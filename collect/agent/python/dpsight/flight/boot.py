@@ -1,5 +1,5 @@
-"""DPSIGHT_ATTACH=1: imported by the installed package's .pth file when an interpreter begins. It waits for torch
-and loads nothing before, since most processes never import torch."""
+"""For DPSIGHT_ATTACH=1, the installed package's .pth file imports this module when an interpreter starts. It waits for
+torch and loads nothing before, since most processes never import torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsight.flight.waiting import waiting
 
 
 def _torch_imported(_torch: Any) -> None:
-    """A program that was not changed must not fail because of an error here."""
+    """Begins to record. An error here must not end a program that was not changed for dpsight."""
     from dpsight.api import attach_by_environment
 
     try:
@@ -21,10 +21,10 @@ def _torch_imported(_torch: Any) -> None:
 
 
 def boot() -> None:
-    """Waits for torch, unless a launcher records this process."""
+    """Waits for torch, unless dpsight's launcher already records this process."""
     if os.environ.get("DPSIGHT_SPOOL"):
         return
-    if "torch" in sys.modules:  # another .pth file has imported it
+    if "torch" in sys.modules:  # another .pth file has already imported it
         _torch_imported(sys.modules["torch"])
     else:
         waiting.callbacks["torch"] = _torch_imported

@@ -1,5 +1,5 @@
-"""Tags what was alive before recording began: the tensors of models and of optimizers, and all others that a name
-leads to. Their births are unknown, so what has no tag is untraced."""
+"""Tags what was allocated before recording began: the tensors of models and optimizers, and all other tensors that a
+name leads to. Their allocation was not recorded, so blocks without a tag count as untraced."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dpsight.tensors import living
 
 
 class Found(NamedTuple):
-    """What was there."""
+    """What tag_existing found in the process."""
 
     models: int
     optimizers: int
-    tagged: int  # the number of the mark of its tags; 0 = there was nothing to tag
+    tagged: int  # number of the mark with the tags; 0 if there was nothing to tag
 
 
 def tag_existing() -> Found:
-    """Registers the models and the optimizers of this process, and tags what they and others hold on a device."""
+    """Registers the models and optimizers of this process, and tags what they and other objects hold on a device."""
     torch = recorder.torch
-    found = gc.get_objects()  # by their types: an object may pretend to have another class
+    found = gc.get_objects()  # checked by type(), since an object may pretend to have another class
     modules = [o for o in found if issubclass(type(o), torch.nn.Module)]
     optimizers = [o for o in found if issubclass(type(o), torch.optim.Optimizer)]
     del found
@@ -40,7 +40,7 @@ def tag_existing() -> Found:
 def _children(module: Any) -> list[Any]:
     try:
         return [child for child in module.modules() if child is not module]
-    except Exception:  # one that is half made, or refuses to be walked
+    except Exception:  # a module that is not fully made, or that cannot be walked
         return []
 
 

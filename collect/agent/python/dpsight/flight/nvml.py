@@ -1,5 +1,5 @@
-"""NVML by ctypes: how much of a device's memory is in use, and by which process. It is the driver's library, and
-makes no CUDA context."""
+"""Calls NVML through ctypes, to read how much of a device's memory is in use, and by which processes. NVML is a library
+of the driver, and creates no CUDA context."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 _OK, _TOO_SMALL = 0, 7
-_UNKNOWN = (1 << 64) - 1  # bytes of a process, if the driver does not say
-_SPARE = 8  # processes that may have come since their number was asked for
+_UNKNOWN = (1 << 64) - 1  # stands for the bytes of a process that the driver does not know
+_SPARE = 8  # room for processes that started after the driver counted them
 
 
 class _Memory(ctypes.Structure):
@@ -42,20 +42,20 @@ class Reading(NamedTuple):
     """A device's memory at one moment, in bytes."""
 
     used: int
-    reserved: int | None  # by the driver itself; None if the older call counts it as used
+    reserved: int | None  # by the driver itself; None if an older call counts this memory as used
     free: int
     processes: list[tuple[int, int | None]]  # pid and bytes, as the driver counts them
 
 
 class Device:
-    """One GPU."""
+    """One GPU, as NVML knows it."""
 
     def __init__(self, library: Any, handle: Any, uuid: str, index: int) -> None:
         self._library, self._handle = library, handle
         self.uuid, self.index = uuid, index
 
     def read(self) -> Reading | None:
-        """Its memory; None if the driver does not answer."""
+        """Reads the GPU's memory. Returns None if the driver does not answer."""
         memory = _Memory2(version=_VERSION_2)
         if self._library.nvmlDeviceGetMemoryInfo_v2(self._handle, ctypes.byref(memory)) == _OK:
             return Reading(memory.used, memory.reserved, memory.free, self._processes())
@@ -78,16 +78,16 @@ class Device:
 
 
 class Nvml:
-    """The library, opened."""
+    """The loaded library."""
 
     def __init__(self) -> None:
-        self._library = ctypes.CDLL("libnvidia-ml.so.1")  # raises OSError if there is no driver
+        self._library = ctypes.CDLL("libnvidia-ml.so.1")  # raises OSError without a driver
         status = self._library.nvmlInit_v2()
         if status != _OK:
             raise OSError(f"NVML refuses to begin: error {status}")
 
     def devices(self, uuids: Iterable[str]) -> list[Device]:
-        """The devices with these UUIDs, as torch gives them."""
+        """The devices with these UUIDs, in the form that torch uses."""
         out = []
         for uuid in uuids:
             handle, index = ctypes.c_void_p(), ctypes.c_uint()
@@ -99,5 +99,5 @@ class Nvml:
         return out
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Shuts NVML down."""
         self._library.nvmlShutdown()

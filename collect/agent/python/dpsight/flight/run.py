@@ -1,4 +1,5 @@
-"""A run's folder in a store: a copy of the journal so far, samples, and a manifest, which dpsight ingest completes."""
+"""Writes a run's folder into a store: a copy of the journal so far, samples, and a manifest. dpsight ingest adds the
+tables."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _CHUNK = 1 << 20
 
 
 def new_folder(store: Path, name: str) -> Path:
-    """A folder for a run, that has a name which no other has: by time, name and chance, as dpsight collect makes it."""
+    """Makes a folder for a run. Its name is unique, made of the time, the run's name and a random part, as dpsight
+    collect makes it."""
     safe = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[:_MOST_NAME].strip("-.") or "run"
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     folder = store / f"{moment}-{safe}-{secrets.token_hex(3)}"
@@ -38,7 +40,7 @@ def new_folder(store: Path, name: str) -> Path:
 
 
 def name_of_process() -> str:
-    """The default name of a run: the script's, or the name of what runs it."""
+    """The default name of a run: the script's name, or the name of the program that runs it."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     name = Path(main or (sys.argv[0] if sys.argv else "") or sys.executable).name.removesuffix(".py")
     rank = os.environ.get("RANK", "")
@@ -46,11 +48,12 @@ def name_of_process() -> str:
 
 
 def copy_journal(folder: Path, last: int) -> None:
-    """Copies the journal as far as it is written, and adds an end to the copy. last: the number of its last mark."""
+    """Copies what is written of the journal, and ends the copy properly. last: the number of the journal's last
+    mark."""
     journal = recorder.journal
     assert journal is not None
     start = os.path.basename(journal.base).partition("-")[2]
-    base = folder / "spool" / f"attached-{start}"  # not as a process's own, which would be read as still growing
+    base = folder / "spool" / f"attached-{start}"  # not the process's: it would be read as growing
     _copy(f"{journal.base}.marks", f"{base}.marks", (last + 1) * RECORD)
     _copy(f"{journal.base}.frames", f"{base}.frames", None)
     end = json.dumps({"reason": "attached", "marks": last, "drains": 0, "drain_ns": 0, "steps": 0}).encode()
@@ -69,7 +72,7 @@ def _copy(source: str, target: str, size: int | None) -> None:
 
 
 def write_samples(folder: Path, samples: list[dict[str, Any]]) -> None:
-    """Writes what the sampler has seen, a line each."""
+    """Writes the sampler's samples, one a line."""
     with open(folder / "spool" / SAMPLES, "x", encoding="ascii") as file:
         for sample in samples:
             file.write(json.dumps(sample, separators=(",", ":")) + "\n")
@@ -78,8 +81,8 @@ def write_samples(folder: Path, samples: list[dict[str, Any]]) -> None:
 def write_manifest(
     folder: Path, said: dict[str, str], since_ns: int, sampler: Sampler, attached: dict[str, Any]
 ) -> None:
-    """Writes run.json last and as a whole: a folder without it is no run. said: its name, its status and the
-    status's reason. attached: the facts about the recorder."""
+    """Writes run.json last, in one piece, since a folder without it does not count as a run. said: the run's name, its
+    status and the reason for the status. attached: facts about the recorder."""
     predicted = recorder.settings.source == "predicted"
     environment = gather()
     document: dict[str, Any] = {
@@ -130,7 +133,7 @@ def write_manifest(
 
 
 def _signed(document: str) -> bytes:
-    """A document with the digest of its preceding text, as schemas/digest.go reads it."""
+    """Appends a digest of the document's text to a document, as schemas/digest.go checks it."""
     body = document.removesuffix("\n}").encode(errors="backslashreplace")
     digest = hashlib.sha256(body).hexdigest()
     return body + b',\n  "digest": "sha256:' + digest.encode() + b'"\n}\n'
@@ -154,6 +157,6 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def _moment(ns: int) -> str:
-    """A moment, as documents have it."""
+    """Formats a time for documents."""
     seconds, rest = divmod(ns, 1_000_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"

@@ -1,5 +1,5 @@
-"""Samples of the device's memory, by process, and of this process's own, in a thread. They are kept in memory, the
-latest only."""
+"""A thread takes samples of the device's memory by process, and of this process's own memory. Only the latest samples
+are kept, in memory."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from dpsight.flight.nvml import Device, Nvml
 from dpsight.recorder import recorder
 from dpsight.recorder.hostmemory import Resident, pinned_bytes
 
-INTERVAL = 0.5  # s, between two samples
-_KEPT = 14_400  # samples: an hour of a process with one device
+INTERVAL = 0.5  # seconds between two samples
+_KEPT = 14_400  # samples that are kept: an hour for a process with one device
 
 
 class Sampler:
-    """The thread, and what it has seen."""
+    """The sampling thread with its samples."""
 
     def __init__(self) -> None:
         self._samples: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self.nvml = False
-        self.reason = "CUDA has not begun"  # why NVML tells nothing
+        self.reason = "CUDA has not begun"  # why there is nothing from NVML
         self._devices: list[Device] = []
         self._library: Nvml | None = None
         self._stop = threading.Event()
         self._done = threading.Event()
-        self._asked = False  # whether there is NVML
+        self._asked = False  # whether NVML has been looked for
         self._resident = Resident()
 
     def begin(self) -> None:
-        """Begins. The thread is not one of the threading module's, since the script may count those."""
+        """Starts the thread. It is not one of the threading module's threads, since the script may count those."""
         _thread.start_new_thread(self._watch, ())
 
     def end(self) -> None:
-        """Ends, and waits for the thread."""
+        """Stops the thread and waits for it."""
         self._stop.set()
         self._done.wait(10)
 
@@ -54,15 +54,15 @@ class Sampler:
             self._done.set()
 
     def taken(self) -> list[dict[str, Any]]:
-        """What was taken, the latest last. The thread may be about to add one."""
+        """The samples so far, the latest last. The thread may be adding one at this moment."""
         while True:
             try:
                 return list(self._samples)
-            except RuntimeError:  # it has
+            except RuntimeError:  # the thread added a sample meanwhile
                 continue
 
     def take(self) -> None:
-        """Takes a sample of each."""
+        """Takes one sample of each device and of the process."""
         now = time.time_ns()
         rss = self._resident.bytes()
         if rss is not None:
@@ -88,7 +88,7 @@ class Sampler:
                 )
 
     def _open(self) -> None:
-        """Finds the devices of this process. A phantom GPU has no memory that a driver would know of."""
+        """Finds the devices of this process. No driver knows the memory of a phantom GPU."""
         if recorder.settings.source != "measured":
             self.reason = "a phantom GPU has no driver"
             return

@@ -1,5 +1,5 @@
-"""Attaches to this process, dumps and detaches. There is one recorder a process, and it is begun, ended and written by
-one thread at a time."""
+"""Attaches to this process, dumps and detaches. A process has one recorder. One thread at a time begins it, ends it or
+writes a run."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ from dpsight.tensors import living
 
 _MIB = 1 << 20
 _SIGNAL = int(getattr(_signal, "SIGUSR2", 0))
-_OVER = 2  # times the journal's size: beyond it nothing is recorded, if there was no moment to begin again
+_OVER = 2  # times the journal's largest size: beyond that nothing is recorded, if recording could not start over before
 _FOLDERS = "dpsight-attached-"
 
 
 class Flight:
-    """The recorder of this process, as dpsight.attach() gives it. In a with statement it is detached at its end."""
+    """The recorder of this process, as dpsight.attach() returns it. A with statement detaches it at the end."""
 
     def __init__(self, wishes: Wishes, in_place: Callable[[bool], None]) -> None:
-        self.runs: list[Path] = []  # that were written, by their folders
+        self.runs: list[Path] = []  # folders of the runs that were written
         self.found = Found(0, 0, 0)
         self.untraced = 0  # bytes that were allocated before recording began
         self._wishes = wishes
-        self._in_place = in_place  # told whether the agent is
-        self.pid = os.getpid()  # a forked child has this object too, and no recorder
+        self._in_place = in_place  # called when the agent is installed or removed
+        self.pid = os.getpid()  # a forked child inherits this object, but has no recorder
         self._scratch = ""
         self._since_ns = time.time_ns()
         self._failures = 0  # requests whose errors reached the script
         self._generation = 0
         self._full = False
         self._sampler = Sampler()
-        self._handler: Any = None  # of the script's, for SIGUSR2
+        self._handler: Any = None  # the script's handler for SIGUSR2
         self._ours: Any = None
         self._lock = threading.RLock()
 
-    # Its beginning and end.
+    # Beginning and end.
 
     def begin(self) -> None:
-        """Begins, now or once torch is imported."""
+        """Begins to record, now or once torch is imported."""
         if "torch" in sys.modules:
             self.torch_is_there(sys.modules["torch"])
         else:
@@ -70,14 +70,14 @@ class Flight:
             waiting.callbacks["torch"] = self._torch_imported
 
     def _torch_imported(self, torch: Any) -> None:
-        """A program that only imports torch must not fail because of a message here."""
+        """Begins to record. An error here must not end a program that only imports torch."""
         try:
             self.torch_is_there(torch)
         except Exception as error:
             say(f"{error}")
 
     def torch_is_there(self, torch: Any) -> None:
-        """Begins. Raises RuntimeError where this torch cannot be recorded."""
+        """Begins to record. Raises RuntimeError if this torch cannot be recorded."""
         if problem := agent.why_not(torch):
             raise RuntimeError(problem)
         _sweep()
@@ -96,7 +96,7 @@ class Flight:
         self._tell()
 
     def _install(self, torch: Any) -> None:
-        """Begins to record. Beginning again works in the same way."""
+        """Begins to record. Starting over works in the same way."""
         self._generation += 1
         spool = os.path.join(self._scratch, str(self._generation))
         recorder.begin_anew(self._wishes.settings(spool, os.environ))
@@ -134,7 +134,7 @@ class Flight:
         )
 
     def end(self) -> None:
-        """Takes everything back."""
+        """Removes the agent and everything it has changed."""
         with self._lock:
             self._give_signal_back()
             atexit.unregister(self._at_exit)
@@ -159,15 +159,15 @@ class Flight:
     ) -> None:
         detach()
 
-    # Its bounds.
+    # Limits.
 
     @property
     def began_anew(self) -> int:
-        """How often recording began again because its journal was full."""
+        """How often recording started over because its journal was full."""
         return max(0, self._generation - 1)
 
     def journal_bytes(self) -> int:
-        """What the journal takes on disk."""
+        """The size of the journal on disk."""
         journal = recorder.journal
         if journal is None:
             return 0
@@ -176,15 +176,15 @@ class Flight:
         return 0
 
     def _look(self) -> None:
-        """Looks how large the journal is, whenever events were added to it."""
+        """Checks the size of the journal whenever events were added to it."""
         size = self.journal_bytes()
         self._full = size > self._wishes.journal_bytes
         if size > _OVER * self._wishes.journal_bytes:
             recorder.failed("keeping the journal small", RuntimeError("no step ended, and no model was called"))
 
     def _between(self, *_: Any) -> None:
-        """Begins a full journal again: between two steps, or where a model is called in a process that trains
-        nothing."""
+        """Starts over if the journal is full: between two steps or, in a process that does not train, when a model is
+        called."""
         if self._full and not in_backward() and not thread.spans[1:]:
             self._full = False
             with self._lock, uninterrupted, drains.left_alone():
@@ -197,17 +197,17 @@ class Flight:
         shutil.rmtree(old, ignore_errors=True)
         self._install(torch)
 
-    # Its runs.
+    # Runs.
 
     def _request_failed(self) -> None:
-        """The error of a failed request is about to reach the script, which may catch it and go on."""
+        """Called when the error of a failed request is about to reach the script, which may catch it and continue."""
         self._failures += 1
         more = self._failures - self._wishes.dumps
         if more <= 0 or more & (more - 1) == 0:
             self.dump("a request for memory failed", failed=True, wait=False)
 
     def dump(self, reason: str, failed: bool = False, wait: bool = True) -> Path | None:
-        """Writes a run of what was recorded."""
+        """Writes a run with what was recorded so far."""
         with self._lock, uninterrupted:
             if not recorder.level or recorder.journal is None:
                 return None
@@ -225,7 +225,7 @@ class Flight:
                 said = {"name": name, "status": "oom" if failed else "ok", "reason": reason if failed else ""}
                 run.write_manifest(folder, said, self._since_ns, self._sampler, self._facts(reason))
             except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)  # half a run is none
+                shutil.rmtree(folder, ignore_errors=True)  # an incomplete run is not kept
                 raise
             self.runs.append(folder)
         finished = _finish(folder, wait)
@@ -275,7 +275,7 @@ class Flight:
 
 
 class Current:
-    """The recorder that is attached."""
+    """The recorder that is attached to this process."""
 
     def __init__(self) -> None:
         self.flight: Flight | None = None
@@ -286,10 +286,10 @@ _current = Current()
 
 
 def attach(wishes: Wishes, in_place: Callable[[bool], None]) -> Flight:
-    """Attaches, or returns the recorder that is attached."""
+    """Attaches a recorder, or returns the attached one."""
     with _current.lock:
         if _current.flight is not None and _current.flight.pid != os.getpid():
-            detach()  # the parent's, of a forked child
+            detach()  # in a forked child, the parent's recorder
         if _current.flight is not None:
             return _current.flight
         if os.environ.get("DPSIGHT_SPOOL"):
@@ -301,13 +301,13 @@ def attach(wishes: Wishes, in_place: Callable[[bool], None]) -> Flight:
 
 
 def dump(reason: str, wait: bool) -> Path | None:
-    """Writes a run, if there is a recorder."""
+    """Writes a run if a recorder is attached."""
     flight = _current.flight
     return flight.dump(reason, wait=wait) if flight is not None else None
 
 
 def detach() -> None:
-    """Detaches, if there is a recorder."""
+    """Detaches the recorder if one is attached."""
     with _current.lock:
         flight, _current.flight = _current.flight, None
         if flight is not None:
@@ -315,24 +315,25 @@ def detach() -> None:
 
 
 def say(text: str) -> None:
-    """Says something on stderr."""
+    """Prints a message to stderr."""
     sys.stderr.write(f"dpsight: {text}\n")
 
 
 def _finish(folder: Path, wait: bool) -> bool:
-    """Has the program make the run's tables, in a process that outlives this one. Returns whether there is one."""
+    """Makes the program write the run's tables, in a process that outlives this one. Returns False if the program is
+    missing or fails."""
     try:
         command = [find(), "ingest", os.fspath(folder)]
     except FileNotFoundError:
         return False
-    # Without what a phantom GPU puts under every process, and what this one is asked for.
+    # Without the variables with which a phantom GPU changes every process, and without those meant for this process.
     ours = ("LD_PRELOAD", "LD_LIBRARY_PATH")
     env = {k: v for k, v in os.environ.items() if k not in ours and not k.startswith(("DPSIGHT_", "PHANTOM_"))}
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
         if wait:
             return subprocess.run(command, env=env, **quiet, check=False).returncode == 0  # type: ignore[call-overload]
-        # A shell that ends at once: this process need not wait for it, and gets no signal from it later.
+        # This process need not wait for a shell that ends at once, and gets no signal from it later.
         detached = ["/bin/sh", "-c", '"$@" &', "sh", *command]
         subprocess.run(detached, env=env, **quiet, start_new_session=True, check=False)  # type: ignore[call-overload]
     except OSError as error:
@@ -342,7 +343,7 @@ def _finish(folder: Path, wait: bool) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's count; "" = it has ended."""
+    """When a process started, by the kernel's clock; "" if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[19]

@@ -1,4 +1,4 @@
-"""What dpsight.attach() was asked for."""
+"""The options of dpsight.attach()."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpsight.recorder.settings import Settings
 
 _LEAST_EVENTS = 1_000
 _LEAST_MIB = 4
-EVENT_BYTES = 800  # of host memory, for an event that is not drained yet
+EVENT_BYTES = 800  # host memory for each event that is not drained yet
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What it was asked for."""
+    """The options that a caller gave."""
 
     store: Path
     name: str
@@ -29,7 +29,7 @@ class Wishes:
     def checked(
         store: str | os.PathLike[str], name: str | None, events: int, journal_mib: int, dumps: int, signals: bool
     ) -> Wishes:
-        """The options, if they are valid; a ValueError says which is not."""
+        """Checks the options. A ValueError names an invalid one."""
         for what, value, least in (
             ("events", events, _LEAST_EVENTS),
             ("journal_mib", journal_mib, _LEAST_MIB),
@@ -44,11 +44,11 @@ class Wishes:
 
     @property
     def ring_bytes(self) -> int:
-        """The most host memory that waiting events take."""
+        """The most host memory that events take before they are drained."""
         return self.events * EVENT_BYTES
 
     def settings(self, spool: str, environment: Mapping[str, str]) -> Settings:
-        """Those of the recorder, which journals below a folder."""
+        """The recorder's settings. It writes its journal into the folder spool."""
         phantom = bool(environment.get("PHANTOM_PROFILE"))
         return Settings(
             {
@@ -59,7 +59,7 @@ class Wishes:
                 "DPSIGHT_SOURCE": "predicted" if phantom else "measured",
                 "DPSIGHT_STEPS": "",
                 "DPSIGHT_MAX_ENTRIES": str(self.events),
-                # There is no window: all steps have their events, until recording begins again.
+                # There are no windows: events of all steps are recorded, until recording starts over.
                 "DPSIGHT_RECORD_STEPS": str(1 << 60),
                 "DPSIGHT_WINDOW_STEPS": "0",
             }
@@ -67,7 +67,7 @@ class Wishes:
 
 
 def from_environment(environment: Mapping[str, str]) -> Wishes:
-    """The wishes of DPSIGHT_ATTACH=1, which the other variables change."""
+    """The options of DPSIGHT_ATTACH=1, from the other environment variables."""
 
     def number(name: str, default: int) -> int:
         text = environment.get(name, "")

@@ -1,6 +1,5 @@
-"""Runs callbacks right after a module's body was executed, in a process that no launcher has prepared.
-sitecustomize.py does the same in processes that dpsight starts. That file may import nothing, while this one is
-imported."""
+"""Runs callbacks right after a module has been executed, in a process that dpsight did not start. sitecustomize.py does
+the same in processes that dpsight starts. That file may import nothing, while this module is imported normally."""
 
 from __future__ import annotations
 
@@ -10,25 +9,27 @@ from typing import Any
 
 
 class Waiting:
-    """A finder that finds nothing itself: it lets the others find a module, and notices when it was executed."""
+    """An import finder that finds no modules itself. It lets the other finders find a module, and notices when the
+    module has been executed."""
 
     def __init__(self) -> None:
         self.callbacks: dict[str, Callable[[Any], None]] = {}
         self._looking: set[str] = set()
 
     def install(self) -> None:
-        """Listens to imports."""
+        """Begins to observe imports."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def uninstall(self) -> None:
-        """Listens no more."""
+        """Stops observing imports."""
         self.callbacks.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """What the other finders find. If somebody waits for the module, its loader is made to report it."""
+        """Returns what the other finders find. If a callback waits for the module, its loader is changed to report the
+        module."""
         if name not in self.callbacks or name in self._looking:
             return None
         self._looking.add(name)
@@ -42,7 +43,7 @@ class Waiting:
             return spec
 
         def exec_module(module: Any) -> None:
-            vars(spec.loader).pop("exec_module", None)  # the loader is left unchanged
+            vars(spec.loader).pop("exec_module", None)  # the loader is restored
             execute(module)
             callback = self.callbacks.pop(name, None)
             if callback is not None:

@@ -1,5 +1,5 @@
-"""Who holds the memory. It is looked up at one moment: when a step has ended, when a request has failed, or between
-two lines of the script.
+"""Finds who holds the memory. A look happens at one moment: when a step has ended, when a request has failed, or
+between two lines of the script.
 
 look.py        tags what the memory is used for, where no hook has
 keepers.py     says who keeps each block, by a path from a name, and decides when to look

@@ -1,9 +1,10 @@
-"""Finds who keeps an object: it looks for what refers to the object, then for what refers to that, until something
-has a name. gc.get_referrers() visits all objects that the garbage collector knows, 20 ms for a million, however
-many it is asked about. So all objects climb together, level by level, and each level is one call.
+"""Finds who keeps an object alive: it searches for what refers to the object, then for what refers to that, until it
+reaches something with a name. gc.get_referrers() visits all objects that the garbage collector knows, 20 ms for a
+million, for any number of objects that it searches. So all objects are searched together, level by level, with one call
+a level.
 
-Ids are used instead of objects, since a list of objects would keep them alive beyond a look. hold() says what
-must not count.
+Ids are used instead of objects, since a list of objects would keep them alive beyond a look. hide() names the
+containers that must not count as holders.
 """
 
 from __future__ import annotations
@@ -19,60 +20,60 @@ from dpsight.holders.frames import ours
 from dpsight.holders.references import Step
 
 _LEVELS = 10
-_BEYOND = 2  # levels that are climbed beyond a path that will do, for a better one
-_MOST_PATHS = 2_000  # places that the search for the best path goes through
+_BEYOND = 2  # further levels that are searched after an acceptable path was found, for a better one
+_MOST_PATHS = 2_000  # the most places that the search for the best path visits
 
-# How lasting a holder is. The first is the best that a path can begin with.
-NAMED = 0  # a global, an attribute of a model or of a class, what a weak reference calls
-INSIDE = 1  # something inside what a variable of a function has
-OBJECT = 2  # a closure, a default argument, a generator, an exception: the object is known, but not who keeps that
-VARIABLE = 3  # a variable of a function or of the script: it is assigned again in the next turn of a loop
-CYCLE = 4  # nothing but itself, until the garbage collector comes
-UNNAMED = 5  # something without a name
-NOBODY = 6  # no object of Python's
+# How lasting a holder is. A path that begins with the first kind is the best.
+NAMED = 0  # a global, an attribute of a model or of a class, a weak reference's callback
+INSIDE = 1  # something inside the value of a function's variable
+OBJECT = 2  # a closure, a default argument, a generator, an exception: the object is known, but not its own keeper
+VARIABLE = 3  # a variable of a function or of the script: a loop assigns it again in its next turn
+CYCLE = 4  # only itself, until the garbage collector runs
+UNNAMED = 5  # an object without a name
+NOBODY = 6  # no Python object
 
 
 Title = Callable[[Any], "str | None"]
 
 
 class Name(NamedTuple):
-    """What an object is called that needs no holder."""
+    """The name of an object that needs no holder."""
 
     text: str
-    after: str = ""  # follows entries and attributes: "local kept" + "[17]" + " of train()"
+    after: str = ""  # text after entries and attributes: "local kept" + "[17]" + " of train()"
     variable: bool = False
 
 
 class Path(NamedTuple):
-    """The path to an object from its keeper."""
+    """The path from a keeper to the object that it keeps."""
 
     rank: int
     text: str
-    exception: bool = False  # the frames of one are on it
+    exception: bool = False  # the path goes through the frames of an exception
 
 
 class Climb:
-    """One search. names: by id(), the objects that need no holder. title: the name of an object if it is a model's
-    module, else None. goes_on: whether there is time for one more look."""
+    """One search. names: by id(), the objects with names, which need no holder. title: returns the name of an object
+    that is a model's module, else None. goes_on: returns whether there is time to search one more level."""
 
     def __init__(self, names: dict[int, Name], title: Title, work: int, goes_on: Callable[[], bool]) -> None:
         self._names = names
         self._title = title
         self._goes_on = goes_on
-        self._left = work  # objects that may yet be asked about
-        self.complete = True  # nothing was left out for want of work
+        self._left = work  # objects whose referrers may still be searched
+        self.complete = True  # nothing was left out because the work was limited
         self._objects: dict[int, Any] = {}
-        self._parents: dict[int, list[tuple[int, Step]]] = {}  # of objects that were asked about
+        self._parents: dict[int, list[tuple[int, Step]]] = {}  # by object: its referrers, with the steps from them
         self._roots: set[int] = set()
         self._hidden = {id(self.__dict__), id(self._objects), id(names)}
 
     def hide(self, *containers: Any) -> None:
-        """These refer to what is asked about only for the look."""
+        """These containers refer to the objects only because of the search."""
         self._hidden.update(map(id, containers))
 
     def ways(self, objects: list[Any], most: int, content: Container[int] = ()) -> dict[int, Path]:
-        """The best path to each of the first so many requested objects, by id(). content: by id(), objects whose
-        own name suffices."""
+        """Returns the best path to each of the first most objects, by id(). content: the ids of objects for which their
+        own names suffice."""
         self.hide(objects)
         roots: list[Any] = []
         self.hide(roots)
@@ -112,7 +113,7 @@ class Climb:
         return [self._path(key) for key in keys]
 
     def _look_up(self, keys: list[int]) -> None:
-        """Asks who refers to some objects."""
+        """Searches for the referrers of some objects."""
         if not keys:
             return
         self._left -= len(keys)
@@ -131,10 +132,11 @@ class Climb:
                 self._parents[target].append((id(holder), step))
                 self._objects.setdefault(id(holder), holder)
 
-    # The best path among those that were found.
+    # The best path among all that were found.
 
     def _best(self, key: int) -> tuple[int, list[int], list[Step]]:
-        """The rank of the best path to an object, the objects on it, from the holder down, and the steps between."""
+        """The rank of the best path to an object, the objects on it, from the holder down, and the steps between
+        them."""
         best: tuple[int, int, list[int], list[Step]] = (NOBODY, 0, [key], [])
         todo: list[tuple[list[int], list[Step]]] = [([key], [])]
         seen = {key}
@@ -149,7 +151,7 @@ class Climb:
         return best[0], best[2], best[3]
 
     def _leaves(self, key: int) -> Iterable[int]:
-        """The objects above one that have not been asked about yet."""
+        """The objects above an object whose referrers have not been searched yet."""
         todo, seen = [key], {key}
         for at in todo:  # it grows
             if self._ends(at):
@@ -162,8 +164,8 @@ class Climb:
                     todo.append(parent)
 
     def _ends(self, key: int) -> bool:
-        """Whether an object's holder need not be looked for. An object with a name may have a more lasting holder:
-        a result that a variable holds until the next turn may be in a list as well."""
+        """Whether the search need not go beyond an object. An object with a name may have a more lasting holder: a
+        result that a variable holds until the loop's next turn may also be in a list."""
         value = self._objects[key]
         if key in self._names and key not in self._roots:
             return True
@@ -172,7 +174,7 @@ class Climb:
         return issubclass(type(value), type) or self._title(value) is not None
 
     def _rank(self, way: list[int], taken: list[Step]) -> int:
-        """How lasting the first object of a path is."""
+        """The rank of a path: how lasting its first object is."""
         key = way[0]
         value = self._objects[key]
         of_module = type(value) is dict and references.module_name(value) is not None
@@ -193,7 +195,7 @@ class Climb:
         return NOBODY
 
     def _in_cycle(self, key: int) -> bool:
-        """Whether an object keeps only itself: everything above it was asked about and leads back to it."""
+        """Whether an object keeps only itself: all its referrers are known and lead back to it."""
         todo, seen, itself = [key], {key}, False
         for at in todo:  # it grows
             if at not in self._parents or self._ends(at):
@@ -216,7 +218,7 @@ class Climb:
         exception = any(isinstance_of(self._objects[at], (BaseException,)) for at in way)
         return Path(rank, self._text(rank, way, taken), exception)
 
-    # In words.
+    # Paths in words.
 
     def _text(self, rank: int, way: list[int], taken: list[Step]) -> str:
         values = [self._objects[key] for key in way]
@@ -250,12 +252,12 @@ _OBJECTS = (FunctionType, GeneratorType, CoroutineType, AsyncGeneratorType, Base
 
 
 def isinstance_of(value: Any, kinds: tuple[type, ...]) -> bool:
-    """isinstance(), which asks no class of the script's."""
+    """Does what isinstance() does without calling the script's classes."""
     return any(issubclass(type(value), kind) for kind in kinds)
 
 
 def _described(value: Any) -> str:
-    """The name of an object that is more than a container on the path; empty = it has none."""
+    """The name of an object on a path that is more than a container; "" if it has none."""
     kind = type(value)
     if issubclass(kind, BaseException):
         return references.caught_at(value)
@@ -269,16 +271,16 @@ def _described(value: Any) -> str:
 
 
 class _Line:
-    """A path in the making."""
+    """A path's text while it is being built."""
 
     def __init__(self, start: str, after: str) -> None:
-        self._parts = [(start, after)]  # what entries and attributes are appended to, and what follows them
+        self._parts = [(start, after)]  # parts that entries are appended to, each with the text after these
 
     def text(self) -> str:
         return " → ".join(part + after for part, after in self._parts if part)
 
     def _append(self, text: str) -> None:
-        """An entry or an attribute of the last named object."""
+        """Appends an entry or an attribute to the last named object."""
         part, after = self._parts[-1]
         self._parts[-1] = (part + text, after)
 
@@ -286,7 +288,7 @@ class _Line:
         self._parts.append((text, after))
 
     def add(self, values: list[Any], taken: list[Step], at: int) -> int:
-        """Adds a step, or those that make sense together only, and returns how many."""
+        """Adds a step, or several that only make sense together. Returns how many it added."""
         step, holder, target = taken[at], values[at], values[at + 1]
         if step.kind == references.FIELDS and at + 1 < len(taken) and taken[at + 1].kind == references.INDEX:
             self._append(f".{taken[at + 1].text.strip(chr(39))}")

@@ -1,4 +1,4 @@
-"""The functions that are under way, and what each is in the middle of."""
+"""The functions that are running, and what each of them is doing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_FRAMES = 1000
 
 
 def script() -> FrameType | None:
-    """The frame in which this thread asked for memory. It is never one of dpsight's: a frame with itself as a
-    variable would stay alive, with everything that it refers to."""
+    """The frame in which this thread requested memory. It is never a frame of dpsight: a frame that is its own variable
+    would stay alive, with everything that it refers to."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and ours(frame) and frame.f_code is not codes.call:
         frame = frame.f_back
@@ -22,13 +22,13 @@ def script() -> FrameType | None:
 
 
 def ours(frame: FrameType) -> bool:
-    """Whether a function is the agent's."""
+    """Whether a function belongs to the agent."""
     name = frame.f_globals.get("__name__")
     return type(name) is str and name.startswith("dpsight.")
 
 
 def frames(top: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those below it."""
+    """A frame and its callers, innermost first."""
     frame = top
     for _ in range(_MOST_FRAMES):
         if frame is None:
@@ -38,27 +38,27 @@ def frames(top: FrameType | None) -> Iterator[FrameType]:
 
 
 def alone() -> bool:
-    """Whether no other thread runs Python code. Threads that the agent started do not count."""
+    """Whether no other thread runs Python code. The agent's own threads do not count."""
     others = sys._current_frames()
-    others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
+    others.pop(threading.get_ident(), None)  # otherwise this frame would be its own variable, and stay alive
     return all(ours(list(frames(top))[-1]) for top in others.values())
 
 
 def places() -> Iterator[tuple[FrameType, str]]:
-    """The frames of this thread and, if it is the engine's, of the threads that wait for it. Each has the category
-    of what lives only as long as its current call."""
+    """The frames of this thread and, if it is the engine's, of the threads that wait for it. With each frame comes the
+    category of memory that lives only as long as the frame's present call."""
     engine = thread.on_engine()
     yield from _within(script(), "activation_gradients" if engine else "")
     if engine:
         others = sys._current_frames()
-        others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
+        others.pop(threading.get_ident(), None)  # otherwise this frame would be its own variable, and stay alive
         for top in others.values():
             if any(f.f_code is codes.run for f in frames(top)):
                 yield from _within(top, "")
 
 
 def _within(top: FrameType | None, category: str) -> Iterator[tuple[FrameType, str]]:
-    """The frames below top, outermost first."""
+    """The frames from the outermost down to top, with a category."""
     for frame in reversed(list(frames(top))):
         if frame.f_code is codes.call:
             category = "forward_temporaries"

@@ -1,9 +1,9 @@
-"""Says who keeps each block that is not a parameter, buffer, gradient or optimizer state. It looks at the end of
+"""Records who keeps each block that is no parameter, buffer, gradient or optimizer state. Looks happen at the end of
 instrumented steps, at a failed request, between lines of the script and at the end.
 
-A look takes a tenth of a second or two among a million objects. On a GPU looks are limited to a share of the time,
-except at the end, where no further step is timed. In a prediction they are limited by number, so that equal runs are
-looked at alike.
+A look at a million objects takes one or two tenths of a second. On a GPU, looks are limited to a share of the time,
+except at the end, where no further step is timed. In a prediction the number of looks is limited instead, so that equal
+runs have the same looks.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from dpsight.tags import tags
 from dpsight.tensors import held, living, quiet
 from dpsight.torch_compat import Weak, expired, private, weak
 
-_SHARE, _FREE_NS = 0.008, 50_000_000  # of the time that looks may take on a GPU, and what is always free
-_WHOLE = 6  # times as long as finding the living tensors takes, a look takes with all that it may ask
-_LONGEST_NS = 500_000_000  # of one look on a GPU
-_LONGEST_OOM_NS = 2_000_000_000  # of one look on a GPU at a request that failed, whatever looks have taken
-_UNLIMITED = ("oom", "exit")  # moments at which a look happens, whatever looks have taken
-_FAILURES = 4  # requests that fail and are looked at one by one; then the 8th, the 16th and so on
-_WORK = 384  # objects that one look asks about
-_MOST = 128  # tensors that one look starts from, of graphs and of others
-_MOST_BLOCKS = 2_000  # that one look tells of
-_EACH = 3  # steps of a prediction that are all looked at; then each that comes this many times later
+_SHARE, _FREE_NS = 0.008, 50_000_000  # share of a GPU run's time for looks, and time that they may always take
+_WHOLE = 6  # a complete look takes at most this many times as long as finding the living tensors
+_LONGEST_NS = 500_000_000  # for one look on a GPU
+_LONGEST_OOM_NS = 2_000_000_000  # for one look on a GPU at a failed request, whatever earlier looks took
+_UNLIMITED = ("oom", "exit")  # moments at which a look always happens
+_FAILURES = 4  # failed requests that each get a look; after these the 8th, the 16th and so on
+_WORK = 384  # objects whose referrers one look searches
+_MOST = 128  # tensors with graphs, and others, from which one look starts
+_MOST_BLOCKS = 2_000  # blocks that one look records
+_EACH = 3  # first steps of a prediction that each get a look; then steps that come this many times later
 _LATER = 1.5
-_AGAIN = 4  # looks, from one at which blocks whose holder is known are asked about to the next
+_AGAIN = 4  # looks until blocks with a known holder are searched again
 _KINDS = {climb.CYCLE: "cycle", climb.NOBODY: "native"}
 
 
 class Said(NamedTuple):
-    """What was written of a block."""
+    """What was last recorded about a block."""
 
     storage: Weak | None
     bytes: int
@@ -49,23 +49,23 @@ class Said(NamedTuple):
 
 
 class Keepers:
-    """Who was found to keep what."""
+    """The recorded keepers of blocks."""
 
     def __init__(self) -> None:
         self._was_instrumented = True
         self._began_ns = 0
         self._spent_ns = 0
-        self._needed_ns = 0  # by the look that was given up for want of time
+        self._needed_ns = 0  # time that the abandoned look needed
         self._looks = 0
-        self._next = 0  # step of a prediction
-        self._held: list[int] = []  # bytes and blocks, at the end of the last step that was looked at
-        self._failures = 0  # requests that failed
-        self._anew = False  # functions may have ended by an exception since the last look
-        self._made = 0  # looks, of whatever moment
-        self._said: dict[int, Said] = {}  # by address; those that were asked about last come last
+        self._next = 0  # next step of a prediction with a look
+        self._held: list[int] = []  # bytes and blocks at the end of the last step with a look
+        self._failures = 0  # failed requests
+        self._anew = False  # whether functions may have ended by an exception since the last look
+        self._made = 0  # number of looks, at any moment
+        self._said: dict[int, Said] = {}  # by address; the blocks that were searched last come last
 
     def install(self) -> None:
-        """Waits for the ends of steps and of the process."""
+        """Subscribes to the ends of steps and of the process."""
         events.step_begins.subscribe(self._step_begins)
         events.exit_begins.subscribe(self._exit_begins)
 
@@ -90,14 +90,14 @@ class Keepers:
         return True
 
     def _is_other(self) -> bool:
-        """Whether memory changed since the last step's end. If bytes and blocks are the same, nothing new is kept."""
+        """Whether memory changed since the end of the last step. If bytes and blocks are equal, nothing new is kept."""
         stats = private.memory_stats(private.current_device())
         held = [stats[what]["all"]["current"] for what in ("allocated_bytes", "allocation")]
         was, self._held = self._held, held
         return held != was
 
     def _affords(self) -> bool:
-        """Whether there is time for a look on a GPU."""
+        """Whether a look on a GPU would keep to the limits of time."""
         return self._left_ns() > self._needed_ns
 
     def _left_ns(self) -> int:
@@ -106,14 +106,15 @@ class Keepers:
         return _FREE_NS + int(_SHARE * (now - self._began_ns)) - self._spent_ns
 
     def failed(self) -> None:
-        """A request has failed. A script may fail, and go on, any number of times."""
+        """Called when a request has failed. A script may catch any number of such failures."""
         self._failures += 1
         if self._failures <= _FAILURES or self._failures & (self._failures - 1) == 0:
             self.look("oom")
 
     @guarded("looking for who keeps the memory")
     def look(self, moment: str, tensors: list[Any] | None = None) -> None:
-        """Looks, and writes what is new. tensors: the living tensors, if the caller has them already."""
+        """Searches for keepers, and writes those that are new. tensors: the living tensors, if the caller has them
+        already."""
         began = time.monotonic_ns()
         with freeze_threads():
             found = self._find(began, moment, tensors)
@@ -126,7 +127,7 @@ class Keepers:
 
     @quiet
     def _find(self, began: int, moment: str, tensors: list[Any] | None) -> tuple[list[list[Any]], bool] | None:
-        """The record of each block, and whether it is complete; None = there is no time for it."""
+        """Returns the record of each block, and whether it is complete. Returns None if there is not enough time."""
         safe = safe_devices()
         roots = Roots(safe, living() if tensors is None else tensors)
         self._needed_ns = 0
@@ -147,8 +148,8 @@ class Keepers:
         goes_on = functools.partial(self._goes_on, until)
         search = Climb(found, title, _WORK, goes_on)
         search.hide(*roots.hidden())
-        # All at once: each level of the climb takes as long for one object as for all. What a variable holds for
-        # the first time will mostly be gone at the next look, so it is asked about only then.
+        # All blocks are searched together: each level takes as long for one object as for all. A block that a variable
+        # holds for the first time is mostly freed before the next look, so it is searched only then.
         asked = [b.root for b in blocks[:_MOST_BLOCKS] if b.root is not None]
         asked += [t for b in blocks[:_MOST_BLOCKS] for t in b.tensors]
         told = {id(t) for b in blocks if b.address in self._said for t in (b.root, *b.tensors)}
@@ -166,8 +167,8 @@ class Keepers:
         return out, complete
 
     def _models(self, search: Climb, named: set[int]) -> list[list[Any]]:
-        """The records of parameters of models that the frames of an exception keep and that no name leads to. For
-        other models the keeper does not matter."""
+        """The records of parameters of models that are kept by the frames of an exception and that no name leads to.
+        For other models the keeper does not matter."""
         roots = [root for root in registry.roots() if id(root) not in named]
         ways = search.ways(roots, _MOST)
         out = []
@@ -185,9 +186,9 @@ class Keepers:
         return out
 
     def _asked(self, roots: Roots, known: set[int], moment: str) -> list[Block]:
-        """The blocks whose holders to look for: new ones first, by size, then blocks that only a variable held.
-        Every few looks, if there is room, known blocks are looked at again, the longest unchecked first, since
-        their holder may have changed."""
+        """The blocks to search: new blocks first, by size, then blocks that only a variable held. Every few looks, if
+        there is room, known blocks are searched again, since their holders may have changed. The longest unchecked come
+        first."""
         blocks = [b for b in roots.blocks.values() if b.address not in known]
         first = [b for b in blocks if not self._lasts(b)]
         first.sort(key=lambda b: (b.address in self._said, -b.bytes))
@@ -204,7 +205,7 @@ class Keepers:
         return first
 
     def _left_behind(self, roots: Roots) -> list[list[Any]]:
-        """The records of blocks that Python held before, and that no Python object leads to any more."""
+        """The records of blocks that Python held before, and to which no Python object leads now."""
         out = []
         for address, said in self._said.items():
             if address not in roots.blocks and said.path.rank != climb.NOBODY and said.storage is not None:
@@ -227,10 +228,10 @@ class Keepers:
         return said is not None and said.path.rank < (climb.INSIDE if self._anew else climb.VARIABLE)
 
     def _entry(self, block: Block, ways: dict[int, Path]) -> list[Any] | None:
-        """The record of a block: its address, its bytes, the bytes that its tensors show, how it is kept, and by
-        whom."""
+        """The record of a block: its address, its bytes, the bytes that its tensors show, how it is kept, and who keeps
+        it."""
         found: list[tuple[Path, str]] = []
-        shown: list[tuple[bool, int]] = []  # whether the tensor is kept only for now, and what it shows
+        shown: list[tuple[bool, int]] = []  # by tensor: whether it is kept only for now, and its bytes
         for tensor, viewed in zip(block.tensors, block.viewed, strict=False):
             way = ways.get(id(tensor))
             if way is not None:
@@ -247,7 +248,7 @@ class Keepers:
         if not found:
             return None
         path, kind = min(found, key=lambda f: f[0].rank)
-        said = self._said.pop(block.address, None)  # it is the last that was asked about
+        said = self._said.pop(block.address, None)  # moves to the end, as searched last
         self._said[block.address] = Said(weak(block.storage), block.bytes, path)
         if said is not None and said.path == path:
             return None
@@ -261,7 +262,7 @@ def _kind(way: Path, otherwise: str) -> str:
 
 
 def _untitled(_value: Any) -> None:
-    """No object is where a path begins because it is a module."""
+    """A title function for searches in which no path may begin with a module."""
 
 
 keepers = recorder.part(Keepers)

@@ -1,9 +1,8 @@
-"""A look at who holds the memory, at a failed request or between two lines of the script. Bare steps have no tags,
-and a script without models calls no hooks. So the look finds at that moment what an instrumented step tags at
-its beginning, what models were given in this step, what autograd's graph holds, and what the local variables of
-running functions hold.
+"""Tags memory by who holds it, at a failed request or between two lines of the script. Bare steps have no tags, and a
+script without models calls no hooks. So this look finds what an instrumented step tags at its beginning, what models
+received in this step, what autograd's graphs hold, and what local variables of running functions hold.
 
-It takes no device memory and keeps nothing: a frame forgets that its variables were read.
+It takes no device memory and keeps no references.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _T = TypeVar("_T")
 
 
 class Looks:
-    """What has failed to be looked up."""
+    """Remembers which looks have failed."""
 
     def __init__(self) -> None:
         self._failed: set[str] = set()
 
     def tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
-        """What a look returns, or otherwise: after its first failure this look is not taken any more, while all
-        others continue."""
+        """Returns what a look returns, or the value otherwise if it fails. After its first failure that look is not
+        tried again, while all others continue."""
         if what in self._failed:
             return otherwise
         try:
@@ -54,8 +53,8 @@ looks = Looks()
 
 @quiet
 def tag(recorded: bool, others: list[Any] | None = None) -> int:
-    """Tags what the memory is used for, and returns the number of the tags' mark. recorded: allocator events were
-    being recorded, so a block's birth is known. others: tensors to look at as well, even if nothing names them."""
+    """Tags what memory is used for, and returns the number of the tags' mark. recorded: whether allocator events were
+    being recorded, so that a block's birth is known. others: further tensors to tag even if nothing names them."""
     safe, tried = safe_devices(), looks.tried
     records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
     records += tried(
@@ -80,7 +79,7 @@ def tag(recorded: bool, others: list[Any] | None = None) -> int:
 
 
 def _others(known: set[int], safe: Safe | None, tensors: list[Any]) -> list[Record]:
-    """Records of tensors at unknown addresses, and of what their graphs hold."""
+    """Records of tensors at addresses that are not known yet, and of what their graphs hold."""
     found = [t for t in tensors if t.is_cuda]
     out = [] if safe is nowhere else saved.below(grad_fns(found), safe, every=True)
     known.update(r[1] for r in out)
@@ -90,22 +89,22 @@ def _others(known: set[int], safe: Safe | None, tensors: list[Any]) -> list[Reco
 
 
 class _Variables(Walk):
-    """A look at variables of functions."""
+    """Walks the variables of running functions."""
 
     def __init__(self, known: set[int]) -> None:
         super().__init__(known)
         self._found: list[tuple[str, str, Any]] = []
-        self._globals: list[Any] = []  # script_tensors.py walks those
+        self._globals: list[Any] = []  # script_tensors.py walks these
         self._within = ""
 
     def look(self) -> None:
-        """Looks at the variables of all functions under way."""
+        """Walks the variables of all running functions."""
         for frame, within in places():
             self._frame(frame, within)
 
     def _frame(self, frame: FrameType, within: str) -> None:
-        """Looks at a function's variables. dpsight's own functions are skipped: they hold the script's objects a
-        second time."""
+        """Walks a function's variables. dpsight's own functions are skipped: they hold the script's objects a second
+        time."""
         code = frame.f_code
         if not is_function(code):
             self._globals += [v for v in list(frame.f_globals.values()) if type(v) in plain_types()]
@@ -123,13 +122,13 @@ class _Variables(Walk):
             self._found.append((self._within, where, tensor))
 
     def graphs(self, safe: Safe | None) -> list[Record]:
-        """Records of what the graphs below the variables hold."""
+        """Records of what the graphs of the found tensors hold."""
         if safe is nowhere:
             return []
         return saved.below(grad_fns([t for _, _, t in self._found] + self._globals + step_io.outputs()), safe)
 
     def records(self, recorded: bool) -> list[Record]:
-        """Records of tensors without another purpose. For tensors made inside a pass, events tell more."""
+        """Records of tensors without another purpose. For tensors made within a pass, events give better evidence."""
         out: list[Record] = []
         for within, where, tensor in self._found:
             nodes = grad_fns([tensor]) if within == "forward_temporaries" else []
@@ -139,7 +138,7 @@ class _Variables(Walk):
                 if address in self.known:
                     continue
                 self.known.add(address)
-                if nodes:  # its consumer had no memory to go on: it is held for backward, or would be
+                if nodes:  # the operation that needs it got no memory: it is, or would be, held for backward
                     out.append((kinds.SAVED_TENSOR, address, size, *saved.made(nodes[0]), dtype))
                 elif within:
                     category = recorder.tag_name(within)

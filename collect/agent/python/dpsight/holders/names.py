@@ -1,5 +1,5 @@
-"""The names that a path can begin with: globals of the script, variables of the functions under way in all threads, and
-the gradients that parameters keep."""
+"""The names with which a path can begin: globals of the script, variables of running functions in all threads, and the
+gradients of parameters."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dpsight.taggers.script_tensors import script_tensors
 from dpsight.tensors import held
 from dpsight.torch_compat import variables
 
-_MOST = 100_000  # names
-# Objects of these types may have many names.
+_MOST = 100_000  # the most names that are collected
+# Objects of these types have too many names to be useful.
 _COMMON = (str, bytes, int, float, complex, bool, type(None), ModuleType, type(len))
 
 
 class Names:
     """The objects that have a name, by id(). A global takes precedence over a variable, and a variable of an outer
-    function over an inner one's. Modules do not begin paths and are kept apart."""
+    function over an inner one's. Modules cannot begin a path, and are kept apart."""
 
     def __init__(self) -> None:
         self.found: dict[int, Name] = {}
@@ -37,7 +37,7 @@ class Names:
                     self._add(value, Name(f"global {prefix}{key}"))
         self._add_variables(script(), "")
         others = sys._current_frames()
-        others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
+        others.pop(threading.get_ident(), None)  # otherwise this frame would be its own variable, and stay alive
         for top in others.values():
             outermost = list(frames(top))[-1]
             if not ours(outermost):
@@ -58,7 +58,7 @@ class Names:
 
 
 def _thread(outermost: FrameType) -> str:
-    """The name of a thread: its first function holds the thread's object."""
+    """The name of a thread, from its first function, which holds the thread's object."""
     own = variables(outermost).get("self")
     if issubclass(type(own), threading.Thread):
         name: property = vars(threading.Thread)["name"]
@@ -67,12 +67,12 @@ def _thread(outermost: FrameType) -> str:
 
 
 def title(value: Any) -> str | None:
-    """The name of a model's module; None = it is none."""
+    """The name of a module of a model; None if the object is no such module."""
     return registry.title(value) if issubclass(type(value), recorder.torch.nn.Module) else None
 
 
 def gradients(found: dict[int, Name], parameters: list[Any], safe: Safe | None) -> set[int]:
-    """Names the gradients of parameters where they may be read, and returns their addresses."""
+    """Names the gradients of parameters, as far as they may be read, and returns their addresses."""
     places: set[int] = set()
     for p in parameters:
         if safe is not None and not safe(p.device):

@@ -1,5 +1,5 @@
-"""How one Python object refers to others: the steps of a path. No code of the script runs on the way: type() tells
-what a thing is, and containers are read by the built-in type's own methods."""
+"""The steps of a path: how one Python object refers to another. Finding steps runs no code of the script: type() tells
+an object's type, and containers are read by the built-in types' own methods."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _SUSPENDED = ((GeneratorType, "gi_frame"), (CoroutineType, "cr_frame"), (AsyncGe
 
 
 class Step(NamedTuple):
-    """One step of a path, from an object to one that it refers to."""
+    """One step of a path, from an object to an object that it refers to."""
 
-    kind: str  # [INDEX] and so on
+    kind: str  # one of the constants below
     text: str = ""
 
 
-INDEX = "index"  # an entry, by the text in brackets
+INDEX = "index"  # an entry, named by the text in brackets
 ATTRIBUTE = "attribute"
 FIELDS = "fields"  # an object's dictionary
 LOCAL = "local"  # a variable of a function
 CELL = "cell"  # what a closure's cell holds
 CLOSURE = "closure"  # a function's cells
 DEFAULTS = "defaults"  # a function's default arguments
-CALLBACK = "callback"  # of a weak reference
-SILENT = "silent"  # adds no words: the object that it leads to has its own
-PART = "part"  # nobody can say which
+CALLBACK = "callback"  # the callback of a weak reference
+SILENT = "silent"  # adds no words: the next object has its own
+PART = "part"  # an unknown kind of reference
 
 
 def steps(holder: Any, wanted: dict[int, Any]) -> Iterator[tuple[int, Step]]:
-    """The objects among wanted that a holder refers to, by id(), with the steps that lead to them."""
+    """The objects among wanted to which a holder refers, by id(), with the steps that lead to them."""
     found = False
     for target, step in _steps(holder, type(holder), wanted):
         found = True
@@ -107,8 +107,8 @@ def _known(parts: Iterable[tuple[Any, Step]], wanted: dict[int, Any]) -> list[tu
 
 
 def _own(holder: Any, kind: type, wanted: dict[int, Any]) -> list[tuple[int, Step]]:
-    """The steps of an object's attributes, including those in slots. A class keeps its attributes in a dictionary
-    that no other code is given: only the collector knows it."""
+    """The steps of an object's attributes, including those in slots. A class keeps its attributes in a dictionary that
+    only the garbage collector can return."""
     if issubclass(kind, type):
         own = class_dict(holder)
         return [(id(d), Step(FIELDS)) for d in gc.get_referents(holder) if type(d) is dict and id(d) in wanted] + [
@@ -126,7 +126,7 @@ def _own(holder: Any, kind: type, wanted: dict[int, Any]) -> list[tuple[int, Ste
                 try:
                     value = slot.__get__(holder)
                 except (AttributeError, TypeError):
-                    continue  # nothing is in it
+                    continue  # an empty slot
                 if id(value) in wanted:
                     found.append((id(value), Step(ATTRIBUTE, name)))
     return found
@@ -136,11 +136,11 @@ def _content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        return None  # nothing is in it yet
+        return None  # an empty cell
 
 
 def _key(key: Any) -> str:
-    """A dictionary's key as it is written in a path: a text or a number as Python writes it, else its type."""
+    """A dictionary's key as a path shows it: a text or a number as Python writes it, else its type."""
     if type(key) in (str, int, bool, type(None)):
         text = repr(key)
         return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"
@@ -149,11 +149,11 @@ def _key(key: Any) -> str:
     return f"a {type(key).__name__}"
 
 
-# The names of objects on the path.
+# Names of objects on a path.
 
 
 def function_name(function: FunctionType) -> str:
-    """A function's name."""
+    """The name of a function in a path."""
     return f"{function.__qualname__.replace('<locals>.', '')}()"
 
 
@@ -165,7 +165,7 @@ def frame_name(frame: FrameType) -> str:
 
 
 def caught_at(error: BaseException) -> str:
-    """The name of an exception: where it was caught, by the first entry of its traceback."""
+    """The name of an exception in a path: where it was caught, by the first entry of its traceback."""
     first = BaseException.__getattribute__(error, "__traceback__")
     name = type(error).__name__
     if first is None:
@@ -174,7 +174,7 @@ def caught_at(error: BaseException) -> str:
 
 
 def module_name(entries: Any) -> str | None:
-    """The name of the module whose globals a dictionary holds; None = it holds no module's."""
+    """The name of the module whose globals a dictionary is; None if it is none."""
     name = dict.get(entries, "__name__")
     module = sys.modules.get(name) if type(name) is str else None
     if type(module) is not ModuleType or module.__dict__ is not entries:
@@ -183,13 +183,13 @@ def module_name(entries: Any) -> str | None:
 
 
 def closure_name(function: FunctionType, index: int) -> str:
-    """The variable behind a function's cell of this index."""
+    """The name of the variable in a function's cell with this index."""
     names = function.__code__.co_freevars
     return names[index] if index < len(names) else str(index)
 
 
 def default_name(function: FunctionType, step: str) -> str:
-    """The argument whose default this is, by its place or name in a step."""
+    """The argument whose default a step leads to, by the argument's position or name."""
     if not step.isdecimal():
         return step.strip("'")
     code = function.__code__

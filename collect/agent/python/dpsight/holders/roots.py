@@ -1,5 +1,5 @@
-"""The part of the device's memory that Python can reach: the storages of its living tensors, and what the graphs
-below tensors with a grad_fn save."""
+"""The device memory that Python can reach: the storages of living tensors, and what the graphs of tensors with a
+grad_fn save."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from dpsight.tensors import base, grad_fn, held, subclassed
 from dpsight.torch_compat import node_number
 
 _MOST_NODES = 50_000
-_MOST_TENSORS = 3  # of one block, whose keepers are looked for
+_MOST_TENSORS = 3  # tensors of one block whose keepers are searched
 
 
 class Block:
-    """A storage on the device, and who may keep it."""
+    """A storage on the device, and the objects that may keep it."""
 
     __slots__ = ("address", "bytes", "node", "root", "storage", "tensors", "viewed")
 
     def __init__(self, storage: Any, address: int, size: int) -> None:
         self.storage, self.address, self.bytes = storage, address, size
         self.tensors: list[Any] = []
-        self.viewed: list[int] = []  # bytes of each of them
-        self.root: Any = None  # a tensor whose graph saves it
-        self.node = ""  # that saves it
+        self.viewed: list[int] = []  # bytes of each of these tensors
+        self.root: Any = None  # a tensor whose graph saves the storage
+        self.node = ""  # the node that saves it
 
 
 class Roots:
-    """One look at all of it."""
+    """All reachable device memory at one moment."""
 
     def __init__(self, safe: Safe | None, tensors: list[Any]) -> None:
-        # The garbage collector does not report objects that the script has frozen.
+        # The garbage collector does not return objects that the script has frozen.
         self.complete = safe is not nowhere and gc.get_freeze_count() == 0
         self.blocks: dict[int, Block] = {}
         self.parameters: list[Any] = []
@@ -52,7 +52,7 @@ class Roots:
             self._walk(safe)
 
     def hidden(self) -> list[Any]:
-        """What refers to tensors for as long as the look takes."""
+        """The containers that refer to tensors only because of the look."""
         blocks = list(self.blocks.values())
         return [self._plain, self.living, self.parameters, *blocks, *(block.tensors for block in blocks)]
 
@@ -66,8 +66,8 @@ class Roots:
         return found
 
     def _walk(self, safe: Safe | None) -> None:
-        """Looks at what graphs save. The node that was made last is above the others: everything that its tensor
-        keeps is found from that tensor."""
+        """Walks the graphs for what they save. The node that was made last is above all others: from its tensor,
+        everything that the tensor keeps is found."""
         above = [(t, grad_fn(t)) for t in self.living if base(t, "requires_grad")]
         tops = [(t, node) for t, node in above if node is not None]
         tops.sort(key=lambda top: node_number(top[1]), reverse=True)
@@ -96,7 +96,7 @@ class Roots:
 
 
 def _viewed(tensor: Any) -> int:
-    """The bytes of a tensor's own entries."""
+    """The bytes of a tensor's own elements."""
     if base(tensor, "layout") is not recorder.torch.strided:
         return 1 << 62
     return int(base(tensor, "numel")() * base(tensor, "element_size")())
